@@ -86,15 +86,15 @@ def _build_module(module: IRModule, target: Target, autosched: bool, winograd: b
     named = perf_counter()
     if key is None:
         return _compiled(module, target, autosched, winograd)
-    made = find(key, describe(target))
-    if made is not None:
+    result = find(key, describe(target))
+    if result is not None:
         _check_pass_names()
-        made.timings = {"key": named - start, **made.timings}
-        return made
-    made = _compiled(module, target, autosched, winograd)
-    keep(key, made, str(target), sum(made.timings.values()))
-    made.timings["key"] = named - start
-    return made
+        result.timings = {"key": named - start, **result.timings}
+        return result
+    result = _compiled(module, target, autosched, winograd)
+    keep(key, result, str(target), sum(result.timings.values()))
+    result.timings["key"] = named - start
+    return result
 
 
 def _compiled(module: IRModule, target: Target, autosched: bool, winograd: bool | int) -> Any:
@@ -119,10 +119,10 @@ def _compiled_in(task: progress.Task, module: IRModule, target: Target, autosche
     lowered = run_pipeline(module, target)
     finished = perf_counter()
     task.now("machine code")
-    made = _code_generator(target)(lowered, describe(target), _entry_name(module))
+    result = _code_generator(target)(lowered, describe(target), _entry_name(module))
     scheduled = {"schedule": start - begin} if autosched else {}
-    made.timings = {**scheduled, "check": checked - start, "lower": finished - checked, **made.timings}
-    return made
+    result.timings = {**scheduled, "check": checked - start, "lower": finished - checked, **result.timings}
+    return result
 
 
 def _rules_text(target: Target, winograd: bool | int) -> str | None:
@@ -140,8 +140,8 @@ def _intrinsic(name: str) -> tuple[PrimFunc, PrimFunc] | None:
     """What a tensor intrinsic of that name is in this process."""
     from loopwright.transform.tensor_intrinsics import TensorIntrin
 
-    found = TensorIntrin.get(name, allow_missing=True)
-    return None if found is None else (found.desc, found.impl)
+    result = TensorIntrin.get(name, allow_missing=True)
+    return None if result is None else (result.desc, result.impl)
 
 
 def _check_pass_names() -> None:

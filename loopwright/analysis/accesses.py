@@ -233,12 +233,12 @@ class Program:
             return known[loops]
 
         for access in [*self.accesses, *self.addresses, *self.matched, *self.pointers, *self.calls]:
-            found = symbols(access.instance.loops)
-            access.loops, access.guards = (*access.loops, *found.loops), (*access.guards, *found.guards)
+            result = symbols(access.instance.loops)
+            access.loops, access.guards = (*access.loops, *result.loops), (*access.guards, *result.guards)
         self.realized = [
-            item._replace(loops=(*item.loops, *found.loops), guards=(*item.guards, *found.guards))
+            item._replace(loops=(*item.loops, *result.loops), guards=(*item.guards, *result.guards))
             for item in self.realized
-            for found in [symbols(item.loops)]
+            for result in [symbols(item.loops)]
         ]
         self.barriers = [item._replace(exact=item.exact and not symbols(item.loops).loops) for item in self.barriers]
 
@@ -249,8 +249,8 @@ class Program:
         """
         if not self.has_threads:
             return ()
-        found = self._owners.get(buffer)
-        if found is None:
+        result = self._owners.get(buffer)
+        if result is None:
             home, scope = self.homes.get(buffer.data, ()), scope_of(buffer.data)
             around = [
                 {loop.thread_tag for loop in access.instance.loops if loop not in home}
@@ -262,8 +262,8 @@ class Program:
             kept: set[str | Var] = {tag for tag in common if tag and is_per(scope, tag)}
             for axis in self.regions.hoisted.get(buffer.data, ()):
                 kept.add(axis.var if is_virtual_tag(axis.tag) else axis.tag)
-            found = self._owners[buffer] = tuple(sorted(kept, key=str))
-        return found
+            result = self._owners[buffer] = tuple(sorted(kept, key=str))
+        return result
 
     def owner_index(self, key: str | Var, loops: Sequence[Loop]) -> Loop | None:
         """The loop around a place that runs the axis."""
@@ -312,7 +312,7 @@ class _Owner(NamedTuple):
 
 def seen_through(function: PrimFunc, position: int, functions: Mapping[str, PrimFunc]) -> list[Buffer]:
     """The buffers of constant shapes that a function, and those it passes a pointer on to, see behind a parameter."""
-    found: dict[Buffer, None] = {}
+    result: dict[Buffer, None] = {}
     done: set[tuple[PrimFunc, int]] = set()
 
     def look_at(function: PrimFunc, position: int) -> None:
@@ -321,16 +321,16 @@ def seen_through(function: PrimFunc, position: int, functions: Mapping[str, Prim
         done.add((function, position))
         param = function.params[position]
         if param in function.buffer_map:
-            found[function.buffer_map[param]] = None
+            result[function.buffer_map[param]] = None
         elif param.dtype.kind == "handle":
 
             def look(node: Node) -> bool:
                 if isinstance(node, (BufferLoad, BufferStore, DeclBuffer)) and node.buffer.data is param:
-                    found[node.buffer] = None
+                    result[node.buffer] = None
                 elif isinstance(node, Call) and isinstance(node.op, GlobalVar) and node.op.name in functions:
-                    for place, argument in enumerate(node.args):
+                    for index, argument in enumerate(node.args):
                         if argument is param:
-                            look_at(functions[node.op.name], place)
+                            look_at(functions[node.op.name], index)
                 return False
 
             has_node(function.body, look)
@@ -338,7 +338,7 @@ def seen_through(function: PrimFunc, position: int, functions: Mapping[str, Prim
     look_at(function, position)
     return [
         buffer
-        for buffer in found
+        for buffer in result
         if all([isinstance(extent, IntImm) for extent in (*buffer.shape, *buffer.strides, buffer.elem_offset)])
     ]
 
@@ -629,8 +629,8 @@ class _AccessWalk(InstanceWalk):
         """The memory behind a pointer variable; worked out when it is first asked for."""
         if not isinstance(data, Var):
             return None
-        found, owner = self._memory.get(data), self._owners.get(data)
-        if found is None and owner is not None:
+        result, owner = self._memory.get(data), self._owners.get(data)
+        if result is None and owner is not None:
             buffer, base, dtype = owner.buffer, owner.base, owner.dtype
             size = rows = const(0) if owner.extents is None else product(owner.extents)
             if buffer is not None:
@@ -638,8 +638,8 @@ class _AccessWalk(InstanceWalk):
                 rows = ahead + reach_of_rows(buffer)
                 size = ahead + reach(buffer) if owner.extents is None else size
             at = const(0) if base is None else bytes_of(base, dtype)
-            found = self._memory[data] = Memory(data, bytes_of(size, dtype), bytes_of(rows, dtype), const(0), at)
-        return found
+            result = self._memory[data] = Memory(data, bytes_of(size, dtype), bytes_of(rows, dtype), const(0), at)
+        return result
 
     def _look_into(self, callee: PrimFunc, call: Call) -> None:
         """A function of the module is called: what it takes for its buffers must be large enough."""

@@ -126,13 +126,13 @@ class Form:
 
     def variables(self) -> set[Var]:
         """Every variable, also those inside parts."""
-        found: set[Var] = set()
+        result: set[Var] = set()
         for term in self.terms:
             if isinstance(term, Part):
-                found |= term.variables
+                result |= term.variables
             else:
-                found.add(term)
-        return found
+                result.add(term)
+        return result
 
     def parts(self) -> list[Part]:
         """The terms that are not variables."""
@@ -407,15 +407,15 @@ class Affine:
         if bounds is None or bounds[1] - bounds[0] >= CASES:
             return None
         symbol = Form({product.symbol: 1}, 0)
-        found = [
+        result = [
             AllOf((Eq(product.args[0].shifted(-value)), Eq(symbol.plus(product.args[1], -value))))
             for value in range(bounds[0], bounds[1] + 1)
         ]
-        return AnyOf(tuple(found))
+        return AnyOf(tuple(result))
 
     def _divided(self, e: FloorDiv | FloorMod | Div | Mod, k: int, terms: dict[Var | Part, int]) -> int:
-        if self.digits and isinstance(e, (FloorDiv, FloorMod)) and isinstance(found := digit(e, self.digits), Var):
-            add_into(terms, {found: 1}, k)
+        if self.digits and isinstance(e, (FloorDiv, FloorMod)) and isinstance(result := digit(e, self.digits), Var):
+            add_into(terms, {result: 1}, k)
             return 0
         divisor = self._form(e.b)
         d = divisor.const
@@ -581,14 +581,14 @@ def _compared(e: CompareExpr, difference: Form, holds: bool) -> Condition:
 
 def inequalities(conditions: Sequence[Condition]) -> list[Form]:
     """Forms that are not negative whenever all the conditions hold; what holds only in some case is left out."""
-    found: list[Form] = []
+    result: list[Form] = []
     pending = list(reversed(conditions))
     while pending:
         item = pending.pop()
         if isinstance(item, Ge):
-            found.append(item.form)
+            result.append(item.form)
         elif isinstance(item, Eq):
-            found += [item.form, item.form.negated()]
+            result += [item.form, item.form.negated()]
         elif isinstance(item, AllOf):
             pending += reversed(item.items)
-    return found
+    return result

@@ -18,8 +18,8 @@ from loopwright.ir.deep import deep
 @deep
 def around_loop(function: PrimFunc, var: Var) -> PrimFunc:
     """`function` with only the loop that counts with `var`, its body, and the statements that hold it."""
-    found = _only(function.body, var)
-    return function if found is None else function.with_(body=found)
+    result = _only(function.body, var)
+    return function if result is None else function.with_(body=result)
 
 
 def _only(statement: Stmt, var: Var) -> Stmt | None:
@@ -27,8 +27,8 @@ def _only(statement: Stmt, var: Var) -> Stmt | None:
     if isinstance(statement, For) and statement.loop_var is var:
         return statement
     for child in statement.children():
-        if isinstance(child, Stmt) and (found := _only(child, var)) is not None:
-            return found if isinstance(statement, SeqStmt) else _with_child(statement, child, found)
+        if isinstance(child, Stmt) and (result := _only(child, var)) is not None:
+            return result if isinstance(statement, SeqStmt) else _with_child(statement, child, result)
     return None
 
 

@@ -103,14 +103,14 @@ def check_domains_in(program: Program) -> None:
 
 
 def _axes(program: Program, realized: Realized) -> list[_Axis]:
-    found = []
+    result = []
     for position, (axis, value) in enumerate(zip(realized.node.block.iter_vars, realized.values, strict=True)):
         if axis.dom is None or value is None:
             continue
         low, extent = program.affine.form(axis.dom.min), program.affine.form(axis.dom.extent)
         if low is not None and extent is not None:
-            found.append(_Axis(position, value, low, extent))
-    return found
+            result.append(_Axis(position, value, low, extent))
+    return result
 
 
 def _proved(program: Program, realized: Realized, axes: Sequence[_Axis]) -> bool:
@@ -118,8 +118,8 @@ def _proved(program: Program, realized: Realized, axes: Sequence[_Axis]) -> bool
     known: list[Form] | None = None
     for axis in axes:
         for limit in axis.limits:
-            found = program.ranges.greatest(limit.negated(), realized.loops)
-            if found is None or found > 0:
+            result = program.ranges.greatest(limit.negated(), realized.loops)
+            if result is None or result > 0:
                 known = inequalities(realized.guards) if known is None else known
                 if not program.ranges.is_at_most(limit.negated(), 0, realized.loops, known):
                     return False

@@ -128,7 +128,7 @@ class _Check:
         self.polynomials: Polynomials | None = None
 
     def unproved(self) -> list[Unproved]:
-        found = []
+        result = []
         for access in [*self.program.accesses, *self.program.addresses]:
             axes = self._axes(access, access.buffer, access.indices)
             cell, indices = access.cell
@@ -136,8 +136,8 @@ class _Check:
                 axes = tuple(range(access.buffer.ndim))  # the region of a sub-buffer is in doubt, not one index
             axes = tuple([axis for axis in axes if not self._is_checked(access.node.indices[axis])])
             if axes:
-                found.append(Unproved(access, axes))
-        return found
+                result.append(Unproved(access, axes))
+        return result
 
     def axes(self, access: Access) -> tuple[int, ...]:
         """The axes along which an access is not proved."""
@@ -205,7 +205,7 @@ def _unproved(
 ) -> list[int]:
     """The axes with an affine index that loop bounds and single conditions do not show to stay inside."""
     known: list[Form] | None = None
-    found = []
+    result = []
     for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
         if index is None or extent is None:
             continue
@@ -215,9 +215,9 @@ def _unproved(
                 if known is None:
                     known = inequalities(access.guards)
                 if not program.ranges.is_at_most(form, limit, access.loops, known):
-                    found.append(axis)
+                    result.append(axis)
                     break
-    return found
+    return result
 
 
 def _ask(
@@ -258,13 +258,13 @@ def _ask(
         asked[question] = all([var in polyhedra.program.sizes for var in polyhedra.parameters])
         return asked[question]
     values = values_of(point, names, polyhedra)
-    found = [None if index is None else index.at(values) for index in indices]
+    result = [None if index is None else index.at(values) for index in indices]
     # A dimension whose index is not affine was not part of the question: variables in its size have no value.
     sizes = [
         None if extent is None or (index is None and extent.terms) else extent.at(values)
         for index, extent in zip(indices, shape, strict=True)
     ]
-    for axis, (at, size) in enumerate(zip(found, sizes, strict=True)):
+    for axis, (at, size) in enumerate(zip(result, sizes, strict=True)):
         if at is not None and size is not None and not 0 <= at < size:
-            raise OutOfBounds(access, buffer, found, sizes, axis, values)
+            raise OutOfBounds(access, buffer, result, sizes, axis, values)
     return False

@@ -198,14 +198,14 @@ class _Law:
         for var in counted:
             if not var.dtype.is_bool and self._is_tried(var):
                 members[self.sorts.sort(var)] = members.get(self.sorts.sort(var), 0) + 1
-        found = {sort: self.sorts.domain(sort, count) for sort, count in members.items()}
+        result = {sort: self.sorts.domain(sort, count) for sort, count in members.items()}
         points = 1
         for var in counted:
             if self._is_tried(var):
-                points *= 2 if var.dtype.is_bool else len(found[self.sorts.sort(var)])
+                points *= 2 if var.dtype.is_bool else len(result[self.sorts.sort(var)])
             if points > POINTS:
                 raise Undecided
-        return found
+        return result
 
     def _free(self, var: Var) -> Value:
         """A variable that can be anything: all its values along an axis of its own, or a symbol."""
@@ -227,10 +227,10 @@ class _Law:
 
     def value(self, expr: Expr, known: Mapping[Any, Value], done: dict[int, Value] | None = None) -> Value:
         done = {} if done is None else done
-        found = done.get(id(expr))
-        if found is None:
-            found = done[id(expr)] = self._value(expr, known, done)
-        return found
+        result = done.get(id(expr))
+        if result is None:
+            result = done[id(expr)] = self._value(expr, known, done)
+        return result
 
     def _value(self, expr: Expr, known: Mapping[Any, Value], done: dict[int, Value]) -> Value:
         if isinstance(expr, Var):
@@ -299,29 +299,29 @@ def _name(expr: Expr) -> str:
 def _chosen(condition: Value, one: Value, other: Value) -> Value:
     if not isinstance(one, dict):
         return np.where(condition, one, other)
-    found = {}
+    result = {}
     for term in {**one, **other}:
         yes, no = [np.array(side.get(term, 0), dtype=object) for side in (one, other)]
-        found[term] = np.where(condition, yes, no)
-    return found
+        result[term] = np.where(condition, yes, no)
+    return result
 
 
 def _combined(one: Polynomial, other: Polynomial, operation: Any) -> Polynomial:
-    found = {term: operation(one.get(term, 0), other.get(term, 0)) for term in {**one, **other}}
-    if len(found) > MONOMIALS:
+    result = {term: operation(one.get(term, 0), other.get(term, 0)) for term in {**one, **other}}
+    if len(result) > MONOMIALS:
         raise Undecided
-    return found
+    return result
 
 
 def _product(one: Polynomial, other: Polynomial) -> Polynomial:
-    found: Polynomial = {}
+    result: Polynomial = {}
     for a, x in one.items():
         for b, y in other.items():
             term = tuple(sorted((*a, *b)))
-            found[term] = found.get(term, 0) + x * y
-    if len(found) > MONOMIALS:
+            result[term] = result.get(term, 0) + x * y
+    if len(result) > MONOMIALS:
         raise Undecided
-    return found
+    return result
 
 
 def _extreme(a: Any, b: Any, greatest: bool) -> Any:
@@ -363,14 +363,14 @@ class _Sorts:
 
     def of(self, expr: Expr) -> int:
         """The sort of an expression, and those of all that is in it. Raises Undecided."""
-        found = self.known.get(id(expr))
-        if found is None:
-            found = self.known[id(expr)] = len(self.parents)
-            self.parents.append(found)
-            self.types[found] = {expr.dtype}
+        result = self.known.get(id(expr))
+        if result is None:
+            result = self.known[id(expr)] = len(self.parents)
+            self.parents.append(result)
+            self.types[result] = {expr.dtype}
             self.kept.append(expr)
-            self._look(expr, found)
-        return self._root(found)
+            self._look(expr, result)
+        return self._root(result)
 
     def _look(self, expr: Expr, own: int) -> None:
         if isinstance(expr, Var):
@@ -473,8 +473,8 @@ class _Sorts:
         low, high = -zero * room, (len(numbers) - 1 - zero) * room
         low -= count if numbers[0] > least else 0
         high += count if numbers[-1] < greatest else 0
-        found = [kind(value) for value in range(low, high + 1)]
-        return [*found, -0.0, math.nan] if dtype.is_float else found
+        result = [kind(value) for value in range(low, high + 1)]
+        return [*result, -0.0, math.nan] if dtype.is_float else result
 
     def point(self, expr: IntImm | FloatImm) -> Any:
         """What stands for a literal among the values that are tried."""

@@ -90,7 +90,7 @@ def _general_law(body: Stmt, fields: Mapping[Buffer, Buffer]) -> Hashable | None
 def _plain_law(body: Stmt, fields: Mapping[Buffer, Buffer]) -> Hashable | None:
     """The usual forms: `x = x op y` with an y that does not load a field, one for each field."""
     stores = body.seq if isinstance(body, SeqStmt) else (body,)
-    found: list[str] = []
+    result: list[str] = []
     seen: set[Buffer] = set()
     for store in stores:
         value = store.value if isinstance(store, BufferStore) else None
@@ -102,24 +102,24 @@ def _plain_law(body: Stmt, fields: Mapping[Buffer, Buffer]) -> Hashable | None:
         seen.add(own)
         for mine, other in ((value.a, value.b), (value.b, value.a)):
             if isinstance(mine, BufferLoad) and fields.get(mine.buffer) is own and not loads_any(other, fields):
-                found.append(f"{type(value).__name__} {value.dtype}")
+                result.append(f"{type(value).__name__} {value.dtype}")
                 break
         else:
             return None
-    return found[0] if len(found) == 1 else tuple(found)
+    return result[0] if len(result) == 1 else tuple(result)
 
 
 def loads_any(root: Node, buffers: Mapping[Buffer, object]) -> bool:
     """Whether something in an expression loads one of the buffers."""
-    found = False
+    result = False
 
     def look(node: Node) -> bool:
-        nonlocal found
-        found = found or (isinstance(node, BufferLoad) and node.buffer in buffers)
-        return not found
+        nonlocal result
+        result = result or (isinstance(node, BufferLoad) and node.buffer in buffers)
+        return not result
 
     pre_order_visit(root, look)
-    return found
+    return result
 
 
 # --- what a body computes -----------------------------------------------------------------------------------------

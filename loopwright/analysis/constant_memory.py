@@ -41,24 +41,24 @@ def writable_constants(function: PrimFunc, functions: Mapping[str, PrimFunc]) ->
 
 def constants_of(function: PrimFunc) -> list[Var]:
     """The pointers to the constants of a function."""
-    found: list[Var] = []
+    result: list[Var] = []
 
     def look(node: Node) -> bool:
         if isinstance(node, AllocateConst):
-            found.append(node.buffer_var)
+            result.append(node.buffer_var)
         return isinstance(node, Stmt)
 
     pre_order_visit(function.body, look)
-    return found
+    return result
 
 
 def _stored_as(function: PrimFunc, constant: Var) -> str | None:
     """The name of a buffer on the constant that is stored to."""
-    found: list[str] = []
+    result: list[str] = []
 
     def look(node: Node) -> None:
         if isinstance(node, BufferStore) and node.buffer.data is constant:
-            found.append(node.buffer.name)
+            result.append(node.buffer.name)
 
     pre_order_visit(function.body, look)
-    return found[0] if found else None
+    return result[0] if result else None

@@ -147,25 +147,25 @@ def calculate_allocated_bytes(func_or_mod: PrimFunc | IRModule) -> dict[str, Any
     """{scope: bytes allocated in it} for a function, all allocations added up; for a module, that by function."""
     if isinstance(func_or_mod, IRModule):
         return {var.name: calculate_allocated_bytes(func) for var, func in func_or_mod.functions.items()}
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
 
     class _Sum(Visitor):
         def visit_Allocate(self, node: Allocate) -> None:
             scope = scope_of(node.buffer_var)
-            found[scope] = found.get(scope, 0) + _bytes(node, 1)
+            result[scope] = result.get(scope, 0) + _bytes(node, 1)
             self.visit(node.body)
 
         def visit_Block(self, block: Block) -> None:
             for buffer in block.alloc_buffers:
                 scope = buffer.scope()
-                found[scope] = found.get(scope, 0) + _size(buffer.dtype, buffer.shape, block, 1)
+                result[scope] = result.get(scope, 0) + _size(buffer.dtype, buffer.shape, block, 1)
             self.visit(block.body)
 
         def visit_Expr(self, expr: Expr) -> None:
             pass
 
     _Sum().visit(func_or_mod.body)
-    return found
+    return result
 
 
 def calculate_workspace_bytes(func: PrimFunc, workspace_byte_alignment: int = 1) -> int:

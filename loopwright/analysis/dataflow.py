@@ -152,16 +152,16 @@ class Dataflow:
         self.by_place: dict[Place, list[Access]] = {}
         counts: dict[tuple[Place, bool, int], int] = {}
         for access in [*program.accesses, *program.pointers, *program.calls]:
-            place, sort = access.instance.place, 2 if access.buffer is OUTSIDE else int(access.pointer is not None)
-            count = counts.get((place, access.writes, sort), 0)
+            location, sort = access.instance.place, 2 if access.buffer is OUTSIDE else int(access.pointer is not None)
+            count = counts.get((location, access.writes, sort), 0)
             self.ordinals[access] = count + _APART * sort
-            counts[place, access.writes, sort] = count + 1
+            counts[location, access.writes, sort] = count + 1
             self.by_buffer.setdefault(access.cell[0], []).append(access)
-            self.by_place.setdefault(place, []).append(access)
+            self.by_place.setdefault(location, []).append(access)
         # Constants are like arguments: they hold their own values when the program starts.
         constants = [buffer for buffer in self.by_buffer if buffer.data in program.constants]
         self.arguments = {*program.function.argument_buffers(), *constants, OUTSIDE}
-        self._updated = {place: _updated(place, accesses) for place, accesses in self.by_place.items()}
+        self._updated = {location: _updated(location, accesses) for location, accesses in self.by_place.items()}
         self.groups = self._find_groups()
         self._digits: dict[Buffer, list[list[tuple[int, int | None]]]] = {}
         self._tags: dict[Buffer, str] = {}
@@ -171,28 +171,28 @@ class Dataflow:
 
     def flow(self, buffer: Buffer) -> Flow:
         """What every reader of `buffer` sees. Raises NotProvable."""
-        found = self._flows.get(buffer)
-        if found is None:
+        result = self._flows.get(buffer)
+        if result is None:
             limit = _flow_budget.get()
             if self._spent.get(buffer, 0) >= limit:
                 raise _too_complex(buffer)
             try:
-                found = self._compute(buffer, limit)
+                result = self._compute(buffer, limit)
             except NotProvable as reason:
-                found = reason
+                result = reason
             except Undecided:  # isl has no text for a form
-                found = NotProvable(f"where {buffer.name} is read or written, is no affine question")
+                result = NotProvable(f"where {buffer.name} is read or written, is no affine question")
             except BudgetExceeded:
                 self._spent[buffer] = limit  # under a larger budget it may be asked again
                 raise _too_complex(buffer) from None
-            self._flows[buffer] = found
-        if isinstance(found, NotProvable):
-            raise found
-        return found
+            self._flows[buffer] = result
+        if isinstance(result, NotProvable):
+            raise result
+        return result
 
-    def key(self, place: Place) -> BlockKey:
+    def key(self, location: Place) -> BlockKey:
         """What identifies a block through every rewrite: its first axis, or its name; for inits, their block."""
-        block = place.block
+        block = location.block
         if block is None:
             return ""
         of = self.program.inits.get(block)
@@ -207,15 +207,15 @@ class Dataflow:
         groups: dict[Buffer, tuple[Buffer, ...]] = {}
         laws: dict[Buffer, set[object]] = {}
         plain: set[Buffer] = set()
-        for place in self.by_place:
-            group, law = self._updated[place]
+        for location in self.by_place:
+            group, law = self._updated[location]
             for buffer in group:
                 if set(groups.setdefault(buffer, group)) != set(group):
                     plain.update(group, groups[buffer])
             for buffer in group:
                 laws.setdefault(buffer, set()).add(law)
         # Different reductions of one cell do not commute with each other.
-        plain.update([buffer for buffer, found in laws.items() if len(found) > 1])
+        plain.update([buffer for buffer, result in laws.items() if len(result) > 1])
         return {buffer: group for buffer, group in groups.items() if plain.isdisjoint(group)}
 
     def is_update(self, access: Access) -> bool:
@@ -226,13 +226,13 @@ class Dataflow:
         """The blocks that run over a reduction axis and update the buffer, though the order of its updates counts."""
         if buffer in self.groups:
             return []
-        found = []
-        for place, accesses in self.by_place.items():
+        result = []
+        for location, accesses in self.by_place.items():
             own = [access.writes for access in accesses if access.cell[0] is buffer]
-            block = place.block
+            block = location.block
             if block is not None and True in own and False in own and _reduces(block):
-                found.append(block.name_hint)
-        return found
+                result.append(block.name_hint)
+        return result
 
     # --- relations --------------------------------------------------------------------------------------------------
 
@@ -296,26 +296,26 @@ class Dataflow:
         home = self.program.homes.get(buffer.data, ())
         number, at = self.groups[buffer].index(other), self.tag(buffer)
         apart = f"{buffer.name} and {other.name} are reduced together, but live in different loops"
-        found = []
+        result = []
         for k, access in enumerate(self.by_buffer[other]):
             if not access.writes and not self.is_update(access):
                 if access.instance.loops[: len(home)] != home:
                     raise NotProvable(apart)
-                found.append(self._reference(f"{at}x{number}_{k}", "read", access, buffer, other))
+                result.append(self._reference(f"{at}x{number}_{k}", "read", access, buffer, other))
         if other in self.arguments:
             if home:
                 raise NotProvable(apart)
-            found.append(self._virtual(f"{at}final{number}", "final", buffer, other))
-        return found
+            result.append(self._virtual(f"{at}final{number}", "final", buffer, other))
+        return result
 
     def tag(self, buffer: Buffer) -> str:
         """What the tuples of the buffer's accesses begin with: from version to version the same, as far as can be."""
-        found = self._tags.get(buffer)
-        if found is None:
+        result = self._tags.get(buffer)
+        if result is None:
             name = re.sub(r"\W", "_", buffer.name, flags=re.ASCII)
             number = self._named[name] = self._named.get(name, -1) + 1
-            found = self._tags[buffer] = f"b{number}_{name}_"
-        return found
+            result = self._tags[buffer] = f"b{number}_{name}_"
+        return result
 
     def _reference(
         self, tag: str, kind: Kind, access: Access, buffer: Buffer, shadow_of: Buffer | None = None
@@ -341,8 +341,8 @@ class Dataflow:
                 digits = [self.program.affine.digit(index, step, radix) for step, radix in next(steps)]
                 cell += [text.form(digit, names) for digit in digits]
         domain = [*text.domain(access.loops, access.guards, names), *inside]
-        made = Reference(tag, kind, access, self.ordinals[access], buffer, dims, names, domain, cell, shadow_of)
-        return made
+        result = Reference(tag, kind, access, self.ordinals[access], buffer, dims, names, domain, cell, shadow_of)
+        return result
 
     def _virtual(self, tag: str, kind: Kind, buffer: Buffer, shadow_of: Buffer | None = None) -> Reference:
         """The caller's look at every cell at the end, or what fills every cell at the start."""
@@ -363,15 +363,15 @@ class Dataflow:
         Where loops are tiled, indices are sums like 64 * i0 + i1. That two of them are equal says that their digits
         are; isl takes a hundred times as long to find this out by itself.
         """
-        found = self._digits.get(buffer)
-        if found is None:
+        result = self._digits.get(buffer)
+        if result is None:
             accesses = self.by_buffer.get(buffer, ())
             written = any([access.writes for access in accesses])
-            found = self._digits[buffer] = [
+            result = self._digits[buffer] = [
                 self._cut([access.cell[1][axis] for access in accesses] if written else [])
                 for axis in range(len(buffer.shape))
             ]
-        return found
+        return result
 
     def _cut(self, indices: Sequence[Form | None]) -> list[tuple[int, int | None]]:
         """The digits of one dimension, largest step first; one digit, the index itself, where tiles do not agree."""
@@ -401,9 +401,9 @@ class Dataflow:
         inner = [item for item in references if item.access is not None]
         kept = [k for k in range(length) if k == 0 or not isinstance(_same([item.time[k] for item in inner]), int)]
         for k in kept[1:]:
-            places = {item.time[k] for item in inner}
-            if all([isinstance(place, int) for place in places]):
-                number = {place: n for n, place in enumerate(sorted(places))}
+            locations = {item.time[k] for item in inner}
+            if all([isinstance(location, int) for location in locations]):
+                number = {location: n for n, location in enumerate(sorted(locations))}
                 for item in inner:
                     item.time[k] = number[item.time[k]]
         for item in references:
@@ -442,8 +442,8 @@ def dataflow_of(program: Program) -> Dataflow:
     """The flow through each buffer of `program`; kept with it."""
     if program.dataflow is None or program.dataflow.context is not context():
         program.dataflow = Dataflow(program)
-    found: Dataflow = program.dataflow
-    return found
+    result: Dataflow = program.dataflow
+    return result
 
 
 def _title(access: Access) -> str:
@@ -454,14 +454,14 @@ def _title(access: Access) -> str:
 # --- what is a reduction --------------------------------------------------------------------------------------------
 
 
-def _updated(place: Place, accesses: Sequence[Access]) -> tuple[tuple[Buffer, ...], Hashable]:
+def _updated(location: Place, accesses: Sequence[Access]) -> tuple[tuple[Buffer, ...], Hashable]:
     """The buffers that a block updates as a reduction, and the law of its updates; none when it is no reduction.
 
     It has a reduction axis, each buffer it stores it stores once, at the one cell where it may load it, and its updates
     may be made in any order (`commuting_updates.py`).
     """
-    block = place.block
-    if block is None or place.has_blocks or not _reduces(block):
+    block = location.block
+    if block is None or location.has_blocks or not _reduces(block):
         return (), None
     stores = {access.cell[0]: access for access in accesses if access.writes}
     if OUTSIDE in stores or any([access.pointer is not None for access in accesses]):
@@ -477,7 +477,7 @@ def _updated(place: Place, accesses: Sequence[Access]) -> tuple[tuple[Buffer, ..
             continue
         # The stores happen for sure. Loads may be left out, as in `a > b or (a == b and I[v] < k)`: what the body
         # computes is what the law is about. But all are of the one cell.
-        if (access.writes and not access.is_must) or None in access.cell[1] or len(access.running) > place.depth:
+        if (access.writes and not access.is_must) or None in access.cell[1] or len(access.running) > location.depth:
             return (), None
         cells.add(tuple([index.key for index in access.cell[1] if index is not None]))
         names[access.buffer] = buffer

@@ -73,7 +73,7 @@ def digits_of(loop: For, sizes: Sequence[Expr]) -> tuple[Digits, list[Digit]] | 
     if all([isinstance(division.b, IntImm) for division in used]):
         return None  # affine as it is
     factors = _factors(loop.extent)
-    found: list[tuple[Expr, Expr]] = []  # what is divided, by what
+    result: list[tuple[Expr, Expr]] = []  # what is divided, by what
     value: Expr = loop.loop_var
     while True:
         divisors = [e.b for e in used if structural_equal(_plain(e.a), value)]
@@ -84,9 +84,9 @@ def digits_of(loop: For, sizes: Sequence[Expr]) -> tuple[Digits, list[Digit]] | 
         if left is None or not all(_not_negative(part, sizes) for part in parts):
             break
         factors = left
-        found.append((value, divisors[0]))
+        result.append((value, divisors[0]))
         value = FloorDiv(value, divisors[0])
-    if not found:
+    if not result:
         return None
     dtype = loop.loop_var.dtype
     rest_extent: Expr = const(1, dtype)
@@ -95,7 +95,7 @@ def digits_of(loop: For, sizes: Sequence[Expr]) -> tuple[Digits, list[Digit]] | 
     last = Var(str(value), dtype)
     rest: Digits | Var = last
     order = [Digit(last, rest_extent)]
-    for divided, divisor in reversed(found):
+    for divided, divisor in reversed(result):
         low = Var(str(FloorMod(divided, divisor)), dtype)
         rest = Digits(divisor, low, rest)
         order.append(Digit(low, divisor))
@@ -149,14 +149,14 @@ def _not_negative(e: Expr, sizes: Sequence[Expr]) -> bool:
 
 def _divisions(loop: For) -> list[FloorDiv | FloorMod]:
     """The divisions in the body whose left side starts at the loop variable."""
-    found: list[FloorDiv | FloorMod] = []
+    result: list[FloorDiv | FloorMod] = []
 
     def look(node: object) -> None:
         if isinstance(node, (FloorDiv, FloorMod)) and _start(node) is loop.loop_var:
-            found.append(node)
+            result.append(node)
 
     pre_order_visit(loop.body, look)
-    return found
+    return result
 
 
 def _start(e: Expr) -> Expr:
@@ -206,14 +206,14 @@ def _without(factors: Sequence[Expr], gone: Sequence[Expr]) -> list[Expr] | None
     """The factors that are left after a division that has no rest; None where that is not seen."""
     left = list(factors)
     for one in gone:
-        for place, factor in enumerate(left):
+        for index, factor in enumerate(left):
             if structural_equal(factor, one):
-                del left[place]
+                del left[index]
                 break
             if not isinstance(factor, IntImm) or not isinstance(one, IntImm) or one.value <= 0:
                 continue
             if factor.value % one.value == 0:
-                left[place] = const(factor.value // one.value, factor.dtype)
+                left[index] = const(factor.value // one.value, factor.dtype)
                 break
         else:
             return None

@@ -72,7 +72,7 @@ def called_name(call: Call) -> str:
 @deep
 def calls_of_threads(function: PrimFunc) -> list[Call]:
     """The calls that reach outside from within loops that threads run."""
-    found: list[Call] = []
+    result: list[Call] = []
 
     def outside(node: Node) -> bool:
         launches = isinstance(node, AttrStmt) and node.attr_key in LAUNCHES
@@ -83,7 +83,7 @@ def calls_of_threads(function: PrimFunc) -> list[Call]:
 
     def inside(node: Node) -> None:
         if isinstance(node, Call) and reaches_outside(node):
-            found.append(node)
+            result.append(node)
 
     pre_order_visit(function.body, outside)
-    return found
+    return result

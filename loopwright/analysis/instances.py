@@ -257,11 +257,11 @@ class InstanceWalk(Visitor):
             self.begin(loop)
             self.visit(loop.min)
             self.visit(loop.extent)
-        if loop.kind in _COUNTED_BY_DIGITS and (found := digits_of(loop, self.sizes)) is not None:
-            self.affine.digits[loop.loop_var] = found[0]
+        if loop.kind in _COUNTED_BY_DIGITS and (result := digits_of(loop, self.sizes)) is not None:
+            self.affine.digits[loop.loop_var] = result[0]
             self.affine.values[loop.loop_var] = None
             self.binders[loop.loop_var] = self.place
-            first, *within = [self._digit_loop(item, loop) for item in found[1]]
+            first, *within = [self._digit_loop(item, loop) for item in result[1]]
             self._loop(first, loop.body, within)
             return
         low, extent = self.affine.form(loop.min), self.affine.form(loop.extent)

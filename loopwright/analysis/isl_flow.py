@@ -59,15 +59,15 @@ _kept: Final = _Kept()
 
 def answer(question: Question, buffer: str, limit: int, divisions: int) -> Answer:
     """Who sees what. Raises NotProvable, and BudgetExceeded past `limit` isl operations."""
-    found = _kept.answers.get(question)
-    if found is None:
-        found = _kept.answers[question] = within_budget(
+    result = _kept.answers.get(question)
+    if result is None:
+        result = _kept.answers[question] = within_budget(
             lambda _: _work_out(question, buffer, divisions), limit, divisions
         )
         if len(_kept.answers) > ANSWERS:
             _kept.answers.popitem(last=False)
     _kept.answers.move_to_end(question)
-    return found
+    return result
 
 
 def _work_out(question: Question, buffer: str, divisions: int) -> Answer:
@@ -137,8 +137,8 @@ def _last_writers(asked: Any, sources: Any, times: Any, rank: int) -> Any:
     """Reader → the last of those that write its cell before it."""
     import islpy as isl
 
-    found = isl.UnionAccessInfo.from_sink(asked).set_must_source(sources).set_schedule_map(times).compute_flow()
-    return found.get_must_dependence().reverse()
+    result = isl.UnionAccessInfo.from_sink(asked).set_must_source(sources).set_schedule_map(times).compute_flow()
+    return result.get_must_dependence().reverse()
 
 
 def _last_writers_step_by_step(asked: Any, sources: Any, times: Any, rank: int) -> Any:

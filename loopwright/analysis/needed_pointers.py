@@ -17,11 +17,11 @@ def needed_pointers(function: ir.PrimFunc, functions: Mapping[str, ir.PrimFunc])
 
     What stands behind a question with `isnullptr`, or after one that leaves, needs nothing.
     """
-    found: dict[ir.PrimFunc, set[ir.Var]] = {}
+    result: dict[ir.PrimFunc, set[ir.Var]] = {}
     while True:  # functions that call each other tell more in a second round
-        before = sum(map(len, found.values()))
-        needed = _Needs(functions, found, set(), set()).of(function)
-        if sum(map(len, found.values())) == before:
+        before = sum(map(len, result.values()))
+        needed = _Needs(functions, result, set(), set()).of(function)
+        if sum(map(len, result.values())) == before:
             return needed
 
 
@@ -35,11 +35,11 @@ class _Needs(Visitor):
     def __init__(
         self,
         functions: Mapping[str, ir.PrimFunc],
-        found: dict[ir.PrimFunc, set[ir.Var]],
+        result: dict[ir.PrimFunc, set[ir.Var]],
         seen: set[ir.PrimFunc],
         needed: set[ir.Var],
     ) -> None:
-        self.functions, self.found, self.seen, self.needed = functions, found, seen, needed
+        self.functions, self.found, self.seen, self.needed = functions, result, seen, needed
         self.behind: dict[ir.Var, frozenset[ir.Var]] = {}  # the pointers that another one is made of
         self.present = _NONE  # pointers known not to be null here
 

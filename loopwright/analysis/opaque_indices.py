@@ -73,14 +73,14 @@ DEPTH: Final = 5  # facts added, cases split and quotients multiplied out, one i
 
 def written_memory(function: PrimFunc) -> set[Var]:
     """The memory that stores change."""
-    found: set[Var] = set()
+    result: set[Var] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, BufferStore):
-            found.add(node.buffer.data)
+            result.add(node.buffer.data)
 
     pre_order_visit(function.body, look)
-    return found
+    return result
 
 
 class Polynomials:
@@ -104,10 +104,10 @@ class Polynomials:
         if isinstance(expr, Var):
             return self.variable(expr, at)
         key = (id(expr), id(at))
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = self._computed(expr, at)
-        return found
+        result = self._found.get(key)
+        if result is None:
+            result = self._found[key] = self._computed(expr, at)
+        return result
 
     def _computed(self, expr: Expr, at: Stmt) -> Poly:
         if isinstance(expr, (Add, Sub, Mul)):
@@ -212,9 +212,9 @@ class Polynomials:
         return just(self._atom(("wrapped", dtype.element, value.key), "value", dtype, is_data=True))
 
     def _divided(self, expr: FloorDiv | FloorMod, x: Poly, divisor: Poly, at: Stmt) -> Poly:
-        found = self.affine.form(expr) if self.affine.digits else None  # a digit of a fused loop
-        if found is not None:
-            return self.form(found)
+        result = self.affine.form(expr) if self.affine.digits else None  # a digit of a fused loop
+        if result is not None:
+            return self.form(result)
         return self._quotient(x, divisor) if isinstance(expr, FloorDiv) else self._remainder(x, divisor)
 
     def _truncated(self, expr: Div | Mod, at: Stmt) -> Poly:
@@ -403,18 +403,18 @@ class Polynomials:
 
 def _memory_of(expr: Expr) -> set[Var] | None:
     """The memory that the expression reads; None when a call in it may return another value each time."""
-    found: set[Var] = set()
+    result: set[Var] = set()
     pure = True
 
     def look(node: Node) -> None:
         nonlocal pure
         if isinstance(node, BufferLoad):
-            found.add(node.buffer.data)
+            result.add(node.buffer.data)
         elif isinstance(node, Call) and not getattr(node.op, "is_pure", False):
             pure = False
 
     pre_order_visit(expr, look)
-    return found if pure else None
+    return result if pure else None
 
 
 def limits(dtype: DataType) -> tuple[int | None, int | None]:
@@ -518,11 +518,11 @@ class InsideProof:
 
     def _at_most_zero(self, p: Poly, depth: int) -> bool:
         key = (p.key, depth)
-        found = self._proved.get(key)
-        if found is None:
+        result = self._proved.get(key)
+        if result is None:
             self._proved[key] = False  # while it is looked into: a proof that rests on itself is none
-            found = self._proved[key] = self._search(p, depth)
-        return found
+            result = self._proved[key] = self._search(p, depth)
+        return result
 
     def _search(self, p: Poly, depth: int) -> bool:
         if _is_at_least(p.negated(), 0):
@@ -635,24 +635,24 @@ class InsideProof:
 
     def _facts_of_atoms(self, p: Poly, depth: int) -> list[Poly]:
         """What holds of the remainders and quotients in `p`."""
-        found: list[Poly] = []
+        result: list[Poly] = []
         for atom in p.atoms():
             if atom.kind not in ("quotient", "remainder") or not self._is_positive(atom.args[1], depth):
                 continue
             x, divisor = atom.args
             this = just(atom)
             if atom.kind == "remainder":
-                found += [this, divisor.shifted(-1).plus(this, -1)]
+                result += [this, divisor.shifted(-1).plus(this, -1)]
                 if self._at_most_zero(x.negated(), min(depth, 1)):
-                    found.append(x.plus(this, -1))
+                    result.append(x.plus(this, -1))
                 continue
             multiple = this.times(divisor)
             if multiple is not None:
                 rest = x.plus(multiple, -1)
-                found += [rest, divisor.shifted(-1).plus(rest, -1)]
+                result += [rest, divisor.shifted(-1).plus(rest, -1)]
             if self._at_most_zero(x.negated(), min(depth, 1)):
-                found += [this, x.plus(this, -1)]
-        return found
+                result += [this, x.plus(this, -1)]
+        return result
 
 
 def _largest(a: int | None, b: int | None) -> int | None:

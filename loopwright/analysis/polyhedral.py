@@ -96,13 +96,13 @@ class Polyhedra:
 
     def domain(self, loops: Sequence[Loop], guards: Sequence[Condition], names: Mapping[Var, str]) -> list[str]:
         """The constraints of the iterations that run."""
-        found = []
+        result = []
         for loop in loops:
             if loop.low is not None:
-                found.append(f"{self.form(loop.low, names)} <= {names[loop.var]}")
+                result.append(f"{self.form(loop.low, names)} <= {names[loop.var]}")
             if loop.high is not None:
-                found.append(f"{names[loop.var]} <= {self.form(loop.high, names)}")
-        return found + [self.condition(guard, names) for guard in guards]
+                result.append(f"{names[loop.var]} <= {self.form(loop.high, names)}")
+        return result + [self.condition(guard, names) for guard in guards]
 
     # --- questions ----------------------------------------------------------------------------------------------
 
@@ -118,8 +118,8 @@ class Polyhedra:
         question = _Question(
             tuple(self.ordered()), sizes, known, tuple(dims), tuple(constraints), tuple(excluded), certain
         )
-        found = self._ask(_smallest, question)
-        return None if found is None else dict(zip([*question.parameters, *dims], found, strict=True))
+        result = self._ask(_smallest, question)
+        return None if result is None else dict(zip([*question.parameters, *dims], result, strict=True))
 
     def is_impossible(self, dims: Sequence[str], constraints: Sequence[str]) -> bool:
         """Whether the constraints hold at no point, for any sizes and scalars. Raises Undecided."""
@@ -132,11 +132,11 @@ class Polyhedra:
         if self.questions > QUESTIONS or self.lost > SECONDS:
             raise Undecided
         started = thread_time()
-        found = answer(question, self.program.affine.largest)
-        if isinstance(found, _Open):
+        result = answer(question, self.program.affine.largest)
+        if isinstance(result, _Open):
             self.lost += thread_time() - started
             raise Undecided
-        return found
+        return result
 
     def ordered(self) -> list[str]:
         """The names of the parameters, sizes of arguments first."""
@@ -146,17 +146,17 @@ class Polyhedra:
     def known(self) -> list[str]:
         """What is known of the parameters; those that are related to them become parameters as well."""
         pending = list(self.program.context)
-        found: list[str] = []
+        result: list[str] = []
         grown = True
         while grown:
             related = [item for item in pending if not item.form.variables().isdisjoint(self.parameters)]
             pending = [item for item in pending if item not in related]
-            found += [self.condition(item, {}) for item in related]
+            result += [self.condition(item, {}) for item in related]
             grown = bool(related)
         for var, name in self.parameters.items():
-            found += [f"{name} >= 0"] if isinstance(var, SizeVar) else []
-            found += [f"{name} < {2**31}"] if var.dtype is INT32 else []  # a size that its type cannot hold is none
-        return found
+            result += [f"{name} >= 0"] if isinstance(var, SizeVar) else []
+            result += [f"{name} < {2**31}"] if var.dtype is INT32 else []  # a size that its type cannot hold is none
+        return result
 
 
 class _Question(NamedTuple):

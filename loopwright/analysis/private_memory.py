@@ -114,7 +114,7 @@ def _apart(flows: Dataflow, loop_var: Var, readers: list[Reference], sources: li
     """Reader → source in another iteration of the loop, or of one around it."""
     import islpy as isl
 
-    found = []
+    result = []
     for reader in readers:
         for source in sources:
             if reader.access is None or source.access is None:
@@ -127,9 +127,9 @@ def _apart(flows: Dataflow, loop_var: Var, readers: list[Reference], sources: li
                 f"{mine} != {names[its]}" for mine, its in zip(reader.dims[:count], source.dims[:count], strict=True)
             ]
             target = f"{source.tag}[{', '.join(names.values())}]"
-            found.append(f"{reader.tuple_text} -> {target} : {' or '.join(other)}")
+            result.append(f"{reader.tuple_text} -> {target} : {' or '.join(other)}")
     parameters = ", ".join(flows.text.parameters.values())
-    return isl.UnionMap.read_from_str(context(), f"[{parameters}] -> {{ {'; '.join(found)} }}")
+    return isl.UnionMap.read_from_str(context(), f"[{parameters}] -> {{ {'; '.join(result)} }}")
 
 
 def _depth(item: Reference, loop_var: Var) -> int:

@@ -36,14 +36,14 @@ class Symbols(NamedTuple):
 def symbols_in(loops: Sequence[Loop], affine: Affine) -> Symbols:
     """The products that statements in these loops may name."""
     around = {loop.var for loop in loops}
-    found: list[Loop] = []
+    result: list[Loop] = []
     guards: list[Condition] = []
     for symbol, product in affine.products.items():
         cases = affine.cases(product) if factor_of(product) in around else None
         if cases is not None:
-            found.append(Loop(symbol, None, None, symbol, product=product))
+            result.append(Loop(symbol, None, None, symbol, product=product))
             guards.append(cases)
-    return Symbols(tuple(found), tuple(guards))
+    return Symbols(tuple(result), tuple(guards))
 
 
 def factor_of(product: Part) -> Var:

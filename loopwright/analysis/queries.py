@@ -62,15 +62,15 @@ def verify_ssa(func: PrimFunc) -> bool:
 
 def has_if_then_else(stmt: Stmt) -> bool:
     """Whether a branch, as a statement or an expression, stands in the program."""
-    found = False
+    result = False
 
     def look(node: Node) -> None:
-        nonlocal found
-        found = found or isinstance(node, IfThenElse)
-        found = found or (isinstance(node, Call) and node.op.name == "tir.if_then_else")
+        nonlocal result
+        result = result or isinstance(node, IfThenElse)
+        result = result or (isinstance(node, Call) and node.op.name == "tir.if_then_else")
 
     post_order_visit(stmt, look)
-    return found
+    return result
 
 
 class _Undefined(Visitor):
@@ -224,7 +224,7 @@ def detect_buffer_access_lca(func: PrimFunc) -> dict[Buffer, Stmt | None]:
     """For every buffer the innermost loop or block that holds all its accesses; None when nothing does."""
     walk = _Places()
     walk.visit(func.body)
-    found: dict[Buffer, Stmt | None] = {}
+    result: dict[Buffer, Stmt | None] = {}
     for buffer, paths in walk.paths.items():
         common: Stmt | None = None
         for level, stmt in enumerate(paths[0]):
@@ -232,8 +232,8 @@ def detect_buffer_access_lca(func: PrimFunc) -> dict[Buffer, Stmt | None]:
                 break
             if not isinstance(stmt, BlockRealize):
                 common = stmt
-        found[buffer] = common
-    return found
+        result[buffer] = common
+    return result
 
 
 @deep

@@ -92,12 +92,12 @@ class ParallelRace(LoopwrightError, ValueError):
         cell = element(pair[0].cell[0], indices)
 
         def why() -> str:
-            told = [
+            message = [
                 f"{actor(access)} {deed(access)} it at {assignment(point, access.loops)}"
                 for access, point in zip(pair, values, strict=True)
             ]
             order = "in lockstep, not one after the other" if kind == "vectorized" else "in any order"
-            return f"{told[0]}, and {told[1]}; a {kind} loop runs them {order}"
+            return f"{message[0]}, and {message[1]}; a {kind} loop runs them {order}"
 
         super().__init__(
             lambda: f"iterations {name} = {first} and {name} = {second} of the {kind} loop {name} both touch {cell}",
@@ -215,7 +215,7 @@ def privatised(function: PrimFunc) -> PrimFunc:
 def _sharing_loops(function: PrimFunc) -> list[Var]:
     """The parallel loops that write buffers of blocks outside of them, outermost first: a quick look."""
     allocated: set[Var] = set()
-    found: dict[Var, None] = {}
+    result: dict[Var, None] = {}
     around: list[tuple[Var, set[Var]]] = []
 
     def look(node: Node) -> bool:
@@ -227,11 +227,11 @@ def _sharing_loops(function: PrimFunc) -> list[Var]:
             around.pop()
             return False
         elif isinstance(node, BufferStore):
-            found.update({var: None for var, outside in around if node.buffer.data in outside})
+            result.update({var: None for var, outside in around if node.buffer.data in outside})
         return not isinstance(node, Expr)
 
     pre_order_visit(function.body, look)
-    return list(found)
+    return list(result)
 
 
 def _check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
@@ -252,9 +252,9 @@ def _check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
 
 def find_race_in(function: PrimFunc, var: Var) -> ParallelRace | str | None:
     """The same as `prove_no_race`, for a function in which memory may be made private to iterations."""
-    found = prove_no_race(accesses_of(around_loop(function, var)), var)
-    private = without_race(function, found)
-    return found if private is None else find_race_in(private, var)
+    result = prove_no_race(accesses_of(around_loop(function, var)), var)
+    private = without_race(function, result)
+    return result if private is None else find_race_in(private, var)
 
 
 def _has_lanes(loop: Loop) -> bool:
@@ -285,17 +285,17 @@ def check_lanes(program: Program) -> None:
                 calls.setdefault(loop, []).append((call, instance))
     for loop in {**within, **calls}:
         program.polyhedra.questions = 0
-        found: ParallelRace | str | None = _calls_in_lanes(loop, calls.get(loop, ()))
+        result: ParallelRace | str | None = _calls_in_lanes(loop, calls.get(loop, ()))
         for buffer, accesses in within.get(loop, {}).items():
-            if found is None and any([access.writes for access in accesses]):
+            if result is None and any([access.writes for access in accesses]):
                 if buffer.data in program.opaque:
-                    found = f"{buffer.name} is touched by calls, or goes by several names"
+                    result = f"{buffer.name} is touched by calls, or goes by several names"
                 elif not _disjoint(program, loop, accesses):
-                    found = _first_race(program, loop, accesses)
-        if isinstance(found, str):
-            raise LanesMayMeet(loop, found)
-        if found is not None:
-            raise found
+                    result = _first_race(program, loop, accesses)
+        if isinstance(result, str):
+            raise LanesMayMeet(loop, result)
+        if result is not None:
+            raise result
 
 
 def _calls_in_lanes(loop: Loop, calls: Sequence[tuple[Call, Instance]]) -> str | None:
@@ -310,7 +310,7 @@ def _called_by_init(program: Program, var: Var) -> Call | None:
     """A call in the init of a reduction inside the loop: wherever that runs, its loops are of the same kind."""
     if not program.calls or not program.inits:
         return None
-    found: list[Call] = []
+    result: list[Call] = []
     inside = False
 
     def look(node: Node) -> bool:
@@ -326,10 +326,10 @@ def _called_by_init(program: Program, var: Var) -> Call | None:
 
     def call(node: Node) -> None:
         if isinstance(node, Call) and reaches_outside(node):
-            found.append(node)
+            result.append(node)
 
     pre_order_visit(program.function.body, look)
-    return found[0] if found else None
+    return result[0] if result else None
 
 
 def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
@@ -355,14 +355,14 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
         for loop in access.instance.loops:
             if loop.of in counters and not takes_turns(loop.node) and not program.is_own(access.cell[0], loop):
                 shared.setdefault((loop, access.cell[0]), []).append(access)
-    for (found, buffer), accesses in shared.items():
+    for (result, buffer), accesses in shared.items():
         if not any([access.writes for access in accesses]):
             continue
         if buffer.data in program.opaque:
             return f"{buffer.name} is touched by calls, or goes by several names"
-        if _disjoint(program, found, accesses):
+        if _disjoint(program, result, accesses):
             continue
-        race = _first_race(program, found, accesses)
+        race = _first_race(program, result, accesses)
         if race is not None:
             return race
     return None
@@ -409,8 +409,8 @@ def _indices(access: Access, values: Mapping[Var, int]) -> list[int]:
 def _disjoint(program: Program, loop: Loop, accesses: Sequence[Access]) -> bool:
     """Whether the dimensions tell any two iterations of `loop` apart, whatever runs within it."""
     cells = _rejoined([access.loose for access in accesses])
-    found = [_told_apart(program, loop, accesses, indices) for indices in zip(*cells, strict=True)]
-    return _determine([term for term in found if term is not None], loop, 1)
+    result = [_told_apart(program, loop, accesses, indices) for indices in zip(*cells, strict=True)]
+    return _determine([term for term in result if term is not None], loop, 1)
 
 
 Cell = tuple[Form | None, ...]
@@ -462,14 +462,14 @@ def _told_apart(program: Program, loop: Loop, accesses: Sequence[Access], indice
     low = high = 0
     spans: list[tuple[Form, Access]] = []
     for access, index in zip(accesses, indices, strict=True):
-        found = None if index is None else _index_of(index, loop, access)
-        if found is None:
+        result = None if index is None else _index_of(index, loop, access)
+        if result is None:
             return None
         if chosen is None:
-            chosen = found
-        elif chosen.term is not found.term or chosen.step.key != found.step.key or chosen.around != found.around:
+            chosen = result
+        elif chosen.term is not result.term or chosen.step.key != result.step.key or chosen.around != result.around:
             return None
-        spans.append((found.inside, access))
+        spans.append((result.inside, access))
     assert chosen is not None
     if chosen.step.terms:
         return chosen.term if _spans_less(program, loop, spans, chosen.step) else None
@@ -515,8 +515,8 @@ def _spans_less(program: Program, loop: Loop, spans: Sequence[tuple[Form, Access
     bottoms = [_ends(program, loop, span.negated(), access) for span, access in spans]
 
     def is_less(top: Form, bottom: Form) -> bool:
-        found = ranges.greatest(top.plus(bottom).plus(step, -1), ())
-        return found is not None and found < 0
+        result = ranges.greatest(top.plus(bottom).plus(step, -1), ())
+        return result is not None and result < 0
 
     return all(any(is_less(top, bottom) for top in some for bottom in others) for some in tops for others in bottoms)
 
@@ -528,13 +528,13 @@ def _loosely(loop: Loop) -> Loop:
 def _ends(program: Program, loop: Loop, span: Form, access: Access) -> list[Form]:
     """Forms of sizes that a span never passes: by the bounds of loops, or by one condition as well."""
     within = [_loosely(item) for item in access.loops[access.loops.index(loop) + 1 :]]
-    found = []
+    result = []
     for fact in [Form({}, 0), *inequalities(access.guards)]:
         # fact ≥ 0, so span ≤ span + fact.
         end = program.ranges.top(span.plus(fact), within)
         if end is not None and end.variables().isdisjoint(program.affine.values):
-            found.append(end)
-    return found
+            result.append(end)
+    return result
 
 
 def _determine(terms: Sequence[Var | Part], loop: Loop, divisor: int) -> bool:

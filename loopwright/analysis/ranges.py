@@ -26,27 +26,27 @@ class Ranges:
 
     def is_at_most(self, form: Form, limit: int, loops: Sequence[Loop], known: Sequence[Form] = ()) -> bool:
         """Whether form ≤ limit is proved for all iterations of `loops` where no form of `known` is negative."""
-        found = self.greatest(form, loops)
-        if found is not None and found <= limit:
+        result = self.greatest(form, loops)
+        if result is not None and result <= limit:
             return True
         for fact in known:
             # fact ≥ 0, so form ≤ form + k * fact: useful where the sum loses a variable.
             for term, c in form.terms.items():
                 k, rest = divmod(-c, fact.terms[term]) if term in fact.terms else (0, 1)
                 if k > 0 and rest == 0:
-                    found = self.greatest(form.plus(fact, k), loops)
-                    if found is not None and found <= limit:
+                    result = self.greatest(form.plus(fact, k), loops)
+                    if result is not None and result <= limit:
                         return True
                     break
         return False
 
     def greatest(self, form: Form, loops: Sequence[Loop], depth: int = DEPTH) -> int | None:
         """An upper bound of `form` over all iterations, or None when none was found."""
-        found = self.top(form, loops, depth)
-        if found is None:
+        result = self.top(form, loops, depth)
+        if result is None:
             return None
-        const = found.const
-        for term, k in found.terms.items():
+        const = result.const
+        for term, k in result.terms.items():
             low, high = self._limits(term, loops, depth)
             end_value = high if k > 0 else low
             if end_value is None:

@@ -155,8 +155,8 @@ class _WriteInits(Rewriter):
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
         self.homes[node.buffer_var] = len([item for item in self.around if item.loop is not None])
-        made: Stmt = node.with_(body=self.visit(node.body))
-        return made
+        result: Stmt = node.with_(body=self.visit(node.body))
+        return result
 
     def visit_SeqStmt(self, sequence: SeqStmt) -> Stmt:
         if self.around or self.homes:
@@ -209,20 +209,20 @@ class _WriteInits(Rewriter):
         self.loops.update(written.loops)
         if written.depth is None:
             return seq([written.nest, realize.with_(block=block)])
-        place = [item.loop for item in self.around if item.loop is not None][written.depth]
-        self.before.setdefault(place, []).append(written.nest)
+        location = [item.loop for item in self.around if item.loop is not None][written.depth]
+        self.before.setdefault(location, []).append(written.nest)
         return realize.with_(block=block)
 
     def _written(self, realize: BlockRealize, block: Block, home: int) -> _Written:
         key = _place_key(realize, self.around, home) if block is realize.block else None
-        found = _WRITTEN.get(key) if key is not None else None
-        if found is None or found.block in self.inits:  # each definition of its variables is one of its own
-            found = _Init(realize, block, self.around, home).write()
+        result = _WRITTEN.get(key) if key is not None else None
+        if result is None or result.block in self.inits:  # each definition of its variables is one of its own
+            result = _Init(realize, block, self.around, home).write()
             if key is not None:
                 if len(_WRITTEN) >= _KEPT:
                     _WRITTEN.clear()
-                _WRITTEN[key] = found
-        return found
+                _WRITTEN[key] = result
+        return result
 
     def visit_Expr(self, expr: Node) -> Node:
         """Expressions hold no blocks."""
@@ -282,14 +282,14 @@ class _Init:
             axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
             here = self._realize(axes, self.realize.predicate)
             return _Written(None, here, here.block, {})
-        place = self.loops[depth]
+        location = self.loops[depth]
         inner = {loop.loop_var: loop for loop in self.loops[depth:] if isinstance(loop, For)}
-        data, conditions = self._mirrored(inner, place)
+        data, conditions = self._mirrored(inner, location)
         renamed = {var: Var(var.name, var.dtype) for var in inner if var in data}
         axes = [(axis, substitute(value, renamed)) for axis, value in self.axes]
         predicate = logical_and(const(True), *[substitute(condition, renamed) for condition in conditions])
-        made = self._realize(axes, predicate)
-        nest: Stmt = made
+        result = self._realize(axes, predicate)
+        nest: Stmt = result
         for var in reversed(list(renamed)):
             loop = inner[var]
             nest = loop.with_(
@@ -298,7 +298,7 @@ class _Init:
                 extent=substitute(substitute(loop.extent, self.lets), renamed),
                 body=nest,
             )
-        return _Written(depth, nest, made.block, {new: old for old, new in renamed.items()})
+        return _Written(depth, nest, result.block, {new: old for old, new in renamed.items()})
 
     def _carrying_depth(self) -> int | None:
         """The index in `loops` of the outermost loop that carries the reduction."""
@@ -327,7 +327,7 @@ class _Init:
         for conjunct in conjuncts(substitute(self.realize.predicate, self.lets)):
             yield conjunct, loops
 
-    def _mirrored(self, inner: Mapping[Var, For], place: For | While) -> tuple[set[Var], list[Expr]]:
+    def _mirrored(self, inner: Mapping[Var, For], location: For | While) -> tuple[set[Var], list[Expr]]:
         """The loops that the nest runs over, and the conditions it keeps.
 
         All loops are mirrored but those of the reduction. A condition on loops of the reduction alone says which
@@ -337,7 +337,7 @@ class _Init:
         """
         reducing = {var for value in self.reduced for var in used_variables(value, inner)}
         data = {var for _, value in self.axes for var in used_variables(value, inner)} | (set(inner) - reducing)
-        outside = self.loops.index(place)
+        outside = self.loops.index(location)
         outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)}
         guards = [(guard, used_variables(guard, inner)) for guard, loops in self._conditions() if loops > outside]
         for guard, used in guards:
@@ -363,7 +363,7 @@ class _Init:
                 raise InitUsesReduction(block, f"buffer {buffer.name}, which the block allocates")
         init, matched = _own_matches(block.init, block.match_buffers)
         fresh = {axis.var: Var(axis.var.name, axis.var.dtype) for axis, _ in axes}
-        made = Block._make(
+        result = Block._make(
             tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type, axis.thread_tag) for axis, _ in axes]),
             (),
             tuple([substitute(region, fresh) for region in block.writes]),
@@ -376,32 +376,32 @@ class _Init:
             span=block.span,
         )
         reduction = {axis.var for axis in block.iter_vars} - set(fresh)
-        for var in used_variables(made, reduction):
+        for var in used_variables(result, reduction):
             raise InitUsesReduction(block, f"reduction axis {var.name}")
-        return BlockRealize._make(tuple([value for _, value in axes]), predicate, made, span=self.realize.span)
+        return BlockRealize._make(tuple([value for _, value in axes]), predicate, result, span=self.realize.span)
 
 
 def used_variables(root: Node, variables: Container[Var]) -> set[Var]:
     """Those of `variables` that `root` uses."""
-    found: set[Var] = set()
+    result: set[Var] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, Var) and node in variables:
-            found.add(node)
+            result.add(node)
 
     pre_order_visit(root, look)
-    return found
+    return result
 
 
 def _buffers_in(root: Node) -> set[Buffer]:
-    found: set[Buffer] = set()
+    result: set[Buffer] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, Buffer):
-            found.add(node)
+            result.add(node)
 
     pre_order_visit(root, look)
-    return found
+    return result
 
 
 def _own_matches(init: Stmt, matches: Sequence[MatchBufferRegion]) -> tuple[Stmt, list[MatchBufferRegion]]:

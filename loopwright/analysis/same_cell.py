@@ -31,9 +31,9 @@ def same_home(program: Program, one: Access, first: Names, second: Names) -> lis
 
 def same_owner(program: Program, one: Access, first: Names, other: Access, second: Names) -> list[str]:
     """The memory is that of one block or thread, where each has its own."""
-    found = []
+    result = []
     for key in program.owners(one.cell[0]):
         mine, its = program.owner_index(key, one.loops), program.owner_index(key, other.loops)
         if mine is not None and its is not None:
-            found.append(f"{first[mine.var]} = {second[its.var]}")
-    return found
+            result.append(f"{first[mine.var]} = {second[its.var]}")
+    return result

@@ -63,21 +63,21 @@ class StridesMeet(LoopwrightError, ValueError):
 
 def check_strides(function: PrimFunc) -> None:
     """Raise StridesMeet for an allocated buffer whose elements are not proved to have places of their own."""
-    found: dict[Buffer, None] = {}
+    result: dict[Buffer, None] = {}
     allocated: set[Var] = set()
 
     def look(node: Node) -> bool:
         if isinstance(node, Block):
-            found.update(dict.fromkeys(node.alloc_buffers))
+            result.update(dict.fromkeys(node.alloc_buffers))
         elif isinstance(node, (Allocate, AllocateConst)):
             allocated.add(node.buffer_var)
         elif isinstance(node, (DeclBuffer, BufferRealize)):
             if isinstance(node, BufferRealize) or node.buffer.data in allocated:
-                found[node.buffer] = None
+                result[node.buffer] = None
         return isinstance(node, Stmt)
 
     pre_order_visit(function.body, look)
-    for buffer in found:
+    for buffer in result:
         if buffer.strides and not elements_apart(buffer):
             raise StridesMeet(function, buffer)
 

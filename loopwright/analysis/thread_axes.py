@@ -157,12 +157,12 @@ def is_thread_loop(node: Node) -> bool:
 
 def has_threads(root: Stmt) -> bool:
     """Whether loops are bound to threads, or threads launched."""
-    found = False
+    result = False
 
     def look(node: Node) -> bool:
-        nonlocal found
-        found = found or is_thread_loop(node)
-        return not found and isinstance(node, (Stmt, Block))
+        nonlocal result
+        result = result or is_thread_loop(node)
+        return not result and isinstance(node, (Stmt, Block))
 
     pre_order_visit(root, look)
-    return found
+    return result

@@ -72,9 +72,9 @@ def find_mismatch_of_extents(root: Stmt) -> tuple[Bound, Bound] | None:
 def check_thread_extents(function: PrimFunc) -> None:
     """Raise ThreadExtentMismatch when an axis would have two lengths."""
     if has_threads(function.body):
-        found = find_mismatch_of_extents(function.body)
-        if found is not None:
-            raise ThreadExtentMismatch(*found)
+        result = find_mismatch_of_extents(function.body)
+        if result is not None:
+            raise ThreadExtentMismatch(*result)
 
 
 class _Walk(Visitor):

@@ -67,11 +67,11 @@ class ThreadRace(LoopwrightError, ValueError):
         names = [thread_text(access, point) for access, point in zip(pair, values, strict=True)]
 
         def why() -> str:
-            told = [
+            message = [
                 f"{actor(access)} {deed(access)} it at {assignment(point, access.loops)}"
                 for access, point in zip(pair, values, strict=True)
             ]
-            return f"{told[0]}, and {told[1]}; no barrier stands between, so either may come first"
+            return f"{message[0]}, and {message[1]}; no barrier stands between, so either may come first"
 
         super().__init__(
             lambda: f"thread {names[0]} and thread {names[1]} both touch {cell} between two barriers",
@@ -92,8 +92,8 @@ class ThreadRace(LoopwrightError, ValueError):
 
 def thread_text(access: Access, values: Mapping[Var, int]) -> str:
     """`(ty=0, tx=3)`: the thread that makes an access."""
-    found = [f"{loop.var.name}={values[loop.var]}" for loop in access.loops if is_thread_tag(loop.thread_tag)]
-    return f"({', '.join(found)})" if found else "(any)"
+    result = [f"{loop.var.name}={values[loop.var]}" for loop in access.loops if is_thread_tag(loop.thread_tag)]
+    return f"({', '.join(result)})" if result else "(any)"
 
 
 def check_thread_races(function: PrimFunc) -> None:
@@ -141,8 +141,8 @@ def find_crossing(program: Program, certain: bool) -> ThreadRace | str | None:
     """
     if certain not in program.crossings:
         program.crossings[certain] = _find_crossing(program, certain) if program.barriers else None
-    found: ThreadRace | str | None = program.crossings[certain]
-    return found
+    result: ThreadRace | str | None = program.crossings[certain]
+    return result
 
 
 def _find_crossing(program: Program, certain: bool) -> ThreadRace | str | None:
@@ -154,12 +154,12 @@ def _find_crossing(program: Program, certain: bool) -> ThreadRace | str | None:
                 point = _Point(access.instance.loops[:depth], access.instance.positions[: depth + 1])
                 touched.setdefault((kernel, access.cell[0]), []).append((access, point))
                 break
-    for (kernel, buffer), found in touched.items():
-        if _is_private(program, buffer, found) or not any([access.writes for access, _ in found]):
+    for (kernel, buffer), result in touched.items():
+        if _is_private(program, buffer, result) or not any([access.writes for access, _ in result]):
             continue
         inside = _loop_variables(kernel)
         asked = 0
-        for pair in _pairs(found):
+        for pair in _pairs(result):
             if _always_separated(program, pair[0][1], pair[1][1], inside):
                 continue
             asked += 1
@@ -179,31 +179,31 @@ def _find_crossing(program: Program, certain: bool) -> ThreadRace | str | None:
 
 
 def _pairs(
-    found: Sequence[tuple[Access, _Point]],
+    result: Sequence[tuple[Access, _Point]],
 ) -> Iterator[tuple[tuple[Access, _Point], tuple[Access, _Point]]]:
     """Ordered pairs with a write among them: the first of a pair comes first in time."""
-    for one in found:
-        for other in found:
+    for one in result:
+        for other in result:
             if one[0].writes or other[0].writes:
                 yield one, other
 
 
-def _is_private(program: Program, buffer: Buffer, found: Sequence[tuple[Access, _Point]]) -> bool:
-    loops = {loop for access, _ in found for loop in access.instance.loops if is_thread_tag(loop.thread_tag)}
+def _is_private(program: Program, buffer: Buffer, result: Sequence[tuple[Access, _Point]]) -> bool:
+    loops = {loop for access, _ in result for loop in access.instance.loops if is_thread_tag(loop.thread_tag)}
     return all([program.is_own(buffer, loop) for loop in loops])
 
 
 def _loop_variables(root: Stmt) -> set[Var]:
-    found: set[Var] = set()
+    result: set[Var] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, For):
-            found.add(node.loop_var)
+            result.add(node.loop_var)
         elif isinstance(node, AttrStmt) and tag_of(node):
-            found.add(axis_of(node).var)
+            result.add(axis_of(node).var)
 
     pre_order_visit(root, look)
-    return found
+    return result
 
 
 def _always_separated(program: Program, one: _Point, other: _Point, inside: set[Var]) -> bool:

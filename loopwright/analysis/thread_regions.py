@@ -159,19 +159,19 @@ class _Kernel:
         return seq([barrier(), statement, barrier()]) if self.regions.implied else statement
 
     def sequence(self, statement: SeqStmt) -> Stmt:
-        found: list[Stmt] = []
+        result: list[Stmt] = []
         run: list[Stmt] = []
         for part in statement.seq:
             if self.together.is_cut(part, self.axes):
                 if run:
-                    found.append(self.region(seq(run), self.axes))
-                found.append(self.split(part))
+                    result.append(self.region(seq(run), self.axes))
+                result.append(self.split(part))
                 run = []
             else:
                 run.append(part)
         if run:
-            found.append(self.region(seq(run), self.axes))
-        return seq(found)
+            result.append(self.region(seq(run), self.axes))
+        return seq(result)
 
     def region(self, statement: Stmt, axes: Sequence[Axis], turns: Sequence[Axis] = ()) -> Stmt:
         """Thread loops around a statement, those of threads that take turns innermost."""
@@ -235,12 +235,12 @@ class _Kernel:
 
     def let(self, statement: LetStmt) -> Stmt:
         """A value that differs between threads is bound again in each region."""
-        found = [axis for axis in self.axes if self.together.depends(statement.value, [axis])]
-        if not found and not _loads_private(statement.value):
+        result = [axis for axis in self.axes if self.together.depends(statement.value, [axis])]
+        if not result and not _loads_private(statement.value):
             return statement.with_(body=self.split(statement.body))
         if _loads_private(statement.value, everything=True):
             return self.fail(f"{statement.var.name} is read from memory and lives across a barrier", statement)
-        for axis in found:
+        for axis in result:
             self.together.alias(statement.var, axis)
         self.lets.append(statement)
         body = self.split(statement.body)
@@ -270,13 +270,13 @@ def _steering(statement: Stmt) -> list[Expr]:
 
 def _loads_private(expr: Expr, everything: bool = False) -> bool:
     """Whether a value is read from memory of the thread, or (`everything`) from any memory."""
-    found = False
+    result = False
 
     def look(node: Node) -> None:
-        nonlocal found
+        nonlocal result
         if isinstance(node, BufferLoad):
             scope = node.buffer.scope()
-            found = found or everything or not (scope == "global" or is_of_block(scope))
+            result = result or everything or not (scope == "global" or is_of_block(scope))
 
     pre_order_visit(expr, look)
-    return found
+    return result

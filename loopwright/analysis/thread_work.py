@@ -117,10 +117,10 @@ class Together:
     def is_cut(self, statement: Stmt, axes: Sequence[Axis]) -> bool:
         """Whether the threads have to reach something in the statement together."""
         key = statement, len(axes)
-        found = self._cut.get(key)
-        if found is None:
-            found = self._cut[key] = self._ask(statement, axes)
-        return found
+        result = self._cut.get(key)
+        if result is None:
+            result = self._cut[key] = self._ask(statement, axes)
+        return result
 
     def _ask(self, statement: Stmt, axes: Sequence[Axis]) -> bool:
         if is_barrier(statement) or is_allreduce(statement) or self.once(statement, axes) is not None:
@@ -159,16 +159,16 @@ class Together:
 
 def has_barrier(statement: Stmt) -> bool:
     """Whether something in the statement has to be reached by all threads, whoever they are."""
-    found = False
+    result = False
 
     def look(node: Node) -> bool:
-        nonlocal found
+        nonlocal result
         if isinstance(node, Stmt):
-            found = found or is_barrier(node) or is_allreduce(node) or tag_of(node).startswith("threadIdx")
-        return not found and isinstance(node, (Stmt, Block))
+            result = result or is_barrier(node) or is_allreduce(node) or tag_of(node).startswith("threadIdx")
+        return not result and isinstance(node, (Stmt, Block))
 
     pre_order_visit(statement, look)
-    return found
+    return result
 
 
 def _writes_block_memory(statement: Stmt) -> bool:

@@ -156,10 +156,10 @@ def _beyond(window: Window, wrong: OutOfBounds | None) -> str:
     if wrong is None:
         size = window.size.value if isinstance(window.size, IntImm) else window.size
         return f"is not proved to stay inside the memory of {window.owner}, which has {size} bytes"
-    ((place,), (places,)) = wrong.indices, wrong.shape
-    assert place is not None and places is not None
-    what = f"begins {-place} bytes before" if place < 0 else f"reaches byte {place - 1} of"
-    return f"{what} the memory of {window.owner}, which has {places - 1}"
+    ((location,), (locations,)) = wrong.indices, wrong.shape
+    assert location is not None and locations is not None
+    what = f"begins {-location} bytes before" if location < 0 else f"reaches byte {location - 1} of"
+    return f"{what} the memory of {window.owner}, which has {locations - 1}"
 
 
 def _why(wrong: OutOfBounds | None) -> str | None:

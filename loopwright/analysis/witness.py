@@ -59,6 +59,6 @@ def at_iteration(values: Mapping[Var, int], loops: Sequence[Loop]) -> str:
 def named_values(values: Mapping[Var, int], loops: Sequence[Loop]) -> dict[str, int]:
     """The same for programs; of loops with one name the innermost counts."""
     own = {loop.var for loop in loops}
-    found = {var.name: value for var, value in values.items() if var not in own}
+    result = {var.name: value for var, value in values.items() if var not in own}
     running = [loop for loop in loops if loop.product is None]
-    return found | {loop.var.name: values[loop.var] for loop in running if loop.var in values}
+    return result | {loop.var.name: values[loop.var] for loop in running if loop.var in values}

@@ -18,22 +18,22 @@ def written_pointers(
     A call of one of `functions` writes what that function may write; any other call, all that it has a pointer to, or
     nothing unless `by_others`.
     """
-    found: dict[ir.PrimFunc, set[ir.Var]] = {}
+    result: dict[ir.PrimFunc, set[ir.Var]] = {}
     while True:  # functions that call each other tell more in a second round
-        before = sum(map(len, found.values()))
-        written = _written(function, functions, found, set(), by_others)
-        if not functions or sum(map(len, found.values())) == before:
+        before = sum(map(len, result.values()))
+        written = _written(function, functions, result, set(), by_others)
+        if not functions or sum(map(len, result.values())) == before:
             return written
 
 
 def _written(
     function: ir.PrimFunc,
     functions: Mapping[str, ir.PrimFunc],
-    found: dict[ir.PrimFunc, set[ir.Var]],
+    result: dict[ir.PrimFunc, set[ir.Var]],
     seen: set[ir.PrimFunc],
     by_others: bool,
 ) -> set[ir.Var]:
-    written = found.setdefault(function, set())
+    written = result.setdefault(function, set())
     if function in seen:
         return written
     seen.add(function)
@@ -54,7 +54,7 @@ def _written(
                 if by_others:
                     written.update(*map(_pointers_in, node.args))
             else:
-                inside = _written(called, functions, found, seen, by_others)
+                inside = _written(called, functions, result, seen, by_others)
                 for param, arg in zip(called.params, node.args, strict=False):
                     if (called.buffer_map[param].data if param in called.buffer_map else param) in inside:
                         written.update(_pointers_in(arg))
@@ -72,19 +72,19 @@ def _written(
 
 def _pointers_in(value: ir.Expr) -> set[ir.Var]:
     """The pointers that reach whoever is given the value."""
-    found: set[ir.Var] = set()
+    result: set[ir.Var] = set()
 
     def look(node: ir.Node) -> bool:
         if isinstance(node, ir.Var) and node.dtype.kind == "handle":
-            found.add(node)
+            result.add(node)
         elif isinstance(node, ir.Call) and node.op.name == "tir.address_of" and isinstance(node.args[0], ir.BufferLoad):
-            found.add(node.args[0].buffer.data)
+            result.add(node.args[0].buffer.data)
         elif isinstance(node, ir.Buffer):
-            found.add(node.data)
+            result.add(node.data)
         return not isinstance(node, ir.BufferLoad)  # a value was loaded: its buffer does not reach the function
 
     ir.pre_order_visit(value, look)
-    return found
+    return result
 
 
 def _only_reads(call: ir.Call) -> bool:

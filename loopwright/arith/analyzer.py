@@ -98,10 +98,10 @@ class Analyzer:
     @staticmethod
     def over(domains: Mapping[Var, Range]) -> Analyzer:
         """An analyzer that knows the domain of each of these variables."""
-        made = Analyzer()
+        result = Analyzer()
         for var, domain in domains.items():
-            made.bind(var, domain)
-        return made
+            result.bind(var, domain)
+        return result
 
     # --- facts -------------------------------------------------------------------------------------------------
 
@@ -224,8 +224,8 @@ class Analyzer:
         One walk reaches the normal form, so `steps`, which scripts pass, changes nothing.
         """
         e = expr if isinstance(expr, Expr) else as_expr(expr)
-        found = self.engine.known(e)
-        return found if found is not None else self._simplify(e)
+        result = self.engine.known(e)
+        return result if result is not None else self._simplify(e)
 
     @deep
     def _simplify(self, e: Expr) -> Expr:

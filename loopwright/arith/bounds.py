@@ -114,10 +114,10 @@ def atom_range(s: Simplifier, atom: Expr) -> Interval:
     rule = _RULES.get(type(atom)) if s.left >= 0 else None
     low, high = s.ranges[atom] = type_range(atom)  # what a fact that leads back here may use
     if rule is not None:
-        found = rule(s, atom)
+        result = rule(s, atom)
         # Types narrower than an index wrap around: an interval that leaves the type says nothing.
-        if is_index(atom.dtype) or (low <= found[0] and found[1] <= high):
-            low, high = found
+        if is_index(atom.dtype) or (low <= result[0] and result[1] <= high):
+            low, high = result
     fact = s.facts.ranges.get(atom)
     if fact is not None and fact[0] <= high and low <= fact[1]:
         low, high = max(low, fact[0]), min(high, fact[1])
@@ -239,10 +239,10 @@ def _sum(s: Simplifier, e: Any) -> Interval:
 def _product(s: Simplifier, e: Any) -> Interval:
     factors = s.factors.get(e, ())
     if len(factors) > 3:  # reading the product of all but the last again, and so on, would make ever new ones
-        of, found = _value_range if is_data(s, e) else expr_range, (1, 1)
+        of, result = _value_range if is_data(s, e) else expr_range, (1, 1)
         for factor in factors:
-            found = _corners(lambda x, y: x * y, found, of(s, factor))
-        return found
+            result = _corners(lambda x, y: x * y, result, of(s, factor))
+        return result
     return _corners(lambda x, y: x * y, *operand_ranges(s, e))
 
 
@@ -290,16 +290,16 @@ def upper(s: Simplifier, terms: Terms, const: int, goal: int, depth: int = DEPTH
         if cls is FloorDiv and not parts[1].terms and parts[1].const > 0 and k % parts[1].const == 0:
             n, c = parts[0], parts[1].const
             slack = 0 if k > 0 else (c - 1) * (-k // c)
-            found = upper(s, add_terms(rest, n.terms, k // c), const + k // c * n.const + slack, goal, depth - 1)
+            result = upper(s, add_terms(rest, n.terms, k // c), const + k // c * n.const + slack, goal, depth - 1)
         elif cls is Min or cls is Max:
             one, other = (
                 upper(s, add_terms(rest, part.terms, k), const + k * part.const, goal, depth - 1) for part in parts
             )
             # min(a, b) ≤ a, with a positive factor; otherwise it is one of the two, whichever is worse.
-            found = min(one, other) if (cls is Min) == (k > 0) else max(one, other)
+            result = min(one, other) if (cls is Min) == (k > 0) else max(one, other)
         else:
             continue
-        best = min(best, found)
+        best = min(best, result)
         if best <= goal:
             return best
     for known, bound in s.facts.linear:

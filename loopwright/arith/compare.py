@@ -37,9 +37,9 @@ def compare(s: Simplifier, e: Any) -> Expr:
 def decide(s: Simplifier, cls: type[Expr], d: LinearForm) -> bool | None:
     """Whether `d cls 0` always or never holds; None when neither is proved."""
     low, high = form_range(s, d)
-    found = by_interval(cls, low, high)
-    if found is not None:
-        return found
+    result = by_interval(cls, low, high)
+    if result is not None:
+        return result
     if cls is EQ or cls is NE:
         m, b = form_modular(s, d)
         if (m and b % m) or (not m and b):
@@ -105,9 +105,9 @@ def _shorten(s: Simplifier, e: Any, cls: type[Any], a: LinearForm, b: LinearForm
         right = {atom: k // factor for atom, k in right.items()}
         low, high = 0, shared
     if not right and len(left) == 1:
-        found = _open_division(s, cls, left, high - low, e.a.dtype)
-        if found is not None:
-            return found
+        result = _open_division(s, cls, left, high - low, e.a.dtype)
+        if result is not None:
+            return result
     if not right and max(left.values()) < 0:
         left, low, high, cls = {atom: -k for atom, k in left.items()}, 0, low - high, _MIRROR[cls]
     dtype = e.a.dtype

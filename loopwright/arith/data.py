@@ -37,15 +37,15 @@ def is_data(s: Simplifier, e: Expr) -> bool:
         return e in s.data_vars
     if cls is IntImm:
         return False
-    found = s.data.get(e)
-    if found is None:
+    result = s.data.get(e)
+    if result is None:
         if isinstance(e, BinaryExpr):
-            found = is_data(s, e.a) or is_data(s, e.b)
+            result = is_data(s, e.a) or is_data(s, e.b)
         else:
             operands = computed_from(e)
-            found = operands is None or any([is_data(s, operand) for operand in operands])
-        s.data[e] = found
-    return found
+            result = operands is None or any([is_data(s, operand) for operand in operands])
+        s.data[e] = result
+    return result
 
 
 def computed_from(e: Expr) -> list[Expr] | None:

@@ -152,14 +152,14 @@ class _Deduce:
         written = self.engine.write(form, dtype)
         if not uses_var(written, self.relaxed.__contains__):
             return written
-        found = int_set(written, self.relaxed, Analyzer()).max_value
-        return None if found is POS_INF or found is NEG_INF else found
+        result = int_set(written, self.relaxed, Analyzer()).max_value
+        return None if result is POS_INF or result is NEG_INF else result
 
     def _holds(self, atom: Expr) -> bool:
         return atom is self.var or uses_var(atom, lambda used: used is self.var)
 
-    def _simple(self, found: IntervalSet) -> IntervalSet:
-        ends = [end if end is POS_INF or end is NEG_INF else self.analyzer.simplify(end) for end in found]
+    def _simple(self, result: IntervalSet) -> IntervalSet:
+        ends = [end if end is POS_INF or end is NEG_INF else self.analyzer.simplify(end) for end in result]
         return IntervalSet(*ends)
 
 
@@ -190,11 +190,11 @@ def detect_clip_bound(expr: Expr, vars: Sequence[Var]) -> list[Expr | None]:
         if len(used) != 1:
             return []
         low, high = deduce_bound(used[0], cond)
-        found = bounds[used[0]]
+        result = bounds[used[0]]
         if IntervalSet(low, high).is_nothing():
             return []
         if low is not NEG_INF:
-            found[0] = low if found[0] is None else maximum(found[0], low)
+            result[0] = low if result[0] is None else maximum(result[0], low)
         if high is not POS_INF:
-            found[1] = high if found[1] is None else minimum(found[1], high)
+            result[1] = high if result[1] is None else minimum(result[1], high)
     return [None if end is None else analyzer.simplify(end) for var in vars for end in bounds[var]]

@@ -60,9 +60,9 @@ def floormod(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataType, origi
         coefficient, base = form_modular(s, tail)
         if coefficient % c == 0:
             return LinearForm({}, base % c)
-    found = _split(s, tail, c)
-    if found is not None:
-        g, x, y, m = found
+    result = _split(s, tail, c)
+    if result is not None:
+        g, x, y, m = result
         inner = floormod(s, LinearForm(x, m), LinearForm({}, c // g), dtype)
         return y.plus(inner, g).plus(LinearForm({}, -m * g))
     return s.atom(FloorMod, tail, LinearForm({}, c), dtype, origin if tail is n else None)
@@ -87,9 +87,9 @@ def _floordiv_rest(s: Simplifier, n: LinearForm, c: int, dtype: DataType, origin
     low, high = form_range(s, n)
     if low // c == high // c:
         return LinearForm({}, low // c)
-    found = _split(s, n, c)
-    if found is not None:
-        g, x, _, m = found
+    result = _split(s, n, c)
+    if result is not None:
+        g, x, _, m = result
         return floordiv(s, LinearForm(x, m), LinearForm({}, c // g), dtype)
     if len(n.terms) == 1:
         ((atom, k),) = n.terms.items()

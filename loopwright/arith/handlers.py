@@ -99,13 +99,13 @@ def _call(s: Simplifier, e: Any) -> Expr:
 def _fold_call(s: Simplifier, e: Any) -> Expr:
     """Bit operations that are arithmetic, and folds of literals."""
     if e.op.name in ("tir.shift_left", "tir.shift_right") and is_index(e.dtype) and type(e.args[1]) is IntImm:
-        places = e.args[1].value
-        if 0 <= places < e.dtype.bits - 1:
-            power = imm(1 << places, e.dtype)
-            made = Mul(e.args[0], power) if e.op.name == "tir.shift_left" else FloorDiv(e.args[0], power)
+        locations = e.args[1].value
+        if 0 <= locations < e.dtype.bits - 1:
+            power = imm(1 << locations, e.dtype)
+            result = Mul(e.args[0], power) if e.op.name == "tir.shift_left" else FloorDiv(e.args[0], power)
             # A call works on the low bits of an index, and gives a value of its type: arithmetic does neither.
-            if is_data(s, e) or (s.is_within(e.args[0]) and s.is_within(made)):
-                return s.simplify(made)
+            if is_data(s, e) or (s.is_within(e.args[0]) and s.is_within(result)):
+                return s.simplify(result)
     if e.op.name == "tir.abs" and is_index(e.dtype) and s.is_within(e.args[0]):
         low, high = expr_range(s, e.args[0])
         if low >= 0:
@@ -170,8 +170,8 @@ def _and_or(s: Simplifier, e: Any) -> Expr:
 def _compare(s: Simplifier, e: Any) -> Expr:
     if is_index(e.a.dtype) and s.are_exact(e.a, e.b):
         e = compare(s, e)
-        found = s.first_rule(e)
-        return e if found is None else s.simplify(found)
+        result = s.first_rule(e)
+        return e if result is None else s.simplify(result)
     return s.by_rules(e.rebuild(s.simplify_child))
 
 

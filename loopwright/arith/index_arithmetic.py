@@ -92,16 +92,16 @@ class IndexArithmetic:
             return e in self.data_vars
         if isinstance(e, IntImm):
             return False
-        found = self._data.get(id(e))
-        if found is None:
+        result = self._data.get(id(e))
+        if result is None:
             if isinstance(e, Let):
                 self.let(e.var, e.value)
-                found = e, self.is_data(e.body)
+                result = e, self.is_data(e.body)
             else:
                 operands = computed_from(e)
-                found = e, operands is None or any([self.is_data(operand) for operand in operands])
-            self._data[id(e)] = found
-        return found[1]
+                result = e, operands is None or any([self.is_data(operand) for operand in operands])
+            self._data[id(e)] = result
+        return result[1]
 
     def fits(self, e: Expr) -> bool:
         """Whether the exact value lies within the type for sure."""
@@ -115,15 +115,15 @@ class IndexArithmetic:
         if isinstance(e, Var):
             known = self.ranges.get(e)
             return known if known is not None else _limits(e)
-        found = self._intervals.get(id(e))
-        if found is None:
+        result = self._intervals.get(id(e))
+        if result is None:
             low, high = _limits(e)
             if is_index_type(e.dtype):
                 low, high = self._computed(e)
                 if self.is_data(e) and not (e.dtype.lowest <= low and high <= e.dtype.highest):
                     low, high = _limits(e)
-            found = self._intervals[id(e)] = e, (low, high)
-        return found[1]
+            result = self._intervals[id(e)] = e, (low, high)
+        return result[1]
 
     def operand(self, e: Expr) -> Interval:
         """The interval of the value as one of its type: what a conversion or data meets."""
@@ -185,8 +185,8 @@ def _combined(kind: type[Expr], a: Interval, b: Interval) -> Interval:
     """The interval of an operation; beyond all types it stays without bounds: the exact ones have no end of digits."""
     if _is_endless(a) or _is_endless(b):
         return _ENDLESS
-    made = _COMBINE[kind](a, b)
-    return _ENDLESS if _is_endless(made) else made
+    result = _COMBINE[kind](a, b)
+    return _ENDLESS if _is_endless(result) else result
 
 
 def _is_endless(interval: Interval) -> bool:

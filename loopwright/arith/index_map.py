@@ -106,12 +106,12 @@ class IndexMap(Node):
         index_dtype: str | DataType = "int64",
     ) -> IndexMap:
         """The map that a function of Python, called once on symbolic indices, computes."""
-        made, separators = IndexMap.from_func_with_separators(
+        result, separators = IndexMap.from_func_with_separators(
             mapping_function, ndim, inverse_index_map, index_dtype=index_dtype
         )
         if separators:
             raise BadIndexMap("the function returned an axis separator", "use from_func_with_separators")
-        return made
+        return result
 
     @staticmethod
     def from_func_with_separators(
@@ -249,16 +249,16 @@ class IndexMap(Node):
         return self.map_shape([domain.min + domain.extent for domain in padded.values()])
 
     def _inverse(self, domains: Mapping[Var, Range], shape: Sequence[Any]) -> IndexMap:
-        found = detect_iter_map(self.final_indices, domains, check_level=IterMapLevel.Bijective)
-        if len(found.indices) != len(self.final_indices):
-            raise NotBijective(self, shape, found.errors)
-        taken = {var.name for var in self.initial_indices}
+        answer = detect_iter_map(self.final_indices, domains, check_level=IterMapLevel.Bijective)
+        if len(answer.indices) != len(self.final_indices):
+            raise NotBijective(self, shape, answer.errors)
+        used = {var.name for var in self.initial_indices}
         outputs = []
-        for place, result in enumerate(self.final_indices):
+        for index, result in enumerate(self.final_indices):
             # An index that only moves keeps its name.
-            name = result.name if isinstance(result, Var) else f"axis{place}"
-            outputs.append(Var(name if isinstance(result, Var) or name not in taken else f"{name}_", result.dtype))
-        values = inverse_affine_iter_map(found.indices, outputs)
+            name = result.name if isinstance(result, Var) else f"axis{index}"
+            outputs.append(Var(name if isinstance(result, Var) or name not in used else f"{name}_", result.dtype))
+        values = inverse_affine_iter_map(answer.indices, outputs)
         back = []
         for var, domain in domains.items():
             # A loop of one iteration has no digits: it stays at its start.

@@ -100,16 +100,16 @@ def ends_of(facts: Analyzer, lows: Sequence[Expr], highs: Sequence[Expr]) -> Int
 
 def integer_row(what: str, relation: Expr, difference: Expr, variables: Sequence[Var]) -> tuple[list[int], Expr]:
     """`difference` as (coefficients, rest); an error when it is not linear in the variables."""
-    found = linear_coefficients(difference, variables)
-    if found is None or not is_index(difference.dtype):
+    result = linear_coefficients(difference, variables)
+    if result is None or not is_index(difference.dtype):
         raise NotLinear(what, relation, "a linear relation")
     row = []
-    for coefficient in found[0]:
+    for coefficient in result[0]:
         form: LinearForm = Analyzer().engine.form(coefficient)
         if form.terms:
             raise NotLinear(what, relation, "a relation")
         row.append(form.const)
-    return row, found[1]
+    return row, result[1]
 
 
 class System(NamedTuple):

@@ -140,8 +140,8 @@ class IntervalSet(_Ends, IntSet):
     def intersect(self, other: IntervalSet) -> IntervalSet:
         """What both hold."""
         low, high = _greatest(self.min_value, other.min_value), _least(self.max_value, other.max_value)
-        found = IntervalSet(low, high)
-        return IntSet.nothing() if found.is_nothing() else found
+        result = IntervalSet(low, high)
+        return IntSet.nothing() if result.is_nothing() else result
 
 
 Set = IntervalSet | Range | tuple[Any, Any]
@@ -172,10 +172,10 @@ class _Eval:
         self.known: dict[Expr, IntervalSet] = {}
 
     def of(self, e: Expr) -> IntervalSet:
-        found = self.known.get(e)
-        if found is None:
-            found = self.known[e] = self._simple(self._of(e))
-        return found
+        result = self.known.get(e)
+        if result is None:
+            result = self.known[e] = self._simple(self._of(e))
+        return result
 
     def _of(self, e: Expr) -> IntervalSet:
         if isinstance(e, Var) and e in self.sets:
@@ -207,8 +207,8 @@ class _Eval:
             return None
         return interval_of(e, {var: self.finite[var] for var in used}, self.analyzer) if e.dtype.lanes == 1 else None
 
-    def _simple(self, found: IntervalSet) -> IntervalSet:
-        ends = [end if _is_infinite(end) else self.analyzer.simplify(end) for end in found]
+    def _simple(self, result: IntervalSet) -> IntervalSet:
+        ends = [end if _is_infinite(end) else self.analyzer.simplify(end) for end in result]
         return IntervalSet(*ends)
 
     def sign(self, e: Expr) -> int:
@@ -300,8 +300,8 @@ class _Eval:
         source = e.value.dtype
         if not (source.is_int and e.dtype.is_int and e.dtype.bits >= source.bits) or source.is_unsigned:
             return IntSet.everything()
-        found = self.of(e.value)
-        return IntervalSet(*[end if _is_infinite(end) else end.astype(e.dtype.element) for end in found])
+        result = self.of(e.value)
+        return IntervalSet(*[end if _is_infinite(end) else end.astype(e.dtype.element) for end in result])
 
     def let(self, e: Any) -> IntervalSet:
         inner = _Eval(self.analyzer, {**self.sets, e.var: self.of(e.value)})

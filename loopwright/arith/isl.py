@@ -127,12 +127,12 @@ _local: Final = threading.local()
 
 def context() -> islpy.Context:
     """The isl context of this thread; isl objects must not leave their thread."""
-    found: islpy.Context | None = getattr(_local, "context", None)
-    if found is None:
+    result: islpy.Context | None = getattr(_local, "context", None)
+    if result is None:
         import islpy
 
-        found = _local.context = islpy.Context()
-    return found
+        result = _local.context = islpy.Context()
+    return result
 
 
 class _Exhausted(Exception):
@@ -427,7 +427,7 @@ def _coordinates(point: islpy.Point, order: Sequence[Var]) -> dict[Var, int]:
     import islpy
 
     return {
-        var: int(point.get_coordinate_val(islpy.dim_type.set, place).to_python()) for place, var in enumerate(order)
+        var: int(point.get_coordinate_val(islpy.dim_type.set, index).to_python()) for index, var in enumerate(order)
     }
 
 

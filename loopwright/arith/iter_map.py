@@ -94,8 +94,8 @@ def normalize_to_iter_sum(index: Expr, input_iters: Mapping[Var, Range]) -> Iter
 def _normalize(index: Expr, input_iters: Mapping[Var, Range]) -> IterSumExpr:
     reader = IterReader(input_iters, simplify_trivial=True)
     total = reader.read(index, strict=False)
-    places = sorted(range(len(total.args)), key=[_sort_key(arg.scale) for arg in total.args].__getitem__)
-    return IterSumExpr(tuple([total.args[place] for place in places]), total.base)
+    locations = sorted(range(len(total.args)), key=[_sort_key(arg.scale) for arg in total.args].__getitem__)
+    return IterSumExpr(tuple([total.args[location] for location in locations]), total.base)
 
 
 def _sort_key(scale: Expr) -> tuple[int, int]:
@@ -118,8 +118,8 @@ def iter_map_simplify(
 ) -> list[Expr]:
     """The indices, simplified as an iteration map where they are one, else as expressions."""
     analyzer = Analyzer.over(input_iters)
-    found = detect_iter_map(indices, input_iters, predicate, check_level).indices
-    return [analyzer.simplify(plain_expr(index)) for index in (found or indices)]
+    result = detect_iter_map(indices, input_iters, predicate, check_level).indices
+    return [analyzer.simplify(plain_expr(index)) for index in (result or indices)]
 
 
 @deep
@@ -177,6 +177,6 @@ class _Inverse:
             ready.append(mark)
 
     def _spread(self, source: IterSumExpr, value: Expr, ready: list[IterMark]) -> None:
-        for place, arg in enumerate(source.args):
+        for index, arg in enumerate(source.args):
             digits = floordiv(value, arg.scale)
-            self._add(arg, digits if place == 0 else floormod(digits, arg.extent), ready)
+            self._add(arg, digits if index == 0 else floormod(digits, arg.extent), ready)

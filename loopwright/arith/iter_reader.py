@@ -115,15 +115,15 @@ class IterReader:
         base = LinearForm({}, form.const)
         for atom, k in form.terms.items():
             try:
-                found = self._read_atom(atom, k, dtype)
+                result = self._read_atom(atom, k, dtype)
             except NoMap:
                 if strict:
                     raise
-                found = None
-            if found is None:
+                result = None
+            if result is None:
                 base = base.plus(LinearForm({atom: 1}, 0), k)
                 continue
-            split, shift = found
+            split, shift = result
             args.append(split)
             base = base.plus(shift)
         return IterSumExpr(tuple(args), self.engine.write(base, dtype))
@@ -245,9 +245,9 @@ class IterReader:
         left = list(splits)
         while left:
             best = None
-            for place, split in enumerate(left):
+            for index, split in enumerate(left):
                 if self._equal(split.lower_factor, expected):
-                    best = place
+                    best = index
                     break
             if best is None:
                 if bijective:
@@ -260,15 +260,15 @@ class IterReader:
 
     def _next(self, left: Sequence[IterSplitExpr], below: Expr, mark: IterMark) -> int:
         """The split with the least lower factor, which must lie above the digits used so far."""
-        lowest, place = None, 0
+        lowest, location = None, 0
         for number, split in enumerate(left):
             if not isinstance(split.lower_factor, IntImm):
                 raise NoMap(f"the parts of the iterator {self._show(mark.source)} may overlap")
             if lowest is None or split.lower_factor.value < lowest:
-                lowest, place = split.lower_factor.value, number
-        if not self._divides(below, left[place].lower_factor):
+                lowest, location = split.lower_factor.value, number
+        if not self._divides(below, left[location].lower_factor):
             raise NoMap(f"the parts of the iterator {self._show(mark.source)} overlap")
-        return place
+        return location
 
     def _check_limits(self, used: Mapping[IterMark, object]) -> None:
         """A predicate that no index follows cuts points out of the middle."""

@@ -63,15 +63,15 @@ class Layout(Node):
 
     def index_of(self, axis: str) -> int:
         """The place of an axis, or -1."""
-        return next((place for place, own in enumerate(self.axes) if own.name == axis), -1)
+        return next((index for index, own in enumerate(self.axes) if own.name == axis), -1)
 
     def factor_of(self, axis: str) -> int:
         """The size of the split part of an axis, given by either letter; -1 when it has none."""
-        total, found = 1, False
+        total, result = 1, False
         for own in self.axes:
             if own.factor and own.name == axis.lower():
-                total, found = total * own.factor, True
-        return total if found else -1
+                total, result = total * own.factor, True
+        return total if result else -1
 
     def __str__(self) -> str:
         return self.name
@@ -81,26 +81,26 @@ class Layout(Node):
 
 
 def _axes(text: str) -> tuple[Axis, ...]:
-    found: list[Axis] = []
+    result: list[Axis] = []
     end = 0
     for match in re.finditer(r"([A-Z])|(\d+)([a-z])", text):
         if match.start() != end:
             break
         end = match.end()
         if match[1]:
-            if Axis(match[1], 0) in found:
+            if Axis(match[1], 0) in result:
                 raise BadLayout(text, f"axis {match[1]} appears twice")
-            found.append(Axis(match[1], 0))
+            result.append(Axis(match[1], 0))
         else:
             if int(match[2]) == 0:
                 raise BadLayout(text, f"the part {match[3]} has size 0")
-            found.append(Axis(match[3], int(match[2])))
+            result.append(Axis(match[3], int(match[2])))
     if end != len(text):
         raise BadLayout(text, f"{text[end:]!r} is neither an axis nor a size with its axis")
-    for axis in found:
-        if axis.factor and Axis(axis.name.upper(), 0) not in found:
+    for axis in result:
+        if axis.factor and Axis(axis.name.upper(), 0) not in result:
             raise BadLayout(text, f"the part {axis.name} has no axis {axis.name.upper()}")
-    return tuple(found)
+    return tuple(result)
 
 
 def layout(layout_str: str) -> Layout:
@@ -186,10 +186,10 @@ def _join(src: Layout, letter: str, values: Sequence[Expr]) -> Expr:
 
 def _split(dst: Layout, whole: dict[str, Expr]) -> list[Expr]:
     results = []
-    for place, axis in enumerate(dst.axes):
+    for index, axis in enumerate(dst.axes):
         value = whole[axis.name.upper()]
         # A whole axis counts what all its parts hold; a part counts what the later parts hold.
-        later = dst.axes if not axis.factor else dst.axes[place + 1 :]
+        later = dst.axes if not axis.factor else dst.axes[index + 1 :]
         inner = 1
         for other in later:
             inner *= other.factor if other.name == axis.name.lower() else 1

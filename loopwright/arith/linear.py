@@ -105,23 +105,23 @@ _INTS: Final[dict[tuple[DataType, int], IntImm]] = {}
 
 def imm(value: int, dtype: DataType) -> IntImm:
     """An integer literal; small ones are shared. Raises TooWide when the type cannot hold it."""
-    found = _INTS.get((dtype, value))
-    if found is None:
+    result = _INTS.get((dtype, value))
+    if result is None:
         if not dtype.min_value() <= value <= dtype.max_value():
             raise TooWide
-        found = IntImm(dtype, value)
+        result = IntImm(dtype, value)
         if -1024 <= value <= 65536:
-            _INTS[dtype, value] = found
-    return found
+            _INTS[dtype, value] = result
+    return result
 
 
 def writing_order(form: LinearForm) -> tuple[list[tuple[Expr, int]], bool]:
     """The terms as they are written, and whether the constant comes first: `n - i`, `4 - i`, never `i * -1 + n`."""
     order = list(form.terms.items())
     if order and order[0][1] < 0:
-        for place, (_, k) in enumerate(order):
+        for index, (_, k) in enumerate(order):
             if k > 0:
-                order.insert(0, order.pop(place))
+                order.insert(0, order.pop(index))
                 break
         else:
             return order, form.const > 0

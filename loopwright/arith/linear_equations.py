@@ -67,9 +67,9 @@ class _Solve:
         size, rank = len(self.unknowns), len(diagonal)
         values: list[Expr] = []
         relations = list(kept)
-        for place, d in enumerate(diagonal):
+        for index, d in enumerate(diagonal):
             divisor = imm(abs(d), self.dtype)
-            numerator = right[place] if d > 0 else -right[place]
+            numerator = right[index] if d > 0 else -right[index]
             relations.append(EQ(floormod(numerator, divisor), imm(0, self.dtype)) if abs(d) != 1 else const(True))
             values.append(floordiv(numerator, divisor))
         relations += [EQ(rest, imm(0, rest.dtype)) for rest in right[rank:]]
@@ -149,8 +149,8 @@ def _diagonal(rows: Matrix, right: list[Expr], size: int, facts: Analyzer) -> tu
 
 def _smallest(rows: Matrix, step: int, size: int) -> tuple[int, int] | None:
     """The place of the entry of least size that is not 0."""
-    places = [(abs(rows[i][j]), i, j) for i in range(step, len(rows)) for j in range(step, size) if rows[i][j]]
-    return min(places)[1:] if places else None
+    locations = [(abs(rows[i][j]), i, j) for i in range(step, len(rows)) for j in range(step, size) if rows[i][j]]
+    return min(locations)[1:] if locations else None
 
 
 def _swap_columns(rows: Matrix, columns: Matrix, inverse: Matrix, a: int, b: int) -> None:

@@ -57,14 +57,14 @@ class _Eliminate:
             self._read(var >= domain.min, system, kept)
             self._read(var < domain.min + domain.extent, system, kept)
         ranges: dict[Var, Range] = {}
-        for place, var in enumerate(self.unknowns):
+        for index, var in enumerate(self.unknowns):
             system = _without_repeats(system, self.facts)
-            lows = [one for one in system if one[0][place] > 0]
-            highs = [one for one in system if one[0][place] < 0]
-            left = [one for one in system if one[0][place] == 0]
+            lows = [one for one in system if one[0][index] > 0]
+            highs = [one for one in system if one[0][index] < 0]
+            left = [one for one in system if one[0][index] == 0]
             if lows and highs:
-                ranges[var] = self._range(place, lows, highs)
-                left += [self._meet(place, low, high) for low in lows for high in highs]
+                ranges[var] = self._range(index, lows, highs)
+                left += [self._meet(index, low, high) for low in lows for high in highs]
             else:
                 # One side is open: no range can say it, and nothing follows for the others.
                 kept += [self._relation(one) for one in (*lows, *highs)]
@@ -89,25 +89,25 @@ class _Eliminate:
         if isinstance(relation, (LT, LE, EQ)):
             system.append((tuple([-k for k in row]), -rest - int(isinstance(relation, LT))))
 
-    def _range(self, place: int, lows: Sequence[Inequality], highs: Sequence[Inequality]) -> Range:
-        bottom = [-floordiv(self._others(place, one), imm(one[0][place], self.dtype)) for one in lows]
-        top = [floordiv(self._others(place, one), imm(-one[0][place], self.dtype)) for one in highs]
+    def _range(self, index: int, lows: Sequence[Inequality], highs: Sequence[Inequality]) -> Range:
+        bottom = [-floordiv(self._others(index, one), imm(one[0][index], self.dtype)) for one in lows]
+        top = [floordiv(self._others(index, one), imm(-one[0][index], self.dtype)) for one in highs]
         ends = ends_of(
             self.facts, [self.facts.simplify(end) for end in bottom], [self.facts.simplify(end) for end in top]
         )
         return Range.from_min_extent(ends.min_value, self.facts.simplify(ends.max_value - ends.min_value + 1))
 
-    def _others(self, place: int, one: Inequality) -> Expr:
+    def _others(self, index: int, one: Inequality) -> Expr:
         """All of the sum but the variable's own term."""
         total = one[1]
         for other, factor in enumerate(one[0]):
-            if factor and other != place:
+            if factor and other != index:
                 total = total + self.unknowns[other] * imm(factor, self.dtype)
         return self.facts.simplify(total)
 
-    def _meet(self, place: int, low: Inequality, high: Inequality) -> Inequality:
+    def _meet(self, index: int, low: Inequality, high: Inequality) -> Inequality:
         """A lower and an upper bound, multiplied so that the variable goes."""
-        a, b = low[0][place], -high[0][place]
+        a, b = low[0][index], -high[0][index]
         common = gcd(a, b)
         up, down = b // common, a // common
         row = tuple([x * up + y * down for x, y in zip(low[0], high[0], strict=True)])

@@ -38,8 +38,8 @@ def linear_coefficients(
 
 def detect_linear_equation(expr: Expr, variables: Sequence[Var]) -> list[Expr]:
     """The coefficients of the variables and then the base; empty when the expression is not linear in them."""
-    found = linear_coefficients(expr, variables)
-    return [] if found is None else [*found[0], found[1]]
+    result = linear_coefficients(expr, variables)
+    return [] if result is None else [*result[0], result[1]]
 
 
 def _split(
@@ -51,12 +51,12 @@ def _split(
     base = LinearForm({}, form.const)
     for atom, k in form.terms.items():
         factors = engine.factors.get(atom, (atom,))
-        for place, var in enumerate(variables):
+        for index, var in enumerate(variables):
             cofactor = engine.without_factor(atom, var) if var in factors else None
             if cofactor is not None:
                 if _uses(cofactor, wanted):
                     return None
-                coefficients[place] = coefficients[place].plus(cofactor, k)
+                coefficients[index] = coefficients[index].plus(cofactor, k)
                 break
         else:
             if _atom_uses(atom, wanted):

@@ -56,12 +56,12 @@ def _structural(s: Simplifier, e: Expr) -> tuple[int, int]:
     if not is_index(e.dtype):
         return ANYTHING  # wrapping arithmetic keeps no remainder but that of a power of two
     if isinstance(e, Mul):
-        found = 0, 1
+        result = 0, 1
         factors = s.factors.get(e, ())
         for factor in factors if len(factors) > 3 else (e.a, e.b):
-            (m1, b1), (m2, b2) = found, expr_modular(s, factor)
-            found = _reduced(gcd(m1 * m2, m1 * b2, m2 * b1), b1 * b2)
-        return found
+            (m1, b1), (m2, b2) = result, expr_modular(s, factor)
+            result = _reduced(gcd(m1 * m2, m1 * b2, m2 * b1), b1 * b2)
+        return result
     if isinstance(e, (FloorDiv, FloorMod)):
         (m, b), (n, c) = expr_modular(s, e.a), expr_modular(s, e.b)
         if n == 0 and c > 0:

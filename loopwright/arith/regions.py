@@ -26,17 +26,17 @@ def estimate_region_strict_bound(
     condition = as_expr(predicate)
     if not (isinstance(condition, IntImm) and condition.value):
         return _fused(region, var_dom, condition)  # which sees to it that what the predicate cuts off is at an end
-    found = detect_iter_map([part.min for part in region], var_dom, True, "nocheck")
-    if len(found.indices) != len(region):
+    answer = detect_iter_map([part.min for part in region], var_dom, True, "nocheck")
+    if len(answer.indices) != len(region):
         return None
     facts = Analyzer()
     # Dimensions must run independently, else the box has corners that nobody touches.
-    digits = [arg for index in found.indices for arg in index.args]
+    digits = [arg for index in answer.indices for arg in index.args]
     sources = [arg.source for arg in digits]
-    if len(set(sources)) != len(sources) or any(len(index.args) > 1 for index in found.indices):
+    if len(set(sources)) != len(sources) or any(len(index.args) > 1 for index in answer.indices):
         return _fused(region, var_dom, predicate)
     result = []
-    for part, index in zip(region, found.indices, strict=True):
+    for part, index in zip(region, answer.indices, strict=True):
         low, extent = index.base, part.extent
         reach: Expr = extent - 1
         for arg in index.args:
@@ -50,12 +50,12 @@ def estimate_region_strict_bound(
 
 def _fused(region: Sequence[Range], var_dom: Mapping[Var, Range], predicate: Expr | bool) -> list[IntervalSet] | None:
     """The same where dimensions fuse or split loops: they must form a map that reaches every point."""
-    found = detect_iter_map([part.min for part in region], var_dom, predicate, "surjective")
-    if len(found.indices) != len(region):
+    answer = detect_iter_map([part.min for part in region], var_dom, predicate, "surjective")
+    if len(answer.indices) != len(region):
         return None
     facts = Analyzer()
     result = []
-    for part, index in zip(region, found.indices, strict=True):
+    for part, index in zip(region, answer.indices, strict=True):
         reach: Expr = part.extent - 1
         for arg in index.args:
             reach = reach + (arg.extent - 1) * arg.scale

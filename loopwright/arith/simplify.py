@@ -120,14 +120,14 @@ class Simplifier:
 
     def simplify(self, e: Expr) -> Expr:
         """An expression of the same value; `e` itself when it is simple."""
-        found = self._simple.get(e)
-        if found is not None:
-            return found
+        answer = self._simple.get(e)
+        if answer is not None:
+            return answer
         if self._kept:
-            found = self._kept.get(e)
-            if found is not None:
+            answer = self._kept.get(e)
+            if answer is not None:
                 self.effects += 1
-                return found
+                return answer
         before = self.effects
         self.visited += 1
         self.left -= 1
@@ -191,17 +191,17 @@ class Simplifier:
 
     def by_rules(self, e: Expr) -> Expr:
         """The first rule that fits, its result simplified again; narrow integers and floats have their own few."""
-        found = fold(e)
-        if found is not None:
-            return found
+        result = fold(e)
+        if result is not None:
+            return result
         self.attempted += 1
-        found = self.first_rule(e)
-        if found is None:
-            found = simplify_wrapping(self, e)
-        if found is None:
+        result = self.first_rule(e)
+        if result is None:
+            result = simplify_wrapping(self, e)
+        if result is None:
             return e
         self.performed += 1
-        return self.simplify(found)
+        return self.simplify(result)
 
     def first_rule(self, e: Expr) -> Expr | None:
         rewrite = REWRITES.get(type(e))
@@ -216,9 +216,9 @@ class Simplifier:
 
     def form(self, e: Expr) -> LinearForm:
         """The linear form of an index expression."""
-        found = self._forms.get(e)
-        if found is not None:
-            return found
+        result = self._forms.get(e)
+        if result is not None:
+            return result
         before = self.effects
         self.left -= 1
         try:
@@ -356,9 +356,9 @@ class Simplifier:
         if atom is factor:
             return LinearForm({}, 1)
         factors = self.factors.get(atom, ())
-        for place, candidate in enumerate(factors):
+        for index, candidate in enumerate(factors):
             if candidate is factor:
-                rest = factors[:place] + factors[place + 1 :]
+                rest = factors[:index] + factors[index + 1 :]
                 form = LinearForm({rest[0]: 1}, 0)
                 for other in rest[1:]:
                     form = self.product(form, LinearForm({other: 1}, 0), atom.dtype)
@@ -512,8 +512,8 @@ class Simplifier:
             if type(e) is not (Add if const > 0 else Sub) or type(e.b) is not IntImm or e.b.value != abs(const):
                 return False
             e = e.a
-        for place in range(len(order) - 1, -1 if const_first else 0, -1):
-            atom, k = order[place]
+        for index in range(len(order) - 1, -1 if const_first else 0, -1):
+            atom, k = order[index]
             if type(e) is not (Add if k > 0 else Sub) or not self._is_term(e.b, atom, abs(k)):
                 return False
             e = e.a

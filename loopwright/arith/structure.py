@@ -22,10 +22,10 @@ class Structure:
 
     def number(self, e: Expr) -> int:
         """The number of this structure."""
-        found = self._numbers.get(e)
-        if found is None:
-            found = self._numbers[e] = self._names.setdefault(self._name(e), len(self._names))
-        return found
+        result = self._numbers.get(e)
+        if result is None:
+            result = self._numbers[e] = self._names.setdefault(self._name(e), len(self._names))
+        return result
 
     def _name(self, e: Expr) -> Hashable:
         # What binds variables is alike only when identical.

@@ -31,8 +31,8 @@ def subspace_divide(
     Empty when a binding does not divide so, or when the bindings are no iteration map of the asked level.
     """
     given = [as_expr(binding) for binding in bindings]
-    found = detect_iter_map(given, input_iters, predicate, check_level, simplify_trivial_iterators)
-    if len(found.indices) != len(given):
+    answer = detect_iter_map(given, input_iters, predicate, check_level, simplify_trivial_iterators)
+    if len(answer.indices) != len(given):
         return []
     inner = set(sub_iters)
     conditions = _divide_predicate(as_expr(predicate), inner, input_iters)

@@ -100,10 +100,10 @@ def _integer(s: Simplifier, e: Any, a: Any, b: Any) -> Expr | None:
 def _compare(s: Simplifier, e: Any) -> Expr | None:
     """Limits of the type settle some comparisons; nothing is moved from one side to the other."""
     (low_a, high_a), (low_b, high_b) = operand_ranges(s, e)
-    found = by_interval(type(e), low_a - high_b, high_a - low_b)
-    if found is None and s.same(e.a, e.b):
-        found = by_interval(type(e), 0, 0)
-    return None if found is None else imm(int(found), BOOL)
+    result = by_interval(type(e), low_a - high_b, high_a - low_b)
+    if result is None and s.same(e.a, e.b):
+        result = by_interval(type(e), 0, 0)
+    return None if result is None else imm(int(result), BOOL)
 
 
 def _vector(e: Any, a: Any, b: Any) -> Expr | None:

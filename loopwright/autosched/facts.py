@@ -283,38 +283,38 @@ _CHEAP_CALLS = frozenset(
 
 def costly_calls(block: Block) -> int:
     """How many calls in a block's values take many instructions each: exp and tanh do, a division is none."""
-    found = 0
+    result = 0
 
     def look(node: Node) -> None:
-        nonlocal found
+        nonlocal result
         if isinstance(node, Call) and node.op.name.removeprefix("tir.") not in _CHEAP_CALLS:
-            found += 1
+            result += 1
 
     post_order_visit(block.body, look)
-    return found
+    return result
 
 
 def loads_of(root: Node) -> list[BufferLoad]:
     """The loads in an expression or statement, in order, also those in indices of others."""
-    found: list[BufferLoad] = []
+    result: list[BufferLoad] = []
 
     def look(node: Node) -> None:
         if isinstance(node, BufferLoad):
-            found.append(node)
+            result.append(node)
 
     post_order_visit(root, look)
-    return found
+    return result
 
 
 def innermost_blocks(view: View) -> list[BlockRealize]:
     """The blocks that hold no others, in the order of the program."""
-    found: list[BlockRealize] = []
+    result: list[BlockRealize] = []
     outer: set[int] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, BlockRealize):
-            found.append(node)
+            result.append(node)
             outer.update(id(statement) for statement in view.block_path(block_key(node.block))[:-1])
 
     post_order_visit(view.function.body, look)
-    return [realize for realize in found if id(realize) not in outer]
+    return [realize for realize in result if id(realize) not in outer]

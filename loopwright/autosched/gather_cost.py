@@ -121,10 +121,10 @@ def is_small_arithmetic(facts: BlockFacts) -> bool:
 
 def _places(reads: Sequence[Access]) -> list[Access]:
     """Each cell once: values of the same one are loaded once."""
-    found: dict[tuple[object, ...], Access] = {}
+    result: dict[tuple[object, ...], Access] = {}
     for access in reads:
-        found.setdefault((access.buffer, *[str(index) for index in access.indices]), access)
-    return list(found.values())
+        result.setdefault((access.buffer, *[str(index) for index in access.indices]), access)
+    return list(result.values())
 
 
 def _is_clamped(access: Access, along: Axis) -> bool:

@@ -27,11 +27,11 @@ Read = tuple[BlockFacts, Access]  # who reads, and what
 
 def places(reads: Sequence[Read]) -> list[Read]:
     """The reads that a compiler cannot make one: by different readers, or of different cells."""
-    found: list[Read] = []
+    result: list[Read] = []
     for reader, access in reads:
-        if not any(reader is other and _is_same_cell(access, seen) for other, seen in found):
-            found.append((reader, access))
-    return found
+        if not any(reader is other and _is_same_cell(access, seen) for other, seen in result):
+            result.append((reader, access))
+    return result
 
 
 def times_computed(facts: BlockFacts, reads: Sequence[Read]) -> int:

@@ -127,14 +127,14 @@ def _is_window(reader: BlockFacts, access: Access) -> bool:
 
 def _asks(facts: BlockFacts) -> bool:
     """Whether the values depend on conditions."""
-    found = False
+    result = False
 
     def look(node: Node) -> None:
-        nonlocal found
-        found = found or isinstance(node, CompareExpr)
+        nonlocal result
+        result = result or isinstance(node, CompareExpr)
 
     post_order_visit(facts.store.value, look)
-    return found
+    return result
 
 
 def _overlaps(form: Form, extents: Mapping[Var, int | None]) -> bool:

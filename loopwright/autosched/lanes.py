@@ -66,11 +66,11 @@ def vectors_under_way(machine: Machine) -> int:
 
 def reduce_in_lanes(sch: Schedule, block: BlockRV, widths: Sequence[int]) -> list[BlockRV]:
     """Partial results along the innermost loop of a reduction; the new blocks and then `block`, in program order."""
-    made = []
+    result = []
     for width in widths:
         inner = sch.split(sch.get_loops(block)[-1], [None, width])[-1]
-        made.append(sch.rfactor(inner, -1))
-    return [*made, block]
+        result.append(sch.rfactor(inner, -1))
+    return [*result, block]
 
 
 def keep_in_registers(sch: Schedule, partials: Sequence[BlockRV], block: BlockRV) -> None:

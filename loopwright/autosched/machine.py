@@ -47,10 +47,10 @@ class Machine:
 
     def lanes(self, dtype: str) -> int:
         """How many numbers of `dtype` a vector holds."""
-        found = self._lanes.get(dtype)
-        if found is None:
-            found = self._lanes[dtype] = self.cpu.native_vector_lanes(dtype)
-        return found
+        result = self._lanes.get(dtype)
+        if result is None:
+            result = self._lanes[dtype] = self.cpu.native_vector_lanes(dtype)
+        return result
 
     @cached_property
     def _lanes(self) -> dict[str, int]:

@@ -37,14 +37,14 @@ def share_out(
         note_one_thread(work, decision)
         return
     wanted = threads * min(_MANY, max(_FEW, int(work.cycles / threads // machine.fork_cycles)))
-    count, taken = 1, 0
+    count, used = 1, 0
     for extent in extents:
         assert extent is not None
         count *= extent
-        taken += 1
+        used += 1
         if count >= wanted:
             break
-    loop = fused(sch, loops[:taken])
+    loop = fused(sch, loops[:used])
     if count > 4 * wanted:
         loop, _ = sch.split(loop, [None, ceil(count / wanted)])
     run_in_pieces(sch, loop)

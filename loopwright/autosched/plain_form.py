@@ -107,14 +107,14 @@ def _with_block(loop: For, realize: BlockRealize) -> For:
 def _from_0(realize: BlockRealize, loop: For, start: int) -> BlockRealize | None:
     """The block with the axis that the loop is counted from 0; None where it is no axis of a reduction."""
     block = realize.block
-    for place, (axis, value) in enumerate(zip(block.iter_vars, realize.iter_values, strict=True)):
+    for index, (axis, value) in enumerate(zip(block.iter_vars, realize.iter_values, strict=True)):
         if value is not loop.loop_var or axis.iter_type is not IterType.CommReduce or axis.dom is None:
             continue
         if const(axis.dom.min) != start or const(realize.predicate) != 1 or block.match_buffers:
             return None
         var = Var(axis.var.name, axis.var.dtype)
         domain = Range.from_min_extent(number(0, axis.dom.min.dtype), axis.dom.extent)
-        axes = tuple([axis.with_(var=var, dom=domain) if k == place else one for k, one in enumerate(block.iter_vars)])
+        axes = tuple([axis.with_(var=var, dom=domain) if k == index else one for k, one in enumerate(block.iter_vars)])
         moved = substitute(block.with_(iter_vars=axes), {axis.var: var + number(start, var.dtype)})
         return realize.with_(block=_SimplerIndices(_bounds(moved)).visit(moved))
     return None

@@ -25,11 +25,11 @@ def plan_sheet(plan: Plan) -> Sheet:
 def _decisions(decisions: tuple[Decision, ...]) -> Table:
     rows: list[tuple[str, ...]] = []
     for decision in decisions:
-        told = [tuple(choice) for choice in decision.choices]
+        message = [tuple(choice) for choice in decision.choices]
         if decision.roofline is not None:
             share = f"about {decision.roofline.share:.0%} of the roofline is expected"
-            told.append((f"limit: {decision.roofline.bound}", share))
+            message.append((f"limit: {decision.roofline.bound}", share))
         first = (", ".join(decision.blocks), decision.rule)
-        for number, (what, why) in enumerate(told or [("", "")]):
+        for number, (what, why) in enumerate(message or [("", "")]):
             rows.append((*(first if number == 0 else ("", "")), what, why))
     return Table(("blocks", "rule", "choice", "why"), tuple(rows))

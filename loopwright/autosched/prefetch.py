@@ -43,11 +43,11 @@ def ask_ahead(
     passes = passes_of(parts)
     if len(passes) < 2 or not _is_worth_it(parts, passes, rows, kept, machine):
         return
-    made = {write.buffer for part in parts for write in part.facts.writes}
+    result = {write.buffer for part in parts for write in part.facts.writes}
     asked: dict[Buffer, str] = {}
     for part in passes[0]:
         for access in part.facts.reads:
-            if access.buffer not in made and access.buffer not in asked and _is_row(access, part, rows):
+            if access.buffer not in result and access.buffer not in asked and _is_row(access, part, rows):
                 asked[access.buffer] = f"the next row of {access.buffer.name}"
                 _ask(sch, part, access, passes[-1][0], 1, machine)
     for before, group in pairwise(passes):

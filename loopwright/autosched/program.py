@@ -88,7 +88,7 @@ class Program:
             if not writers or read in self.parameters or any(len(maker.writes) != 1 for maker in writers):
                 return None
             makers += writers
-            new = [made for maker in writers for made in maker.reads if made not in seen]
+            new = [result for maker in writers for result in maker.reads if result not in seen]
             seen.update(new)
             pending += new
         return makers
@@ -101,11 +101,11 @@ class Program:
 
 def _by_buffer(uses: Sequence[tuple[Entry, Sequence[Buffer]]]) -> dict[Buffer, list[Entry]]:
     """Who uses each buffer, each of them once."""
-    found: dict[Buffer, list[Entry]] = {}
+    result: dict[Buffer, list[Entry]] = {}
     for entry, buffers in uses:
         for buffer in dict.fromkeys(buffers):
-            found.setdefault(buffer, []).append(entry)
-    return found
+            result.setdefault(buffer, []).append(entry)
+    return result
 
 
 def _is_early(entry: Entry, runs_here: bool) -> bool:

@@ -124,12 +124,12 @@ def join_row(sch: Schedule, facts: BlockFacts, block: BlockRV, rows: int) -> tup
 
 def _set_levels(parts: Sequence[Part]) -> None:
     """A block that reads a finished reduction comes a pass later."""
-    made: dict[Buffer, tuple[int, bool]] = {}
+    result: dict[Buffer, tuple[int, bool]] = {}
     for part in parts:
-        before = [made[access.buffer] for access in part.facts.reads if access.buffer in made]
+        before = [result[access.buffer] for access in part.facts.reads if access.buffer in result]
         part.level = max([level + is_total for level, is_total in before], default=0)
         for write in part.facts.writes:
-            made[write.buffer] = (part.level, part.facts.is_reduction)
+            result[write.buffer] = (part.level, part.facts.is_reduction)
 
 
 def passes_of(parts: Sequence[Part]) -> list[list[Part]]:

@@ -27,7 +27,7 @@ class Rule(Protocol):
         """How many of the first pending blocks this rule schedules together; 0 when the first is not for it."""
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
         """Schedule them, and note in `decision` what was chosen and why."""
 
@@ -45,13 +45,13 @@ def schedule_first(
     """Have the first of `rules` that can schedule some of the first pending blocks."""
     refused: list[str] = []
     for rule in rules:
-        taken = pending[: rule.take(pending, program)]
-        if not taken:
+        entries = pending[: rule.take(pending, program)]
+        if not entries:
             continue
-        decision = Decision(tuple(entry.name for entry in taken), rule.name)
+        decision = Decision(tuple(entry.name for entry in entries), rule.name)
         before, length = sch.view(), len(sch.trace.insts)
         try:
-            rule.schedule(sch, taken, program, machine, decision)
+            rule.schedule(sch, entries, program, machine, decision)
         except ScheduleError as error:
             while sch.view() is not before:
                 sch.undo()
@@ -60,14 +60,14 @@ def schedule_first(
             refused.append(f"{rule.name}: {error.problem}")
             continue
         if decision.roofline is not None:
-            _note_open_sizes(taken, decision)
+            _note_open_sizes(entries, decision)
         return Scheduled(decision, refused)
     raise InternalError("no rule takes the block, though the last one takes every block")
 
 
-def _note_open_sizes(taken: Sequence[Entry], decision: Decision) -> None:
+def _note_open_sizes(entries: Sequence[Entry], decision: Decision) -> None:
     """Say first which sizes were guessed: the figures after it are about these."""
-    axes = [axis.name for entry in taken if entry.facts for axis in entry.facts.axes if axis.extent is None]
+    axes = [axis.name for entry in entries if entry.facts for axis in entry.facts.axes if axis.extent is None]
     if axes:
         what = f"planned for {UNKNOWN_EXTENT} iterations of {', '.join(dict.fromkeys(axes))}"
         decision.choices.insert(0, Choice(what, "the size is open, and known only when the program runs"))

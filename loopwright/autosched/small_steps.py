@@ -37,10 +37,10 @@ def loops_by_axis(sch: Schedule, block: BlockRV, facts: BlockFacts) -> dict[Var,
     return dict(zip([axis.var for axis in facts.axes], sch.get_loops(block), strict=True))
 
 
-def loops_below(sch: Schedule, block: BlockRV, place: LoopRV) -> list[LoopRV]:
-    """The loops around a block that are inside `place`."""
+def loops_below(sch: Schedule, block: BlockRV, location: LoopRV) -> list[LoopRV]:
+    """The loops around a block that are inside `location`."""
     loops = sch.get_loops(block)
-    return loops[[loop.var for loop in loops].index(place.var) + 1 :]
+    return loops[[loop.var for loop in loops].index(location.var) + 1 :]
 
 
 def loop_of_axis(sch: Schedule, block: BlockRV, axis: int, among: Sequence[LoopRV]) -> LoopRV | None:

@@ -152,44 +152,44 @@ def compile_to_files(model: ReadModel, options: Options, output: Output, read_se
         from loopwright.runtime.export import begin_runtime
 
         begin_runtime()
-    made = compile_model(model, options, seconds)
+    result = compile_model(model, options, seconds)
     if options.precision != "float32":
         from loopwright.cli.precision import measure
 
         start = perf_counter()
-        found = measure(made, options.samples or (), output.calibrate)
-        seconds_now = {**made.seconds, "compare": perf_counter() - start}
-        made = replace(made, measured=found, seconds=seconds_now)
+        answer = measure(result, options.samples or (), output.calibrate)
+        seconds_now = {**result.seconds, "compare": perf_counter() - start}
+        result = replace(result, measured=answer, seconds=seconds_now)
     start = perf_counter()
     name = Path(output.path).name
     with progress.task(f"write {name}"), together(output.path) as folder:
-        _write_form(made, output, folder)
+        _write_form(result, output, folder)
         for kind in output.dumps:
-            (folder / f"{name}.{kind}").write_text(_dump(made, kind), encoding="utf-8")
+            (folder / f"{name}.{kind}").write_text(_dump(result, kind), encoding="utf-8")
         files = [str(Path(output.path).parent / one.name) for one in sorted(folder.iterdir())]
-    times = {**made.seconds, "write": perf_counter() - start}
+    times = {**result.seconds, "write": perf_counter() - start}
     profile = None
     if output.profile:
         from loopwright.cli.run_model import profile_made
 
-        profile = profile_made(made)
+        profile = profile_made(result)
     if output.report is not None:
         from loopwright.cli.report import write_report
 
-        write_report(output.report, made, profile=profile)
+        write_report(output.report, result, profile=profile)
         files.append(output.report)
-    facts = {"wrote": files, **facts_of(made), "seconds": times}
-    measured = "" if made.measured is None else str(made.measured)
+    facts = {"wrote": files, **facts_of(result), "seconds": times}
+    measured = "" if result.measured is None else str(result.measured)
     if profile is not None:
         facts |= {"profile": profile.as_data(), "roofline": profile.limits.as_data()}
-    return Written(files, facts, made.pass_times, model.warnings, profile, measured)
+    return Written(files, facts, result.pass_times, model.warnings, profile, measured)
 
 
-def _write_form(made: CompiledModel, output: Output, folder: Path) -> None:
+def _write_form(result: CompiledModel, output: Output, folder: Path) -> None:
     path = folder / Path(output.path).name
-    built = made.built
+    built = result.built
     if output.form == "tar":
-        _write_package(made, output, path)
+        _write_package(result, output, path)
         return
     built.export_library(str(path), **_link_options(output))
     if output.form in ("so", "dylib", "o", "a"):
@@ -221,19 +221,19 @@ def _c_example(built: Any, stem: str, file: str) -> str:
     return c_example(built.compiled.description, stem, file)
 
 
-def _write_package(made: CompiledModel, output: Output, path: Path) -> None:
+def _write_package(result: CompiledModel, output: Output, path: Path) -> None:
     """The parts in a folder inside the one that will be removed, then the archive of them."""
     folder = path.parent / "parts"
     folder.mkdir()
-    built = made.built
+    built = result.built
     library = folder / f"mod.{output.library}"
     options = _link_options(output) if output.library == "so" else {}
     built.export_library(str(library), **options)
     _write_header(built, folder, "mod")
     metadata = {
         "loopwright_package": FORMAT,
-        "interface": made.interface.to_json(),
-        **facts_of(made),
+        "interface": result.interface.to_json(),
+        **facts_of(result),
         "version": built.compiled.description.version,
     }
     parts: dict[str, Path | bytes] = {METADATA: json.dumps(metadata, indent=2).encode(), library.name: library}
@@ -294,11 +294,11 @@ def _write_c(model: ReadModel, options: Options, output: Output, seconds: dict[s
     return Written(files, facts, pass_times, model.warnings)
 
 
-def _dump(made: CompiledModel, kind: str) -> str:
+def _dump(result: CompiledModel, kind: str) -> str:
     """The model as text: its graph, its kernels as scheduled, their LLVM text or their assembly."""
-    native = made.built.compiled
+    native = result.built.compiled
     if kind == "relay":
-        return str(made.fused)
+        return str(result.fused)
     if kind == "tir":
         return "\n\n".join(row.text for row in native.kernels)
     return "\n".join([native.get_source(kind), *[_kernel_text(row.kernel, native.cpu, kind) for row in native.kernels]])
@@ -311,8 +311,8 @@ def _kernel_text(kernel: Any, cpu: Any, kind: str) -> str:
         return str(kernel.ll)
     # The kernel does not say whether LLVM was told that its loops are as they should be; its object does.
     first = compile_text(kernel.ll, cpu, laid_out=True)
-    made = first if first.object_bytes == kernel.object_bytes else compile_text(kernel.ll, cpu)
-    return made.asm()
+    result = first if first.object_bytes == kernel.object_bytes else compile_text(kernel.ll, cpu)
+    return result.asm()
 
 
 # --- what is said about it --------------------------------------------------------------------------------------------
@@ -323,20 +323,20 @@ def ports_json(ports: Sequence[Any]) -> list[dict[str, Any]]:
     return [{"name": port.name, "dtype": port.dtype, "shape": list(port.shape)} for port in ports]
 
 
-def facts_of(made: CompiledModel) -> dict[str, Any]:
+def facts_of(result: CompiledModel) -> dict[str, Any]:
     """What is known of a compiled model, as plain data."""
-    built = made.built
+    built = result.built
     rows = built.kernels
     work = [row.flops * row.calls if row.flops is not None else None for row in rows]
     plan = built.plan
     return {
-        "model": made.model.path,
+        "model": result.model.path,
         "target": str(built.compiled.description.target),
-        "name": made.options.name,
-        "precision": made.options.precision,
-        "accuracy": None if made.measured is None else made.measured.to_json(),
-        "inputs": ports_json(made.interface.inputs),
-        "outputs": ports_json(made.interface.outputs),
+        "name": result.options.name,
+        "precision": result.options.precision,
+        "accuracy": None if result.measured is None else result.measured.to_json(),
+        "inputs": ports_json(result.interface.inputs),
+        "outputs": ports_json(result.interface.outputs),
         "kernels": [
             {
                 "name": row.name,
@@ -386,8 +386,8 @@ def as_text(written: Written) -> str:
     if kernels:
         launches = sum(one["calls"] for one in kernels)
         work = arithmetic_text(kernels)
-        told = f"{count_text(launches, 'launch', 'launches')} of {count_text(len(kernels), 'kernel')}"
-        lines.append(f"  {told}, {work}" if work else f"  {told}")
+        message = f"{count_text(launches, 'launch', 'launches')} of {count_text(len(kernels), 'kernel')}"
+        lines.append(f"  {message}, {work}" if work else f"  {message}")
     memory = facts["memory"]
     if memory is not None:
         bound = f"(lower bound {bytes_text(memory['lower_bound'])})" if memory["arena"] else ""

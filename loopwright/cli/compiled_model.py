@@ -161,7 +161,7 @@ def _converted(mod: Any, options: Options, params: Mapping[str, Any]) -> Any:
 
 def read_config(given: Sequence[str]) -> dict[str, object]:
     """`--pass-config name=value`, each value in the type of its setting."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
@@ -169,8 +169,8 @@ def read_config(given: Sequence[str]) -> dict[str, object]:
                 "--pass-config", text, "it is not NAME=VALUE", "write --pass-config tir.disable_vectorize=1"
             )
         key = CONFIG_KEYS.get(name)
-        found[name] = value if key is None else _typed(text, value, key.type)
-    return found
+        result[name] = value if key is None else _typed(text, value, key.type)
+    return result
 
 
 def _typed(text: str, value: str, wanted: type) -> object:

@@ -88,7 +88,7 @@ class Entry(NamedTuple):
 @functools.cache
 def definitions() -> tuple[Entry, ...]:
     """Every class of the package that has an error code of its own."""
-    found = []
+    result = []
     for file in sorted(_PACKAGE.rglob("*.py")):
         source = file.read_text(encoding="utf-8")
         if not _MENTIONS_CODE.search(source):
@@ -97,8 +97,8 @@ def definitions() -> tuple[Entry, ...]:
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.ClassDef) and (code := _code_of(node)) is not None:
-                found.append(Entry(code, node.name, module, ast.get_docstring(node) or ""))
-    return tuple(found)
+                result.append(Entry(code, node.name, module, ast.get_docstring(node) or ""))
+    return tuple(result)
 
 
 @functools.cache
@@ -122,14 +122,14 @@ def find(asked: str) -> Entry:
 def _named(asked: str) -> Entry:
     """The error whose class has that name, with or without its module, in any case."""
     name = asked.rpartition(".")[2].lower()
-    found = [entry for entry in catalogue().values() if entry.name.lower() == name]
-    exact = [entry for entry in found if f"{entry.module}.{entry.name}" == asked]
-    if len(exact or found) > 1:
-        raise SeveralErrors(found[0].name, found)
-    if not found:
+    result = [entry for entry in catalogue().values() if entry.name.lower() == name]
+    exact = [entry for entry in result if f"{entry.module}.{entry.name}" == asked]
+    if len(exact or result) > 1:
+        raise SeveralErrors(result[0].name, result)
+    if not result:
         known = {entry.name.lower(): entry.name for entry in catalogue().values()}
         raise UnknownErrorCode(asked, [known[near] for near in difflib.get_close_matches(name, known, n=3, cutoff=0.7)])
-    return (exact or found)[0]
+    return (exact or result)[0]
 
 
 def is_code(text: str) -> bool:

@@ -82,15 +82,15 @@ def _boxes(program: Program) -> tuple[list[Box], list[tuple[Box, Box]]]:
                 makers[step.value] = makers[step.of]
         elif isinstance(step, Launch):
             name = step.name or step.func.name
-            made = ", ".join(_type(value) for value in step.written)
-            add(Box(name, made, f"{name}: {step.func.name} makes {made}", "kernel", step), step.inputs, step.written)
+            built = ", ".join(_type(value) for value in step.written)
+            add(Box(name, built, f"{name}: {step.func.name} makes {built}", "kernel", step), step.inputs, step.written)
         elif isinstance(step, Copy):
             add(Box("copy", _type(step.value), f"a copy of {step.of.name}", "control", step), [step.of], [step.value])
         elif isinstance(step, (Branch, Repeat)):
             inside = [one for one in walk([step]) if isinstance(one, Launch)]
             title = "if" if isinstance(step, Branch) else "loop"
-            told = f"{title}: {len(inside)} kernels inside"
-            add(Box(title, f"{len(inside)} kernels", told, "control", step), _read_by(step), _made_by(step))
+            message = f"{title}: {len(inside)} kernels inside"
+            add(Box(title, f"{len(inside)} kernels", message, "control", step), _read_by(step), _made_by(step))
     for value in program.outputs:
         add(Box(value.name, _type(value), f"output {value.name}: {_type(value)}", "output"), [value], ())
     return boxes, list(edges)
@@ -102,12 +102,12 @@ def _type(value: Value) -> str:
 
 def _read_by(step: Branch | Repeat) -> list[Value]:
     """What the steps inside read, from wherever it comes."""
-    found = [value for one in walk([step]) if isinstance(one, Launch) for value in one.inputs]
+    result = [value for one in walk([step]) if isinstance(one, Launch) for value in one.inputs]
     if isinstance(step, Branch):
-        return [step.condition, *found, *step.then.results, *step.otherwise.results]
+        return [step.condition, *result, *step.then.results, *step.otherwise.results]
     loop: list[Any] = [step.count, step.condition, *[one.initial for one in step.carried]]
     loop += [one.whole for one in step.scanned]
-    return [*[value for value in loop if isinstance(value, Value)], *found]
+    return [*[value for value in loop if isinstance(value, Value)], *result]
 
 
 def _made_by(step: Branch | Repeat) -> list[Value]:

@@ -35,7 +35,7 @@ class Commands(TyperGroup):
     """The commands of `loopwright`, which knows a few names that it does not have."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        told = _INSTEAD.get(args[0]) if args and args[0] not in self.commands else None
-        if told is not None:
-            ctx.fail(f"No such command {args[0]!r}: {told}.")
+        message = _INSTEAD.get(args[0]) if args and args[0] not in self.commands else None
+        if message is not None:
+            ctx.fail(f"No such command {args[0]!r}: {message}.")
         return super().resolve_command(ctx, args)

@@ -65,43 +65,43 @@ def inspect(
         raise no_model(path)
     if is_package(path):
         return _inspect_package(path)
-    found = Findings(path, format_of(path, model_format))
+    result = Findings(path, format_of(path, model_format))
     with progress.task(f"inspect {Path(path).name}") as task:
-        if found.format == "onnx":
-            _look_at_onnx(found)
-        if all(one["supported"] for one in found.operators):
+        if result.format == "onnx":
+            _look_at_onnx(result)
+        if all(one["supported"] for one in result.operators):
             task.now("graph")
             try:
-                _look_at_graph(found, model_format, shapes, values, options or Options())
+                _look_at_graph(result, model_format, shapes, values, options or Options())
             except InternalError:
                 raise
             except (LoopwrightError, NotImplementedError) as error:
-                found.problem = error
-    return found
+                result.problem = error
+    return result
 
 
 def _inspect_package(path: str) -> Findings:
     from loopwright.cli.interface import of_description
     from loopwright.runtime.load import load_module
 
-    found = Findings(path, "package")
+    result = Findings(path, "package")
     metadata = read_metadata(path) if Path(path).suffix.lower() == ".tar" else None
-    found.about["bytes"] = Path(path).stat().st_size
+    result.about["bytes"] = Path(path).stat().st_size
     if metadata is None:
         interface = of_description(load_module(path).description, path)
-        found.inputs, found.outputs = ports_json(interface.inputs), ports_json(interface.outputs)
-        return found
-    found.about |= {key: metadata[key] for key in ("model", "target", "name", "version") if key in metadata}
-    found.inputs, found.outputs = list(metadata["inputs"]), list(metadata["outputs"])
-    found.kernels = list(metadata["kernels"])
-    found.flops, found.memory = metadata["flops"], metadata["memory"]
-    return found
+        result.inputs, result.outputs = ports_json(interface.inputs), ports_json(interface.outputs)
+        return result
+    result.about |= {key: metadata[key] for key in ("model", "target", "name", "version") if key in metadata}
+    result.inputs, result.outputs = list(metadata["inputs"]), list(metadata["outputs"])
+    result.kernels = list(metadata["kernels"])
+    result.flops, result.memory = metadata["flops"], metadata["memory"]
+    return result
 
 
 # --- ONNX -------------------------------------------------------------------------------------------------------------
 
 
-def _look_at_onnx(found: Findings) -> None:
+def _look_at_onnx(answer: Findings) -> None:
     """What the file says: no graph of ours is made, so this also works for models that cannot be compiled."""
     import warnings
 
@@ -111,30 +111,30 @@ def _look_at_onnx(found: Findings) -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are said when it is compiled
-        model = load(found.path)
+        model = load(answer.path)
     proto, graph = model.proto, model.proto.graph
     weights = [(tuple(one.dims), one.data_type) for one in graph.initializer]
-    found.about |= {
+    answer.about |= {
         "opset": model.opsets,
         "producer": " ".join(part for part in (proto.producer_name, proto.producer_version) if part) or None,
-        "bytes": Path(found.path).stat().st_size,
+        "bytes": Path(answer.path).stat().st_size,
         "weights": {"count": len(weights), "numbers": sum(prod(shape) for shape, _ in weights)},
     }
     stored = {tensor.name for tensor in graph.initializer}
-    found.inputs = [_port(value) for value in graph.input if value.name not in stored]
-    found.outputs = [_port(value) for value in graph.output]
+    answer.inputs = [_port(value) for value in graph.input if value.name not in stored]
+    answer.outputs = [_port(value) for value in graph.output]
     shapes = _inferred(proto)
     uses: dict[tuple[str, str], list[str]] = {}
-    for place, node in nodes_of(graph):
+    for location, node in nodes_of(graph):
         domain = "" if node.domain == "ai.onnx" else node.domain
-        name = node_name(node, place)
+        name = node_name(node, location)
         uses.setdefault((domain, node.op_type), []).append(name)
-        made = [{"name": one, "shape": shapes.get(one)} for one in node.output if one]
-        found.nodes.append({"name": name, "operator": _label(domain, node.op_type), "outputs": made})
+        result = [{"name": one, "shape": shapes.get(one)} for one in node.output if one]
+        answer.nodes.append({"name": name, "operator": _label(domain, node.op_type), "outputs": result})
     for (domain, op), names in sorted(uses.items(), key=lambda item: (-len(item[1]), item[0])):
         version = model.opsets.get(domain, 1)
         supported = find(op, domain, version) is not None or has_body(op, domain, version)
-        found.operators.append(
+        answer.operators.append(
             {
                 "operator": _label(domain, op),
                 "count": len(names),
@@ -207,23 +207,23 @@ def _inferred(proto: Any) -> dict[str, Any]:
 # --- the graph --------------------------------------------------------------------------------------------------------
 
 
-def _look_at_graph(found: Findings, model_format: str | None, shapes: Any, values: Any, options: Options) -> None:
+def _look_at_graph(result: Findings, model_format: str | None, shapes: Any, values: Any, options: Options) -> None:
     """What the model costs, by the program that would be compiled."""
     from loopwright.model import plan_memory
     from loopwright.model.kernel_table import bytes_of, flops_of
     from loopwright.relay.analysis import list_op_freqs
 
-    model = read_model(found.path, model_format, shapes, values)
-    if not found.operators:
+    model = read_model(result.path, model_format, shapes, values)
+    if not result.operators:
         counts = sorted(list_op_freqs(model.mod).items(), key=lambda item: (-item[1], item[0]))
-        found.operators = [
+        result.operators = [
             {"operator": name, "count": int(count), "supported": True, "why": None, "nodes": []}
             for name, count in counts
         ]
     with graph_context(options):
         _, program = lowered(model, options)
     interface = of_program(program, model.output_names)
-    found.inputs, found.outputs = ports_json(interface.inputs), ports_json(interface.outputs)
+    result.inputs, result.outputs = ports_json(interface.inputs), ports_json(interface.outputs)
     work: list[float | None] = []
     rows: dict[int, dict[str, Any]] = {}
     for launch in program.launches():
@@ -240,65 +240,65 @@ def _look_at_graph(found: Findings, model_format: str | None, shapes: Any, value
             "flops": flops,
             "bytes_moved": bytes_of(launch),
         }
-    found.kernels = list(rows.values())
-    found.flops = None if None in work else sum(one for one in work if one is not None)
-    found.memory = memory_json(plan_memory(program))
+    result.kernels = list(rows.values())
+    result.flops = None if None in work else sum(one for one in work if one is not None)
+    result.memory = memory_json(plan_memory(program))
 
 
 # --- what is said about it --------------------------------------------------------------------------------------------
 
 
-def as_data(found: Findings) -> dict[str, Any]:
+def as_data(result: Findings) -> dict[str, Any]:
     """The findings for programs."""
     return {
-        "model": found.path,
-        "format": found.format,
-        "about": found.about,
-        "inputs": found.inputs,
-        "outputs": found.outputs,
-        "operators": found.operators,
-        "nodes": found.nodes,
-        "kernels": found.kernels,
-        "flops": found.flops,
-        "memory": found.memory,
-        "supported": found.supported,
-        "problem": None if found.problem is None else error_data(found.problem),
+        "model": result.path,
+        "format": result.format,
+        "about": result.about,
+        "inputs": result.inputs,
+        "outputs": result.outputs,
+        "operators": result.operators,
+        "nodes": result.nodes,
+        "kernels": result.kernels,
+        "flops": result.flops,
+        "memory": result.memory,
+        "supported": result.supported,
+        "problem": None if result.problem is None else error_data(result.problem),
     }
 
 
-def as_sheet(found: Findings, nodes: bool = False) -> Sheet:
+def as_sheet(result: Findings, nodes: bool = False) -> Sheet:
     """The findings for the terminal."""
-    about = found.about
-    told = [found.format.upper() if found.format == "onnx" else found.format]
+    about = result.about
+    message = [result.format.upper() if result.format == "onnx" else result.format]
     if about.get("opset"):
-        told.append(", ".join(f"{domain + ' ' if domain else ''}opset {n}" for domain, n in about["opset"].items()))
+        message.append(", ".join(f"{domain + ' ' if domain else ''}opset {n}" for domain, n in about["opset"].items()))
     if about.get("producer"):
-        told.append(f"made by {about['producer']}")
-    told += [f"{key} {about[key]}" for key in ("model", "target") if about.get(key)]
+        message.append(f"made by {about['producer']}")
+    message += [f"{key} {about[key]}" for key in ("model", "target") if about.get(key)]
     if about.get("bytes"):
-        told.append(bytes_text(about["bytes"]))
-    parts: list[Part] = [heading(found.path, ", ".join(told))]
-    parts.append(words(*[f"  input {_port_text(one)}" for one in found.inputs]))
-    parts.append(words(*[f"  output {_port_text(one)}" for one in found.outputs]))
+        message.append(bytes_text(about["bytes"]))
+    parts: list[Part] = [heading(result.path, ", ".join(message))]
+    parts.append(words(*[f"  input {_port_text(one)}" for one in result.inputs]))
+    parts.append(words(*[f"  output {_port_text(one)}" for one in result.outputs]))
     if about.get("weights"):
         weights = about["weights"]
         parts.append(words(f"  weights: {weights['numbers']:,} numbers in {count_text(weights['count'], 'tensor')}"))
-    parts += _cost_parts(found)
-    if found.operators:
-        rows = tuple((one["operator"], f"{one['count']:,}", _status(one)) for one in found.operators)
-        tones = tuple("" if one["supported"] else "bad" for one in found.operators)
+    parts += _cost_parts(result)
+    if result.operators:
+        rows = tuple((one["operator"], f"{one['count']:,}", _status(one)) for one in result.operators)
+        tones = tuple("" if one["supported"] else "bad" for one in result.operators)
         parts += [heading("Operators"), Table(("operator", "nodes", "compiled"), rows, tones)]
-    if found.kernels:
-        parts += _kernel_parts(found.kernels)
-        if any(has_open_sizes(one) for one in found.kernels):
-            parts.append(words(f"  {_open_sizes_note(found)}"))
-    if nodes and found.nodes:
+    if result.kernels:
+        parts += _kernel_parts(result.kernels)
+        if any(has_open_sizes(one) for one in result.kernels):
+            parts.append(words(f"  {_open_sizes_note(result)}"))
+    if nodes and result.nodes:
         rows = tuple(
-            (one["name"], one["operator"], "  ".join(_made_text(made) for made in one["outputs"]))
-            for one in found.nodes
+            (one["name"], one["operator"], "  ".join(_made_text(result) for result in one["outputs"]))
+            for one in result.nodes
         )
         parts += [heading("Nodes"), Table(("node", "operator", "makes"), rows)]
-    parts += _verdict(found)
+    parts += _verdict(result)
     return Sheet(*parts)
 
 
@@ -307,28 +307,28 @@ def _port_text(port: Mapping[str, Any]) -> str:
     return f"{port['name']}: {port['dtype']}" + ("" if shape is None else f"[{', '.join(map(str, shape))}]")
 
 
-def _made_text(made: Mapping[str, Any]) -> str:
-    shape = made["shape"]
-    return f"{made['name']}[{'?' if shape is None else ', '.join(map(str, shape))}]"
+def _made_text(result: Mapping[str, Any]) -> str:
+    shape = result["shape"]
+    return f"{result['name']}[{'?' if shape is None else ', '.join(map(str, shape))}]"
 
 
 def _status(one: Mapping[str, Any]) -> str:
     return "yes" if one["supported"] else f"no: {one['why']}"
 
 
-def _cost_parts(found: Findings) -> list[Part]:
+def _cost_parts(result: Findings) -> list[Part]:
     lines = []
-    work = arithmetic_text(found.kernels)
+    work = arithmetic_text(result.kernels)
     if work:
-        launches = sum(one["calls"] for one in found.kernels)
+        launches = sum(one["calls"] for one in result.kernels)
         lines.append(
             f"  arithmetic: {work}, {count_text(launches, 'launch', 'launches')} of "
-            f"{count_text(len(found.kernels), 'kernel')}"
+            f"{count_text(len(result.kernels), 'kernel')}"
         )
-    if found.memory is not None:
-        memory = found.memory
+    if result.memory is not None:
+        memory = result.memory
         # Kernels that may write over what they read are known only when they are compiled.
-        most = "" if found.format == "package" else "at most "
+        most = "" if result.format == "package" else "at most "
         open_sizes = memory["decided_by_the_call"]
         parts = [f"weights {bytes_text(memory['constants'])}"]
         if memory["arena"] or not open_sizes:
@@ -368,27 +368,27 @@ def _work_text(kernel: Mapping[str, Any]) -> str:
     return "" if has_open_sizes(kernel) else "not counted"
 
 
-def _open_sizes_note(found: Findings) -> str:
+def _open_sizes_note(result: Findings) -> str:
     """Why there are no numbers, and how to have them."""
-    sizes = dict.fromkeys(size for port in found.inputs for size in port["shape"] or () if isinstance(size, str))
-    told = f"what a call costs depends on {', '.join(sizes) or 'sizes that it decides'}"
-    if found.format == "package" or not sizes:
-        return told
-    return f"{told}: {shapes_option(found.inputs)} shows it"
+    sizes = dict.fromkeys(size for port in result.inputs for size in port["shape"] or () if isinstance(size, str))
+    message = f"what a call costs depends on {', '.join(sizes) or 'sizes that it decides'}"
+    if result.format == "package" or not sizes:
+        return message
+    return f"{message}: {shapes_option(result.inputs)} shows it"
 
 
-def _verdict(found: Findings) -> list[Part]:
-    if found.format == "package":
+def _verdict(result: Findings) -> list[Part]:
+    if result.format == "package":
         return []
-    if found.supported:
+    if result.supported:
         return [Lines(((Span("It can be compiled.", "good"),),), True)]
     lines: list[tuple[Span, ...]] = [(Span("It cannot be compiled:", "bad"),)]
-    for one in found.operators:
+    for one in result.operators:
         if not one["supported"]:
             names = one["nodes"][:_MOST_NODES]
             rest = len(one["nodes"]) - len(names)
             listed = ", ".join(names) + (f" and {rest} more" if rest else "")
             lines.append((Span(f"  {one['operator']} ({listed}): {one['why']}"),))
-    if found.problem is not None:
-        lines += [(Span(f"  {line}"),) for line in str(error_data(found.problem)["message"]).splitlines()]
+    if result.problem is not None:
+        lines += [(Span(f"  {line}"),) for line in str(error_data(result.problem)["message"]).splitlines()]
     return [Lines(tuple(lines), True)]

@@ -126,11 +126,11 @@ class Interface:
         """The outputs in what the native function wrote."""
         count = len(self.outputs)
         known = {**sizes, **{name: int(value) for name, value in zip(self.found, buffers[count:], strict=True)}}
-        made = []
+        result = []
         for port, array in zip(self.outputs, buffers[:count], strict=True):
             shape = shape_in(port.shape, known)
-            made.append(array if port.room is None else array.reshape(-1)[: prod(shape)].reshape(shape))
-        return made
+            result.append(array if port.room is None else array.reshape(-1)[: prod(shape)].reshape(shape))
+        return result
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -160,15 +160,15 @@ def _shape(sizes: Sequence[Any]) -> Shape:
 def of_program(program: Any, output_names: Sequence[str] = ()) -> Interface:
     """That of a program as `relay.build` compiles it."""
     decided: Mapping[int, Any] = program.attrs.get("shapes") or {}
-    places: Mapping[Any, int] = program.attrs.get("sizes") or {}
-    count = len(program.outputs) - len(places)
-    names = [*output_names, *[f"output_{place}" for place in range(len(output_names), count)]]
+    locations: Mapping[Any, int] = program.attrs.get("sizes") or {}
+    count = len(program.outputs) - len(locations)
+    names = [*output_names, *[f"output_{index}" for index in range(len(output_names), count)]]
     outputs = []
-    for place, (name, value) in enumerate(zip(names, program.outputs[:count], strict=False)):
+    for index, (name, value) in enumerate(zip(names, program.outputs[:count], strict=False)):
         room = _shape(value.shape)
-        found = _shape(decided[place]) if place in decided else room
-        outputs.append(Port(name, str(value.dtype), found, room if place in decided else None))
-    found_sizes = [var.name for var, _ in sorted(places.items(), key=lambda item: item[1])]
+        result = _shape(decided[index]) if index in decided else room
+        outputs.append(Port(name, str(value.dtype), result, room if index in decided else None))
+    found_sizes = [var.name for var, _ in sorted(locations.items(), key=lambda item: item[1])]
     inputs = [Port(value.name, str(value.dtype), _shape(value.shape)) for value in program.inputs]
     return Interface(program.name, tuple(inputs), tuple(outputs), tuple(found_sizes))
 

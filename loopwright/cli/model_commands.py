@@ -241,12 +241,12 @@ def inspect_command(
 
     with shown(as_json):
         known = read_arrays(values, None) if values is not None else {}
-        found = command.inspect(model, model_format, read_shapes(input_shapes), known)
+        result = command.inspect(model, model_format, read_shapes(input_shapes), known)
         if as_json:
-            typer.echo(json.dumps(command.as_data(found), indent=2))
+            typer.echo(json.dumps(command.as_data(result), indent=2))
         else:
-            typer.echo(command.as_sheet(found, nodes).for_screen())
-        if not found.supported:
+            typer.echo(command.as_sheet(result, nodes).for_screen())
+        if not result.supported:
             raise typer.Exit(1)
 
 

@@ -135,10 +135,10 @@ def format_of(path: str, given: str | None = None) -> str:
             raise UnknownModelFormat(path, given)
         return given.lower()
     ending = Path(path).suffix.lower()
-    found = next((name for name, endings in FORMATS.items() if ending in endings), None)
-    if found is None:
+    result = next((name for name, endings in FORMATS.items() if ending in endings), None)
+    if result is None:
         raise UnknownModelFormat(path, None)
-    return found
+    return result
 
 
 _SHAPE: Final = re.compile(r"\s*([^\s\[\]]+?)\s*:\s*\[([^\[\]]*)\]\s*,?\s*")
@@ -147,16 +147,16 @@ _SHAPE: Final = re.compile(r"\s*([^\s\[\]]+?)\s*:\s*\[([^\[\]]*)\]\s*,?\s*")
 def read_shapes(text: str | None) -> dict[str, list[int | str]]:
     """`"x:[1,3,224,224] mask:[1,-1]"` by name; sizes of 0 and below are -1: open."""
     shapes: dict[str, list[int | str]] = {}
-    place, text = 0, text or ""
-    while place < len(text.rstrip()):
-        found = _SHAPE.match(text, place)
-        if found is None:
-            raise BadShapes(text, f"{text[place:][:30]!r} is not NAME:[SIZE, …]")
-        name, inside = found[1], found[2].strip()
+    location, text = 0, text or ""
+    while location < len(text.rstrip()):
+        result = _SHAPE.match(text, location)
+        if result is None:
+            raise BadShapes(text, f"{text[location:][:30]!r} is not NAME:[SIZE, …]")
+        name, inside = result[1], result[2].strip()
         if name in shapes:
             raise BadShapes(text, f"{name!r} is there twice")
         shapes[name] = [_size(text, size.strip()) for size in inside.split(",")] if inside else []
-        place = found.end()
+        location = result.end()
     return shapes
 
 
@@ -196,9 +196,9 @@ def read_model(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = reader(path, dict(shapes or {}), dict(values or {}))
-    told = tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)))
+    message = tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)))
     return ReadModel(
-        found.path, found.format, found.mod, found.params, found.output_names, found.known, (*found.warnings, *told)
+        found.path, found.format, found.mod, found.params, found.output_names, found.known, (*found.warnings, *message)
     )
 
 
@@ -206,8 +206,8 @@ def _read_onnx(path: str, shapes: dict[str, Any], values: dict[str, Any]) -> Rea
     from loopwright.frontends.onnx.convert import import_model
     from loopwright.frontends.onnx.load import load
 
-    found = import_model(load(path), shape=shapes, values=values)
-    return ReadModel(path, "onnx", found.mod, found.params, found.tensor_names, values)
+    result = import_model(load(path), shape=shapes, values=values)
+    return ReadModel(path, "onnx", result.mod, result.params, result.tensor_names, values)
 
 
 def _read_pytorch(path: str, shapes: dict[str, Any], values: dict[str, Any]) -> ReadModel:

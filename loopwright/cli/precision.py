@@ -96,16 +96,16 @@ def _parted(path: str, name: str, array: np.ndarray, of: Any) -> list[np.ndarray
     return [array[at : at + first] for at in range(0, array.shape[0], first)]
 
 
-def measure(made: CompiledModel, samples: Sequence[Sample], source: str | None) -> Measured | None:
+def measure(result: CompiledModel, samples: Sequence[Sample], source: str | None) -> Measured | None:
     """How the model does beside itself in float32; None where its code does not run on this machine."""
     from loopwright.codegen.llvm.load_object import is_runnable
 
-    if not is_runnable(made.built.compiled.cpu):
+    if not is_runnable(result.built.compiled.cpu):
         return None
-    plain: Options = replace(made.options, precision="float32", samples=None)
-    models = [made.built, compile_model(made.model, plain).built]
-    arrays = [_ordered(made, sample) for sample in samples]
-    found = [[[np.asarray(one) for one in model.run(each)] for each in arrays] for model in models]
+    plain: Options = replace(result.options, precision="float32", samples=None)
+    models = [result.built, compile_model(result.model, plain).built]
+    arrays = [_ordered(result, sample) for sample in samples]
+    answer = [[[np.asarray(one) for one in model.run(each)] for each in arrays] for model in models]
     times: list[list[float]] = [[], []]
     for _ in range(_TIMED):  # in turns: what else the machine does meets both
         for model, spent in zip(models, times, strict=True):
@@ -113,19 +113,19 @@ def measure(made: CompiledModel, samples: Sequence[Sample], source: str | None) 
             model.run(arrays[0])
             spent.append(perf_counter() - start)
     where = "random samples" if source is None else Path(source).name
-    accuracy = compare(found[1], found[0], _rows(made, samples[0]))
+    accuracy = compare(answer[1], answer[0], _rows(result, samples[0]))
     return Measured(accuracy, median(times[0]), median(times[1]), where)
 
 
-def _rows(made: CompiledModel, sample: Sample) -> int | None:
+def _rows(result: CompiledModel, sample: Sample) -> int | None:
     """How many rows a sample has, where the model leaves that open."""
-    for port in made.interface.inputs:
+    for port in result.interface.inputs:
         if port.shape and not isinstance(port.shape[0], int):
             return int(sample[port.name].shape[0])
     return None
 
 
-def _ordered(made: CompiledModel, sample: Sample) -> list[np.ndarray]:
+def _ordered(result: CompiledModel, sample: Sample) -> list[np.ndarray]:
     """The arrays of a sample in the order and the types of the inputs."""
-    ports = made.interface.inputs
+    ports = result.interface.inputs
     return [np.ascontiguousarray(sample[port.name].astype(port.numpy(), copy=False)) for port in ports]

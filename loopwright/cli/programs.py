@@ -203,19 +203,19 @@ def choose(names: Mapping[str, Any], wanted: str | None, file: str) -> list[Prog
         if not programs:
             raise NoProgram(file, _functions_of(names))
         return programs
-    found = {program.name: program.module for program in programs}
-    if wanted not in found and wanted in names and _is_tensor(names[wanted]):
+    result = {program.name: program.module for program in programs}
+    if wanted not in result and wanted in names and _is_tensor(names[wanted]):
         return [Program(wanted, _tensor_module(names[wanted], wanted))]
     owner, _, function = wanted.partition(".")
-    if wanted in found:
-        return [Program(wanted, found[wanted])]
-    if function and owner in found and function in found[owner]:
-        return [Program(wanted, IRModule({function: found[owner][function]}))]
+    if wanted in result:
+        return [Program(wanted, result[wanted])]
+    if function and owner in result and function in result[owner]:
+        return [Program(wanted, IRModule({function: result[owner][function]}))]
     if inspect.isfunction(names.get(wanted)):
         return [_result_of(names[wanted], wanted, file)]
-    if not found:
+    if not result:
         raise NoProgram(file, _functions_of(names))
-    raise NoSuchProgram(file, wanted, list(found))
+    raise NoSuchProgram(file, wanted, list(result))
 
 
 def _functions_of(names: Mapping[str, Any]) -> list[str]:
@@ -249,14 +249,14 @@ def _result_of(function: Callable[..., Any], name: str, file: str) -> Program:
 
 def find_programs(names: Mapping[str, Any]) -> list[Program]:
     """Every program among the top-level names of a file, in the order they were defined."""
-    found: list[Program] = []
+    result: list[Program] = []
     seen: set[int] = set()
     for name, value in names.items():
         module = _as_module(value, name)
         if module is not None and not name.startswith("_") and id(value) not in seen:
             seen.add(id(value))
-            found.append(Program(name, module))
-    return found or _tensor_programs(names)
+            result.append(Program(name, module))
+    return result or _tensor_programs(names)
 
 
 def _as_module(value: Any, name: str) -> IRModule | None:

@@ -50,13 +50,13 @@ def _factors(size: str) -> list[str] | None:
     """What is multiplied; None where the size is no product."""
     factors: list[str] = []
     depth, start = 0, 0
-    for place, sign in enumerate(size):
+    for index, sign in enumerate(size):
         depth += (sign == "(") - (sign == ")")
         if depth == 0 and sign in "+-/%,":
             return None
         if depth == 0 and sign == "*":
-            factors.append(size[start:place].strip())
-            start = place + 1
+            factors.append(size[start:index].strip())
+            start = index + 1
     factors.append(size[start:].strip())
     return factors
 

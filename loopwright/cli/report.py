@@ -42,24 +42,24 @@ _COLOURS: Final = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc9
 
 def write_report(
     path: str | os.PathLike[str],
-    made: CompiledModel,
+    result: CompiledModel,
     *,
     profile: Any = None,
     sections: Sequence[tuple[str, str]] = (),
     title: str | None = None,
 ) -> None:
     """Write the page, whole or not at all; `sections` are headings and the HTML under them, to stand first."""
-    write_text(path, report_html(made, profile=profile, sections=sections, title=title))
+    write_text(path, report_html(result, profile=profile, sections=sections, title=title))
 
 
 def report_html(
-    made: CompiledModel, *, profile: Any = None, sections: Sequence[tuple[str, str]] = (), title: str | None = None
+    result: CompiledModel, *, profile: Any = None, sections: Sequence[tuple[str, str]] = (), title: str | None = None
 ) -> str:
     """The page."""
-    name = title or Path(made.model.path).name
+    name = title or Path(result.model.path).name
     spent = _times(profile)
-    parts = [("", _summary(made)), *sections, ("Graph", _graph(made, spent)), ("Kernels", _kernels(made, spent))]
-    parts += [("Memory", memory_drawing(made.built.plan)), ("Compiling", _stages(made.seconds))]
+    parts = [("", _summary(result)), *sections, ("Graph", _graph(result, spent)), ("Kernels", _kernels(result, spent))]
+    parts += [("Memory", memory_drawing(result.built.plan)), ("Compiling", _stages(result.seconds))]
     body = "\n".join(f"<h2>{escape(head)}</h2>\n{content}" if head else content for head, content in parts)
     return (
         f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(name)}</title>\n'
@@ -71,23 +71,23 @@ def table_html(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: S
     """A table; the columns at the places `numbers` stand to the right. Cells that begin with "<" are HTML."""
 
     def row(cells: Sequence[str], tag: str) -> str:
-        made = []
-        for place, cell in enumerate(cells):
-            kind = ' class="number"' if place in numbers else ""
-            made.append(f"<{tag}{kind}>{cell if cell.startswith('<') else escape(cell)}</{tag}>")
-        return f"<tr>{''.join(made)}</tr>"
+        result = []
+        for index, cell in enumerate(cells):
+            kind = ' class="number"' if index in numbers else ""
+            result.append(f"<{tag}{kind}>{cell if cell.startswith('<') else escape(cell)}</{tag}>")
+        return f"<tr>{''.join(result)}</tr>"
 
     return f"<table>{row(columns, 'th')}{''.join(row(one, 'td') for one in rows)}</table>"
 
 
-def _summary(made: CompiledModel) -> str:
-    built = made.built
+def _summary(result: CompiledModel) -> str:
+    built = result.built
     rows = built.kernels
     launches = sum(row.calls for row in rows)
     plan = built.plan
     facts = [("target", str(built.compiled.description.target))]
-    facts += [("input", str(port)) for port in made.interface.inputs]
-    facts += [("output", str(port)) for port in made.interface.outputs]
+    facts += [("input", str(port)) for port in result.interface.inputs]
+    facts += [("output", str(port)) for port in result.interface.outputs]
     facts.append(("kernels", f"{count_text(launches, 'launch', 'launches')} of {count_text(len(rows), 'kernel')}"))
     work = [row.flops for row in rows]
     if None not in work:
@@ -95,7 +95,7 @@ def _summary(made: CompiledModel) -> str:
     facts.append(("weights", bytes_text(plan.constant_bytes)))
     facts.append(("values", f"{bytes_text(plan.peak)}; no plan takes less than {bytes_text(plan.lower_bound)}"))
     facts.append(("code", bytes_text(sum(row.code_bytes for row in rows))))
-    facts.append(("compiled in", time_text(sum(made.seconds.values()))))
+    facts.append(("compiled in", time_text(sum(result.seconds.values()))))
     facts.append(("proved", "every schedule step" if built.compiled.description.proved else "not every schedule step"))
     return table_html(("", ""), facts)
 
@@ -107,7 +107,7 @@ def _times(profile: Any) -> dict[int, float]:
     return {id(row.launch): row.seconds * row.calls for row in profile.rows}
 
 
-def _graph(made: CompiledModel, spent: Mapping[int, float]) -> str:
+def _graph(result: CompiledModel, spent: Mapping[int, float]) -> str:
     most = max(spent.values(), default=0.0)
 
     def colour(launch: Any) -> str:
@@ -116,14 +116,14 @@ def _graph(made: CompiledModel, spent: Mapping[int, float]) -> str:
         return "#" + "".join(f"{part:02x}" for part in mixed)
 
     note = "The redder a box, the more of the time it takes. " if spent else ""
-    told = f'<p class="faint">{note}Each box is one call of a kernel; rest on it for more.</p>'
-    return f'{told}<div class="frame">{graph_drawing(made.program, colour)}</div>'
+    message = f'<p class="faint">{note}Each box is one call of a kernel; rest on it for more.</p>'
+    return f'{message}<div class="frame">{graph_drawing(result.program, colour)}</div>'
 
 
-def _kernels(made: CompiledModel, spent: Mapping[int, float]) -> str:
+def _kernels(result: CompiledModel, spent: Mapping[int, float]) -> str:
     """The kernels, those that take most first; each with the program that was compiled."""
     launches: dict[str, list[Any]] = {}
-    for launch, kernel in made.built.compiled.launches.items():
+    for launch, kernel in result.built.compiled.launches.items():
         launches.setdefault(kernel.symbol, []).append(launch)
     total = sum(spent.values()) or 1.0
 
@@ -134,7 +134,7 @@ def _kernels(made: CompiledModel, spent: Mapping[int, float]) -> str:
         return float(row.flops or 0) * int(row.calls)
 
     rows = []
-    for row in sorted(made.built.kernels, key=lambda row: (-seconds(row), -work(row))):
+    for row in sorted(result.built.kernels, key=lambda row: (-seconds(row), -work(row))):
         took = seconds(row)
         users = ", ".join(dict.fromkeys(launch.name or launch.func.name for launch in launches[row.symbol]))
         shown = (
@@ -167,11 +167,11 @@ def memory_drawing(plan: Any) -> str:
         x, width = left + across * first, across * (last - first + 1)
         height = max(up * size, 0.5)
         y = floor - up * offset - height
-        told = escape(f"{name}: {bytes_text(size)} at {offset:,}, steps {first} to {last}")
+        message = escape(f"{name}: {bytes_text(size)} at {offset:,}, steps {first} to {last}")
         fill = _COLOURS[number % len(_COLOURS)]
         parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" stroke="#8888" '
-            f'stroke-width="0.5" fill="{fill}" fill-opacity="0.85"><title>{told}</title></rect>'
+            f'stroke-width="0.5" fill="{fill}" fill-opacity="0.85"><title>{message}</title></rect>'
         )
     bound = floor - up * plan.lower_bound
     parts.append(

@@ -224,33 +224,33 @@ def make_arguments(func: PrimFunc, sizes: Mapping[str, int], seed: int) -> list[
         for var in symbols
         if var.dtype.is_int
     }
-    made = []
+    result = []
     for param in func.params:
         buffer = func.buffer_map.get(param)
         if buffer is not None:
-            made.append(_array(buffer, values, random))
+            result.append(_array(buffer, values, random))
         elif param.dtype.is_int or param.dtype.is_bool:
             number = sizes.get(param.name, DEFAULT_SIZE)
-            made.append(Argument(param.name, bool(number) if param.dtype.is_bool else number, str(param.dtype), None))
+            result.append(Argument(param.name, bool(number) if param.dtype.is_bool else number, str(param.dtype), None))
         elif param.dtype.is_float:
-            made.append(Argument(param.name, float(sizes.get(param.name, 1)), str(param.dtype), None))
+            result.append(Argument(param.name, float(sizes.get(param.name, 1)), str(param.dtype), None))
         else:
             raise CannotInvent(param)
-    return made
+    return result
 
 
 def _symbols(func: PrimFunc) -> list[Var]:
     """The sizes that only a call gives, and the numbers among the parameters."""
-    found: dict[Var, None] = {param: None for param in func.params if param.dtype.kind != "handle"}
+    result: dict[Var, None] = {param: None for param in func.params if param.dtype.kind != "handle"}
 
     def look(node: Node) -> None:
         if isinstance(node, Var):
-            found[node] = None
+            result[node] = None
 
     for buffer in func.argument_buffers():
         for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
             post_order_visit(expr, look)
-    return list(found)
+    return list(result)
 
 
 def _array(buffer: Buffer, values: Mapping[Var, Expr], random: np.random.Generator) -> Argument:
@@ -311,9 +311,9 @@ def _difference(program: Program, name: str, arguments: Sequence[Argument], resu
     except NotBuilt:  # calls of functions outside the program
         return None
     worst = 0.0
-    for one, expected, found in zip(arguments, exact, results, strict=True):
+    for one, expected, result in zip(arguments, exact, results, strict=True):
         if one.shape is not None and expected.size:
-            a, b = expected.astype("float64"), np.asarray(found).astype("float64")
+            a, b = expected.astype("float64"), np.asarray(result).astype("float64")
             same = (a == b) | (np.isnan(a) & np.isnan(b))
             worst = max(worst, float(np.max(np.where(same, 0.0, np.abs(a - b)))))
     return worst

@@ -169,22 +169,22 @@ def prepare(
             if not more:
                 raise
             values |= more
-    made = compile_model(model, options, {"read": perf_counter() - start})
-    native = made.built.compiled
-    return Runnable(path, made.interface, native, made.seconds, native.profile, model.warnings, options.precision)
+    result = compile_model(model, options, {"read": perf_counter() - start})
+    native = result.built.compiled
+    return Runnable(path, result.interface, native, result.seconds, native.profile, model.warnings, options.precision)
 
 
-def profile_made(made: Any, repeat: int = 5) -> Any:
+def profile_made(result: Any, repeat: int = 5) -> Any:
     """The profile of a model that was compiled just now, on inputs that are made up; open sizes are 1."""
-    native = made.built.compiled
-    runnable = Runnable(made.model.path, made.interface, native, made.seconds, native.profile)
+    native = result.built.compiled
+    runnable = Runnable(result.model.path, result.interface, native, result.seconds, native.profile)
     return run_model(runnable, Request(profile=True, repeat=repeat)).profile
 
 
 def run_model(runnable: Runnable, request: Request) -> ModelRun:
     """Run it as it was asked for."""
     interface = runnable.interface
-    arrays, told, assumed = _inputs(interface, request)
+    arrays, message, assumed = _inputs(interface, request)
     sizes = interface.check(arrays)
     given = [arrays[port.name] for port in interface.inputs]
     buffers = interface.buffers(sizes)
@@ -202,7 +202,7 @@ def run_model(runnable: Runnable, request: Request) -> ModelRun:
         profile = runnable.profile(*given, repeat=request.repeat)
     top = top_results(results[0], request.top) if request.top is not None and results else None
     outputs = list(zip(interface.outputs, results, strict=True))
-    return ModelRun(runnable, told, outputs, times, profile, top, wrote, assumed)
+    return ModelRun(runnable, message, outputs, times, profile, top, wrote, assumed)
 
 
 def _timed(
@@ -231,23 +231,23 @@ def _timed(
 def read_arrays(path: str, names: Sequence[str] | None) -> dict[str, np.ndarray]:
     """The arrays of a .npz file by name; a .npy file has the only one of `names`."""
     try:
-        found = np.load(path, allow_pickle=False)
+        result = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise BadInputsFile(path, str(error)) from None
-    if isinstance(found, np.ndarray):
+    if isinstance(result, np.ndarray):
         if names is not None and len(names) != 1:
             raise BadInputsFile(path, f"it is one array, and the model has {len(names)} inputs: {', '.join(names)}")
-        return {names[0] if names else "": found}
+        return {names[0] if names else "": result}
     try:
-        with found:
-            return {name: found[name] for name in found.files}
+        with result:
+            return {name: result[name] for name in result.files}
     except (OSError, ValueError, EOFError, zlib.error) as error:
         raise BadInputsFile(path, str(error)) from None
 
 
 def write_arrays(path: str, results: Sequence[np.ndarray]) -> None:
     """`output_0`, `output_1`, … in a .npz file. Types that such files do not know are written as float32."""
-    arrays = {f"output_{place}": _for_file(array) for place, array in enumerate(results)}
+    arrays = {f"output_{index}": _for_file(array) for index, array in enumerate(results)}
     with together(path) as folder, (folder / Path(path).name).open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
@@ -278,7 +278,7 @@ def _inputs(
             sizes.update({s: n for s, n in zip(port.shape, given[port.name].shape) if isinstance(s, str)})
     said = set(sizes)
     random = np.random.default_rng(request.seed)
-    arrays, told = {}, []
+    arrays, message = {}, []
     for port in interface.inputs:
         if port.name in given:
             array, source = _as_wanted(given[port.name], port), str(request.inputs)
@@ -286,8 +286,8 @@ def _inputs(
             shape = tuple(size if isinstance(size, int) else sizes.setdefault(size, 1) for size in port.shape)
             array, source = made_up(port, shape, request.fill_mode, random), request.fill_mode
         arrays[port.name] = array
-        told.append((port, array.shape, source))
-    return arrays, told, tuple([name for name in sizes if name not in said])
+        message.append((port, array.shape, source))
+    return arrays, message, tuple([name for name in sizes if name not in said])
 
 
 def _as_wanted(array: np.ndarray, port: Port) -> np.ndarray:
@@ -352,7 +352,7 @@ def as_text(run: ModelRun) -> str:
         lines.append(f"  wrote {run.wrote}")
     if run.top is not None:
         lines += ["", f"Largest of {run.outputs[0][0].name}:"]
-        lines += [f"  {place:6}  {value}" for place, value in zip(*run.top, strict=True)]
+        lines += [f"  {location:6}  {value}" for location, value in zip(*run.top, strict=True)]
     if run.times is not None:
         lines += ["", str(run.times)]
     if run.profile is not None:
@@ -387,7 +387,7 @@ def as_data(run: ModelRun) -> dict[str, Any]:
         "wrote": run.wrote,
         "top": None
         if run.top is None
-        else {"places": [int(place) for place in run.top[0]], "values": [_number(value) for value in run.top[1]]},
+        else {"places": [int(location) for location in run.top[0]], "values": [_number(value) for value in run.top[1]]},
         "times": None
         if run.times is None
         else {

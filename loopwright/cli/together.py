@@ -62,11 +62,11 @@ def together(output: str | os.PathLike[str]) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.absolute().parent) as name:
             folder = Path(name)
             yield folder
-            made = sorted(folder.iterdir(), key=lambda file: file.name == path.name)
-            for file in made:
+            result = sorted(folder.iterdir(), key=lambda file: file.name == path.name)
+            for file in result:
                 if (path.parent / file.name).is_dir():
                     raise CannotWrite(path.parent / file.name, "it is a folder")
-            for file in made:
+            for file in result:
                 os.replace(file, path.parent / file.name)
     except CannotWrite:
         raise

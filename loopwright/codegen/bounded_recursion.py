@@ -38,13 +38,13 @@ def bounded_recursion(module: ir.IRModule) -> ir.IRModule:
     recursive = [name for name, others in reached.items() if name in others]
     if not recursive:
         return module
-    taken = {*functions, *(function.name for function in functions.values())}
+    used = {*functions, *(function.name for function in functions.values())}
     inner = {}
     for name in recursive:
         new = f"{name}_counted"
-        while new in taken:
+        while new in used:
             new += "_"
-        taken.add(new)
+        used.add(new)
         inner[name] = ir.GlobalVar(new)
     bounded = ir.IRModule(attrs=module.attrs)
     for name, function in functions.items():
@@ -59,26 +59,26 @@ def bounded_recursion(module: ir.IRModule) -> ir.IRModule:
 
 
 def _called(function: ir.PrimFunc) -> set[str]:
-    found = set()
+    result = set()
 
     def look(node: ir.Node) -> bool:
         if isinstance(node, ir.Call) and isinstance(node.op, ir.GlobalVar):
-            found.add(node.op.name)
+            result.add(node.op.name)
         return False
 
     has_node(function.body, look)  # each object once
-    return found
+    return result
 
 
 def _reached(name: str, calls: dict[str, set[str]]) -> set[str]:
     """The functions that `name` calls, and those they call; itself if it is one of them."""
-    found: set[str] = set()
+    result: set[str] = set()
     left = [name]
     while left:
-        new = calls[left.pop()] - found
-        found |= new
+        new = calls[left.pop()] - result
+        result |= new
         left += new
-    return found
+    return result
 
 
 def _frame(function: ir.PrimFunc) -> int:

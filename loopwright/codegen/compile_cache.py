@@ -76,10 +76,10 @@ class _Memory:
 
     def get(self, key: str) -> _Kept | None:
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
+            result = self._kept.get(key)
+            if result is not None:
                 self._kept.move_to_end(key)
-            return found
+            return result
 
     def put(self, key: str, kept: _Kept) -> None:
         with self._lock:
@@ -89,9 +89,9 @@ class _Memory:
             while self._kept and (len(self._kept) > _MOST_MODULES or self._bytes > _MOST_BYTES):
                 self._bytes -= self._kept.popitem(last=False)[1].size
 
-    def count(self, place: int) -> None:
+    def count(self, index: int) -> None:
         with self._lock:
-            self._counts[place] += 1
+            self._counts[index] += 1
 
     def counts(self) -> Counts:
         return Counts(*self._counts)
@@ -121,10 +121,10 @@ def find(key: str, cpu: CpuDescription) -> CompiledModule | None:
         if kept is None:
             return None
         _memory.put(key, kept)
-    found = perf_counter()
-    made = kept.linked(cpu)
-    made.timings = {"find": found - start, **made.timings}
-    return made
+    answer = perf_counter()
+    result = kept.linked(cpu)
+    result.timings = {"find": answer - start, **result.timings}
+    return result
 
 
 def keep(key: str, made: CompiledModule, target: str, seconds: float) -> None:

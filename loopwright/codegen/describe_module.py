@@ -53,23 +53,23 @@ def describe_function(function: ir.PrimFunc) -> FunctionDescription:
 
 def c_name(name: str) -> str:
     """The name of the plain C entry of function `name`."""
-    found = C_PREFIX + re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"{found}_" if found in _OF_EVERY_LIBRARY else found
+    result = C_PREFIX + re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"{result}_" if result in _OF_EVERY_LIBRARY else result
 
 
 def implicit_variables(function: ir.PrimFunc) -> list[ir.Var]:
     """Shape, stride and offset variables that are no parameters: their values come from the tensors."""
-    found: dict[ir.Var, None] = {}
+    result: dict[ir.Var, None] = {}
     params = set(function.params)
 
     def look(node: ir.Node) -> None:
         if isinstance(node, ir.Var) and node not in params:
-            found[node] = None
+            result[node] = None
 
     for buffer in function.argument_buffers():
         for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
             ir.pre_order_visit(expr, look)
-    return list(found)
+    return list(result)
 
 
 def size_variables(function: ir.PrimFunc) -> list[ir.Var]:
@@ -89,29 +89,29 @@ def result_dtype(function: ir.PrimFunc) -> DataType | None:
 
 def result_dtypes(function: ir.PrimFunc) -> list[DataType]:
     """The types of all that the function may return, each once."""
-    found: dict[DataType, None] = {}
+    result: dict[DataType, None] = {}
 
     def look(node: ir.Node) -> None:
         if isinstance(node, ir.Call) and isinstance(node.op, ir.Op) and node.op.name == "tir.ret":
-            found[node.dtype] = None
+            result[node.dtype] = None
 
     ir.pre_order_visit(function.body, look)
-    return list(found)
+    return list(result)
 
 
 def packed_names(module: ir.IRModule) -> list[str]:
     """The registered functions that the code of `module` calls, each once."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
 
     def look(node: ir.Node) -> None:
         if isinstance(node, ir.Call) and isinstance(node.op, ir.Op) and node.op.name.endswith("call_packed"):
             name = node.args[0] if node.args else None
             if isinstance(name, ir.StringImm):
-                found[name.value] = None
+                result[name.value] = None
 
     for _, function in module.functions_items():
         ir.pre_order_visit(function.body, look)
-    return list(found)
+    return list(result)
 
 
 def size_text(extent: ir.Expr) -> str:

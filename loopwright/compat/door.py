@@ -68,8 +68,8 @@ class _Door(MetaPathFinder, Loader):
     ) -> ModuleSpec | None:
         if fullname != "tvm" and not fullname.startswith("tvm."):
             return None
-        found = _resolve(fullname.removeprefix("tvm").removeprefix("."))
-        return None if found is None else ModuleSpec(fullname, self, loader_state=found, is_package=True)
+        result = _resolve(fullname.removeprefix("tvm").removeprefix("."))
+        return None if result is None else ModuleSpec(fullname, self, loader_state=result, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> None:
         """None: the import system makes a shell, which `exec_module` replaces; it would write to a module of ours."""
@@ -96,9 +96,9 @@ def install(*, replace: bool = False) -> None:
         raise PeerAlreadyImported(imported)
     peer = _find_peer() if imported is None else imported.__spec__
     if (imported is not None or peer is not None) and not replace:
-        place = getattr(peer, "origin", None)
+        location = getattr(peer, "origin", None)
         warnings.warn(
-            f"the real TVM is installed{f' ({place})' if place else ''}, and stays what `import tvm` means; call "
+            f"the real TVM is installed{f' ({location})' if location else ''}, and stays what `import tvm` means; call "
             "loopwright.compat.tvm.install(replace=True) first, or set LOOPWRIGHT_REPLACE_TVM=1, to have Loopwright",
             PeerInstalled,
             stacklevel=3,
@@ -109,8 +109,8 @@ def install(*, replace: bool = False) -> None:
 
 def _find_peer() -> ModuleSpec | None:
     """The real TVM, where it is installed; not the one that opens this door in child processes."""
-    found = PathFinder.find_spec("tvm")
-    return None if found is None or (found.origin or "").startswith(CHILDREN) else found
+    result = PathFinder.find_spec("tvm")
+    return None if result is None or (result.origin or "").startswith(CHILDREN) else result
 
 
 def uninstall() -> None:
@@ -131,9 +131,9 @@ def _resolve(path: str) -> ModuleType | None:
     """The module that `path` (without `tvm.`) means; None where the peer has no such path either."""
     if not path:
         return View(path, VIEWS[path].split(), __version__=PEER_VERSION, __file__=sys.modules["loopwright"].__file__)
-    found = _find_ours(f"loopwright.{path}") or _attribute_of_parent(path)
-    if found is not None:
-        return opened(found, path)
+    result = _find_ours(f"loopwright.{path}") or _attribute_of_parent(path)
+    if result is not None:
+        return opened(result, path)
     if path in VIEWS:
         return View(path, VIEWS[path].split())
     if any([path == prefix or path.startswith(f"{prefix}.") for prefix in TO_COME]):
@@ -147,10 +147,10 @@ def _attribute_of_parent(path: str) -> ModuleType | None:
     if not parent_path or parent is None or isinstance(parent, (StandInModule, View)):
         return None
     try:
-        found = own(parent, name)
+        result = own(parent, name)
     except AttributeError:
         return None
-    return found if isinstance(found, ModuleType) and found.__name__.startswith("loopwright.") else None
+    return result if isinstance(result, ModuleType) and result.__name__.startswith("loopwright.") else None
 
 
 def _find_ours(name: str) -> ModuleType | None:

@@ -27,10 +27,10 @@ class _Opened(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__path__":
             return []  # the peer's `tvm.tir` is a package, and the import system asks before it looks for a submodule
-        made = getattr(super(), "__getattr__", None)  # of a module that makes its names: relay.nn
-        if made is not None:
+        result = getattr(super(), "__getattr__", None)  # of a module that makes its names: relay.nn
+        if result is not None:
             with suppress(AttributeError):  # what is not its own may be one of the peer's
-                return made(name)
+                return result(name)
         return _other(self, _paths.get(self, []), name)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -70,8 +70,8 @@ class View(ModuleType):
         return _other(self, [self._path], name)
 
     def __dir__(self) -> list[str]:
-        found = {name for target in self._targets for name in _names(_module(target))}
-        return sorted(found | {name for name in self.__dict__ if not name.startswith("_")})
+        result = {name for target in self._targets for name in _names(_module(target))}
+        return sorted(result | {name for name in self.__dict__ if not name.startswith("_")})
 
     def __repr__(self) -> str:
         return f"<module {self.__name__!r}: names of {', '.join(self._targets)}>"
@@ -118,13 +118,13 @@ def _other(module: ModuleType, paths: list[str], name: str) -> Any:
     """What `module` answers for a name that is not its own: what a view of the path would, a submodule, a stand-in."""
     if not name.startswith("__"):
         for path in paths:
-            found = _found(VIEWS.get(path, "").split(), name)
-            if found is not None:
-                return found
+            result = _found(VIEWS.get(path, "").split(), name)
+            if result is not None:
+                return result
         for path in paths:
-            found = submodule(f"{path}.{name}" if path else name)
-            if found is not None:
-                return found
+            result = submodule(f"{path}.{name}" if path else name)
+            if result is not None:
+                return result
         for path in paths:
             if name in NAMES.get(path, "").split():
                 return StandIn(f"{path}.{name}" if path else name)
@@ -153,8 +153,8 @@ def _module(target: str) -> ModuleType:
         if error.name != target:
             raise
         parent, _, name = target.rpartition(".")
-        found: ModuleType = getattr(importlib.import_module(parent), name)
-        return found
+        result: ModuleType = getattr(importlib.import_module(parent), name)
+        return result
 
 
 def submodule(path: str) -> ModuleType | None:

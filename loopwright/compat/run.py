@@ -47,16 +47,16 @@ def main() -> None:
 
 def run_script(path: str, arguments: list[str]) -> None:
     """Run the file as `__main__`, with `arguments` behind it in `sys.argv`."""
-    place = os.path.abspath(path)
+    location = os.path.abspath(path)
     try:
-        with io.open_code(place) as file:
+        with io.open_code(location) as file:
             source = file.read()
     except OSError as error:
-        _give_up(f"can't open file {place!r}: [Errno {error.errno}] {error.strerror}")
+        _give_up(f"can't open file {location!r}: [Errno {error.errno}] {error.strerror}")
     sys.argv = [path, *arguments]
     if not sys.flags.safe_path:
-        sys.path[0] = os.path.dirname(os.path.realpath(place))  # it is the current directory, by `-m`
-    _run_as_main(compile(source, place, "exec", dont_inherit=True), place)
+        sys.path[0] = os.path.dirname(os.path.realpath(location))  # it is the current directory, by `-m`
+    _run_as_main(compile(source, location, "exec", dont_inherit=True), location)
 
 
 def _run_as_main(code: object, path: str | None) -> None:

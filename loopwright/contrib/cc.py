@@ -53,9 +53,9 @@ def create_shared(
 ) -> None:
     """Make the shared library `output` from objects, sources, archives and `.tar` files of these."""
     _link(output, objects, ["-shared", "-fPIC"], options, cc, cwd, ccache_env)
-    made = os.path.join(cwd or "", output)
-    if os.path.exists(made):
-        seal(made)
+    result = os.path.join(cwd or "", output)
+    if os.path.exists(result):
+        seal(result)
 
 
 def create_executable(
@@ -93,12 +93,12 @@ def get_target_by_dump_machine(compiler: str) -> Callable[[], str | None]:
 
 def get_global_symbol_section_map(path: str, *, nm: str | None = None) -> dict[str, str]:
     """The symbols that an object or library defines or needs, each with the letter `nm` gives its section."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for line in run([*_words(nm or find_program("symbol lister", ["nm", "llvm-nm"])), "-gP", path]).splitlines():
         parts = line.split()
         if len(parts) >= 2 and not parts[0].endswith(":"):
-            found[parts[0]] = parts[1]
-    return found
+            result[parts[0]] = parts[1]
+    return result
 
 
 def cross_compiler(

@@ -14,10 +14,10 @@ _VERSIONS = range(22, 13, -1)
 def find_clang(required: bool = True) -> list[str]:
     """The clangs on PATH, plain `clang` first, then the newest; without any, an error where one is `required`."""
     names = ["clang", *(f"clang-{version}" for version in _VERSIONS)]
-    found = [name for name in names if utils.which(name)]
-    if not found and required:
+    result = [name for name in names if utils.which(name)]
+    if not result and required:
         raise NoCompiler("clang", names)
-    return found
+    return result
 
 
 def create_llvm(
@@ -35,7 +35,7 @@ def create_llvm(
             files.append(folder.relpath(f"input{number}.cc"))
             with open(files[-1], "w", encoding="utf-8") as file:
                 file.write(text)
-    made = output or folder.relpath("output.ll")
-    run([compiler, *(options or []), "-S", "-emit-llvm", "-o", made, *files])
-    with open(made, encoding="utf-8") as file:
+    result = output or folder.relpath("output.ll")
+    run([compiler, *(options or []), "-S", "-emit-llvm", "-o", result, *files])
+    with open(result, encoding="utf-8") as file:
         return file.read()

@@ -68,9 +68,9 @@ class GraphModule:
         values = self.module.arguments((), self._inputs)
         outputs = self.module(*values)
         self._outputs = list(outputs) if isinstance(outputs, list) else [outputs]
-        for place, into in self._given.items():
-            np.copyto(into, self._outputs[place])
-            self._outputs[place] = into
+        for location, into in self._given.items():
+            np.copyto(into, self._outputs[location])
+            self._outputs[location] = into
 
     def _require_inputs(self) -> None:
         missing = [name for name, value in self._inputs.items() if value is None]
@@ -122,9 +122,9 @@ class GraphModule:
         if node not in names and not (isinstance(node, int) and -len(names) <= node < len(names)):
             raise KeyError(f"no launch is called {node!r}; the model runs {', '.join(names)}")
         launch = profile.rows[node if isinstance(node, int) else names.index(node)].launch
-        made, part = launch.written[0], launch.part(len(launch.inputs))
+        result, part = launch.written[0], launch.part(len(launch.inputs))
         outputs = dict(zip(self.module.program.outputs, profile.outputs, strict=True))
-        value = profile.by_value[made] if made in profile.by_value else outputs[made]
+        value = profile.by_value[result] if result in profile.by_value else outputs[result]
         value = value if part is None else part.of(value)
         if out is not None:
             np.copyto(_array(out), value)

@@ -87,10 +87,10 @@ def find_cuda_path() -> str:
 def get_cuda_version(cuda_path: str | None = None) -> float:
     """The version of the toolkit, as 12.4."""
     said = run([os.path.join(cuda_path or find_cuda_path(), "bin", "nvcc"), "--version"])
-    found = re.search(r"release (\d+\.\d+)", said)
-    if found is None:
+    result = re.search(r"release (\d+\.\d+)", said)
+    if result is None:
         raise NoCudaToolkit
-    return float(found[1])
+    return float(result[1])
 
 
 def compile_cuda(
@@ -104,7 +104,7 @@ def compile_cuda(
     if target_format not in _FORMATS:
         raise BadCudaFormat(target_format)
     folder = utils.tempdir()
-    source, made = folder / "kernel.cu", path_target or folder / f"kernel.{target_format}"
+    source, built = folder / "kernel.cu", path_target or folder / f"kernel.{target_format}"
     with open(source, "w", encoding="utf-8") as file:
         file.write(code)
     if arch is None:
@@ -113,8 +113,8 @@ def compile_cuda(
         architecture = [f"-arch={arch}"] if isinstance(arch, str) else list(arch)
     further = [options] if isinstance(options, str) else list(options or [])
     compiler = os.path.join(find_cuda_path(), "bin", "nvcc")
-    run([compiler, f"--{target_format}", "-O3", *architecture, *further, "-o", made, source])
-    with open(made, "rb") as result:
+    run([compiler, f"--{target_format}", "-O3", *architecture, *further, "-o", built, source])
+    with open(built, "rb") as result:
         return bytearray(result.read())
 
 
@@ -143,10 +143,10 @@ def get_target_compute_version(target: Target | str | None = None) -> str:
 
 def parse_compute_version(compute_version: str) -> tuple[int, int]:
     """`"8.6"` as `(8, 6)`."""
-    found = re.fullmatch(r"(\d+)\.(\d+)", str(compute_version))
-    if found is None:
+    result = re.fullmatch(r"(\d+)\.(\d+)", str(compute_version))
+    if result is None:
         raise BadComputeVersion(f"{compute_version!r} is no compute version", hint="write it as 8.0")
-    return int(found[1]), int(found[2])
+    return int(result[1]), int(result[2])
 
 
 def have_fp16(compute_version: str) -> bool:

@@ -32,9 +32,9 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module == "__main__" and _parent["main"] is not None:
             if "__mp_main__" not in sys.modules:
-                made = types.ModuleType("__mp_main__")
-                made.__dict__.update(runpy.run_path(_parent["main"], run_name="__mp_main__"))
-                sys.modules["__mp_main__"] = sys.modules["__main__"] = made
+                result = types.ModuleType("__mp_main__")
+                result.__dict__.update(runpy.run_path(_parent["main"], run_name="__mp_main__"))
+                sys.modules["__mp_main__"] = sys.modules["__main__"] = result
             module = "__mp_main__"
         return super().find_class(module, name)
 

@@ -25,16 +25,16 @@ def untar(tar_file: str, directory: str) -> None:
 
 def normalize_file_list_by_unpacking_tars(temp: TempDirectory, file_list: Sequence[str]) -> list[str]:
     """The files, with each `.tar` among them replaced by what it holds, unpacked into `temp`."""
-    found = []
+    result = []
     for number, path in enumerate(file_list):
         if not path.endswith(".tar"):
-            found.append(path)
+            result.append(path)
             continue
         folder = temp.relpath(f"unpacked{number}")
         os.makedirs(folder)
         untar(path, folder)
-        found += sorted(os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
-    return found
+        result += sorted(os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
+    return result
 
 
 def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:

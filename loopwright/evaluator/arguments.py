@@ -216,13 +216,13 @@ class Parameters:
             bind, wrap = self.compiler.binder(declared), wrapping(declared.dtype)
 
             def bind_actual(values: Sequence[Any]) -> None:
-                found = actual(values)
-                if found is not None and wrap(found) != found:  # more than the variable can say
-                    error = wrong(values, wrap(found))
+                result = actual(values)
+                if result is not None and wrap(result) != result:  # more than the variable can say
+                    error = wrong(values, wrap(result))
                     if error is not None:
                         raise error
-                    found = wrap(found)
-                bind(found)
+                    result = wrap(result)
+                bind(result)
 
             self.bindings.append(bind_actual)
             return
@@ -231,8 +231,8 @@ class Parameters:
             expected = self.compiler.visit(declared)
 
             def check(values: Sequence[Any]) -> None:
-                found = actual(values)
-                if found is not None and found != expected():
+                result = actual(values)
+                if result is not None and result != expected():
                     error = wrong(values, expected())
                     if error is not None:
                         raise error

@@ -142,8 +142,8 @@ class CallCompiler(ExpressionCompiler):
             lanes = value() if source.lanes > 1 else [value()]
             data = b"".join([to_bytes(x, source) for x in lanes])
             size = target.nbytes
-            found = [from_bytes(data[k : k + size], target) for k in range(0, len(data), size)]
-            return found if target.lanes > 1 else found[0]
+            result = [from_bytes(data[k : k + size], target) for k in range(0, len(data), size)]
+            return result if target.lanes > 1 else result[0]
 
         return run
 
@@ -151,11 +151,11 @@ class CallCompiler(ExpressionCompiler):
         (load,) = call.args
         if not isinstance(load, BufferLoad):
             raise LoopwrightError("address_of takes an element of a buffer, such as A[0]", at=call)
-        place = self.place(load.buffer, load.indices, load, writes=False).run
+        location = self.place(load.buffer, load.indices, load, writes=False).run
         pointer, dtype = self.visit(load.buffer.data), load.buffer.dtype
 
         def run() -> Pointer:
-            where = place()
+            where = location()
             moved: Pointer = pointer().moved(where if isinstance(where, int) else where[0], dtype)
             return moved
 
@@ -195,8 +195,8 @@ class CallCompiler(ExpressionCompiler):
         low = call.op.name == "tir.vectorlow"
 
         def part() -> Any:
-            found = vector()[:half] if low else vector()[half : 2 * half]
-            return found if half > 1 else found[0]
+            result = vector()[:half] if low else vector()[half : 2 * half]
+            return result if half > 1 else result[0]
 
         return part
 

@@ -36,8 +36,8 @@ def _greatest(a: Any, b: Any) -> Any:
 
 
 def _extreme(a: Any, b: Any, better: Callable[[Any, Any], Any]) -> Any:
-    found = np.where(better(a, b), a, b)
-    return np.where(np.isnan(a) | np.isnan(b), np.nan, found) if found.dtype.kind == "f" else found
+    result = np.where(better(a, b), a, b)
+    return np.where(np.isnan(a) | np.isnan(b), np.nan, result) if result.dtype.kind == "f" else result
 
 
 _ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {

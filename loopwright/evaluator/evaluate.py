@@ -98,10 +98,10 @@ class Program:
         self.functions: dict[PrimFunc, Function] = {}
 
     def function(self, func: PrimFunc) -> Function:
-        found = self.functions.get(func)
-        if found is None:
-            found = self.functions[func] = Function(self, func)
-        return found
+        result = self.functions.get(func)
+        if result is None:
+            result = self.functions[func] = Function(self, func)
+        return result
 
     def call(self, name: GlobalVar, arguments: list[Run]) -> Run:
         """A call from inside the program."""

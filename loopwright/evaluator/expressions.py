@@ -88,11 +88,11 @@ class ExpressionCompiler(Visitor):
 
     def slot(self, var: Var) -> int:
         """The slot of a variable that is bound here."""
-        found = self.slots.get(var)
+        result = self.slots.get(var)
         # Lanes and threads keep what is bound inside their loop in slots of its own.
-        if found is None or self.in_lockstep or self.in_threads:
-            found = self.slots[var] = self.new_slot()
-        return found
+        if result is None or self.in_lockstep or self.in_threads:
+            result = self.slots[var] = self.new_slot()
+        return result
 
     def new_slot(self) -> int:
         self.frame.append(None)
@@ -139,11 +139,11 @@ class ExpressionCompiler(Visitor):
 
     def loops(self, scope: Scope | None) -> dict[str, Any]:
         """The iteration variables and their values now, outermost first."""
-        found = []
+        result = []
         while scope is not None:
-            found.append((scope.var.name, self.frame[scope.slot]))
+            result.append((scope.var.name, self.frame[scope.slot]))
             scope = scope.outer
-        return dict(reversed(found))
+        return dict(reversed(result))
 
     # --- hooks ----------------------------------------------------------------------------------------------------
 
@@ -483,8 +483,8 @@ class ExpressionCompiler(Visitor):
         return expr.value if isinstance(expr, IntImm) else self.concrete(expr, self.visit(expr))
 
     def visit_BufferLoad(self, load: BufferLoad) -> Run:
-        place = self.place(load.buffer, load.indices, load, writes=False)
-        one, where = self.read(load.buffer, place, load), place.run
+        location = self.place(load.buffer, load.indices, load, writes=False)
+        one, where = self.read(load.buffer, location, load), location.run
         if load.dtype.lanes == 1:
             return lambda: one(where())
         return lambda: [one(index) for index in where()]
@@ -493,8 +493,8 @@ class ExpressionCompiler(Visitor):
         """A lane of a vector load: the last index is replaced by that lane of it."""
         var = Var("lane", load.indices[-1].dtype.element)
         last, slot = self.lane(load.indices[-1]), self.slot(var)
-        place = self.place(load.buffer, (*load.indices[:-1], var), load, writes=False)
-        one, where = self.read(load.buffer, place, load), place.run
+        location = self.place(load.buffer, (*load.indices[:-1], var), load, writes=False)
+        one, where = self.read(load.buffer, location, load), location.run
         frame = self.frame
 
         def run(k: int) -> Any:
@@ -503,7 +503,7 @@ class ExpressionCompiler(Visitor):
 
         return run
 
-    def read(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int], Any]:
+    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Any]:
         """What reads the element at an offset."""
         frame, scope = self.frame, self.scope
         view, flags = self.view_of(buffer)
@@ -515,17 +515,17 @@ class ExpressionCompiler(Visitor):
             written = frame[flags]
             try:
                 if written is not None and k >= 0 and not written[k]:
-                    raise UninitialisedRead(buffer, place.indices_of(k), self.loops(scope), at)
+                    raise UninitialisedRead(buffer, location.indices_of(k), self.loops(scope), at)
                 if k < 0:
-                    raise place.outside()
+                    raise location.outside()
                 value = frame[view][k]
             except IndexError as error:
-                raise (error if isinstance(error, OutOfBounds) else place.outside()) from None
+                raise (error if isinstance(error, OutOfBounds) else location.outside()) from None
             return value if table is None else table[value]
 
         return one
 
-    def write(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int, Any], None]:
+    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Any], None]:
         """What writes the element at an offset; the value None takes its value away."""
         frame = self.frame
         view, flags = self.view_of(buffer)
@@ -535,13 +535,13 @@ class ExpressionCompiler(Visitor):
             written = frame[flags]
             try:
                 if k < 0:
-                    raise place.outside()
+                    raise location.outside()
                 if value is not None:
                     frame[view][k] = value if encode is None else encode(value)
                 if written is not None:
                     written[k] = value is not None
             except IndexError as error:
-                raise (error if isinstance(error, OutOfBounds) else place.outside()) from None
+                raise (error if isinstance(error, OutOfBounds) else location.outside()) from None
             except TypeError:
                 if frame[view].readonly:
                     raise ReadOnlyArgument(f"the program writes {buffer.name}, but its array is read-only") from None
@@ -549,9 +549,9 @@ class ExpressionCompiler(Visitor):
 
         return one
 
-    def store(self, buffer: Buffer, value: Run, place: Place, lanes: int, at: Node) -> Store:
+    def store(self, buffer: Buffer, value: Run, location: Place, lanes: int, at: Node) -> Store:
         """A store to an element, or to one element a lane."""
-        one, where = self.write(buffer, place, at), place.run
+        one, where = self.write(buffer, location, at), location.run
 
         def prepare() -> Any:
             return where(), value()

@@ -27,26 +27,26 @@ class TermMemory:
         self.size = size
         self.cells: dict[int, Any] = {}
 
-    def raw(self, place: int) -> Any:
+    def raw(self, index: int) -> Any:
         """What the cell holds, folds as they are; None without value. IndexError outside the memory."""
-        found = self.cells.get(place)
-        if found is None:
+        result = self.cells.get(index)
+        if result is None:
             if self.names is not None:
-                if place not in self.names:
-                    raise IndexError(place)
-                return symbol(self.name, self.names[place], self.dtype)
-            if not 0 <= place < self.size:
-                raise IndexError(place)
-        return found
+                if index not in self.names:
+                    raise IndexError(index)
+                return symbol(self.name, self.names[index], self.dtype)
+            if not 0 <= index < self.size:
+                raise IndexError(index)
+        return result
 
-    def get(self, place: int) -> Any:
+    def get(self, index: int) -> Any:
         """The number or term in the cell."""
-        found = self.raw(place)
-        return found[0].term(found[1]) if type(found) is tuple else found
+        result = self.raw(index)
+        return result[0].term(result[1]) if type(result) is tuple else result
 
-    def cell_name(self, place: int) -> str:
-        indices = self.names.get(place) if self.names is not None else None
-        return f"{self.name}[{', '.join([str(i) for i in indices]) if indices is not None else place}]"
+    def cell_name(self, index: int) -> str:
+        indices = self.names.get(index) if self.names is not None else None
+        return f"{self.name}[{', '.join([str(i) for i in indices]) if indices is not None else index}]"
 
 
 class TermPointer:
@@ -140,12 +140,12 @@ class Update:
             is_ours = fold is not None and fold.cells == group and all([s == (fold, k) for k, s in enumerate(state)])
             if fold is None or not is_ours or not fold.takes(shape):
                 fold = Fold(group, [old(cell) for cell in group])
-                for k, (memory, place) in enumerate(group):
-                    memory.cells[place] = (fold, k)
+                for k, (memory, location) in enumerate(group):
+                    memory.cells[location] = (fold, k)
             fold.updates.append(update)
             fold.shapes.add(shape)
-        for (memory, place), value in ready:
-            memory.cells[place] = value
+        for (memory, location), value in ready:
+            memory.cells[location] = value
 
     def _of_group(self, group: list[Cell], old: Callable[[Cell], Term]) -> tuple[Term, ...]:
         """The group's stores, with its own holes numbered by position and all others filled in."""

@@ -203,10 +203,10 @@ def _c_type(argument: Expr) -> Any:
 def _c_type_of(dtype: DataType) -> Any:
     if dtype.kind == "handle":
         return ctypes.c_void_p
-    found = _C_TYPES.get(str(dtype))
-    if found is None:
+    result = _C_TYPES.get(str(dtype))
+    if result is None:
         raise NotBuilt(f"passing a {dtype} to a C function from the evaluator", "cast it to a type that C has")
-    return found
+    return result
 
 
 def _c_value(value: Any, wrapped: bool = False) -> Any:

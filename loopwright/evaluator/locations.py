@@ -52,19 +52,19 @@ class Place:
 
     def outside(self) -> OutOfBounds:
         """The error for an index outside the buffer."""
-        found = [index() for index in self.indices]
+        result = [index() for index in self.indices]
         shape = [_value(size) for size in self.sizes]
         if self.vector:
-            wrong = [lane for lane in found[-1] if not 0 <= lane < shape[-1]]
-            found[-1] = wrong[0] if wrong else found[-1][0]
-        return OutOfBounds(self.buffer, found, shape, self.loops(), self.writes, self.at)
+            wrong = [lane for lane in result[-1] if not 0 <= lane < shape[-1]]
+            result[-1] = wrong[0] if wrong else result[-1][0]
+        return OutOfBounds(self.buffer, result, shape, self.loops(), self.writes, self.at)
 
     def indices_of(self, offset: int) -> list[int]:
         """The indices that lead to an offset now."""
-        found = [index() for index in self.indices]
+        result = [index() for index in self.indices]
         if self.vector:
-            found[-1] = found[-1][self._general().index(offset) // self.buffer.dtype.lanes]
-        return found
+            result[-1] = result[-1][self._general().index(offset) // self.buffer.dtype.lanes]
+        return result
 
     def _general(self) -> Any:
         """Symbolic layouts, vector indices and buffers of vectors."""

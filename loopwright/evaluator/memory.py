@@ -92,15 +92,15 @@ class Memory:
     def view(self, dtype: DataType, begin: int = 0) -> memoryview[Any]:
         """The memory as elements of `dtype`, the first of them `begin` bytes in (less than one element)."""
         name = dtype.element
-        found = self.views.get((name, begin))
-        if found is None:
+        result = self.views.get((name, begin))
+        if result is None:
             if name not in _FORMATS:
                 raise NotBuilt(f"evaluation with memory of {dtype} elements")
             whole = (len(self.data) - begin) // dtype.nbytes * dtype.nbytes
             element: Any = _FORMATS[name]
-            found = self.data[begin : begin + whole].cast(element)
-            self.views[name, begin] = found
-        return found
+            result = self.data[begin : begin + whole].cast(element)
+            self.views[name, begin] = result
+        return result
 
     def count_as_written(self) -> None:
         """Somebody else had the memory, and may have written all of it."""

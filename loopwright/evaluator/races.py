@@ -14,9 +14,9 @@ class Races:
     def __init__(self) -> None:
         self.running: list[RunningLoop] = []
 
-    def touch(self, memory: TermMemory, place: int, writes: bool) -> None:
+    def touch(self, memory: TermMemory, index: int, writes: bool) -> None:
         for loop in self.running:
-            loop.touch_or_race(memory, place, writes)
+            loop.touch_or_race(memory, index, writes)
 
 
 class RunningLoop(Watch[int]):
@@ -26,9 +26,9 @@ class RunningLoop(Watch[int]):
         super().__init__(0)
         self.stmt = stmt
 
-    def touch_or_race(self, memory: TermMemory, place: int, writes: bool) -> None:
+    def touch_or_race(self, memory: TermMemory, index: int, writes: bool) -> None:
         """The current iteration touches a cell; a Race when another one is in its way."""
-        found = self.touch((memory, place), writes)
-        if found is not None:
-            name = memory.cell_name(place)
-            raise Race(self.stmt.loop_var.name, found.other, self.now, found.what, name, self.stmt)
+        result = self.touch((memory, index), writes)
+        if result is not None:
+            name = memory.cell_name(index)
+            raise Race(self.stmt.loop_var.name, result.other, self.now, result.what, name, self.stmt)

@@ -55,11 +55,11 @@ class Piece(NamedTuple):
 
     def indices(self, offset: int) -> tuple[int, ...]:
         """The indices of the element at an offset."""
-        found, rest = [], offset // self.buffer.dtype.lanes - self.begin
+        result, rest = [], offset // self.buffer.dtype.lanes - self.begin
         for stride in self.strides:
-            found.append(rest // stride if stride else 0)
+            result.append(rest // stride if stride else 0)
             rest = rest % stride if stride else rest
-        return tuple(found)
+        return tuple(result)
 
 
 class Event(NamedTuple):
@@ -81,7 +81,7 @@ class Recording:
     events: list[Event] = field(default_factory=list)
     is_complete: bool = True  # False when there was more than was asked for
 
-    def told(self, event: Event) -> str:
+    def message(self, event: Event) -> str:
         """An event in words."""
         site, piece = self.sites[event.site], self.pieces[event.piece]
         cell = f"{piece.buffer.name}[{', '.join([str(index) for index in piece.indices(event.offset)])}]"
@@ -95,8 +95,8 @@ def record(
 ) -> Recording:
     """Run a function as `evaluate` does, and give what was loaded and stored; it stops after `most` of these."""
     module, func = choose_function(program, function)
-    made = Recording()
-    recorder = _Recorder(made, most)
+    result = Recording()
+    recorder = _Recorder(result, most)
     with np.errstate(all="ignore"):
         compiled = Program(module, lambda: _RecordingCompiler(recorder)).function(func)
         values = compiled.parameters.convert(arguments)
@@ -107,8 +107,8 @@ def record(
         try:
             compiled.run(values)
         except _Enough:
-            made.is_complete = False
-    return made
+            result.is_complete = False
+    return result
 
 
 class _Enough(Exception):
@@ -116,8 +116,8 @@ class _Enough(Exception):
 
 
 class _Recorder:
-    def __init__(self, made: Recording, most: int | None) -> None:
-        self.made, self.most = made, most
+    def __init__(self, result: Recording, most: int | None) -> None:
+        self.made, self.most = result, most
         self.numbers: dict[int, int] = {}  # by the identity of the memory
         self.kept: list[Memory] = []  # alive, so that no identity is given twice
 
@@ -169,24 +169,24 @@ class _RecordingCompiler(ThreadCompiler):
 
         return known
 
-    def read(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int], Any]:
-        one, tell = super().read(buffer, place, at), self._teller(buffer, writes=False)
+    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Any]:
+        one, tell = super().read(buffer, location, at), self._teller(buffer, writes=False)
 
-        def told(k: int) -> Any:
+        def message(k: int) -> Any:
             value = one(k)
             tell(k, value)
             return value
 
-        return told
+        return message
 
-    def write(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int, Any], None]:
-        one, tell = super().write(buffer, place, at), self._teller(buffer, writes=True)
+    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Any], None]:
+        one, tell = super().write(buffer, location, at), self._teller(buffer, writes=True)
 
-        def told(k: int, value: Any) -> None:
+        def message(k: int, value: Any) -> None:
             one(k, value)
             tell(k, value)
 
-        return told
+        return message
 
     def _teller(self, buffer: Buffer, writes: bool) -> Callable[[int, Any], None]:
         names, slots = _around(self.scope)
@@ -209,11 +209,11 @@ class _RecordingCompiler(ThreadCompiler):
 
 def _around(scope: Scope | None) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The names and slots of the iteration variables, outermost first."""
-    found = []
+    result = []
     while scope is not None:
-        found.append((scope.var.name, scope.slot))
+        result.append((scope.var.name, scope.slot))
         scope = scope.outer
-    return tuple([name for name, _ in reversed(found)]), tuple([slot for _, slot in reversed(found)])
+    return tuple([name for name, _ in reversed(result)]), tuple([slot for _, slot in reversed(result)])
 
 
 def _numbers(items: Sequence[Any]) -> tuple[int, ...]:

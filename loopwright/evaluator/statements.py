@@ -108,14 +108,14 @@ class StatementCompiler(CallCompiler):
 
     def compile_store(self, stmt: BufferStore) -> Store:
         """The two halves of a store; the step hook is told between them."""
-        place = self.place(stmt.buffer, stmt.indices, stmt, writes=True)
-        store = self.store(stmt.buffer, self.value(stmt.value), place, stmt.value.dtype.lanes, stmt)
+        location = self.place(stmt.buffer, stmt.indices, stmt, writes=True)
+        store = self.store(stmt.buffer, self.value(stmt.value), location, stmt.value.dtype.lanes, stmt)
         if self.on_step is None:
             return store
         on_step, scope, prepare = self.on_step, self.scope, store.prepare
         indices = [self.visit(index) for index in stmt.indices]
 
-        def told() -> Any:
+        def message() -> Any:
             ready = prepare()
             on_step(
                 Step(
@@ -129,7 +129,7 @@ class StatementCompiler(CallCompiler):
             )
             return ready
 
-        return Store(told, store.commit)
+        return Store(message, store.commit)
 
     def visit_LetStmt(self, stmt: LetStmt) -> Run:
         value, bind = self.visit(stmt.value), self.binder(stmt.var)

@@ -45,10 +45,10 @@ def make(op: str, dtype: DataType, args: Sequence[Term] = (), data: Any = None) 
     if op in _COMMUTES:
         numbers.sort()
     key = (op, dtype, data, *numbers)
-    found = _table.get(key)
-    if found is None:
-        found = _table[key] = Term(op, dtype, tuple(args), data, next(_numbers))
-    return found
+    result = _table.get(key)
+    if result is None:
+        result = _table[key] = Term(op, dtype, tuple(args), data, next(_numbers))
+    return result
 
 
 def as_term(value: Any, dtype: DataType) -> Term:
@@ -76,19 +76,19 @@ def fill(term: Term, value_of: Callable[[Any], Term], memo: dict[int, Term] | No
         return term
     if memo is None:
         memo = {}
-    found = memo.get(term.number)
-    if found is None:
+    result = memo.get(term.number)
+    if result is None:
         if term.op == "hole":
-            found = value_of(term.data)
+            result = value_of(term.data)
         else:
-            found = make(term.op, term.dtype, [fill(arg, value_of, memo) for arg in term.args], term.data)
-        memo[term.number] = found
-    return found
+            result = make(term.op, term.dtype, [fill(arg, value_of, memo) for arg in term.args], term.data)
+        memo[term.number] = result
+    return result
 
 
 def holes(term: Term) -> set[Any]:
     """The cells whose holes the term has."""
-    found: set[Any] = set()
+    result: set[Any] = set()
     seen: set[int] = set()
     pending = [term]
     while pending:
@@ -96,9 +96,9 @@ def holes(term: Term) -> set[Any]:
         if item.is_open and item.number not in seen:
             seen.add(item.number)
             if item.op == "hole":
-                found.add(item.data)
+                result.add(item.data)
             pending += item.args
-    return found
+    return result
 
 
 _SIGNS: Final = {

@@ -85,13 +85,13 @@ def evaluate_terms(
     check_count(func, given)
     values = [_argument(func, param, argument) for param, argument in zip(func.params, given, strict=True)]
     compiled.run(values)
-    found: Terms = {}
+    result: Terms = {}
     for param, value in zip(func.params, values, strict=True):
         if isinstance(value, Array):
-            found[func.buffer_map[param].name] = _cells(value)
+            result[func.buffer_map[param].name] = _cells(value)
     if outside.cells:
-        found[outside.name] = np.array([outside.get(0)], dtype=object)
-    return found
+        result[outside.name] = np.array([outside.get(0)], dtype=object)
+    return result
 
 
 def outside_memory() -> TermMemory:
@@ -143,7 +143,7 @@ def _argument(func: PrimFunc, param: Var, given: Any) -> Any:
     }
     lanes, element = buffer.dtype.lanes, buffer.dtype.element
     if lanes > 1:
-        names = {place * lanes + k: (*indices, k) for place, indices in names.items() for k in range(lanes)}
+        names = {location * lanes + k: (*indices, k) for location, indices in names.items() for k in range(lanes)}
     return Array(TermPointer(TermMemory(buffer.name, element, names)), element, shape, layout)
 
 
@@ -154,10 +154,10 @@ def _cells(array: Array) -> np.ndarray:
     shape = array.shape
     if last > len(shape):
         shape = (*shape, 1 + max([indices[-1] for indices in memory.names.values()]))
-    found = np.empty(shape, dtype=object)
-    for place, indices in memory.names.items():
-        found[indices] = as_term(memory.get(place), memory.dtype)
-    return found
+    result = np.empty(shape, dtype=object)
+    for location, indices in memory.names.items():
+        result[indices] = as_term(memory.get(location), memory.dtype)
+    return result
 
 
 # --- the compiler -------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ class _TermCompiler(ThreadCompiler):
         memory.size = len(memory.cells)
         return lambda: TermPointer(memory)
 
-    def read(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int], Any]:
+    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Any]:
         frame, scope, races, updates = self.frame, self.scope, self.races, self.updates
         view, _ = self.view_of(buffer)
         updated = buffer.data in self.reduces
@@ -258,16 +258,16 @@ class _TermCompiler(ThreadCompiler):
             try:
                 value = memory.raw(k)
             except IndexError:
-                raise place.outside() from None
+                raise location.outside() from None
             if value is None:
-                raise UninitialisedRead(buffer, place.indices_of(k - pointer.offset), self.loops(scope), at)
+                raise UninitialisedRead(buffer, location.indices_of(k - pointer.offset), self.loops(scope), at)
             if updated and updates:
                 return updates[-1].load((memory, k))
             return value[0].term(value[1]) if type(value) is tuple else value
 
-        return self.watched_read(one, buffer, place, at)
+        return self.watched_read(one, buffer, location, at)
 
-    def write(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int, Any], None]:
+    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Any], None]:
         frame, races, updates = self.frame, self.races, self.updates
         view, _ = self.view_of(buffer)
         updated = buffer.data in self.reduces
@@ -280,13 +280,13 @@ class _TermCompiler(ThreadCompiler):
             try:
                 memory.raw(k)
             except IndexError:
-                raise place.outside() from None
+                raise location.outside() from None
             if updated and updates:
                 updates[-1].stores[memory, k] = value
             else:
                 memory.cells[k] = value
 
-        return self.watched_write(one, buffer, place, at)
+        return self.watched_write(one, buffer, location, at)
 
     # --- reductions -----------------------------------------------------------------------------------------------
 
@@ -364,23 +364,23 @@ def _is_plain_update(value: Any, cell: Any) -> bool:
 
 def _is_reduction(stmt: BlockRealize) -> bool:
     """A block that runs over a reduction axis and holds no other block (those inside update for themselves)."""
-    found = any(axis.iter_type == IterType.CommReduce for axis in stmt.block.iter_vars)
+    result = any(axis.iter_type == IterType.CommReduce for axis in stmt.block.iter_vars)
 
     def look(node: Node) -> None:
-        nonlocal found
+        nonlocal result
         if isinstance(node, BlockRealize):
-            found = False
+            result = False
 
     pre_order_visit(stmt.block.body, look)
-    return found
+    return result
 
 
 def _stored_pointers(body: Stmt) -> set[Var]:
-    found: set[Var] = set()
+    result: set[Var] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, BufferStore):
-            found.add(node.buffer.data)
+            result.add(node.buffer.data)
 
     pre_order_visit(body, look)
-    return found
+    return result

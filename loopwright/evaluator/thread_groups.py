@@ -121,7 +121,7 @@ class GroupCompiler(ReductionCompiler):
         is_virtual = is_virtual_tag(axis.tag)
 
         def run(threads: Threads) -> None:
-            made = []
+            result = []
             for thread in threads:
                 begin = low(thread)
                 for value in range(begin, begin + extent(thread)):
@@ -129,10 +129,10 @@ class GroupCompiler(ReductionCompiler):
                     for slot in slots:
                         own[slot] = value
                     current = thread.current if is_virtual else {**thread.current, axis.tag: value}
-                    made.append(Thread(own, {**thread.index, axis: value}, current))
+                    result.append(Thread(own, {**thread.index, axis: value}, current))
             if not is_virtual:
                 self.barrier()
-            body(made)
+            body(result)
             if not is_virtual:
                 self.barrier()
 

@@ -62,10 +62,10 @@ class Private:
     def switch(self, current: dict[str, int]) -> None:
         """Set the pointer to the copy of the thread that is to run."""
         key = tuple([(tag, current.get(tag, -1)) for tag in self.tags])
-        found = self.copies.get(key)
-        if found is None:
-            found = self.copies[key] = self.make()
-        self.bind(found)
+        result = self.copies.get(key)
+        if result is None:
+            result = self.copies[key] = self.make()
+        self.bind(result)
 
 
 class ThreadMemoryCompiler(LockstepCompiler):
@@ -91,19 +91,19 @@ class ThreadMemoryCompiler(LockstepCompiler):
 
     def private_in(self, node: Stmt) -> list[Private]:
         """The memory from outside that is not one for all, and is used in a statement."""
-        found: dict[Var, None] = {}
+        result: dict[Var, None] = {}
 
         def look(part: Node) -> None:
             data = part.buffer.data if isinstance(part, (BufferLoad, BufferStore)) else part
             if isinstance(data, Var) and data in self.private:
-                found[data] = None
+                result[data] = None
             elif isinstance(part, Block):
                 for match in part.match_buffers:
                     if match.source.buffer.data in self.private:
-                        found[match.source.buffer.data] = None
+                        result[match.source.buffer.data] = None
 
         pre_order_visit(node, look)
-        return [self.private[data] for data in found]
+        return [self.private[data] for data in result]
 
     def bounds(self, node: For | AttrStmt) -> tuple[Run, Run]:
         """The first value and the number of values of an axis."""
@@ -170,15 +170,15 @@ class ThreadMemoryCompiler(LockstepCompiler):
 
     # --- races ----------------------------------------------------------------------------------------------------
 
-    def read(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int], Any]:
-        return self.watched_read(super().read(buffer, place, at), buffer, place, at)
+    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Any]:
+        return self.watched_read(super().read(buffer, location, at), buffer, location, at)
 
-    def write(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int, Any], None]:
-        return self.watched_write(super().write(buffer, place, at), buffer, place, at)
+    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Any], None]:
+        return self.watched_write(super().write(buffer, location, at), buffer, location, at)
 
-    def watched_read(self, one: Callable[[int], Any], buffer: Buffer, place: Place, at: Node) -> Callable[[int], Any]:
+    def watched_read(self, one: Callable[[int], Any], buffer: Buffer, offset: Place, at: Node) -> Callable[[int], Any]:
         """The read, with a look at who else touches the cell."""
-        watch = self._watch(buffer, place, False, at)
+        watch = self._watch(buffer, offset, False, at)
         if watch is None:
             return one
 
@@ -189,10 +189,10 @@ class ThreadMemoryCompiler(LockstepCompiler):
         return read
 
     def watched_write(
-        self, one: Callable[[int, Any], None], buffer: Buffer, place: Place, at: Node
+        self, one: Callable[[int, Any], None], buffer: Buffer, location: Place, at: Node
     ) -> Callable[[int, Any], None]:
         """The write, with a look at who else touches the cell."""
-        watch = self._watch(buffer, place, True, at)
+        watch = self._watch(buffer, location, True, at)
         if watch is None:
             return one
 
@@ -202,7 +202,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
 
         return write
 
-    def _watch(self, buffer: Buffer, place: Place, writes: bool, at: Node) -> Callable[[int], None] | None:
+    def _watch(self, buffer: Buffer, location: Place, writes: bool, at: Node) -> Callable[[int], None] | None:
         touch = self.watched_touch(writes, at)
         if touch is None:
             return None
@@ -211,7 +211,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
 
         def watch(k: int) -> None:
             pointer = frame[slot]
-            touch((pointer.memory, pointer.offset + k * size), lambda: element(buffer, place.indices_of(k)))
+            touch((pointer.memory, pointer.offset + k * size), lambda: element(buffer, location.indices_of(k)))
 
         return watch
 
@@ -223,13 +223,13 @@ class ThreadMemoryCompiler(LockstepCompiler):
 
         def touch(cell: Any, name: Callable[[], str]) -> None:
             if in_threads:
-                found = self.interval.touch(cell, writes)
-                if found is not None:
-                    raise ThreadRace(found.other, self.interval.now, found.what, name(), False, at)
+                result = self.interval.touch(cell, writes)
+                if result is not None:
+                    raise ThreadRace(result.other, self.interval.now, result.what, name(), False, at)
             for blocks in self.blocks:
-                found = blocks.touch(cell, writes)
-                if found is not None:
-                    raise ThreadRace(f"({found.other})", f"({blocks.now})", found.what, name(), True, at)
+                result = blocks.touch(cell, writes)
+                if result is not None:
+                    raise ThreadRace(f"({result.other})", f"({blocks.now})", result.what, name(), True, at)
 
         return touch
 

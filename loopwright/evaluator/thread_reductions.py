@@ -41,8 +41,8 @@ class ReductionCompiler(ThreadMemoryCompiler):
             totals: dict[tuple[int, ...], list[Any]] = {}
             for thread in threads:
                 key = tuple([thread.index[axis] for axis in rest])
-                found = totals.get(key) or identity()
-                totals[key] = combine(found, take(thread)) if holds(thread) else found
+                result = totals.get(key) or identity()
+                totals[key] = combine(result, take(thread)) if holds(thread) else result
             self.barrier()
             for thread in threads:
                 put(thread, totals[tuple([thread.index[axis] for axis in rest])])
@@ -61,8 +61,8 @@ class ReductionCompiler(ThreadMemoryCompiler):
         def combine(a: list[Any], b: list[Any]) -> list[Any]:
             for slot, value in zip([*left, *right], [*a, *b], strict=True):
                 frame[slot] = value
-            found: list[Any] = result()
-            return found
+            answer: list[Any] = result()
+            return answer
 
         return combine, self._values(reducer.identity_element)
 

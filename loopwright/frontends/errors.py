@@ -94,10 +94,10 @@ class NotOneLibrary(LoopwrightError, ValueError):
     code = "LW1312"
 
     def __init__(self, names: Sequence[str], why_not: LoopwrightError | None = None) -> None:
-        told = f"it is made for the values of {', '.join(map(repr, names))}" if names else "it is compiled call by call"
+        text = f"it is made for the values of {', '.join(map(repr, names))}" if names else "it is compiled call by call"
         hint = "relay.vm.compile(mod).save() gives a graph with its weights as bytes"
         super().__init__(
-            f"the model is not one native function: {told}",
+            f"the model is not one native function: {text}",
             why=why_not.problem if why_not is not None else None,
             hint=f"say what they are: from_onnx(model, values={{{names[0]!r}: …}})" if names else hint,
         )

@@ -90,16 +90,16 @@ def solved_sizes(function: PrimFunc) -> list[Solution]:
         known |= {item for item in (*buffer.shape, *buffer.strides, buffer.elem_offset) if isinstance(item, Var)}
     pending = [entry for entry in entries(function) if not isinstance(entry.declared, (Var, IntImm))]
     solutions: list[Solution] = []
-    found = True
-    while found:
-        found = False
+    result = True
+    while result:
+        result = False
         for entry in pending:
             unknown = _unknown(entry.declared, known)
             linear = linear_in(entry.declared, unknown[0]) if len(unknown) == 1 else None
             if linear is not None and linear[0] != 0:
                 solutions.append(Solution(unknown[0], entry, *linear))
                 known.add(unknown[0])
-                found = True
+                result = True
     for entry in pending:
         for var in _unknown(entry.declared, known):
             raise UnknownSize(function.name, var, entry.declared)

@@ -139,7 +139,7 @@ def renew_defs(func: PrimFunc) -> PrimFunc:
     renew = _RenewFunction()
     params = tuple([renew.fresh(param) for param in func.params])
     mapped = [(param, new) for param, new in zip(func.params, params, strict=True) if param in func.buffer_map]
-    made = renew.arguments([func.buffer_map[param] for param, _ in mapped])
-    buffers = {new: buffer for (_, new), buffer in zip(mapped, made, strict=True)}
+    result = renew.arguments([func.buffer_map[param] for param, _ in mapped])
+    buffers = {new: buffer for (_, new), buffer in zip(mapped, result, strict=True)}
     body = renew.visit(func.body)
     return PrimFunc(params, body, func.ret_type, buffers, func.attrs, span=func.span)

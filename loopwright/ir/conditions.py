@@ -8,14 +8,14 @@ from loopwright.runtime.dtype import BOOL
 
 def conjuncts(condition: Expr) -> list[Expr]:
     """The conditions that must all hold for `condition` to hold, in order; none when it is the literal true."""
-    found, pending = [], [condition]
+    result, pending = [], [condition]
     while pending:
         item = pending.pop()
         if isinstance(item, And):
             pending += [item.b, item.a]
         elif not (isinstance(item, IntImm) and item.value):
-            found.append(item)
-    return found
+            result.append(item)
+    return result
 
 
 def is_true(condition: Expr) -> bool:

@@ -230,8 +230,8 @@ class IRModule:
 
     def __getitem__(self, key: str | GlobalVar) -> PrimFunc:
         if key in self.type_definitions:
-            found: PrimFunc = self.type_definitions[key]
-            return found
+            result: PrimFunc = self.type_definitions[key]
+            return result
         name = key if isinstance(key, str) else key.name
         if name not in self._functions:
             called = self._called_from_outside(name)
@@ -243,8 +243,8 @@ class IRModule:
     def _called_from_outside(self, name: str) -> str | None:
         """The name here of the one function whose `global_symbol` is `name`."""
         attrs = {own: getattr(function, "attrs", None) or {} for own, function in self._functions.items()}
-        found = [own for own, said in attrs.items() if said.get("global_symbol") == name]
-        return found[0] if len(found) == 1 else None
+        result = [own for own, said in attrs.items() if said.get("global_symbol") == name]
+        return result[0] if len(result) == 1 else None
 
     def __setitem__(self, key: str | GlobalVar, function: PrimFunc) -> None:
         name = key if isinstance(key, str) else key.name

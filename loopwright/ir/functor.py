@@ -78,10 +78,10 @@ NODE_CLASSES: Final[dict[str, type[Node]]] = {
 
 def node_class(name: str) -> type[Node]:
     """The node class that `tir.For` (or `For`) names; `tir.IntImm` and `IntImm` are one."""
-    found = NODE_CLASSES.get(name.removeprefix("tir."))
-    if found is None:
+    result = NODE_CLASSES.get(name.removeprefix("tir."))
+    if result is None:
         raise UnknownNodeName(name)
-    return found
+    return result
 
 
 class _Transform(Rewriter, memo=True):
@@ -91,14 +91,14 @@ class _Transform(Rewriter, memo=True):
     def visit_Node(self, node: Node) -> Any:
         chosen = self.only is None or isinstance(node, self.only)
         if chosen and self.before is not None:
-            found = self.before(node)
-            if found is not None:
-                return _checked(node, found)
+            result = self.before(node)
+            if result is not None:
+                return _checked(node, result)
         node = self.rebuild(node)
         if chosen and self.after is not None:
-            found = self.after(node)
-            if found is not None:
-                return _checked(node, found)
+            result = self.after(node)
+            if result is not None:
+                return _checked(node, result)
         return node
 
 

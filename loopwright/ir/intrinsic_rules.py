@@ -149,8 +149,8 @@ def register_intrin_rule(target: str, intrin: str, f: Rule | None = None, overri
     name = intrin if intrin.startswith("tir.") else f"tir.{intrin}"
     if not override and name in Op.registry and Op.registry[name].has_attr(target + _SUFFIX):
         raise RuleExists(name, target)
-    found = Op.attributes.get(target + _SUFFIX, {}).get(name)
-    level = _OLD_LEVEL if found is None else max(_OLD_LEVEL, found[0])  # so that the new rule counts
+    result = Op.attributes.get(target + _SUFFIX, {}).get(name)
+    level = _OLD_LEVEL if result is None else max(_OLD_LEVEL, result[0])  # so that the new rule counts
     return register_intrin_lowering(name, target, f=f, level=level)
 
 
@@ -158,8 +158,8 @@ def rules_for(op: Callee, kinds: Iterable[str]) -> list[Rule]:
     """The rules that may apply to calls of `op`, first choice first."""
     if not isinstance(op, Op):
         return []
-    found = [op.get_attr(kind + _SUFFIX) for kind in kinds]
-    return [rule for rule in found if rule is not None]
+    result = [op.get_attr(kind + _SUFFIX) for kind in kinds]
+    return [rule for rule in result if rule is not None]
 
 
 def rule_targets(op: Callee) -> list[str]:

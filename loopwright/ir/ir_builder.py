@@ -68,8 +68,8 @@ class ElseWithoutIf(LoopwrightError):
     code = "LW0535"
 
     def __init__(self, last: object) -> None:
-        found = f"the statement before it is {type(last).__name__}" if last is not None else "nothing stands before it"
-        super().__init__("else_scope follows an if_scope", why=found, hint="open it right after the if_scope ends")
+        result = f"the statement before it is {type(last).__name__}" if last is not None else "nothing stands before it"
+        super().__init__("else_scope follows an if_scope", why=result, hint="open it right after the if_scope ends")
 
 
 class ScopeOpen(LoopwrightError):
@@ -303,8 +303,8 @@ class IRBuilder:
         except BaseException:
             del self._scopes[depth - 1 :]  # the error matters, not what was built so far
             raise
-        made = finish(self._close())
-        self._scopes[-1].append(made)
+        result = finish(self._close())
+        self._scopes[-1].append(result)
 
     @contextmanager
     def for_range(

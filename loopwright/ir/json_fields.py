@@ -32,8 +32,8 @@ def wrong_field(cls: type, values: Mapping[str, Any], declared: object = None) -
     """
     for field in _checks(declared or cls):
         if field.name in values and not field.accepts(values[field.name]):
-            found = type(values[field.name]).__name__
-            return f"{field.name} of {cls.__name__} is {found}, and should be {field.wanted}"
+            result = type(values[field.name]).__name__
+            return f"{field.name} of {cls.__name__} is {result}, and should be {field.wanted}"
     return None
 
 

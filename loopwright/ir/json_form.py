@@ -117,15 +117,15 @@ class _Writer:
         self.levels = 0  # of lists and dicts around the value at hand
 
     def node(self, node: Any) -> dict[str, int]:
-        place = self.places.get(id(node))
-        if place is None:
+        location = self.places.get(id(node))
+        if location is None:
             outer, self.levels = self.levels, 0  # a row of its own
             fields = self._fields(node)
             self.levels = outer
-            place = self.places[id(node)] = len(self.rows)
+            location = self.places[id(node)] = len(self.rows)
             self.kept.append(node)
             self.rows.append([_name(node), fields])
-        return {"@": place}
+        return {"@": location}
 
     def _fields(self, node: Any) -> dict[str, Any]:
         if isinstance(node, Op):

@@ -76,9 +76,9 @@ class Node:
 
     def children(self) -> Iterator[Node]:
         """Every child, in field order."""
-        found: list[Node] = []
-        self.each_child(found.append)
-        return iter(found)
+        result: list[Node] = []
+        self.each_child(result.append)
+        return iter(result)
 
     def with_(self, **changes: object) -> Self:
         """A copy with some fields changed; this object itself when no field really changes."""
@@ -135,12 +135,12 @@ class Node:
 
 def when_used(module: str, name: str) -> Callable[..., Any]:
     """The function `name` of `module`, imported at its first call: ir stands below the printer and cannot import it."""
-    found: list[Callable[..., Any]] = []
+    result: list[Callable[..., Any]] = []
 
     def call(*args: Any, **options: Any) -> Any:
-        if not found:
-            found.append(getattr(importlib.import_module(module), name))
-        return found[0](*args, **options)
+        if not result:
+            result.append(getattr(importlib.import_module(module), name))
+        return result[0](*args, **options)
 
     return call
 
@@ -242,12 +242,12 @@ def _build_class(cls: type[Node], binds: tuple[str, ...]) -> type[Node]:
     namespace["__slots__"] = tuple(name for name in own if name not in inherited)
     namespace["node_fields"] = tuple(fields)
     namespace["_field_types"] = texts
-    made: type[Node] = type(cls.__name__, cls.__bases__, namespace)
+    result: type[Node] = type(cls.__name__, cls.__bases__, namespace)
 
-    scope = _globals_for(sys.modules[cls.__module__].__dict__, made)
-    _generate(scope, made, fields, texts, computed, {k: v for k, v in defaults.items() if k not in computed})
-    NODE_TYPES.setdefault(made.__name__, made)
-    return made
+    scope = _globals_for(sys.modules[cls.__module__].__dict__, result)
+    _generate(scope, result, fields, texts, computed, {k: v for k, v in defaults.items() if k not in computed})
+    NODE_TYPES.setdefault(result.__name__, result)
+    return result
 
 
 def _kind_of(annotation: str) -> FieldKind:
@@ -265,12 +265,12 @@ def _kind_of(annotation: str) -> FieldKind:
     return FieldKind.DATA
 
 
-def _globals_for(module: Mapping[str, Any], made: type[Node]) -> dict[str, Any]:
+def _globals_for(module: Mapping[str, Any], result: type[Node]) -> dict[str, Any]:
     """Globals of generated code: the names of the declaring module so far, and our helpers."""
     return {
         **module,
         **_helpers,
-        "_cls": made,
+        "_cls": result,
         "_new": object.__new__,
         "_set": object.__setattr__,
         "_rewrite_tuple": rewrite_tuple,
@@ -280,7 +280,7 @@ def _globals_for(module: Mapping[str, Any], made: type[Node]) -> dict[str, Any]:
 
 def _generate(
     scope: dict[str, Any],
-    made: type[Node],
+    result: type[Node],
     fields: Sequence[Field],
     texts: Mapping[str, str],
     computed: Mapping[str, str],
@@ -325,14 +325,14 @@ def _generate(
     else:
         source.append("    return self")
 
-    exec(compile("\n".join(source), f"<loopwright node {made.__name__}>", "exec"), scope)
-    own_init = "__init__" in made.__dict__
+    exec(compile("\n".join(source), f"<loopwright node {result.__name__}>", "exec"), scope)
+    own_init = "__init__" in result.__dict__
     for name in ("__init__", "each_child", "rebuild"):
-        if not (name == "__init__" and own_init) and name not in made.__dict__:
-            setattr(made, name, scope[name])
-    made._make = classmethod(scope["_make"])  # type: ignore[assignment,method-assign]
+        if not (name == "__init__" and own_init) and name not in result.__dict__:
+            setattr(result, name, scope[name])
+    result._make = classmethod(scope["_make"])  # type: ignore[assignment,method-assign]
     if FROZEN:
-        made.__setattr__ = _refuse_write  # type: ignore[assignment,method-assign]
+        result.__setattr__ = _refuse_write  # type: ignore[assignment,method-assign]
 
 
 def _refuse_write(self: Node, name: str, value: object) -> None:

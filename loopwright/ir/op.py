@@ -79,13 +79,13 @@ class Op(Callee):
     @staticmethod
     def get(name: str) -> Op:
         """The operator called `name`, e.g. `tir.exp`."""
-        found = Op.registry.get(name)
-        if found is None:
+        result = Op.registry.get(name)
+        if result is None:
             load_own_ops()
-            found = Op.registry.get(name)
-        if found is None:
+            result = Op.registry.get(name)
+        if result is None:
             raise UnknownOp(name)
-        return found
+        return result
 
     @staticmethod
     def list_op_names() -> list[str]:
@@ -96,8 +96,8 @@ class Op(Callee):
         """What was registered under `key`, or None."""
         if key == EFFECT_KEY:
             return self.effect
-        found = Op.attributes.get(key, {}).get(self.name)
-        return None if found is None else found[1]
+        result = Op.attributes.get(key, {}).get(self.name)
+        return None if result is None else result[1]
 
     def has_attr(self, key: str) -> bool:
         return key == EFFECT_KEY or self.name in Op.attributes.get(key, {})
@@ -130,10 +130,10 @@ op_named.append(Op.get)
 
 def register_op(name: str, effect: CallEffect = CallEffect.OPAQUE) -> Op:
     """Make an operator known; the same name again gives the same object."""
-    found = Op.registry.get(name)
-    if found is None:
-        found = Op.registry[name] = Op(name, effect)
-    return found
+    result = Op.registry.get(name)
+    if result is None:
+        result = Op.registry[name] = Op(name, effect)
+    return result
 
 
 def load_own_ops() -> None:

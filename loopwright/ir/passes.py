@@ -165,9 +165,9 @@ class PrimFuncPass(Pass):
 
 def function_pass(change: Callable[[PrimFunc], PrimFunc]) -> PrimFuncPass:
     """Make a plain function PrimFunc → PrimFunc a pass of the same name: the form of Loopwright's own passes."""
-    made = PrimFuncPass(lambda func, mod, context: change(func), PassInfo(0, change.__name__))
-    functools.update_wrapper(made, change)
-    return made
+    result = PrimFuncPass(lambda func, mod, context: change(func), PassInfo(0, change.__name__))
+    functools.update_wrapper(result, change)
+    return result
 
 
 class Sequential(Pass):

@@ -32,8 +32,8 @@ class TooLarge(LoopwrightError, ValueError):
 
     code = "LW0570"
 
-    def __init__(self, what: str, places: int | None = None) -> None:
-        count = f"{places:,}" if places is not None and places < 10**30 else f"more than {MOST_PLACES:,}"
+    def __init__(self, what: str, locations: int | None = None) -> None:
+        count = f"{locations:,}" if locations is not None and locations < 10**30 else f"more than {MOST_PLACES:,}"
         super().__init__(
             f"{what} has {count} nodes when it is written out, which is too many to walk",
             why="it holds the same object in many places, and these hold each other",

@@ -59,9 +59,9 @@ class _Sizes:
         self.known: dict[Node, int] = {}
 
     def of(self, node: Node) -> int:
-        found = self.known.get(node)
-        if found is not None:
-            return found
+        result = self.known.get(node)
+        if result is not None:
+            return result
         total = 1
 
         def add(child: Node) -> None:
@@ -173,22 +173,22 @@ class _Binding:
         name = self.names.get(node)
         if name is not None and not top:
             return name
-        found = self.made.get(node)
-        if found is None:
-            found = node.rebuild(self._build)
+        result = self.made.get(node)
+        if result is None:
+            result = node.rebuild(self._build)
             # Later ones are inside earlier ones: they come first.
             for value in self.bound_at.get(node, ()):
-                found = self._let(node, found, value)
-            self.made[node] = found
-        return found
+                result = self._let(node, result, value)
+            self.made[node] = result
+        return result
 
     def _let(self, at: Node, body: Any, value: Node) -> Expr:
-        made = self._build(value, top=True)
+        result = self._build(value, top=True)
         name = self.names[value]
         if isinstance(at, Let) and uses_var(value, lambda used: used is at.var):
             inside: Let = body
-            return inside.with_(body=Let(name, made, inside.body))
-        return Let(name, made, body)
+            return inside.with_(body=Let(name, result, inside.body))
+        return Let(name, result, body)
 
 
 class _Hazards:
@@ -198,18 +198,18 @@ class _Hazards:
         self.known: dict[Node, bool] = {}
 
     def of(self, node: Node) -> bool:
-        found = self.known.get(node)
-        if found is None:
-            found = isinstance(node, (BufferLoad, ProducerLoad, Reduce)) or _may_divide_by_zero(node)
-            if not found:
+        result = self.known.get(node)
+        if result is None:
+            result = isinstance(node, (BufferLoad, ProducerLoad, Reduce)) or _may_divide_by_zero(node)
+            if not result:
                 parts: list[Node] = []
                 node.each_child(parts.append)
                 for part in parts:
                     if has_children(type(part)) and self.of(part):
-                        found = True
+                        result = True
                         break
-            self.known[node] = found
-        return found
+            self.known[node] = result
+        return result
 
 
 def _may_divide_by_zero(node: Node) -> bool:
@@ -238,11 +238,11 @@ def _parents_first(root: Node) -> list[Node]:
 
 def _edges(node: Node) -> list[tuple[Node, bool]]:
     """The children that have children themselves, and whether each is computed only under a condition."""
-    found: list[tuple[Node, bool]] = []
+    result: list[tuple[Node, bool]] = []
     if isinstance(node, (And, Or)):
         parts: list[tuple[Node, bool]] = [(node.a, False), (node.b, True)]
     elif isinstance(node, Call) and node.op.name == "tir.if_then_else":
-        parts = [(argument, place > 0) for place, argument in enumerate(node.args)]
+        parts = [(argument, index > 0) for index, argument in enumerate(node.args)]
     else:
         children: list[Node] = []
         node.each_child(children.append)
@@ -250,8 +250,8 @@ def _edges(node: Node) -> list[tuple[Node, bool]]:
     for child, conditional in parts:
         # What a reduction computes belongs to its iterations: it is looked at by itself, not moved out.
         if has_children(type(child)) and not isinstance(child, (CommReducer, Reduce)):
-            found.append((child, conditional))
-    return found
+            result.append((child, conditional))
+    return result
 
 
 def _can_be_named(node: Node) -> bool:

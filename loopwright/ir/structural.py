@@ -258,8 +258,8 @@ _COMPARE_BUFFER: Final = [(name, _COMPARE_ROLE[role]) for name, role in BUFFER_F
 
 class _ComparePlans(dict[type, list[tuple[str, Callable[..., bool]]]]):
     def __missing__(self, cls: type) -> list[tuple[str, Callable[..., bool]]]:
-        made = self[cls] = [(name, _COMPARE_ROLE[role]) for name, role in PLANS[cls]]
-        return made
+        result = self[cls] = [(name, _COMPARE_ROLE[role]) for name, role in PLANS[cls]]
+        return result
 
 
 _COMPARE_PLANS: Final = _ComparePlans()
@@ -314,8 +314,8 @@ class StructuralMismatch(LoopwrightError, AssertionError, ValueError):
         )
 
 
-def _path_text(found: _Comparison) -> str:
-    return "".join(reversed(found.path)).removeprefix(".") or "the root"
+def _path_text(result: _Comparison) -> str:
+    return "".join(reversed(result.path)).removeprefix(".") or "the root"
 
 
 def _value_text(value: object) -> str:
@@ -324,12 +324,12 @@ def _value_text(value: object) -> str:
     return lines[0] if len(lines) == 1 else f"{lines[0]} …"
 
 
-def _excerpt(root: Any, found: _Comparison, side: int) -> Iterator[str]:
+def _excerpt(root: Any, result: _Comparison, side: int) -> Iterator[str]:
     """A few lines of the program around the difference."""
     if not isinstance(root, (Node, IRModule)):
         yield repr(root)
         return
-    marked = [] if found.shown is None else [found.shown[side]]
+    marked = [] if result.shown is None else [result.shown[side]]
     text = root.script(obj_to_underline=marked, num_context_lines=3)
     lines = text.splitlines()
     yield from lines if "^" in text else lines[:12]
@@ -349,12 +349,12 @@ def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
 
 def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
     """Raise `StructuralMismatch`, which names and shows the first difference, unless the programs are the same."""
-    same, found = _compare(a, b, map_free_vars)
+    same, result = _compare(a, b, map_free_vars)
     if not same:
-        raise StructuralMismatch(a, b, found)
+        raise StructuralMismatch(a, b, result)
 
 
 def get_first_structural_mismatch(a: Any, b: Any, map_free_vars: bool = False) -> tuple[str, str] | None:
     """The paths in `a` and in `b` to the first difference, or None."""
-    same, found = _compare(a, b, map_free_vars)
-    return None if same else (_path_text(found), _path_text(found))
+    same, result = _compare(a, b, map_free_vars)
+    return None if same else (_path_text(result), _path_text(result))

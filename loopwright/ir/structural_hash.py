@@ -47,12 +47,12 @@ class _WritePlans(dict[type, list[tuple[str, Callable[..., None]]]]):
         self[Buffer] = [(name, self.method(role)) for name, role in BUFFER_FIELDS.items()]
 
     def __missing__(self, cls: type) -> list[tuple[str, Callable[..., None]]]:
-        made = self[cls] = [(name, self.method(role)) for name, role in PLANS[cls]]
-        return made
+        result = self[cls] = [(name, self.method(role)) for name, role in PLANS[cls]]
+        return result
 
     def method(self, role: Role) -> Callable[..., None]:
-        found: Callable[..., None] = getattr(self.writer, role.name.lower())
-        return found
+        result: Callable[..., None] = getattr(self.writer, role.name.lower())
+        return result
 
 
 class Serialization:

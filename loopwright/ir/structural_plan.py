@@ -97,7 +97,7 @@ class _Plans(dict[type, tuple[tuple[str, Role], ...]]):
 
     def __missing__(self, cls: type[Node]) -> tuple[tuple[str, Role], ...]:
         fields = {field.name: field for field in cls.node_fields}
-        made = []
+        result = []
         for name in _ORDER[cls].split() if cls in _ORDER else fields:
             role = _ROLES[fields[name].kind]
             if _DECLARES.get(cls) == name:
@@ -105,8 +105,8 @@ class _Plans(dict[type, tuple[tuple[str, Role], ...]]):
             # A block binds its axes through the IterVar nodes themselves.
             elif fields[name].binds and not (cls is Block and name == "iter_vars"):
                 role = Role.BINDS if role is Role.NODES else Role.BIND
-            made.append((name, role))
-        self[cls] = tuple(made)
+            result.append((name, role))
+        self[cls] = tuple(result)
         return self[cls]
 
 
@@ -135,8 +135,8 @@ class ByClass(dict[type, Any]):
     """Class → how to treat it, also for subclasses; None for classes without special treatment."""
 
     def __missing__(self, cls: type) -> Any:
-        made = self[cls] = next((self[base] for base in cls.__mro__[1:] if base in self), None)
-        return made
+        result = self[cls] = next((self[base] for base in cls.__mro__[1:] if base in self), None)
+        return result
 
     def get(self, cls: type, default: Any = None) -> Any:
         return self[cls]

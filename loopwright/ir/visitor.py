@@ -59,22 +59,22 @@ def _remembering(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
     def once(self: Any, node: Any) -> Any:
         memo = self._memo
-        found = memo.get(node, _UNSEEN)
-        if found is _UNSEEN:
-            found = memo[node] = method(self, node)
-        return found
+        result = memo.get(node, _UNSEEN)
+        if result is _UNSEEN:
+            result = memo[node] = method(self, node)
+        return result
 
     return once
 
 
 def has_children(cls: type[Node]) -> bool:
     """Whether nodes of the class hold other nodes that walks enter."""
-    found = _HAS_CHILDREN.get(cls)
-    if found is None:
-        found = _HAS_CHILDREN[cls] = any(
+    result = _HAS_CHILDREN.get(cls)
+    if result is None:
+        result = _HAS_CHILDREN[cls] = any(
             [field.kind is not FieldKind.DATA and not field.binds for field in cls.node_fields]
         )
-    return found
+    return result
 
 
 _HAS_CHILDREN: Final[dict[type[Node], bool]] = {}
@@ -261,9 +261,9 @@ def has_node(root: Node, test: Callable[[Any], bool]) -> bool:
 
 def variables_in(root: Node) -> list[Var]:
     """The variables that `root` uses, each once, in order of appearance (buffer shapes not entered)."""
-    found: dict[Var, None] = {}
-    post_order_visit(root, lambda node: found.setdefault(node) if isinstance(node, Var) else None)
-    return list(found)
+    result: dict[Var, None] = {}
+    post_order_visit(root, lambda node: result.setdefault(node) if isinstance(node, Var) else None)
+    return list(result)
 
 
 def reads_memory(expr: Expr) -> bool:

@@ -64,9 +64,9 @@ def pack(blocks: Sequence[Block]) -> list[int]:
     for key in _ORDERS:
         order = sorted(range(len(blocks)), key=lambda k, key=key: key(blocks[k]))  # type: ignore[misc]
         offsets = _place(order, sizes, meets)
-        found = peak(blocks, offsets)
-        if best_peak < 0 or found < best_peak:
-            best, best_peak, best_order = offsets, found, order
+        result = peak(blocks, offsets)
+        if best_peak < 0 or result < best_peak:
+            best, best_peak, best_order = offsets, result, order
         if best_peak <= bound * _NEAR:
             return best
     return _improved(blocks, sizes, meets, bound, best, best_peak, best_order)
@@ -97,9 +97,9 @@ def _place(order: Sequence[int], sizes: Sequence[int], meets: Sequence[Sequence[
     offsets = [-1] * len(sizes)
     for k in order:
         size = sizes[k]
-        taken = sorted([(offsets[m], sizes[m]) for m in meets[k] if offsets[m] >= 0])
+        used = sorted([(offsets[m], sizes[m]) for m in meets[k] if offsets[m] >= 0])
         free_from, chosen, smallest = 0, -1, -1
-        for offset, length in taken:
+        for offset, length in used:
             gap = offset - free_from
             if gap >= size and (smallest < 0 or gap < smallest):
                 chosen, smallest = free_from, gap
@@ -127,9 +127,9 @@ def _improved(
         moved = {high[0], *below[: int(random.integers(0, 1 + len(below)))]}
         tried = [k for k in order if k in moved] + [k for k in order if k not in moved]
         offsets = _place(tried, sizes, meets)
-        found = peak(blocks, offsets)
-        if found <= best_peak:
-            best, best_peak, order = offsets, found, tried
+        result = peak(blocks, offsets)
+        if result <= best_peak:
+            best, best_peak, order = offsets, result, tried
         if best_peak <= bound * _NEAR:
             break
     return best

@@ -69,43 +69,43 @@ def reasons(
     share = limit.seconds / seconds if seconds else 1.0
     if share >= _AT_THE_LIMIT:
         return [_memory(seconds, limit, moved, limits) if limit.bound == "memory" else "at the limit of arithmetic"]
-    found = [*_unscheduled(kernel.decisions), *_launching(kernel, seconds, limits)]
+    result = [*_unscheduled(kernel.decisions), *_launching(kernel, seconds, limits)]
     decision = main_decision(kernel)
     if decision is not None:
-        found += _of_rule(decision, limit, weights)
-    if limit.bound == "memory" and (share > 0.4 or not found):
-        found.insert(0 if share > 0.6 else len(found), _memory(seconds, limit, moved, limits))
-    if not found and decision is not None and decision.roofline is not None:
-        found.append(f"the rule {decision.rule!r} expects {decision.roofline.share:.0%}: what is missing is not known")
-    if not found:
+        result += _of_rule(decision, limit, weights)
+    if limit.bound == "memory" and (share > 0.4 or not result):
+        result.insert(0 if share > 0.6 else len(result), _memory(seconds, limit, moved, limits))
+    if not result and decision is not None and decision.roofline is not None:
+        result.append(f"the rule {decision.rule!r} expects {decision.roofline.share:.0%}: what is missing is not known")
+    if not result:
         rules = ", ".join(dict.fromkeys(repr(one.rule) for one in kernel.decisions))
         why = f"the rules ({rules}) say nothing of its speed" if rules else "it is scheduled by hand"
-        found.append(f"not known: {why}")
-    return found
+        result.append(f"not known: {why}")
+    return result
 
 
 def _memory(seconds: float, limit: Limit, moved: int, limits: MachineLimits) -> str:
     """How fast data moved; where that is less than caches give, whether main memory would explain it."""
     rate = moved / seconds if seconds else limit.bandwidth
-    told = f"memory-bound: {rate / 1e9:.3g} of {limit.bandwidth / 1e9:.3g} GB/s"
+    message = f"memory-bound: {rate / 1e9:.3g} of {limit.bandwidth / 1e9:.3g} GB/s"
     farthest = min(limits.bandwidth(stream, 1 << 40) for stream in limits.streams)
     if rate < 0.6 * limit.bandwidth and rate > 0.4 * farthest:
-        told += f", as if its data were no longer in a cache (memory gives {farthest / 1e9:.3g})"
-    return told
+        message += f", as if its data were no longer in a cache (memory gives {farthest / 1e9:.3g})"
+    return message
 
 
 def _unscheduled(decisions: Sequence[Decision]) -> list[str]:
     """Blocks that no rule scheduled, and rules that could not do their work."""
-    found = []
+    result = []
     for decision in decisions:
         refused = [why for what, why in decision.choices if what == "another rule was refused"]
         if decision.rule == _PLAIN:
             because = [why for what, why in decision.choices if what == "no steps"]
             if because == [RUNS_ONCE]:
                 continue  # a number that others read takes no time
-            found.append(f"{', '.join(decision.blocks)} is not scheduled: as written, because {'; '.join(because)}")
-        found += [f"a better rule was refused: {why}" for why in refused]
-    return found
+            result.append(f"{', '.join(decision.blocks)} is not scheduled: as written, because {'; '.join(because)}")
+        result += [f"a better rule was refused: {why}" for why in refused]
+    return result
 
 
 def _launching(kernel: Kernel, seconds: float, limits: MachineLimits) -> list[str]:
@@ -119,30 +119,30 @@ def _launching(kernel: Kernel, seconds: float, limits: MachineLimits) -> list[st
 
 def _of_rule(decision: Decision, limit: Limit, weights: Sequence[str]) -> list[str]:
     """What the rule knew when it chose."""
-    found = []
+    result = []
     for what, why in decision.choices:
         if what == "one thread":
-            found.append(f"on one thread: {why}")
+            result.append(f"on one thread: {why}")
         elif what == "no vectors":
-            found.append(f"strided access: {why}")
+            result.append(f"strided access: {why}")
         elif re.search(r"\bpacked in ", what) and "prepacked" not in what and "constant" not in why:
-            found.append(f"{_called(what.split(' packed ')[0], weights)} packed at each call")
+            result.append(f"{_called(what.split(' packed ')[0], weights)} packed at each call")
         elif strips := re.search(r"^strips of (.*) packed$", what):
-            found.append(f"{_called(strips[1], weights)} packed at each call")
+            result.append(f"{_called(strips[1], weights)} packed at each call")
         elif what.startswith("lanes of ") or what.endswith("turned in registers"):
-            found.append(f"strided access: {what}, since {why}")
+            result.append(f"strided access: {what}, since {why}")
     if decision.tile_use < _TAIL:
-        found.insert(0, f"tail tiles: {1 - decision.tile_use:.0%} of the multiply-adds fill up the last tiles")
+        result.insert(0, f"tail tiles: {1 - decision.tile_use:.0%} of the multiply-adds fill up the last tiles")
     if any(word in decision.rule for word in _STRIDED):
-        found.append("strided access: it reads across the order of memory")
+        result.append("strided access: it reads across the order of memory")
     roofline = decision.roofline
     assert roofline is not None
     if limit.bound == "memory" and roofline.bound == "arithmetic":
-        found.append("arithmetic that is no multiply-add (functions, comparisons) takes longer than its data")
+        result.append("arithmetic that is no multiply-add (functions, comparisons) takes longer than its data")
     elif limit.bound == "arithmetic" and roofline.share < _AT_THE_LIMIT:
         tiles = [f": {what} ({why})" for what, why in decision.choices if what.startswith(("tiles", "blocks of"))]
-        found.append(f"the rule expects {roofline.share:.0%}{tiles[0] if tiles else ''}")
-    return found
+        result.append(f"the rule expects {roofline.share:.0%}{tiles[0] if tiles else ''}")
+    return result
 
 
 def _called(buffer: str, weights: Sequence[str]) -> str:

@@ -45,9 +45,9 @@ def c_module(program: Program, target: Target | str = "c", *, processes: int | N
     names, functions = _distinct(launches, program.name)
     jobs = [functools.partial(_lowered, func, chosen) for func in functions.values()]
     module = IRModule()
-    made: dict[int, PrimFunc] = dict(in_parallel(jobs, thread_pool.num_threads() if processes is None else processes))
+    result: dict[int, PrimFunc] = dict(in_parallel(jobs, thread_pool.num_threads() if processes is None else processes))
     for number, name in enumerate(functions):
-        module[name] = made[number].with_attr("global_symbol", name)
+        module[name] = result[number].with_attr("global_symbol", name)
     # A C function takes its arguments to be apart, so nothing is written in place of what is read.
     kernels = {launch: _called(names[launch]) for launch in launches}
     main = make_main(program, plan_memory(program), kernels, program.name, for_c=True)

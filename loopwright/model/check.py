@@ -177,13 +177,13 @@ class _Check:
     def _parts(self, step: Launch, name: str, seen: set[Value]) -> None:
         if step.parts and len(step.parts) != len(step.arguments):
             raise KernelMismatch(name, f"it has {len(step.arguments)} arguments, and parts for {len(step.parts)}")
-        for place, (part, value) in enumerate(zip(step.parts, step.arguments, strict=False)):
+        for index, (part, value) in enumerate(zip(step.parts, step.arguments, strict=False)):
             if part is None:
                 continue
             if not value.is_static or not 0 <= part.axis < len(value.shape):
-                raise KernelMismatch(name, f"its argument {place + 1} is a part of {value!r}, which has no such axis")
+                raise KernelMismatch(name, f"its argument {index + 1} is a part of {value!r}, which has no such axis")
             if not 0 <= part.start <= part.start + part.size <= int(value.shape[part.axis]):  # type: ignore[arg-type]
-                raise KernelMismatch(name, f"its argument {place + 1} is no part of {value!r}: {part}")
+                raise KernelMismatch(name, f"its argument {index + 1} is no part of {value!r}: {part}")
         if step.keeps is not None:
             self._read(step.keeps, f"the kernel {name}", seen)
             if step.outputs != 1:

@@ -49,10 +49,10 @@ def require_size(name: str, size: int) -> None:
         raise ConstantsTooLarge(name, size)
 
 
-def require_place(place: object) -> None:
+def require_place(location: object) -> None:
     """Refuse a place for constants that there is not."""
-    if place not in PLACES:
-        raise BadConstantsPlace(place)
+    if location not in PLACES:
+        raise BadConstantsPlace(location)
 
 
 def object_at(name: str, address: int, cpu: CpuDescription) -> bytes:

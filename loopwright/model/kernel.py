@@ -108,17 +108,17 @@ def compile_kernel(module: IRModule, target: Target, pairs: Pairs, symbol: str, 
     module = check_program(module)
     allowed = tuple(pair for pair in pairs if may_overwrite(module[_NAME], *pair))
     text = str(module[_NAME])
-    place, is_same = place_to_run(target)
+    location, is_same = place_to_run(target)
     parted = part_function(module[_NAME], exact=not is_same)
     keeps, early = None, None
     if parted is not None:
         module, keeps = IRModule({_NAME: parted.rest}), parted.keeps
-        early = _early(parted, place, f"{symbol}_early")
+        early = _early(parted, location, f"{symbol}_early")
     shared = {k for pair in allowed for k in pair}
     checked = perf_counter()
     lowered = lower(module, target)
-    made = lowered[_NAME]
-    _require_same_sizes(function, made)
+    result = lowered[_NAME]
+    _require_same_sizes(function, result)
     lowered_at = perf_counter()
     overlapping = shared if keeps is None else {keeps.index(position) for position in shared}
     ll, object_bytes, uses_amx = _machine_code(lowered, target, symbol, overlapping)
@@ -132,10 +132,10 @@ def compile_kernel(module: IRModule, target: Target, pairs: Pairs, symbol: str, 
         symbol,
         object_bytes,
         zlib.compress(ll.encode(), 1),
-        tuple(str(var.dtype) for var in implicit_variables(made)),
+        tuple(str(var.dtype) for var in implicit_variables(result)),
         allowed,
         uses_amx,
-        not made.attrs.get(UNPROVED, False),
+        not result.attrs.get(UNPROVED, False),
         tuple(packed_names(lowered)),
         text,
         seconds,
@@ -180,23 +180,23 @@ def _machine_code(lowered: IRModule, target: Target, symbol: str, shared: set[in
 
 def _require_same_sizes(before: PrimFunc, after: PrimFunc) -> None:
     """Whoever calls the kernel knows it as it was written, and passes sizes in that order."""
-    written, made = ([var.name for var in implicit_variables(one)] for one in (before, after))
-    if written != made:
-        raise InternalError(f"the sizes of a kernel were ({', '.join(written)}) and are ({', '.join(made)})")
+    written, result = ([var.name for var in implicit_variables(one)] for one in (before, after))
+    if written != result:
+        raise InternalError(f"the sizes of a kernel were ({', '.join(written)}) and are ({', '.join(result)})")
 
 
 def _intrinsic(name: str) -> tuple[PrimFunc, PrimFunc] | None:
     """What a tensor intrinsic of that name is in this process."""
     from loopwright.transform.tensor_intrinsics import TensorIntrin
 
-    found = TensorIntrin.get(name, allow_missing=True)
-    return None if found is None else (found.desc, found.impl)
+    result = TensorIntrin.get(name, allow_missing=True)
+    return None if result is None else (result.desc, result.impl)
 
 
 def total_seconds(kernels: Sequence[Kernel]) -> dict[str, float]:
     """What each stage took, over all the kernels."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for kernel in kernels:
         for stage, seconds in kernel.seconds.items():
-            found[stage] = found.get(stage, 0.0) + seconds
-    return found
+            result[stage] = result.get(stage, 0.0) + seconds
+    return result

@@ -83,37 +83,37 @@ def compile_kernels(
                 labels[same] = launch.name or launch.func.name
         key_of[launch] = same
     counts.distinct = len(wanted)
-    found = {key: kernel for key in wanted if has_key[key] and (kernel := _find(key)) is not None}
-    counts.from_cache = len(found)
-    missing = [key for key in wanted if key not in found]
+    result = {key: kernel for key in wanted if has_key[key] and (kernel := _find(key)) is not None}
+    counts.from_cache = len(result)
+    missing = [key for key in wanted if key not in result]
     counts.compiled = len(missing)
     jobs = [functools.partial(_compile, *wanted[key], target, symbol_of(key), winograd, labels[key]) for key in missing]
     with progress.task("compile kernels", len(wanted)) as task:
-        task.advance(parts=len(found))
+        task.advance(parts=len(result))
         for number, kernel in _run(jobs, processes):
             key = missing[number]
             task.advance(labels[key])
-            found[key] = kernel
+            result[key] = kernel
             if has_key[key]:
                 _keep(key, kernel, str(target))
-    return {launch: found[key] for launch, key in key_of.items()}
+    return {launch: result[key] for launch, key in key_of.items()}
 
 
 def constant_positions(launch: Launch, constants: Container[Value]) -> tuple[int, ...]:
     """The parameters whose arguments are constants."""
-    return tuple(place for place, value in zip(launch.places, launch.inputs) if value in constants)
+    return tuple(location for location, value in zip(launch.places, launch.inputs) if value in constants)
 
 
 def parameter_pairs(launch: Launch) -> Pairs:
     """The pairs of `may_overwrite` as positions of parameters."""
-    places, first = launch.places, len(launch.inputs)
-    return tuple(sorted((places[i], places[first + o]) for i, o in launch.may_overwrite))
+    locations, first = launch.places, len(launch.inputs)
+    return tuple(sorted((locations[i], locations[first + o]) for i, o in launch.may_overwrite))
 
 
 def overwrites(launch: Launch, kernel: Kernel) -> frozenset[tuple[int, int]]:
     """The pairs of `may_overwrite` that the kernel, as scheduled, allows."""
-    places = parameter_pairs(launch)
-    return frozenset(pair for pair, place in zip(sorted(launch.may_overwrite), places) if place in kernel.overwrites)
+    locations = parameter_pairs(launch)
+    return frozenset(pair for pair, place in zip(sorted(launch.may_overwrite), locations) if place in kernel.overwrites)
 
 
 def _run(jobs: Sequence[Callable[[], Kernel]], processes: int | None) -> Iterator[tuple[int, Kernel]]:
@@ -221,5 +221,5 @@ def _early_in(artifact: Artifact) -> Early | None:
     if "early" not in header:
         return None
     symbol, reads, results = header["early"]
-    made = tuple((tuple(int(size) for size in shape), str(dtype)) for shape, dtype in results)
-    return Early(str(symbol), parts["early"], tuple(int(position) for position in reads), made)
+    result = tuple((tuple(int(size) for size in shape), str(dtype)) for shape, dtype in results)
+    return Early(str(symbol), parts["early"], tuple(int(position) for position in reads), result)

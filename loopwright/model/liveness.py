@@ -110,8 +110,8 @@ class Liveness:
 
     def arena(self) -> list[Home]:
         """The homes that need a place in the arena, in order of first use."""
-        found = {home.root(): None for home in self.homes.values() if home.root().kind == "arena"}
-        return sorted(found, key=lambda home: (home.first, home.last))
+        result = {home.root(): None for home in self.homes.values() if home.root().kind == "arena"}
+        return sorted(result, key=lambda home: (home.first, home.last))
 
     # --- the walk -------------------------------------------------------------------------------------------------
 
@@ -271,12 +271,12 @@ class Liveness:
         return value if self._made_in.get(value) is steps else None
 
     def _bind_of(self, value: Value) -> Bind | None:
-        found: Bind | None = None
+        result: Bind | None = None
         for extent in value.shape:
             if isinstance(extent, Expr):
                 for var in variables(extent):
-                    found = self._later(found, self._binds.get(var))
-        return found
+                    result = self._later(result, self._binds.get(var))
+        return result
 
     def _later(self, one: Bind | None, other: Bind | None) -> Bind | None:
         if one is None or other is None:
@@ -297,16 +297,16 @@ class Liveness:
                 self._join_next(step, position, carried, in_place)
 
     def _join_in_place(self, step: Launch, time: int, allowed: frozenset[tuple[int, int]]) -> None:
-        taken: set[Home] = set()
+        used: set[Home] = set()
         for i, o in sorted(allowed):
             source, target = step.inputs[i], step.written[o]
             old, new = self.home(source), self.home(target)
-            if old is new or old in taken or new in taken or not self._same_bytes(source, target):
+            if old is new or old in used or new in used or not self._same_bytes(source, target):
                 continue
             readers = [k for k, value in enumerate(step.inputs) if self.home(value) is old]
             if old.kind == "arena" and old.last == time and new.first == time and old.bind is new.bind:
                 if new.kind in ("arena", "output") and all((k, o) in allowed for k in readers):
-                    taken.add(self._merge(old, new))
+                    used.add(self._merge(old, new))
 
     def _join_initial(self, carried: Carried, time: int) -> None:
         old, new = self.home(carried.initial), self.home(carried.inside)
@@ -347,14 +347,14 @@ class Liveness:
 
 def variables(extent: Expr) -> list[Var]:
     """The variables of a length, each once."""
-    found: dict[Var, None] = {}
+    result: dict[Var, None] = {}
 
     def look(node: object) -> None:
         if isinstance(node, Var):
-            found[node] = None
+            result[node] = None
 
     pre_order_visit(extent, look)
-    return list(found)
+    return list(result)
 
 
 def size_key(value: Value) -> tuple[int, tuple[tuple[str, tuple[Var, ...]], ...]]:
@@ -370,21 +370,21 @@ def size_key(value: Value) -> tuple[int, tuple[tuple[str, tuple[Var, ...]], ...]
 
 def _makers(steps: Sequence[Step]) -> dict[Value, Sequence[Step]]:
     """The body in which each value is made by a step that writes memory."""
-    found: dict[Value, Sequence[Step]] = {}
+    result: dict[Value, Sequence[Step]] = {}
     for step in steps:
         match step:
             case Launch():
-                found.update(dict.fromkeys(step.written, steps))
+                result.update(dict.fromkeys(step.written, steps))
             case Copy():
-                found[step.value] = steps
+                result[step.value] = steps
             case Branch():
-                found.update(dict.fromkeys(step.results, steps))
-                found.update(_makers(step.then.steps) | _makers(step.otherwise.steps))
+                result.update(dict.fromkeys(step.results, steps))
+                result.update(_makers(step.then.steps) | _makers(step.otherwise.steps))
             case Repeat():
-                found.update({carried.result: steps for carried in step.carried})
-                found.update({cut.whole: steps for cut in step.collected})
-                found.update(_makers(step.body.steps))
-    return found
+                result.update({carried.result: steps for carried in step.carried})
+                result.update({cut.whole: steps for cut in step.collected})
+                result.update(_makers(step.body.steps))
+    return result
 
 
 def _origins(steps: Sequence[Step]) -> dict[Value, Value]:

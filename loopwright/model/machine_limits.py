@@ -159,12 +159,12 @@ class _Stream:
 
 def _curve(stream: _Stream, arrays: int) -> list[tuple[int, float]]:
     """Rates by size. Less data is never slower: where it was measured so, calls were too short to show it."""
-    found: list[tuple[int, float]] = []
+    result: list[tuple[int, float]] = []
     for size in reversed(FOOTPRINTS):
         count = max(1, size // (4 * arrays * math.prod(stream.part)))
         moved = 4 * arrays * math.prod(stream.part) * count
-        found.append((size, max([moved / _best(stream.call(count)), *[rate for _, rate in found]])))
-    return found[::-1]
+        result.append((size, max([moved / _best(stream.call(count)), *[rate for _, rate in result]])))
+    return result[::-1]
 
 
 def _compiled(source: str) -> Any:
@@ -174,20 +174,20 @@ def _compiled(source: str) -> Any:
 
     func = from_source(_HEAD + source)
     assert isinstance(func, PrimFunc)
-    given, made = [Value(one.name, one.shape, one.dtype) for one in map(func.buffer_map.__getitem__, func.params)]
-    launch = Launch(func.with_attr(SCHEDULED, True), (given, made))
-    return compile_program(Program("limit", [given], [made], {}, [launch]))
+    given, result = [Value(one.name, one.shape, one.dtype) for one in map(func.buffer_map.__getitem__, func.params)]
+    launch = Launch(func.with_attr(SCHEDULED, True), (given, result))
+    return compile_program(Program("limit", [given], [result], {}, [launch]))
 
 
 def _best(call: Callable[[], Any]) -> float:
     """Seconds of a call: the least of several; short ones are tried more often, and the shortest many at a time."""
     call()
-    found, spent, taken = math.inf, 0.0, 0
-    while taken < _LEAST or (spent < _PATIENCE and taken < _MOST):
-        number = 1 if found > 2e-5 else 20
+    result, spent, used = math.inf, 0.0, 0
+    while used < _LEAST or (spent < _PATIENCE and used < _MOST):
+        number = 1 if result > 2e-5 else 20
         start = perf_counter()
         for _ in range(number):
             call()
         once = perf_counter() - start
-        found, spent, taken = min(found, once / number), spent + once, taken + 1
-    return found
+        result, spent, used = min(result, once / number), spent + once, used + 1
+    return result

@@ -127,9 +127,9 @@ class _Main:
         self.program, self.plan, self.kernels, self.name = program, plan, kernels, name
         self.timed, self.open_arena, self.for_c = timed, open_arena, for_c
         self.constants = {value: pointer(f"constant_{k}", value.dtype) for k, value in enumerate(program.constants)}
-        taken: set[str] = set()
-        self.inputs = [_argument(value, taken) for value in program.inputs]
-        self.outputs = [_argument(value, taken) for value in program.outputs]
+        used: set[str] = set()
+        self.inputs = [_argument(value, used) for value in program.inputs]
+        self.outputs = [_argument(value, used) for value in program.outputs]
         self.weights = pointer("weights", "uint8")
         self.arena = pointer("arena", "uint8")
         self.slot_places: dict[Slot, tuple[Var, Expr]] = {}
@@ -188,11 +188,11 @@ class _Main:
         items: list[Item] = []
         end: Expr = _wide(fixed)
         for number, slot in enumerate(self.plan.slots.get(bind, ())):
-            place = Var(f"slot_{number}", _WIDE)
-            items.append(_let(place, end))
-            self.slot_places[slot] = (arena, place)
+            location = Var(f"slot_{number}", _WIDE)
+            items.append(_let(location, end))
+            self.slot_places[slot] = (arena, location)
             self._require_known(slot.nbytes, f"the size of {slot.homes[0].values[0].name}")
-            end = _round_up(place + slot.nbytes)
+            end = _round_up(location + slot.nbytes)
         if isinstance(end, IntImm) and end.value == 0:
             if bind is not None or not self.plan.offsets:
                 return items
@@ -265,17 +265,17 @@ class _Main:
             return []
         return self._copy_to(self._place(home), source)
 
-    def _copy_to(self, place: tuple[Var, Expr], source: Value) -> list[Item]:
+    def _copy_to(self, location: tuple[Var, Expr], source: Value) -> list[Item]:
         size = source.nbytes
         self._require_known(size, f"the size of {source.name}")
         if size == 0:
             return []
         base, start = self._place(self.plan.home(source))
         if source.is_static and prod([extent for extent in source.shape if isinstance(extent, int)]) == 1:
-            to = Buffer(place[0], source.dtype, (1,), name=source.name)
+            to = Buffer(location[0], source.dtype, (1,), name=source.name)
             value = BufferLoad(Buffer(base, source.dtype, (1,)), (_divided(start, source.item_bytes),))
-            return [BufferStore(to, value, (_divided(place[1], source.item_bytes),))]
-        return [Evaluate(call_extern("handle", "memcpy", self._at(*place), self._at(base, start), _as_expr(size)))]
+            return [BufferStore(to, value, (_divided(location[1], source.item_bytes),))]
+        return [Evaluate(call_extern("handle", "memcpy", self._at(*location), self._at(base, start), _as_expr(size)))]
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -313,20 +313,20 @@ class _Main:
             return []
         for size in (one, other):
             self._require_known(size, f"the size of {value.name}")
-        told = StringImm(f"{value.name} is taken for {of.name}, which has another number of elements")
-        return [lambda rest: AssertStmt(one.equal(other), told, rest)]
+        message = StringImm(f"{value.name} is taken for {of.name}, which has another number of elements")
+        return [lambda rest: AssertStmt(one.equal(other), message, rest)]
 
     def _launch(self, step: Launch) -> list[Item]:
         kernel = self.kernels[step]
-        places = iter(range(len(step.arguments)))
+        locations = iter(range(len(step.arguments)))
         given = []
         for position, param in enumerate(step.func.params):
-            place = next(places) if param in step.func.buffer_map else None
+            location = next(locations) if param in step.func.buffer_map else None
             if kernel.keeps is not None and position not in kernel.keeps:
                 continue
-            if place is None:
+            if location is None:
                 self._require_known(param, f"the kernel {step.name or step.func.name}")
-            given.append(param if place is None else self._pointer(step.arguments[place], step.part(place)))
+            given.append(param if location is None else self._pointer(step.arguments[location], step.part(location)))
         for value in self.plan.prepared.made.get(step, ()):
             given.append(self._at(self.weights, _wide(self.plan.constant_offsets[value])))
         sizes = self._sizes(step)
@@ -345,9 +345,9 @@ class _Main:
             return None
         if isinstance(size, IntImm) and size.value <= dtype.highest:
             return None
-        told = f"the kernel {step.name or step.func.name} counts in {dtype}, and one of its sizes is %lld"
+        message = f"the kernel {step.name or step.func.name} counts in {dtype}, and one of its sizes is %lld"
         return lambda rest: AssertStmt(
-            size <= const(dtype.highest, size.dtype), call_error("SizesDoNotFit", told, size), rest
+            size <= const(dtype.highest, size.dtype), call_error("SizesDoNotFit", message, size), rest
         )
 
     def _sizes(self, step: Launch) -> list[Expr]:
@@ -379,7 +379,7 @@ class _Main:
     def _require_known(self, size: int | Expr, what: str) -> None:
         if isinstance(size, int):
             return
-        own = {place for _, place in self.slot_places.values()} | set(self.turns.values())
+        own = {location for _, location in self.slot_places.values()} | set(self.turns.values())
         for var in variables(size):
             if var not in self.known and var not in own:
                 raise SizeNotKnown(what, var.name)
@@ -389,12 +389,12 @@ class _Main:
         # Asked before the number is brought to the variable's type, where it may be another one.
         given = self._load(step.value).astype(_WIDE)
         fine = And(given >= _wide(0), given <= _wide(step.var.dtype.highest))
-        told = f"the size {step.var.name} is below 0"
+        message = f"the size {step.var.name} is below 0"
         if step.at_most is not None:
             fine = And(fine, given <= _size(step.at_most))
-            told += f" or above {step.at_most}"
+            message += f" or above {step.at_most}"
         self.known.add(step.var)
-        check: Item = lambda rest: AssertStmt(fine, StringImm(told), rest)  # noqa: E731
+        check: Item = lambda rest: AssertStmt(fine, StringImm(message), rest)  # noqa: E731
         return [_let(step.var, number), check]
 
     def _require(self, step: Require) -> list[Item]:
@@ -470,8 +470,8 @@ class _Main:
             length = cut.whole.shape[0]
             if not (isinstance(length, int) and step.count == length):
                 fine = turn < _size(length)
-                told = StringImm(f"the loop runs longer than {cut.whole.name}, which has {length} slices")
-                items.append(lambda rest, fine=fine, told=told: AssertStmt(fine, told, rest))  # type: ignore[misc]
+                message = StringImm(f"the loop runs longer than {cut.whole.name}, which has {length} slices")
+                items.append(lambda rest, fine=fine, text=message: AssertStmt(fine, text, rest))  # type: ignore[misc]
         if step.index is not None:
             buffer, index = self._cell(step.index)
             items.append(BufferStore(buffer, turn.astype(step.index.dtype), (index,)))
@@ -503,11 +503,11 @@ class _Main:
         return BufferLoad(self.clock, (_wide(at),))
 
 
-def _argument(value: Value, taken: set[str]) -> Buffer:
+def _argument(value: Value, used: set[str]) -> Buffer:
     name, count = value.name, 1
-    while name in taken:
+    while name in used:
         name, count = f"{value.name}_{count}", count + 1
-    taken.add(name)
+    used.add(name)
     return Buffer(pointer(name, value.dtype), value.dtype, value.shape, name=name)
 
 
@@ -538,9 +538,9 @@ def _add(buffer: Buffer, at: int, value: Expr) -> Stmt:
 
 
 def _wide(value: int) -> IntImm:
-    made = const(value, _WIDE)
-    assert isinstance(made, IntImm)
-    return made
+    result = const(value, _WIDE)
+    assert isinstance(result, IntImm)
+    return result
 
 
 def _as_expr(value: int | Expr) -> Expr:

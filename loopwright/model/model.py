@@ -167,11 +167,11 @@ class NativeModel(Module):
             addons = [*(options.pop("addons", None) or ()), str(reader)]
             self._extra = self._kernel_objects()
             try:
-                made = export_library(self, name, addons=addons, **options)
+                result = export_library(self, name, addons=addons, **options)
             finally:
                 self._extra = None
         _write_whole(beside, constants.file_bytes(self.constants))
-        return made
+        return result
 
 
 def _write_whole(path: Path, parts: list[bytes | memoryview]) -> None:

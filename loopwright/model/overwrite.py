@@ -49,9 +49,9 @@ def may_overwrite(function: PrimFunc, read: int, written: int) -> bool:
         return False
     if not all(structural_equal(a, b) for a, b in zip(source.shape, target.shape, strict=True)):
         return False
-    found = _Accesses(source, target)
-    found.visit(function.body)
-    return found.are_element_wise()
+    result = _Accesses(source, target)
+    result.visit(function.body)
+    return result.are_element_wise()
 
 
 class _Accesses(Visitor):

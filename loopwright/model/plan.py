@@ -90,12 +90,12 @@ class Plan:
 
     def rows(self) -> list[tuple[str, int, int, int, int]]:
         """The buffers of the arena: name, offset, bytes, and the steps at which they are first and last used."""
-        found = [
+        result = [
             (home.values[0].name, offset, home.nbytes, home.first, home.last)
             for home, offset in self.offsets.items()
             if isinstance(home.nbytes, int)
         ]
-        return sorted(found, key=lambda row: (row[3], row[1]))
+        return sorted(result, key=lambda row: (row[3], row[1]))
 
     def show(self, style: str | None = None) -> None:
         """Show the plan as a table."""
@@ -121,13 +121,13 @@ def plan_memory(
     homes = liveness.arena()
     fixed = [home for home in homes if isinstance(home.nbytes, int)]
     blocks = [Block(home.nbytes, home.first, home.last) for home in fixed if isinstance(home.nbytes, int)]
-    places = pack(blocks)
+    locations = pack(blocks)
     constant_offsets, constant_bytes = _place_constants(constants)
     return Plan(
         program,
         liveness,
-        dict(zip(fixed, places, strict=True)),
-        peak(blocks, places),
+        dict(zip(fixed, locations, strict=True)),
+        peak(blocks, locations),
         lower_bound(blocks),
         _share_slots([home for home in homes if not isinstance(home.nbytes, int)]),
         constants,
@@ -137,10 +137,10 @@ def plan_memory(
 
 
 def _share_slots(homes: Sequence[Home]) -> dict[Bind | None, list[Slot]]:
-    found: dict[Bind | None, list[Slot]] = {}
+    result: dict[Bind | None, list[Slot]] = {}
     for home in homes:  # in order of first use
         factor, lengths = size_key(home.values[0])
-        group = found.setdefault(home.bind, [])
+        group = result.setdefault(home.bind, [])
         fitting = [slot for slot in group if slot.lengths == lengths and slot.is_free(home)]
         if fitting:
             # The nearest in size: a smaller one grows.
@@ -151,7 +151,7 @@ def _share_slots(homes: Sequence[Home]) -> dict[Bind | None, list[Slot]]:
         slot.homes.append(home)
         if factor > slot.factor:
             slot.factor, slot.nbytes = factor, _expr(home.nbytes)
-    return found
+    return result
 
 
 def _expr(size: int | Expr) -> Expr:

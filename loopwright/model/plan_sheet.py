@@ -37,11 +37,11 @@ def drawing(plan: Plan) -> str:
         x, width = _WIDTH * first / steps, _WIDTH * (last - first + 1) / steps
         height = _HEIGHT * size / plan.peak
         y = _HEIGHT - _HEIGHT * offset / plan.peak - height
-        told = escape(f"{name}: {size:,} bytes at {offset:,}, steps {first} to {last}")
+        message = escape(f"{name}: {size:,} bytes at {offset:,}, steps {first} to {last}")
         shapes.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
             f'fill="{_COLOURS[number % len(_COLOURS)]}" fill-opacity="0.8" stroke="#8888" stroke-width="0.5">'
-            f"<title>{told}</title></rect>"
+            f"<title>{message}</title></rect>"
         )
     bound = _HEIGHT - _HEIGHT * plan.lower_bound / plan.peak
     shapes.append(f'<line x1="0" x2="{_WIDTH}" y1="{bound:.1f}" y2="{bound:.1f}" stroke="#d00" stroke-dasharray="4"/>')

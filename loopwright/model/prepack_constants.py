@@ -48,7 +48,7 @@ def prepare(program: Program, kernels: Mapping[Launch, Kernel]) -> Prepared:
     if not early:
         return as_they_are(program)
     loaded = load_objects([one.object_bytes for one in early.values()], {**ffi.symbols(), **thread_pool.symbols()})
-    found = Prepared()
+    result = Prepared()
     known: dict[tuple[str, tuple[Value, ...]], tuple[Value, ...]] = {}
     for launch, kernel in wanted:
         if kernel.early is None:
@@ -59,11 +59,11 @@ def prepare(program: Program, kernels: Mapping[Launch, Kernel]) -> Prepared:
             arrays = _run(kernel.early, loaded.address(kernel.early.symbol), [program.array(one) for one in sources])
             name = sources[0].name if sources else launch.name
             known[key] = tuple(Value(f"{name}_prepared", array.shape, str(dtype)) for array, dtype in arrays)
-            found.constants.update(zip(known[key], [array for array, _ in arrays], strict=True))
-        found.made[launch] = known[key]
+            result.constants.update(zip(known[key], [array for array, _ in arrays], strict=True))
+        result.made[launch] = known[key]
     read = _values_read(program, kernels)
-    found.constants.update({value: array for value, array in program.constants.items() if value in read})
-    return found
+    result.constants.update({value: array for value, array in program.constants.items() if value in read})
+    return result
 
 
 def weights_of(launch: Launch, early: Early) -> tuple[Value, ...]:
@@ -112,4 +112,4 @@ def kept_arguments(launch: Launch, kernel: Kernel) -> list[Value]:
     if kernel.keeps is None:
         return list(launch.arguments)
     kept = set(kernel.keeps)
-    return [value for place, value in zip(launch.places, launch.arguments, strict=True) if place in kept]
+    return [value for location, value in zip(launch.places, launch.arguments, strict=True) if location in kept]

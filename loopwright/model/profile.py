@@ -175,8 +175,8 @@ def profile(model: NativeModel, inputs: Sequence[Any], repeat: int = 1) -> Profi
         if turn:  # the first one finds memory that nobody has touched
             spent.append(times / np.maximum(calls, 1) / 1e9)
     rows = [
-        _row(launch, model, sizes, float(median(one[place] for one in spent)), int(calls[place]))
-        for place, launch in enumerate(timed.launches)
+        _row(launch, model, sizes, float(median(one[index] for one in spent)), int(calls[index]))
+        for index, launch in enumerate(timed.launches)
     ]
     values = _intermediates(timed.plan, starts, sizes, arena)
     by_name = {value.name: array for value, array in values.items()}
@@ -200,15 +200,15 @@ def _row(launch: Launch, model: NativeModel, sizes: Mapping[Var, int], seconds: 
 def _bytes(launch: Launch, operators: Sequence[str], sizes: Mapping[Var, int]) -> tuple[int | None, int | None]:
     """Bytes that must be read, and written; None where a size is known to the run alone."""
 
-    def size_of(place: int) -> int:
-        value, part = launch.arguments[place], launch.part(place)
+    def size_of(index: int) -> int:
+        value, part = launch.arguments[index], launch.part(index)
         whole = int(np.prod(shape_of(value, sizes), dtype=np.int64)) * value.item_bytes
         return whole if part is None or not whole else whole // int(value.shape[part.axis]) * part.size  # type: ignore[arg-type]
 
-    places = {value: place for place, value in reversed(list(enumerate(launch.arguments)))}  # of each value the first
+    indices = {value: place for place, value in reversed(list(enumerate(launch.arguments)))}  # of each value the first
     try:
-        written = sum(size_of(place) for value, place in places.items() if value in launch.written)
-        each = [size_of(places[value]) for value in dict.fromkeys(launch.inputs)]
+        written = sum(size_of(location) for value, location in indices.items() if value in launch.written)
+        each = [size_of(indices[value]) for value in dict.fromkeys(launch.inputs)]
     except SizeNotKnown:
         return None, None
     if any(name in _SOME_OF for name in operators):
@@ -277,13 +277,13 @@ def _intermediates(
     plan: Plan, starts: Mapping[Slot, int], sizes: Mapping[Any, int], arena: np.ndarray[Any, Any]
 ) -> dict[Value, Any]:
     """Every value in the arena, as a view of it. Those whose size the program itself computes are not there."""
-    places: dict[Home, int] = dict(plan.offsets)
+    locations: dict[Home, int] = dict(plan.offsets)
     for slot, start in starts.items():
-        places.update(dict.fromkeys(slot.homes, start))
-    found: dict[Value, Any] = {}
-    for home, start in places.items():
+        locations.update(dict.fromkeys(slot.homes, start))
+    result: dict[Value, Any] = {}
+    for home, start in locations.items():
         for value in home.values:
             shape = shape_of(value, sizes)
             size = int(np.prod(shape, dtype=np.int64)) * value.item_bytes
-            found[value] = arena[start : start + size].view(value.dtype.numpy()).reshape(shape)
-    return found
+            result[value] = arena[start : start + size].view(value.dtype.numpy()).reshape(shape)
+    return result

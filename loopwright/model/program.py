@@ -109,11 +109,11 @@ class Launch:
     @property
     def places(self) -> list[int]:
         """The parameters of the kernel that the arguments are, by position: not those that are sizes."""
-        return [place for place, param in enumerate(self.func.params) if param in self.func.buffer_map]
+        return [index for index, param in enumerate(self.func.params) if param in self.func.buffer_map]
 
-    def part(self, place: int) -> Part | None:
+    def part(self, index: int) -> Part | None:
         """The part of an argument that the kernel sees; None: all of it."""
-        return self.parts[place] if self.parts else None
+        return self.parts[index] if self.parts else None
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -32,8 +32,8 @@ class _Widened(Rewriter):
 
 def widened(size: Expr) -> Expr:
     """A size, or a condition of sizes, computed in 64 bits: products of sizes may not fit the type of one."""
-    made: Expr = _Widened().visit(size)
-    return made
+    result: Expr = _Widened().visit(size)
+    return result
 
 
 def as_arrays(program: Program, given: Sequence[Any]) -> list[Any]:
@@ -60,12 +60,12 @@ def as_arrays(program: Program, given: Sequence[Any]) -> list[Any]:
 
 def bound_sizes(program: Program, arrays: Sequence[Any]) -> dict[Var, int]:
     """The size variables that are lengths of inputs by themselves."""
-    found: dict[Var, int] = {}
+    result: dict[Var, int] = {}
     for value, array in zip(program.inputs, arrays, strict=False):
         for extent, length in zip(value.shape, array.shape, strict=False):
             if isinstance(extent, Var):
-                found.setdefault(extent, int(length))
-    return found
+                result.setdefault(extent, int(length))
+    return result
 
 
 def shape_of(value: Value, sizes: Mapping[Var, int]) -> tuple[int, ...]:
@@ -111,6 +111,6 @@ def _computed(size: Expr) -> int:
     cell = decl_buffer((1,), "int64", "cell")
     handle = Var("cell_handle", "handle")
     store = BufferStore(cell, in_64_bits(size), (const(0),))
-    found = np.zeros(1, "int64")
-    evaluate(PrimFunc([handle], store, buffer_map={handle: cell}), found)
-    return int(found[0])
+    result = np.zeros(1, "int64")
+    evaluate(PrimFunc([handle], store, buffer_map={handle: cell}), result)
+    return int(result[0])

@@ -26,24 +26,24 @@ def over_budget(program: Program, kernels: Mapping[Launch, Kernel]) -> list[Laun
     more = {launch: _more(launch, kernels[launch]) for launch in program.launches()}
     left = sum(size for size in more.values() if size > 0)
     budget = max(ALWAYS, SHARE * _bytes(program.constants))
-    found: list[Launch] = []
+    result: list[Launch] = []
     if left <= budget:
-        return found
+        return result
     chosen = [launch for launch, size in more.items() if size > 0 and _is_winograd(kernels[launch])]
     for launch in sorted(chosen, key=lambda launch: (flops_of(launch) or 0.0) / more[launch]):
         if left <= budget:
             break
-        found.append(launch)
+        result.append(launch)
         left -= more[launch]
-    return found
+    return result
 
 
 def _more(launch: Launch, kernel: Kernel) -> int:
     """The bytes that the prepared weights of a launch take beyond those that they are made from."""
     if kernel.early is None:
         return 0
-    made = sum(prod(shape) * Value("", shape, dtype).item_bytes for shape, dtype in kernel.early.results)
-    return made - _bytes(weights_of(launch, kernel.early))
+    result = sum(prod(shape) * Value("", shape, dtype).item_bytes for shape, dtype in kernel.early.results)
+    return result - _bytes(weights_of(launch, kernel.early))
 
 
 def _bytes(constants: Iterable[Value]) -> int:

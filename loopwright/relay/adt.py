@@ -40,10 +40,10 @@ class Constructor(Expr):
     @property
     def definition(self) -> TypeData:
         """The type that it belongs to, which must have been defined."""
-        found = self.belong_to.definition
-        if found is None:
+        result = self.belong_to.definition
+        if result is None:
             raise ValueError(f"the type {self.belong_to.name_hint} of {self.name_hint} is not defined by a TypeData")
-        return found  # type: ignore[return-value]
+        return result  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return self.name_hint
@@ -239,13 +239,13 @@ def _fit(pattern: Pattern, candidate: Pattern) -> bool | None:
         if not isinstance(candidate, PatternConstructor) or candidate.constructor is not pattern.constructor:
             return None
     assert isinstance(pattern, _Nested) and isinstance(candidate, _Nested)
-    found: bool = True
+    result: bool = True
     for one, other in zip(pattern.patterns, candidate.patterns, strict=True):
         fit = _fit(one, other)
         if fit is None:
             return None
-        found = found and fit
-    return found
+        result = result and fit
+    return result
 
 
 def _expanded(candidate: Pattern, pattern: Pattern) -> list[Pattern]:
@@ -261,10 +261,10 @@ def _expanded(candidate: Pattern, pattern: Pattern) -> list[Pattern]:
             for case in pattern.constructor.definition.constructors
         ]
     assert isinstance(pattern, _Nested) and isinstance(candidate, _Nested)
-    made: list[list[Pattern]] = [[]]
+    result: list[list[Pattern]] = [[]]
     for one, other in zip(candidate.patterns, pattern.patterns, strict=True):
-        made = [[*start, more] for start in made for more in _expanded(one, other)]
-    return [candidate.of(patterns) for patterns in made]
+        result = [[*start, more] for start in result for more in _expanded(one, other)]
+    return [candidate.of(patterns) for patterns in result]
 
 
 class ConstructorValue:
@@ -290,10 +290,10 @@ class ConstructorValue:
         return f"{self.constructor.name_hint}({', '.join(map(repr, self.fields))})"
 
 
-def fits_pattern(pattern: Pattern, value: Any, found: list[tuple[Var, Any]]) -> bool:
-    """Whether a value fits; the variables of the pattern and what they are go to `found`."""
+def fits_pattern(pattern: Pattern, value: Any, result: list[tuple[Var, Any]]) -> bool:
+    """Whether a value fits; the variables of the pattern and what they are go to `result`."""
     if isinstance(pattern, PatternVar):
-        found.append((pattern.var, value))
+        result.append((pattern.var, value))
         return True
     if isinstance(pattern, PatternConstructor):
         if not isinstance(value, ConstructorValue) or value.constructor.tag != pattern.constructor.tag:
@@ -303,4 +303,4 @@ def fits_pattern(pattern: Pattern, value: Any, found: list[tuple[Var, Any]]) -> 
         fields = value
     else:
         return True
-    return all(fits_pattern(one, field, found) for one, field in zip(pattern.patterns, fields, strict=True))
+    return all(fits_pattern(one, field, result) for one, field in zip(pattern.patterns, fields, strict=True))

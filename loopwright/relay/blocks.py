@@ -83,9 +83,9 @@ class Layout:
                 self._use(part, home)
 
     def _open(self, parent: Block, tail: Any) -> Block:
-        made = Block(parent, tail)
-        self._use(tail, made)
-        return made
+        result = Block(parent, tail)
+        self._use(tail, result)
+        return result
 
     def _use(self, expression: Any, block: Block) -> None:
         if is_leaf(expression):

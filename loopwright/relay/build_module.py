@@ -147,7 +147,7 @@ def name_sizes(function: Function) -> Function:
 
 def _named_sizes(function: Function) -> tuple[Function, set[SizeVariable]]:
     """The same, and the variables."""
-    made: set[SizeVariable] = set()
+    result: set[SizeVariable] = set()
 
     def named(of: Type | None, hint: str) -> Type | None:
         if isinstance(of, TupleType):
@@ -155,10 +155,10 @@ def _named_sizes(function: Function) -> tuple[Function, set[SizeVariable]]:
         if not isinstance(of, TensorType) or not any(is_any(size) for size in of.shape):
             return of
         sizes = []
-        for place, size in enumerate(of.shape):
+        for index, size in enumerate(of.shape):
             if is_any(size):
-                size = size_var(f"{_word(hint)}_{place}")
-                made.add(size)
+                size = size_var(f"{_word(hint)}_{index}")
+                result.add(size)
             sizes.append(size)
         return TensorType(sizes, str(of.dtype))
 
@@ -171,9 +171,9 @@ def _named_sizes(function: Function) -> tuple[Function, set[SizeVariable]]:
             values[param] = fresh
         params.append(fresh)
     if not values:
-        return function, made
+        return function, result
     body = bind(function.body, values)
-    return Function(params, body, None, function.type_params, function.attrs, function.span), made
+    return Function(params, body, None, function.type_params, function.attrs, function.span), result
 
 
 def _word(name: str) -> str:

@@ -83,15 +83,15 @@ class BuiltModule:
         shapes: Any = self.program.attrs.get("shapes")
         if not shapes:
             return outputs
-        places: Any = self.program.attrs["sizes"]
-        sizes = bound_sizes(self.program, arrays) | {var: int(outputs[place]) for var, place in places.items()}
-        found = []
-        for place, array in enumerate(outputs[: len(outputs) - len(places)]):
-            if place in shapes:
-                shape = tuple(number(size, sizes, "an output") for size in shapes[place])
+        locations: Any = self.program.attrs["sizes"]
+        sizes = bound_sizes(self.program, arrays) | {var: int(outputs[location]) for var, location in locations.items()}
+        result = []
+        for index, array in enumerate(outputs[: len(outputs) - len(locations)]):
+            if index in shapes:
+                shape = tuple(number(size, sizes, "an output") for size in shapes[index])
                 array = array[: prod(shape)].reshape(shape).copy()
-            found.append(array)
-        return found
+            result.append(array)
+        return result
 
     def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Any:
         """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
@@ -187,11 +187,11 @@ def as_array(value: Any, wanted: Value) -> np.ndarray:
             f"input {wanted.name!r} has {array.ndim} dimensions {array.shape}, and the model takes "
             f"{len(wanted.shape)}: ({', '.join(map(str, wanted.shape))})"
         )
-    for place, (given, size) in enumerate(zip(array.shape, wanted.shape, strict=True)):
+    for index, (given, size) in enumerate(zip(array.shape, wanted.shape, strict=True)):
         if isinstance(size, int) and given != size:
             raise BadModelInput(
                 f"input {wanted.name!r} has shape {array.shape}, and the model takes "
-                f"({', '.join(map(str, wanted.shape))}): dimension {place} is {given}, not {size}"
+                f"({', '.join(map(str, wanted.shape))}): dimension {index} is {given}, not {size}"
             )
     return np.ascontiguousarray(array).reshape(array.shape)
 
@@ -205,8 +205,8 @@ def graph_json(program: Program) -> dict[str, Any]:
 
     def add(node: dict[str, Any], values: Sequence[Value]) -> None:
         nodes.append(node)
-        for place, value in enumerate(values):
-            entry[value] = (len(nodes) - 1, place)
+        for index, value in enumerate(values):
+            entry[value] = (len(nodes) - 1, index)
             shapes.append([size if isinstance(size, int) else str(size) for size in value.shape])
             kinds.append(str(value.dtype))
 

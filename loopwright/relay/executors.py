@@ -128,8 +128,8 @@ class ExecutorOfModule:
             except CannotCompile:
                 built = None
             self._compiled[full] = (function, built)
-        found = self._compiled[full][1]
-        return self._interpreted(function, values) if found is None else found(*_flat(values))
+        result = self._compiled[full][1]
+        return self._interpreted(function, values) if result is None else result(*_flat(values))
 
 
 class _Structured:

@@ -331,10 +331,10 @@ class TupleWrapper:
         return self.tuple_value
 
     def __getitem__(self, index: int) -> TupleGetItem:
-        place = index + self.size if index < 0 else index
-        if not 0 <= place < self.size:
+        location = index + self.size if index < 0 else index
+        if not 0 <= location < self.size:
             raise IndexError(f"there are {self.size} results, and no number {index}")
-        return TupleGetItem(self.tuple_value, place)
+        return TupleGetItem(self.tuple_value, location)
 
     def __len__(self) -> int:
         return self.size

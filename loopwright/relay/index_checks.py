@@ -75,7 +75,7 @@ def index_checks(
     def name(expression: Any) -> str:
         return name_of(given.get(id(expression), expression))
 
-    found: list[IndexCheck] = []
+    result: list[IndexCheck] = []
     known: list[SizeCheck] = []
     for call in post_order(function.body):
         if not isinstance(call, Call) or not isinstance(call.op, Op):
@@ -91,8 +91,8 @@ def index_checks(
             if isinstance(outside, Constant):
                 known += _of_constant(outside, ranges[0], rules)
             else:
-                found.append(_measured(function, indices, ranges[0], rules))
-    return found, known
+                result.append(_measured(function, indices, ranges[0], rules))
+    return result, known
 
 
 def checked_sizes(expression: Any) -> Sizes | None:
@@ -121,7 +121,7 @@ def _by_tensor(ranges: Sequence[IndexRange]) -> Iterator[list[IndexRange]]:
 
 
 def _rule(call: Call, range_: IndexRange, size: Dim, name: Name) -> IndexRule:
-    indices, data = (input_at(call.args, place) for place in (range_.indices, range_.data))
+    indices, data = (input_at(call.args, location) for location in (range_.indices, range_.data))
     what = f"axis {range_.axis} of {name(data)}" if range_.axis is not None else name(data)
     length = "has %lld elements" if range_.axis is None else "is %lld"
     said = f"{escaped(name(indices))} holds the index %lld, and {escaped(what)} {length}: {escaped(node_of(call))}"
@@ -136,9 +136,9 @@ def _measured(function: Function, indices: Any, range_: IndexRange, rules: tuple
     given: Any = bind(indices, dict(zip(params, fresh, strict=True)))
     op = get("index_range")
     body = Call(op, [given], op.attributes(along=range_.along, ignored=range_.ignored))
-    made = Function(fresh, body, attrs={"Primitive": 1})
-    infer(made)
-    return IndexCheck(made, tuple(params), rules)
+    result = Function(fresh, body, attrs={"Primitive": 1})
+    infer(result)
+    return IndexCheck(result, tuple(params), rules)
 
 
 def _of_constant(indices: Constant, range_: IndexRange, rules: Sequence[IndexRule]) -> Iterator[SizeCheck]:

@@ -63,10 +63,10 @@ class Inference(ExprFunctor):
         self.global_type = global_type or _no_module
 
     def _enter(self, expression: Anything) -> Anything:
-        found = super()._enter(expression)
+        result = super()._enter(expression)
         if not isinstance(expression, (Op, GlobalVar)):
-            expression.checked_type_ = found
-        return found
+            expression.checked_type_ = result
+        return result
 
     def learn(self, var: Anything, learned: Type) -> None:
         """A variable without a type has this one."""
@@ -114,24 +114,24 @@ class Inference(ExprFunctor):
             raise TypeMismatch(f"{len(args)} arguments are given to a function of {len(callee.arg_types)}")
         if callee.type_params:
             callee = self._for_these(callee, call, args)
-        for place, (given, wanted) in enumerate(zip(args, callee.arg_types, strict=True)):
-            if isinstance(given, IncompleteType) and isinstance(call.args[place], Var):
-                self.learn(call.args[place], wanted)
+        for index, (given, wanted) in enumerate(zip(args, callee.arg_types, strict=True)):
+            if isinstance(given, IncompleteType) and isinstance(call.args[index], Var):
+                self.learn(call.args[index], wanted)
             elif not fits(given, wanted):
                 raise TypeMismatch(
-                    f"argument {place} of a call is unable to show the following types match: "
+                    f"argument {index} of a call is unable to show the following types match: "
                     f"{type_text(given)} is given, {type_text(wanted)} is wanted"
                 )
         return callee.ret_type
 
     def _for_these(self, callee: FuncType, call: Call, args: list[Type]) -> FuncType:
         """A polymorphic function for these arguments; `args` learns what that says of functions among them."""
-        told: Anything = zip(callee.type_params, call.type_args, strict=False)
-        known: dict[TypeVar, Type] = dict(told)
+        message: Anything = zip(callee.type_params, call.type_args, strict=False)
+        known: dict[TypeVar, Type] = dict(message)
         for given, wanted in zip(args, callee.arg_types, strict=True):
             learned_from(wanted, given, known)
-        for place, arg in enumerate(call.args):
-            wanted = filled(callee.arg_types[place], known)
+        for index, arg in enumerate(call.args):
+            wanted = filled(callee.arg_types[index], known)
             if isinstance(arg, Function) and isinstance(wanted, FuncType) and len(arg.params) == len(wanted.arg_types):
                 untyped = [param for param in arg.params if isinstance(self.memo_map[id(param)], IncompleteType)]
                 if not untyped:
@@ -140,8 +140,8 @@ class Inference(ExprFunctor):
                     if param in untyped:
                         self.learn(param, opened(of, callee.type_params))
                 self._forget(arg)
-                args[place] = self.visit(arg)
-                learned_from(callee.arg_types[place], args[place], known)
+                args[index] = self.visit(arg)
+                learned_from(callee.arg_types[index], args[index], known)
         whole = [opened(filled(of, known), callee.type_params) for of in (*callee.arg_types, callee.ret_type)]
         return FuncType(whole[:-1], whole[-1])
 
@@ -151,11 +151,11 @@ class Inference(ExprFunctor):
 
     def visit_match(self, match: Match) -> Type:
         of = self.visit(match.data)
-        found: Type = _UNKNOWN
+        result: Type = _UNKNOWN
         for clause in match.clauses:
             self._bind(clause.lhs, of)
-            found = joined(found, self.visit(clause.rhs), "clauses of a match")
-        return found
+            result = joined(result, self.visit(clause.rhs), "clauses of a match")
+        return result
 
     def _bind(self, pattern: Pattern, of: Type) -> None:
         """The variables of a pattern get the types that a value of type `of` gives them."""
@@ -193,18 +193,18 @@ class Inference(ExprFunctor):
             learned = (
                 learn(*(None if isinstance(given, IncompleteType) else given for given in args)) if learn else args
             )
-            for place, (arg, found) in enumerate(zip(call.args, learned, strict=True)):
-                if isinstance(args[place], IncompleteType) and found is not None:
+            for index, (arg, result) in enumerate(zip(call.args, learned, strict=True)):
+                if isinstance(args[index], IncompleteType) and result is not None:
                     if isinstance(arg, Var):
-                        self.learn(arg, found)
-                    args[place] = found
+                        self.learn(arg, result)
+                    args[index] = result
             if any(isinstance(given, IncompleteType) for given in args):
                 return _UNKNOWN
         if not attrs.variadic and len(args) != len(attrs.inputs):
             names = ", ".join(attrs.inputs)
             raise TypeMismatch(f"{attrs.op_name} takes {len(attrs.inputs)} inputs ({names}), and gets {len(args)}")
         try:
-            found = attrs.infer(*args)
+            result = attrs.infer(*args)
         except LoopwrightError as error:
             _say_where(error, call)
             raise
@@ -214,7 +214,7 @@ class Inference(ExprFunctor):
                 f"{attrs.op_name} cannot take {given}: {error}", hint=f"its call is {attrs!r}"
             ) from error
         # A call whose values decide sizes may have names for them (`transform/bind_sizes.py`).
-        return call.type_args[0] if attrs.data_dependent and call.type_args else found
+        return call.type_args[0] if attrs.data_dependent and call.type_args else result
 
     def visit_function(self, function: Function) -> Type:
         return self._of_function(function, None)
@@ -242,24 +242,24 @@ class Inference(ExprFunctor):
         while isinstance(body, Let):
             chain.append(body)
             if isinstance(body.value, Function) and body.var.type_annotation is None:
-                found = self._of_function(body.value, body.var)
-                if isinstance(found, FuncType) and _unfinished(found.ret_type):
+                answer = self._of_function(body.value, body.var)
+                if isinstance(answer, FuncType) and _unfinished(answer.ret_type):
                     raise TypeMismatch(
                         f"the type of what {body.var.name_hint} returns cannot be found: it never returns"
                     )
-                self.memo_map[id(body.value)] = found
-                body.value.checked_type_ = found
-                self.learn(body.var, found)
+                self.memo_map[id(body.value)] = answer
+                body.value.checked_type_ = answer
+                self.learn(body.var, answer)
                 self._forget_calls_of(body.var, body.value)
             else:
-                found = self.visit(body.value)
+                answer = self.visit(body.value)
                 annotated = body.var.type_annotation
-                if annotated is not None and not fits(found, annotated):
+                if annotated is not None and not fits(answer, annotated):
                     raise TypeMismatch(
                         f"let {body.var.name_hint}: unable to show the following types match: the value is "
-                        f"{type_text(found)}, the variable {type_text(annotated)}"
+                        f"{type_text(answer)}, the variable {type_text(annotated)}"
                     )
-                self.learn(body.var, annotated if annotated is not None else found)
+                self.learn(body.var, annotated if annotated is not None else answer)
             body = body.body
         result: Type = self.visit(body)
         for one in reversed(chain[1:]):
@@ -388,8 +388,8 @@ def infer_module(module: IRModule) -> IRModule:
 
 def infer(expression: Anything, global_type: Callable[[GlobalVar], Type] | None = None) -> Type:
     """The type of an expression; everything in it is given its type."""
-    found: Type = Inference(global_type).visit(expression)
-    return found
+    result: Type = Inference(global_type).visit(expression)
+    return result
 
 
 def _no_module(var: GlobalVar) -> Type:

@@ -152,9 +152,9 @@ class _Frame(ExprFunctor):
         """The value of the clause that fits, its variables set."""
         value = self.visit(match.data)
         for clause in match.clauses:
-            found: list[tuple[Var, Any]] = []
-            if fits_pattern(clause.lhs, value, found):
-                for var, part in found:
+            result: list[tuple[Var, Any]] = []
+            if fits_pattern(clause.lhs, value, result):
+                for var, part in result:
                     self.set(var, part)
                 return clause.rhs
         raise NothingMatches(value, [clause.lhs for clause in match.clauses])
@@ -176,8 +176,8 @@ class _Frame(ExprFunctor):
                 self.set(expression.var, self.visit(expression.value))
                 expression = expression.body
             elif isinstance(expression, If):
-                taken = bool(self.visit(expression.cond))
-                expression = expression.true_branch if taken else expression.false_branch
+                used = bool(self.visit(expression.cond))
+                expression = expression.true_branch if used else expression.false_branch
             elif isinstance(expression, Match):
                 expression = self.taken(expression)
             elif last and isinstance(expression, Call) and not isinstance(expression.op, Op):
@@ -255,8 +255,8 @@ def evaluate(
     if isinstance(values, Mapping):
         for var, value in values.items():
             outside.set(var, _argument(value))
-        found = outside.end(expression)
-        return found
+        result = outside.end(expression)
+        return result
     closure = _Closure(expression, outside) if isinstance(expression, Function) else outside.visit(expression)
     return run(closure, [_argument(value) for value in values])
 

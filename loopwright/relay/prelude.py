@@ -181,10 +181,10 @@ class Prelude:
     def get_ctor(self, ty_name: str, canonical: str, dtype: str = "") -> Any:
         """A case of a data type by its name."""
         cases = self.mod.get_type(ty_name)[1:]
-        found = next((case for case in cases if case.name_hint == canonical), None)
-        if found is None:
+        result = next((case for case in cases if case.name_hint == canonical), None)
+        if result is None:
             raise KeyError(f"{ty_name} has {', '.join(case.name_hint for case in cases)}, and no {canonical!r}")
-        return found
+        return result
 
 
 @cache

@@ -31,10 +31,10 @@ class _Block:
     def expression(self) -> Expr:
         if self.value is None:
             raise RuntimeError("a block has no value: end it with ret(value)")
-        made = self.value
+        result = self.value
         for var, value in reversed(self.bindings):
-            made = Let(var, value, made)
-        return made
+            result = Let(var, value, result)
+        return result
 
 
 class ScopeBuilder:
@@ -70,8 +70,8 @@ class ScopeBuilder:
         """The first branch of an if, which ends the block it stands in."""
         if self._blocks[-1].value is not None or self._waiting[-1] is not None:
             raise RuntimeError("an if ends its block, and this block has a value already")
-        made = yield from self._branch()
-        self._waiting[-1] = (require_expr(cond, "a condition"), made)
+        result = yield from self._branch()
+        self._waiting[-1] = (require_expr(cond, "a condition"), result)
 
     @contextmanager
     def else_scope(self) -> Iterator[None]:
@@ -79,9 +79,9 @@ class ScopeBuilder:
         begun = self._waiting[-1]
         if begun is None:
             raise RuntimeError("else_scope must follow an if_scope")
-        made = yield from self._branch()
+        result = yield from self._branch()
         self._waiting[-1] = None
-        self.ret(If(begun[0], begun[1], made))
+        self.ret(If(begun[0], begun[1], result))
 
     def _branch(self) -> Any:
         self._blocks.append(_Block())
@@ -98,8 +98,8 @@ class ScopeBuilder:
         """The type of a variable, as it was declared, or of an expression, as it is inferred."""
         if isinstance(expr, Var):
             return expr.type_annotation
-        found = infer(expr)
-        return None if isinstance(found, IncompleteType) else found
+        result = infer(expr)
+        return None if isinstance(result, IncompleteType) else result
 
     def get(self) -> Expr:
         """The whole expression."""

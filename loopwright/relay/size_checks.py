@@ -64,20 +64,20 @@ def assumptions_of(call: Call, *, computed: bool = False) -> list[Assumption]:
     if key not in _known:
         if len(_known) >= _MOST:
             _known.clear()
-        with collected() as found:
+        with collected() as result:
             call.attrs.infer(*types)
             if computed:
                 call.attrs.compute(*[_stand_in(of, f"input{k}") for k, of in enumerate(types)])
         # A size that nobody knows stands in for itself while a type is inferred; nothing can be said of it.
-        fine = [one for one in found if all(var in known for var in variables_in(one.condition))]
+        fine = [one for one in result if all(var in known for var in variables_in(one.condition))]
         _known[key] = (fine, known)
     return _known[key][0]
 
 
 def graph_checks(function: Function) -> list[SizeCheck]:
     """The checks of all operators that run whenever the function does: not those of branches and inner functions."""
-    found = [check for call in _always_run(function) for check in _checks(call, assumptions_of(call), name_of)]
-    return distinct(found)
+    result = [check for call in _always_run(function) for check in _checks(call, assumptions_of(call), name_of)]
+    return distinct(result)
 
 
 def function_checks(function: Function, args: Sequence[Any]) -> list[SizeCheck]:
@@ -93,8 +93,8 @@ def function_checks(function: Function, args: Sequence[Any]) -> list[SizeCheck]:
 
 def equal_sizes(function: Function) -> list[tuple[Expr, Expr]]:
     """The pairs of sizes that the operators of a fused function need to be equal: every call of it is checked."""
-    found = [one for call in _operators(function) for one in assumptions_of(call, computed=True)]
-    return [(one.sizes[0], one.sizes[1]) for one in found if one.equal]
+    result = [one for call in _operators(function) for one in assumptions_of(call, computed=True)]
+    return [(one.sizes[0], one.sizes[1]) for one in result if one.equal]
 
 
 def _operators(function: Function) -> list[Call]:
@@ -106,7 +106,7 @@ def distinct(checks: Iterable[SizeCheck], known: Iterable[SizeCheck] = ()) -> li
     seen: set[frozenset[object]] = set()
     equal = EqualSizes(check.equal for check in known if check.equal is not None)
     seen.update(_key(check.condition) for check in known)
-    found: list[SizeCheck] = []
+    result: list[SizeCheck] = []
     for check in checks:
         condition = equal.replaced(check.condition)
         if isinstance(condition, IntImm) and condition.value:
@@ -115,10 +115,10 @@ def distinct(checks: Iterable[SizeCheck], known: Iterable[SizeCheck] = ()) -> li
         if key in seen:
             continue
         seen.add(key)
-        found.append(check)
+        result.append(check)
         if check.equal is not None:
             equal.add(*check.equal)
-    return found
+    return result
 
 
 def _key(condition: Expr) -> frozenset[object]:
@@ -209,12 +209,12 @@ def _said(call: Call, one: Assumption, name: Name) -> tuple[str, tuple[Expr, ...
     """The sizes of an assumption with where they come from, as a format, and what it shows."""
     words: list[str] = []
     values: list[Expr] = []
-    taken: list[tuple[int, int]] = []  # argument and axis, from the right, of the sizes before
+    used: list[tuple[int, int]] = []  # argument and axis, from the right, of the sizes before
     for size in one.sizes:
-        place = _place(call, size, taken)
+        location = _place(call, size, used)
         where = ""
-        if place is not None:
-            argument, axis = place
+        if location is not None:
+            argument, axis = location
             where = f"axis {axis} of {name(argument)}"
         if isinstance(size, IntImm):
             words.append(f"{escaped(where)} is {size.value}" if where else str(size.value))
@@ -224,25 +224,25 @@ def _said(call: Call, one: Assumption, name: Name) -> tuple[str, tuple[Expr, ...
     return ", ".join(words), tuple(values)
 
 
-def _place(call: Call, size: Expr, taken: list[tuple[int, int]]) -> tuple[Any, int] | None:
+def _place(call: Call, size: Expr, used: list[tuple[int, int]]) -> tuple[Any, int] | None:
     """The argument and the axis that a size is of: best of another argument than those before, on the same axis."""
-    found: list[tuple[tuple[bool, bool], tuple[int, int], Any, int]] = []
+    result: list[tuple[tuple[bool, bool], tuple[int, int], Any, int]] = []
     number = 0
     for arg in call.args:
         for part, of in _tensors(arg, arg.checked_type):
             for axis, own in enumerate(of.shape):
                 if _is_same(own, size):
                     right = len(of.shape) - axis
-                    seen = any(number == other for other, _ in taken)
-                    beside = bool(taken) and all(right != other for _, other in taken)
-                    found.append(((seen, beside), (number, right), part, axis))
+                    seen = any(number == other for other, _ in used)
+                    beside = bool(used) and all(right != other for _, other in used)
+                    result.append(((seen, beside), (number, right), part, axis))
             number += 1
-    if not found:
+    if not result:
         return None
-    _, at, part, axis = min(found, key=lambda one: one[0])
-    if at in taken:
+    _, at, part, axis = min(result, key=lambda one: one[0])
+    if at in used:
         return None
-    taken.append(at)
+    used.append(at)
     return part, axis
 
 

@@ -99,14 +99,14 @@ class Rows:
     def _add(self, expression: Anything) -> None:
         row = self._row(expression)
         by_value = isinstance(expression, (Tuple, TupleGetItem, Constant, GlobalVar, Constructor))
-        place = self._known.get(row) if by_value else None
-        if place is None:
-            place = len(self.rows)
+        location = self._known.get(row) if by_value else None
+        if location is None:
+            location = len(self.rows)
             self.rows.append(row)
             self.values.append(expression)
             if by_value:
-                self._known[row] = place
-        self._places[id(expression)] = place
+                self._known[row] = location
+        self._places[id(expression)] = location
 
     def _row(self, expression: Anything) -> Row:
         name = type(expression).__name__
@@ -183,12 +183,12 @@ def compare(comparison: Anything, one: Anything, other: Anything) -> bool:
     if left.rows == right.rows:
         return True
     count = min(len(left.rows), len(right.rows))
-    place = next((k for k in range(count) if left.rows[k] != right.rows[k]), count - 1)
-    found, wanted = left.values[place], right.values[place]
-    comparison.path.extend(reversed(_path(one, found)))
-    if not isinstance(found, Type) and not isinstance(wanted, Type):
-        comparison.shown = (found, wanted)
-    what = _Said(found, left.rows[place]), _Said(wanted, right.rows[place])
+    location = next((k for k in range(count) if left.rows[k] != right.rows[k]), count - 1)
+    result, wanted = left.values[location], right.values[location]
+    comparison.path.extend(reversed(_path(one, result)))
+    if not isinstance(result, Type) and not isinstance(wanted, Type):
+        comparison.shown = (result, wanted)
+    what = _Said(result, left.rows[location]), _Said(wanted, right.rows[location])
     return bool(comparison.differ(*what))
 
 

@@ -64,8 +64,8 @@ class TypeMutator(TypeFunctor):
     """Rebuild a type."""
 
     def _each(self, types: Sequence[Type]) -> tuple[tuple[Any, ...], bool]:
-        made = tuple([self.visit(of) for of in types])
-        return made, all([new is old for new, old in zip(made, types, strict=True)])
+        result = tuple([self.visit(of) for of in types])
+        return result, all([new is old for new, old in zip(result, types, strict=True)])
 
     def visit_tuple_type(self, of: TupleType) -> Any:
         fields, same = self._each(of.fields)

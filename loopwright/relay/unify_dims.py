@@ -29,22 +29,22 @@ def with_equal_sizes(module: IRModule, open_sizes: set[SizeVariable]) -> IRModul
         if not open_sizes:
             break
         function: Any = infer_module(module)["main"]
-        found = _meetings(function, open_sizes)
-        if not found:
+        result = _meetings(function, open_sizes)
+        if not result:
             break
         changed = module.copy()
-        changed["main"] = _replaced(function, found)  # type: ignore[assignment]
-        module, open_sizes = changed, open_sizes - set(found)
+        changed["main"] = _replaced(function, result)  # type: ignore[assignment]
+        module, open_sizes = changed, open_sizes - set(result)
     return module
 
 
 def _meetings(function: Function, open_sizes: set[SizeVariable]) -> dict[SizeVariable, Any]:
     """Each open size that equals another one, or a number, and that."""
-    found: dict[SizeVariable, Any] = {}
+    result: dict[SizeVariable, Any] = {}
 
     def now(size: Any) -> Any:
-        while isinstance(size, SizeVariable) and size in found:
-            size = found[size]
+        while isinstance(size, SizeVariable) and size in result:
+            size = result[size]
         return size
 
     for call in post_order(function):
@@ -59,10 +59,10 @@ def _meetings(function: Function, open_sizes: set[SizeVariable]) -> dict[SizeVar
             if one is other:
                 continue
             if isinstance(other, SizeVariable) and other in open_sizes and isinstance(one, (int, SizeVariable)):
-                found[other] = one
+                result[other] = one
             elif isinstance(one, SizeVariable) and one in open_sizes and isinstance(other, (int, SizeVariable)):
-                found[one] = other
-    return {size: now(size) for size in found}
+                result[one] = other
+    return {size: now(size) for size in result}
 
 
 def _replaced(function: Function, sizes: dict[SizeVariable, Any]) -> Function:

@@ -28,8 +28,8 @@ _MOVES: Final = frozenset(
 
 def _corners(function: Callable[[float, float], float]) -> Callable[..., Range]:
     def both(one: Range, other: Range) -> Range:
-        found = [function(a, b) for a in one for b in other]
-        return min(found), max(found)
+        result = [function(a, b) for a in one for b in other]
+        return min(result), max(result)
 
     return both
 
@@ -46,8 +46,8 @@ _ROUNDED: Final[dict[str, Callable[[float], float]]] = {"floor": floor, "ceil": 
 
 def value_range(expression: Any) -> Range | None:
     """The least and the greatest number that an element can be; None where nobody knows."""
-    found = _range(expression, {})
-    return found if found is not None and all(abs(end) < _EXACT for end in found) else None
+    result = _range(expression, {})
+    return result if result is not None and all(abs(end) < _EXACT for end in result) else None
 
 
 def _range(expression: Any, known: dict[int, Range | None]) -> Range | None:

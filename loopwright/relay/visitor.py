@@ -81,8 +81,8 @@ def post_order(root: Any) -> Iterator[Any]:
 
 def post_order_visit(expression: Any, visit: Callable[[Any], object]) -> None:
     """Call `visit` on every expression, after what it is made of."""
-    for found in post_order(expression):
-        visit(found)
+    for result in post_order(expression):
+        visit(result)
 
 
 class ExprFunctor:
@@ -94,12 +94,12 @@ class ExprFunctor:
 
     def visit(self, expression: Any) -> Any:
         """The result of `expression`, computed if it is new."""
-        found = self.memo_map.get(id(expression), self)
-        if found is not self:
-            return found
+        result = self.memo_map.get(id(expression), self)
+        if result is not self:
+            return result
         self._visit_below(expression)
-        found = self.memo_map.get(id(expression), self)
-        return self._enter(expression) if found is self else found
+        result = self.memo_map.get(id(expression), self)
+        return self._enter(expression) if result is self else result
 
     def _visit_below(self, expression: Any) -> None:
         """Visit long chains of calls from their beginning, so that the walk does not nest as deep as the graph."""
@@ -248,9 +248,9 @@ class ExprMutator(ExprFunctor):
         return result
 
     def visit_if(self, branch: If) -> Any:
-        found = [self.visit(part) for part in (branch.cond, branch.true_branch, branch.false_branch)]
-        same = all(map(_is, found, (branch.cond, branch.true_branch, branch.false_branch)))
-        return branch if same else If(found[0], found[1], found[2], branch.span)
+        result = [self.visit(part) for part in (branch.cond, branch.true_branch, branch.false_branch)]
+        same = all(map(_is, result, (branch.cond, branch.true_branch, branch.false_branch)))
+        return branch if same else If(result[0], result[1], result[2], branch.span)
 
     def visit_ref_create(self, ref: RefCreate) -> Any:
         value = self.visit(ref.value)

@@ -122,14 +122,14 @@ class Executable:
     @property
     def constants(self) -> str:
         """The constants in words, one a line."""
-        found = {
+        result = {
             id(one): one
             for function in self.ir_mod.functions.values()
             if isinstance(function, Function)
             for one in post_order(function)
             if isinstance(one, Constant)
         }
-        return "\n".join(f"constant {k}: {one.checked_type}" for k, one in enumerate(found.values()))
+        return "\n".join(f"constant {k}: {one.checked_type}" for k, one in enumerate(result.values()))
 
     @property
     def stats(self) -> str:
@@ -262,12 +262,12 @@ class VirtualMachine:
     def invoke_with_outputs(self, func_name: str, input_args: Any, output_args: Any) -> None:
         """Run a function, and copy what it returns into tensors that are there."""
         named, args = (input_args, ()) if isinstance(input_args, Mapping) else ({}, tuple(input_args))
-        found = _flat(self._call(func_name, args, named))
+        result = _flat(self._call(func_name, args, named))
         into = list(output_args) if isinstance(output_args, (list, tuple)) else [output_args]
-        if len(into) != len(found):
-            raise BadModelInput(f"{func_name} returns {len(found)} tensors, and {len(into)} are given for them")
-        for value, place in zip(found, into, strict=True):
-            np.copyto(np.asarray(place), value)
+        if len(into) != len(result):
+            raise BadModelInput(f"{func_name} returns {len(result)} tensors, and {len(into)} are given for them")
+        for value, location in zip(result, into, strict=True):
+            np.copyto(np.asarray(location), value)
 
     def get_input_index(self, input_name: str, func_name: str = "main") -> int:
         """The position of a parameter; -1 where there is none of that name."""

@@ -57,9 +57,9 @@ def _copy(cls: Any, old: Any, fields: Sequence[str], given: Sequence[Any], span:
     values = _changed(old, fields, given, span, virtual_device)
     if values is None:
         return old
-    made = cls(*values, span=span if span is not None else old.span)
-    made.virtual_device_ = virtual_device if virtual_device is not None else old.virtual_device_
-    return made
+    result = cls(*values, span=span if span is not None else old.span)
+    result.virtual_device_ = virtual_device if virtual_device is not None else old.virtual_device_
+    return result
 
 
 def FunctionWithFields(
@@ -91,16 +91,16 @@ def CallWithFields(
     if op is not None and op is not call.op and attrs is None and hasattr(op, "attributes"):
         attrs = op.attributes()  # those of another operator mean nothing to this one
     names = ("op", "args", "attrs", "type_args")
-    made: Call = _copy(Call, call, names, (op, args, attrs, type_args), span, virtual_device)
-    return made
+    result: Call = _copy(Call, call, names, (op, args, attrs, type_args), span, virtual_device)
+    return result
 
 
 def TupleWithFields(
     tup: Tuple, fields: Sequence[Expr] | None = None, virtual_device: object = None, span: object = None
 ) -> Tuple:
     """A Tuple with these fields replaced; itself where nothing changes."""
-    made: Tuple = _copy(Tuple, tup, ("fields",), (fields,), span, virtual_device)
-    return made
+    result: Tuple = _copy(Tuple, tup, ("fields",), (fields,), span, virtual_device)
+    return result
 
 
 def TupleGetItemWithFields(
@@ -111,8 +111,8 @@ def TupleGetItemWithFields(
     span: object = None,
 ) -> TupleGetItem:
     """A TupleGetItem with these fields replaced; itself where nothing changes."""
-    made: TupleGetItem = _copy(TupleGetItem, get, ("tuple_value", "index"), (tuple_value, index), span, virtual_device)
-    return made
+    built: TupleGetItem = _copy(TupleGetItem, get, ("tuple_value", "index"), (tuple_value, index), span, virtual_device)
+    return built
 
 
 def LetWithFields(
@@ -124,8 +124,8 @@ def LetWithFields(
     span: object = None,
 ) -> Let:
     """A Let with these fields replaced; itself where nothing changes."""
-    made: Let = _copy(Let, let, ("var", "value", "body"), (variable, value, body), span, virtual_device)
-    return made
+    result: Let = _copy(Let, let, ("var", "value", "body"), (variable, value, body), span, virtual_device)
+    return result
 
 
 def IfWithFields(
@@ -138,8 +138,8 @@ def IfWithFields(
 ) -> If:
     """An If with these fields replaced; itself where nothing changes."""
     names = ("cond", "true_branch", "false_branch")
-    made: If = _copy(If, branch, names, (cond, true_branch, false_branch), span, virtual_device)
-    return made
+    result: If = _copy(If, branch, names, (cond, true_branch, false_branch), span, virtual_device)
+    return result
 
 
 def VarWithFields(
@@ -150,32 +150,32 @@ def VarWithFields(
     span: object = None,
 ) -> Var:
     """A Var with these fields replaced; itself where nothing changes."""
-    made: Var = _copy(Var, var, ("name_hint", "type_annotation"), (name_hint, type_annotation), span, virtual_device)
-    return made
+    result: Var = _copy(Var, var, ("name_hint", "type_annotation"), (name_hint, type_annotation), span, virtual_device)
+    return result
 
 
 def ConstantWithFields(
     constant: Constant, data: np.ndarray | None = None, virtual_device: object = None, span: object = None
 ) -> Constant:
     """A Constant with these fields replaced; itself where nothing changes."""
-    made: Constant = _copy(Constant, constant, ("data",), (data,), span, virtual_device)
-    return made
+    result: Constant = _copy(Constant, constant, ("data",), (data,), span, virtual_device)
+    return result
 
 
 def RefCreateWithFields(
     ref: RefCreate, value: Expr | None = None, virtual_device: object = None, span: object = None
 ) -> RefCreate:
     """A RefCreate with these fields replaced; itself where nothing changes."""
-    made: RefCreate = _copy(RefCreate, ref, ("value",), (value,), span, virtual_device)
-    return made
+    result: RefCreate = _copy(RefCreate, ref, ("value",), (value,), span, virtual_device)
+    return result
 
 
 def RefReadWithFields(
     ref_read: RefRead, ref: Expr | None = None, virtual_device: object = None, span: object = None
 ) -> RefRead:
     """A RefRead with these fields replaced; itself where nothing changes."""
-    made: RefRead = _copy(RefRead, ref_read, ("ref",), (ref,), span, virtual_device)
-    return made
+    result: RefRead = _copy(RefRead, ref_read, ("ref",), (ref,), span, virtual_device)
+    return result
 
 
 def RefWriteWithFields(
@@ -186,5 +186,5 @@ def RefWriteWithFields(
     span: object = None,
 ) -> RefWrite:
     """A RefWrite with these fields replaced; itself where nothing changes."""
-    made: RefWrite = _copy(RefWrite, ref_write, ("ref", "value"), (ref, value), span, virtual_device)
-    return made
+    result: RefWrite = _copy(RefWrite, ref_write, ("ref", "value"), (ref, value), span, virtual_device)
+    return result

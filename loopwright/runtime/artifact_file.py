@@ -57,15 +57,15 @@ def unpacked(content: bytes, key: str) -> Artifact:
         (size,) = _HEADER_SIZE.unpack_from(rest)
         head = read_json(bytes(rest[_HEADER_SIZE.size : _HEADER_SIZE.size + size]))
         sizes: list[tuple[str, int]] = head.pop("parts")
-        found = head["key"]
+        result = head["key"]
         parts, position = {}, _HEADER_SIZE.size + size
         for name, length in sizes:
             parts[name] = bytes(rest[position : position + length])
             position += length
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Damaged(f"its header is wrong ({type(error).__name__}: {error})") from None
-    if found != key:
-        raise Damaged(f"it belongs to another key, {found}")
+    if result != key:
+        raise Damaged(f"it belongs to another key, {result}")
     return Artifact(head, parts)
 
 

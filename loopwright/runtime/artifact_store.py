@@ -102,8 +102,8 @@ def store_folder() -> Path | None:
     if given:
         folder = os.path.expanduser(given)
         return None if folder.startswith("~") else Path(folder).absolute() / "compiled"  # the home of nobody
-    found = cache_directory()
-    return None if found is None else found / "compiled"
+    result = cache_directory()
+    return None if result is None else result / "compiled"
 
 
 _opened: Final[dict[Path, ArtifactStore]] = {}
@@ -170,14 +170,14 @@ class ArtifactStore:
 
     def entries(self) -> list[Entry]:
         """Every entry, the one used last first."""
-        found = []
+        result = []
         for item in self._files():
             if not item.name.endswith(_SUFFIX):
                 continue
             with contextlib.suppress(OSError):  # removed by another process meanwhile
                 status = item.stat(follow_symlinks=False)
-                found.append(Entry(item.name.removesuffix(_SUFFIX), Path(item.path), status.st_size, status.st_mtime))
-        return sorted(found, key=lambda entry: (-entry.used, entry.key))
+                result.append(Entry(item.name.removesuffix(_SUFFIX), Path(item.path), status.st_size, status.st_mtime))
+        return sorted(result, key=lambda entry: (-entry.used, entry.key))
 
     def look(self, entry: Entry) -> Artifact:
         """What an entry holds, which does not count as a use; `Damaged` or OSError where that is nothing."""
@@ -225,8 +225,8 @@ class ArtifactStore:
 
     def _files(self) -> Iterator[os.DirEntry[str]]:
         try:
-            with os.scandir(self.folder) as found:
-                yield from list(found)
+            with os.scandir(self.folder) as result:
+                yield from list(result)
         except OSError:  # not made yet, or not readable: nothing is there for us
             return
 

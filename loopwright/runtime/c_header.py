@@ -75,10 +75,10 @@ def _safe(comment: str) -> str:
 
 
 def _prototype(function: FunctionDescription) -> str:
-    taken: set[str] = set()
+    used: set[str] = set()
     parameters = []
     for argument in (*function.arguments, *function.sizes):
-        name = _c_identifier(argument.name, taken)
+        name = _c_identifier(argument.name, used)
         parameters.append(_parameter(argument, name))
     if function.result is not None:
         kind = "double" if DataType(function.result).is_float else "int64_t"
@@ -106,12 +106,12 @@ def element_type(dtype: DataType) -> str:
     return f"{unsigned}int{8 * dtype.nbytes}_t"
 
 
-def _c_identifier(name: str, taken: set[str]) -> str:
+def _c_identifier(name: str, used: set[str]) -> str:
     text = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
     if text[0].isdecimal() or text in _KEYWORDS:
         text = f"_{text}" if text[0].isdecimal() else f"{text}_"
     unique, count = text, 1
-    while unique in taken:
+    while unique in used:
         unique, count = f"{text}_{count}", count + 1
-    taken.add(unique)
+    used.add(unique)
     return unique

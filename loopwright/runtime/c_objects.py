@@ -70,11 +70,11 @@ def begin(source: Path, compiler: Sequence[str]) -> None:
 def object_of(source: Path, compiler: Sequence[str]) -> bytes:
     """The object code of `source`, as it goes into a shared library. Raises LinkFailed."""
     key = (str(source), *compiler)
-    found = _made.get(key)
-    if found is None:
+    result = _made.get(key)
+    if result is None:
         running = _begun.pop(key, None) or _Compilation(source, compiler)
-        found = _made[key] = running.finish()
-    return found
+        result = _made[key] = running.finish()
+    return result
 
 
 def _end_all() -> None:

@@ -63,8 +63,8 @@ def line_html(text: str, language: str) -> str:
     import pygments
     from pygments.formatters import HtmlFormatter
 
-    found: str = pygments.highlight(text, _lexer(language), HtmlFormatter(nowrap=True))
-    return found.rstrip("\n")
+    result: str = pygments.highlight(text, _lexer(language), HtmlFormatter(nowrap=True))
+    return result.rstrip("\n")
 
 
 def style_rules(style: str, inside: str) -> str:

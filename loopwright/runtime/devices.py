@@ -302,7 +302,7 @@ def _what_is_there(device: Device) -> tuple[list[str], str]:
     except OSError:
         driver = "the driver library libcuda.so.1 was not found"
     nodes = glob.glob("/dev/nvidia[0-9]*")
-    found = f"{len(nodes)} device file(s) /dev/nvidia* are there" if nodes else "there is no device file /dev/nvidia*"
+    result = f"{len(nodes)} device file(s) /dev/nvidia* are there" if nodes else "there is no device file /dev/nvidia*"
     if nodes and driver.endswith("is there"):
-        return looked, f"{driver} and {found}, but this version of Loopwright has no CUDA runtime yet"
-    return looked, f"{driver}, and {found}"
+        return looked, f"{driver} and {result}, but this version of Loopwright has no CUDA runtime yet"
+    return looked, f"{driver}, and {result}"

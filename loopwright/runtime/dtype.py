@@ -101,8 +101,8 @@ class DataType(str):
             return text
         if not isinstance(text, str):
             text = _numpy_name(text)
-        found = cls._known.get(text)
-        return found if found is not None else cls._make(text)
+        result = cls._known.get(text)
+        return result if result is not None else cls._make(text)
 
     @classmethod
     def _make(cls, text: str) -> DataType:
@@ -126,24 +126,24 @@ class DataType(str):
                 raise UnknownDataType(text)
             kind, bits = match[1], int(match[2])
         canonical = scalar if lanes == 1 else f"{scalar}x{lanes}"
-        found = cls._known.get(canonical)
-        if found is None:
-            found = str.__new__(cls, canonical)
-            found.kind, found.bits, found.lanes = kind, bits, lanes
-            found.custom = own[1] if own is not None else ""
-            found.type_code = CUSTOM_CODES[own[1]] if own is not None else TYPE_CODES.get(kind, TYPE_CODES["handle"])
-            found.is_int = kind in ("int", "uint")
-            found.is_unsigned = kind in ("uint", "bool")
-            found.is_float = "float" in kind and own is None
-            found.is_bool = kind == "bool"
-            found.is_vector = lanes > 1
+        result = cls._known.get(canonical)
+        if result is None:
+            result = str.__new__(cls, canonical)
+            result.kind, result.bits, result.lanes = kind, bits, lanes
+            result.custom = own[1] if own is not None else ""
+            result.type_code = CUSTOM_CODES[own[1]] if own is not None else TYPE_CODES.get(kind, TYPE_CODES["handle"])
+            result.is_int = kind in ("int", "uint")
+            result.is_unsigned = kind in ("uint", "bool")
+            result.is_float = "float" in kind and own is None
+            result.is_bool = kind == "bool"
+            result.is_vector = lanes > 1
             signed = kind == "int"
-            found.lowest = -(1 << (bits - 1)) if signed else 0
-            found.highest = (1 << (bits - signed)) - 1 if bits else 0
-            cls._known[canonical] = found
-            found.element = found if lanes == 1 else cls(scalar)
-        cls._known[text] = found
-        return found
+            result.lowest = -(1 << (bits - 1)) if signed else 0
+            result.highest = (1 << (bits - signed)) - 1 if bits else 0
+            cls._known[canonical] = result
+            result.element = result if lanes == 1 else cls(scalar)
+        cls._known[text] = result
+        return result
 
     def with_lanes(self, lanes: int) -> DataType:
         """The same element type with another lane count."""

@@ -70,8 +70,8 @@ class Elf:
         self.is_64 = data[4] == 2
         self.order = "<>"[data[5] - 1]
         self.kind, self.machine = self._read("HH", 16)
-        places, tail = ("QQ", 32) if self.is_64 else ("II", 28)
-        self._program_offset, self._section_offset = self._read(places, tail)
+        locations, tail = ("QQ", 32) if self.is_64 else ("II", 28)
+        self._program_offset, self._section_offset = self._read(locations, tail)
         head = self._read("IHHHHHH", 48 if self.is_64 else 36)
         self.flags, _, self._program_size, self._program_count, self._section_size = head[:5]
         self._section_count, self._names = head[5:]

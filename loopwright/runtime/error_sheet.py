@@ -39,19 +39,19 @@ def traceback_lines(error: LoopwrightError) -> list[str]:
     lines = []
     for frame in traceback.extract_tb(error.__traceback__):
         if not is_ours(frame.filename) and not _is_shell(frame.filename):
-            place = Span(_place(frame.filename, frame.lineno), "key")
+            location = Span(_place(frame.filename, frame.lineno), "key")
             inside = "" if frame.name == "<module>" else f", in {frame.name}"
-            lines.append(line_text([place, Span(inside)], coloured))
+            lines.append(line_text([location, Span(inside)], coloured))
             if frame.line:
                 lines.append(line_text([Span(f"    {frame.line}")], coloured))
     return [*lines, *[line_text(line, coloured) for line in message(error).lines]]
 
 
 def _line(text: str) -> tuple[Span, ...]:
-    found = _KEY.fullmatch(text)
-    if found is not None:
-        space, key, colon, told = found.groups()
-        return Span(space), Span(key, _TONES.get(key, "key")), Span(f"{colon}{told}")
+    result = _KEY.fullmatch(text)
+    if result is not None:
+        space, key, colon, message = result.groups()
+        return Span(space), Span(key, _TONES.get(key, "key")), Span(f"{colon}{message}")
     return (Span(text, "title"),) if text.startswith("  >") else (Span(text),)
 
 
@@ -69,8 +69,8 @@ def _place(file: str, line: int | None) -> str:
 def _cell(file: str) -> str | None:
     """What a notebook calls the cell that it keeps in a file: Cell In[3]."""
     naming = getattr(getattr(screen.interactive_shell(), "compile", None), "format_code_name", None)
-    found = naming(file) if naming is not None else None
-    return " ".join(found) if found else None
+    result = naming(file) if naming is not None else None
+    return " ".join(result) if result else None
 
 
 def _is_shell(file: str) -> bool:

@@ -236,21 +236,21 @@ def _text(value: str | Callable[[], str] | None) -> str | None:
     return value() if callable(value) else value
 
 
-def _source_text(place: SourceLine | None) -> str:
+def _source_text(location: SourceLine | None) -> str:
     """The user's own line, where it can be read back."""
-    text = "" if place is None else (place.text or linecache.getline(place.file, place.line)).strip()
+    text = "" if location is None else (location.text or linecache.getline(location.file, location.line)).strip()
     return text if len(text) <= 100 else text[:99] + "…"
 
 
-def _excerpt(place: SourceLine) -> list[str]:
-    text = place.text if place.text is not None else linecache.getline(place.file, place.line)
+def _excerpt(location: SourceLine) -> list[str]:
+    text = location.text if location.text is not None else linecache.getline(location.file, location.line)
     text = text.rstrip("\n")
-    where = f"  at {place.file}:{place.line}" + (f":{place.column + 1}" if place.column is not None else "")
+    where = f"  at {location.file}:{location.line}" + (f":{location.column + 1}" if location.column is not None else "")
     if not text.strip():
         return [where]
     lines = [where, f"  > {text}"]
-    if place.column is not None:
-        width = max(1, (place.end_column or place.column + 1) - place.column)
-        width = min(width, max(1, len(text) - place.column))
-        lines.append("    " + " " * place.column + "^" * width)
+    if location.column is not None:
+        width = max(1, (location.end_column or location.column + 1) - location.column)
+        width = min(width, max(1, len(text) - location.column))
+        lines.append("    " + " " * location.column + "^" * width)
     return lines

@@ -290,12 +290,12 @@ def begin_runtime() -> None:
 
 def _compiled(sources: Iterable[str], compiler: Sequence[str], folder: Path) -> list[str]:
     """Objects of the C files, written to `folder`."""
-    made = []
+    result = []
     for source in sources:
         file = folder / f"{Path(source).stem}.o"
         file.write_bytes(c_objects.object_of(Path(source), compiler))
-        made.append(str(file))
-    return made
+        result.append(str(file))
+    return result
 
 
 def _is_for_here(files: Sequence[str]) -> bool:

@@ -24,12 +24,12 @@ OF_THE_PACKAGE: Final = {
 
 def no_attribute(problem: str, name: str, known: Iterable[str], instead: Mapping[str, str]) -> AttributeError:
     """The error for a `name` that is not there: `instead` says what to write for it, `known` are the names that are."""
-    told = instead.get(name)
-    if told is None and not name.startswith("_"):  # Python and notebooks ask for names with underscores all the time
+    message = instead.get(name)
+    if message is None and not name.startswith("_"):  # Python and notebooks ask for names with underscores all the time
         near = get_close_matches(name, {other for other in known if not other.startswith("_")}, 3, 0.7)
-        told = f"did you mean {' or '.join(near)}?" if near else None
+        message = f"did you mean {' or '.join(near)}?" if near else None
     # Without `obj`, Python adds no "Did you mean" of its own.
-    return AttributeError(f"{problem} {name!r}" + (f"; {told}" if told is not None else ""), name=name)
+    return AttributeError(f"{problem} {name!r}" + (f"; {message}" if message is not None else ""), name=name)
 
 
 def pointing(module: str, instead: Mapping[str, str]) -> Callable[[str], NoReturn]:

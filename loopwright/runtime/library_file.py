@@ -233,21 +233,21 @@ def descriptions(path: str, elf: Elf) -> list[ModuleDescription]:
         why = f"it has no section {SECTION}" if elf.sections() else "its section table was stripped"
         raise NotALoopwrightLibrary(path, why)
     try:
-        found = [ModuleDescription.from_json(line) for line in section.decode().strip("\0\n").split("\n") if line]
+        result = [ModuleDescription.from_json(line) for line in section.decode().strip("\0\n").split("\n") if line]
     except ValueError as error:
         raise DamagedLibrary(path, f"its description cannot be read: {error}") from None
-    for one in found:
+    for one in result:
         if one.format > FORMAT:
             why = f"its description has format {one.format}, and this version reads {FORMAT}"
             raise NotALoopwrightLibrary(path, why)
-    return found
+    return result
 
 
-def require_features(path: str, found: Sequence[ModuleDescription]) -> None:
+def require_features(path: str, result: Sequence[ModuleDescription]) -> None:
     """Raise `ForeignLibrary` where this processor lacks instructions that the code may use."""
-    missing = missing_features({feature for one in found for feature in one.features})
+    missing = missing_features({feature for one in result for feature in one.features})
     if missing:
-        made_for = next(one.cpu or one.triple for one in found)
+        made_for = next(one.cpu or one.triple for one in result)
         raise ForeignLibrary(path, f"it was compiled for {made_for}; this CPU lacks {', '.join(missing)}", missing)
 
 

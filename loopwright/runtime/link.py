@@ -180,9 +180,9 @@ def create_staticlib(output: str, inputs: str | Sequence[str], ar: str | None = 
     if shutil.which(command[0]) is None:
         raise NoLinker(command[:1])
     require_folder(output)
-    with _appearing(output) as made:
-        _run([*command, "rcs", str(made), *_names(inputs)])
-        os.replace(made, output)
+    with _appearing(output) as result:
+        _run([*command, "rcs", str(result), *_names(inputs)])
+        os.replace(result, output)
     return output
 
 
@@ -204,12 +204,12 @@ def _compile(
 ) -> str:
     require_folder(output)
     command = find_compiler(cc, triple)
-    with _appearing(output) as made:
-        full = [*command, *flags, "-o", str(made), *_names(objects), *options]
+    with _appearing(output) as result:
+        full = [*command, *flags, "-o", str(result), *_names(objects), *options]
         _run(full)
-        if not made.exists():
+        if not result.exists():
             raise LinkFailed(full, "it reported success, and wrote nothing")
-        os.replace(made, output)
+        os.replace(result, output)
     return output
 
 

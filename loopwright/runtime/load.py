@@ -112,8 +112,8 @@ def system_lib(symbol_prefix: str = "") -> Module:
     """
     path = os.path.realpath(sys.executable if not os.path.exists("/proc/self/exe") else "/proc/self/exe")
     elf = checked_elf(path, read_file(path))
-    found = descriptions(path, elf)
-    kept = [one for one in found if any(f.name.startswith(symbol_prefix) for f in one.functions)]
+    result = descriptions(path, elf)
+    kept = [one for one in result if any(f.name.startswith(symbol_prefix) for f in one.functions)]
     if not kept:
         raise NotALoopwrightLibrary(path, f"none of its functions begins with {symbol_prefix!r}")
     return _module_of(path, kept, ctypes.CDLL(None))
@@ -168,10 +168,10 @@ def _load_shared(path: str, data: bytes, shown: str | None = None) -> Module:
         elf = checked_elf(name, data, needs_seal=shown is None)  # what was linked here a moment ago has none
         if elf.kind == PROGRAM:
             raise NotALibrary(name, "it is a program")
-        found = descriptions(name, elf)
-        require_features(name, found)
+        result = descriptions(name, elf)
+        require_features(name, result)
     else:
-        found = _descriptions_in(name, data)
+        result = _descriptions_in(name, data)
     ffi.load()  # before dlopen: the library takes the addresses of tvm-ffi's functions as it is loaded
     try:
         library = _open(os.path.abspath(path), data)
@@ -180,7 +180,7 @@ def _load_shared(path: str, data: bytes, shown: str | None = None) -> Module:
     hooks = getattr(library, "lw_set_error_hooks", None)
     if hooks is not None:
         thread_pool.connect_errors(hooks)
-    return _module_of(name, found, library, _on_disk(path))
+    return _module_of(name, result, library, _on_disk(path))
 
 
 def _on_disk(path: str) -> mmap.mmap:
@@ -207,9 +207,9 @@ def _open(path: str, data: bytes) -> ctypes.CDLL:
 
 
 def _module_of(
-    name: str, found: Sequence[ModuleDescription], library: ctypes.CDLL, data: mmap.mmap | None = None
+    name: str, result: Sequence[ModuleDescription], library: ctypes.CDLL, data: mmap.mmap | None = None
 ) -> Module:
-    first, *imported = [_one_module(name, one, library, data) for one in found]
+    first, *imported = [_one_module(name, one, library, data) for one in result]
     for module in imported:
         first.import_module(module)
     return first
@@ -238,10 +238,10 @@ def _one_module(name: str, one: ModuleDescription, library: ctypes.CDLL, data: m
 
 def _descriptions_in(name: str, data: bytes) -> list[ModuleDescription]:
     """On systems whose libraries are not ELF files: the lines that look like descriptions."""
-    found = [ModuleDescription.from_json(line.decode()) for line in re.findall(rb'\{"functions":\[.*\}(?=\n)', data)]
-    if not found:
+    result = [ModuleDescription.from_json(line.decode()) for line in re.findall(rb'\{"functions":\[.*\}(?=\n)', data)]
+    if not result:
         raise NotALoopwrightLibrary(name, "no description was found in it")
-    return found
+    return result
 
 
 # --- objects and archives -----------------------------------------------------------------------------------------

@@ -315,12 +315,12 @@ class Module:
         return module_sheet(self).html()
 
     def _find(self, name: str, query_imports: bool) -> Callable[..., Any] | None:
-        found = self._functions.get(name)
-        if found is None and name == "__tvm_main__" and self._entry != self._no_entry:
+        result = self._functions.get(name)
+        if result is None and name == "__tvm_main__" and self._entry != self._no_entry:
             return self._entry  # the name under which older scripts ask for the entry
-        if found is None and query_imports:
+        if result is None and query_imports:
             return next((f for m in self.imported_modules if (f := m._find(name, True)) is not None), None)
-        return found
+        return result
 
     def _all_imports(self) -> list[Module]:
         return [m for direct in self.imported_modules for m in (direct, *direct._all_imports())]

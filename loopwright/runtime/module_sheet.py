@@ -42,8 +42,8 @@ def _facts(module: Module) -> list[tuple[Span, ...]]:
     timings = getattr(module, "timings", {})
     if timings:
         stages = [f"{stage} {1e3 * seconds:.1f}" for stage, seconds in timings.items() if seconds >= 5e-5]
-        told = f"  in {1e3 * sum(timings.values()):.1f} ms ({', '.join(stages)})"
-        facts.append((Span("built  ", "key"), Span(told)))
+        message = f"  in {1e3 * sum(timings.values()):.1f} ms ({', '.join(stages)})"
+        facts.append((Span("built  ", "key"), Span(message)))
     if module.imported_modules:
         facts.append((Span("imports", "key"), Span(f"  {', '.join([repr(one) for one in module.imported_modules])}")))
     return facts
@@ -52,8 +52,8 @@ def _facts(module: Module) -> list[tuple[Span, ...]]:
 def _signature(function: FunctionDescription | None) -> str:
     if function is None:
         return ""
-    told = ", ".join([_argument(one) for one in function.arguments])
-    return f"{told} → {function.result}" if function.result else told
+    message = ", ".join([_argument(one) for one in function.arguments])
+    return f"{message} → {function.result}" if function.result else message
 
 
 def _argument(argument: Argument) -> str:

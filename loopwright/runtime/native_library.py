@@ -64,8 +64,8 @@ class NativeLibrary:
             self.why_not = f"there is no C compiler ({missing.why})"
             return False
         with tempfile.TemporaryDirectory(prefix=".build-", dir=target.parent) as work:
-            made = Path(work) / target.name
-            command = [*compiler, *_FLAGS, f'-DLW_SOURCE_HASH="{self.hash()}"', str(self.source), "-o", str(made)]
+            result = Path(work) / target.name
+            command = [*compiler, *_FLAGS, f'-DLW_SOURCE_HASH="{self.hash()}"', str(self.source), "-o", str(result)]
             try:
                 done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
             except (OSError, subprocess.TimeoutExpired) as error:
@@ -74,7 +74,7 @@ class NativeLibrary:
             if done.returncode != 0:
                 self.why_not = f"{compiler[0]} failed: {done.stderr.strip()[-500:]}"
                 return False
-            os.replace(made, target)
+            os.replace(result, target)
         return True
 
     def _open(self, path: Path) -> ctypes.CDLL | None:

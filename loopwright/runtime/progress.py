@@ -196,25 +196,25 @@ def shown(stream: TextIO | None = None, after: float = AFTER) -> Iterator[None]:
 @contextlib.contextmanager
 def task(name: str, total: int | None = None) -> Iterator[Task]:
     """A task that goes on meanwhile."""
-    made = Task(name, total)
+    result = Task(name, total)
     watcher = _watcher if _watcher is not _UNSET else _asked_for()
     if not isinstance(watcher, Watcher):
-        yield made
+        yield result
         return
-    watcher.begin(made)
+    watcher.begin(result)
     try:
-        yield made
+        yield result
     finally:
-        watcher.end(made)
+        watcher.end(result)
 
 
 def _asked_for() -> Watcher | None:
     """What the environment wants, found out once."""
     global _watcher
     wanted = os.environ.get("LOOPWRIGHT_PROGRESS", "") not in ("", "0")
-    found = _found_screen(sys.stderr, AFTER) if wanted else None
-    _watcher = found
-    return found
+    result = _found_screen(sys.stderr, AFTER) if wanted else None
+    _watcher = result
+    return result
 
 
 def _found_screen(stream: TextIO, after: float) -> Watcher | None:

@@ -84,14 +84,14 @@ def register_func(
 
 def get_global_func(name: str, allow_missing: bool = False) -> Any:
     """The function registered as `name`; without one, None where `allow_missing`, else an error."""
-    found = ffi.load().get_global_func(name, allow_missing=True)
-    if found is None and not allow_missing:
+    result = ffi.load().get_global_func(name, allow_missing=True)
+    if result is None and not allow_missing:
         import difflib
 
         near = difflib.get_close_matches(name, list_global_func_names(), 3)
         hint = f"did you mean {', '.join(near)}?" if near else "register it with register_func"
         raise UnknownGlobalFunction(f"no function is registered as {name!r}", hint=hint, fields={"name": name})
-    return found
+    return result
 
 
 def list_global_func_names() -> list[str]:

@@ -183,17 +183,17 @@ def _fitting_table(table: Table, style: str | None, width: int) -> str:
     from rich.text import Text
 
     looks = {"title": "bold", "bad": "red", "good": "green", "warn": "yellow", "key": "cyan", "faint": "dim"}
-    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    result = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in table.columns:
-        made.add_column(name, overflow="fold")
+        result.add_column(name, overflow="fold")
     for number, row in enumerate(table.rows):
-        made.add_row(*[Text(text, style=looks.get(table.tone(number), "")) for text in row])
+        result.add_row(*[Text(text, style=looks.get(table.tone(number), "")) for text in row])
     out = io.StringIO()
     coloured = style is not None
     console = Console(
         file=out, width=width, force_terminal=coloured, color_system="standard" if coloured else None, highlight=False
     )
-    console.print(made)
+    console.print(result)
     return "\n".join([line.rstrip() for line in out.getvalue().rstrip("\n").split("\n")])
 
 
@@ -236,8 +236,8 @@ def _rules(inside: str, light: str, dark: str, body: str) -> list[str]:
 
 def _part_html(part: Part) -> str:
     if isinstance(part, Lines):
-        told = "\n".join(["".join([_span_html(span) for span in line]) for line in part.lines])
-        return f'<pre class="words">{told}\n</pre>'
+        message = "\n".join(["".join([_span_html(span) for span in line]) for line in part.lines])
+        return f'<pre class="words">{message}\n</pre>'
     if isinstance(part, Table):
         return _table_html(part)
     if isinstance(part, Code):
@@ -265,7 +265,7 @@ def _code_html(part: Code) -> str:
         lines = []
         for mark, line in zip(part.marks, shown.split("\n"), strict=True):
             kind = _MARK_CLASSES.get(mark)
-            told = f"{escape(mark)} {line}"
-            lines.append(f'<span class="{kind}">{told}</span>' if kind else told)
+            message = f"{escape(mark)} {line}"
+            lines.append(f'<span class="{kind}">{message}</span>' if kind else message)
         shown = "\n".join(lines)
     return f"<pre>{shown}\n</pre>"

@@ -70,7 +70,7 @@ class ScheduleError(LoopwrightError):
             return f"ScheduleError: {self.problem} [{self.code}]"
         lines = [super().__str__()]
         lines += [f"  what would work: {suggestion} (proved)" for suggestion in self.suggestions]
-        known = [f"{name} is {told}" for name, told in self.legend.items() if self._mentions(name)]
+        known = [f"{name} is {message}" for name, message in self.legend.items() if self._mentions(name)]
         if known:
             lines.append(f"  names: {', '.join(known)}")
         if self.steps:
@@ -87,8 +87,8 @@ class ScheduleError(LoopwrightError):
 
     def _mentions(self, name: str) -> bool:
         """Whether the message is about a loop of that name."""
-        told = " ".join([self.problem, self.why or "", self.hint or ""])
-        return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", told) is not None
+        message = " ".join([self.problem, self.why or "", self.hint or ""])
+        return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", message) is not None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -142,13 +142,13 @@ class NoSuchBlock(ScheduleError, ValueError):
     is_tried = False
 
     def __init__(self, name: str, names: list[str]) -> None:
-        found = names.count(name)
-        problem = f"no block is called {name!r}" if not found else f"{found} blocks are called {name!r}"
-        near = (_made_of(name, names) or nearest(name, names)) if not found else None
+        result = names.count(name)
+        problem = f"no block is called {name!r}" if not result else f"{result} blocks are called {name!r}"
+        near = (_made_of(name, names) or nearest(name, names)) if not result else None
         several = "rename them, or take a handle from get_child_blocks, get_producers or get_consumers"
         super().__init__(
             f"get_block: {problem}; there are {', '.join(sorted(set(names))) or 'none'}",
-            hint=several if found else f"did you mean {near!r}?" if near else None,
+            hint=several if result else f"did you mean {near!r}?" if near else None,
             fields={"name": name, "names": sorted(set(names))},
         )
 

@@ -111,9 +111,9 @@ def read_map(text: str, known: Mapping[str, Any] | None = None) -> IndexMap:
 
 def read_value(text: str) -> float | int | str:
     """A pad value that a graph of nodes holds: a number, or the text of a map that gives one."""
-    made = read_map(text)
-    (result,) = made.results
-    return result.value if isinstance(result, (IntImm, FloatImm)) else made.text
+    built = read_map(text)
+    (result,) = built.results
+    return result.value if isinstance(result, (IntImm, FloatImm)) else built.text
 
 
 def write_map(given: IndexMap) -> str:
@@ -134,7 +134,7 @@ def write_map(given: IndexMap) -> str:
 def _names(inputs: Sequence[Var]) -> list[str]:
     names = [var.name for var in inputs]
     plain = all([name.isidentifier() for name in names]) and len(set(names)) == len(names)
-    return names if plain else [f"i{place}" for place in range(len(names))]
+    return names if plain else [f"i{index}" for index in range(len(names))]
 
 
 class _Graph:

@@ -66,14 +66,14 @@ def get_tensorize_loop_mapping(
     """
     realize, nest = _nest(sch, block)
     intrin = TensorIntrin.described(desc_func)
-    found = None if nest is None else pair_accesses(nest, intrin)
-    if nest is None or found is None:
+    result = None if nest is None else pair_accesses(nest, intrin)
+    if nest is None or result is None:
         return None
     chosen: dict[StmtSRef, For] = {}
     wanted: dict[Var, int] = {}
     for desc in intrin.pattern.loops:
         size = intrin.pattern.extent(desc.loop_var)
-        loop = _loop_for(desc.loop_var, found, nest.loops)
+        loop = _loop_for(desc.loop_var, result, nest.loops)
         if loop is None:
             if size == 1:
                 continue
@@ -87,10 +87,10 @@ def get_tensorize_loop_mapping(
         chosen[sch.get_sref(LoopRV(loop.loop_var))] = desc
     fits = all(nest.extent(var) % size == 0 for var, size in wanted.items())
     paddings = [1] * len(realize.block.iter_vars)
-    for place, value in enumerate(realize.iter_values):
+    for index, value in enumerate(realize.iter_values):
         if isinstance(value, Var) and value in wanted:
-            paddings[place] = wanted[value]
-    order = {loop: place for place, loop in enumerate(intrin.pattern.loops)}
+            paddings[index] = wanted[value]
+    order = {loop: index for index, loop in enumerate(intrin.pattern.loops)}
     return TensorizeInfo(chosen, order, None if fits else paddings)
 
 
@@ -104,28 +104,28 @@ def get_auto_tensorize_mapping_info(
     """
     realize, nest = _nest(sch, block)
     intrin = TensorIntrin.described(desc_func)
-    found = None if nest is None else pair_accesses(nest, intrin)
-    if nest is None or found is None or nest.leaf is None or intrin.pattern.leaf is None:
+    answer = None if nest is None else pair_accesses(nest, intrin)
+    if nest is None or answer is None or nest.leaf is None or intrin.pattern.leaf is None:
         return None
     groups: dict[Var, list[IterVar]] = {loop.loop_var: [] for loop in intrin.pattern.loops}
-    kinds = {var: (var in intrin.pattern.reduced, _operands([var], found, 0)) for var in groups}
+    kinds = {var: (var in intrin.pattern.reduced, _operands([var], answer, 0)) for var in groups}
     batch: list[IterVar] = []
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        used = _operands(_vars_in(value, nest), found, 1)
+        used = _operands(_vars_in(value, nest), answer, 1)
         kind = (axis.iter_type == IterType.CommReduce, used)
         same = [var for var, other in kinds.items() if other == kind]
         if same:
             groups[same[0]].append(axis)
-        elif used == frozenset(found.buffers):
+        elif used == frozenset(answer.buffers):
             batch.append(axis)
         else:
             return None
     if any(not group and intrin.pattern.extent(var) != 1 for var, group in groups.items()):
         return None
     results = [*[axis.var for axis in batch], *[_joined(group) for group in groups.values()]]
-    made = IndexMap(tuple([axis.var for axis in realize.block.iter_vars]), tuple(results))
-    mapped = {here: desc for desc, here in found.buffers.items()}
-    return AutoTensorizeMappingInfo([made], mapped, realize.block.iter_vars, intrin.pattern.leaf.iter_vars)
+    result = IndexMap(tuple([axis.var for axis in realize.block.iter_vars]), tuple(results))
+    mapped = {here: desc for desc, here in answer.buffers.items()}
+    return AutoTensorizeMappingInfo([result], mapped, realize.block.iter_vars, intrin.pattern.leaf.iter_vars)
 
 
 def _nest(sch: Schedule, block: BlockRV | str) -> tuple[BlockRealize, Nest | None]:
@@ -141,10 +141,10 @@ def _nest(sch: Schedule, block: BlockRV | str) -> tuple[BlockRealize, Nest | Non
         return realize, None
 
 
-def _operands(vars: Sequence[Var], found: Pairing, side: int) -> frozenset[Buffer]:
+def _operands(vars: Sequence[Var], result: Pairing, side: int) -> frozenset[Buffer]:
     """The buffers of the description whose accesses use one of these loops, there (0) or here (1)."""
     chosen, used = set(vars), []
-    for pair in found.accesses:
+    for pair in result.accesses:
         if any([uses_var(index, chosen.__contains__) for index in pair[side].indices]):
             used.append(pair[0].buffer)
     return frozenset(used)
@@ -163,9 +163,9 @@ def _joined(axes: Sequence[IterVar]) -> Expr:
     return Analyzer().simplify(value)
 
 
-def _loop_for(var: Var, found: Pairing, loops: Sequence[For]) -> For | None:
+def _loop_for(var: Var, result: Pairing, loops: Sequence[For]) -> For | None:
     """The loop that stands for `var` of the description: where that alone is an index, the index here says so."""
-    for desc, here in found.accesses:
+    for desc, here in result.accesses:
         skipped = len(here.indices) - len(desc.indices)
         for wanted, index in zip(desc.indices, here.indices[skipped:], strict=True):
             loop = _innermost(index, loops) if wanted is var else None
@@ -185,5 +185,5 @@ def _innermost(value: Expr, loops: Sequence[For]) -> For | None:
     if linear is None:
         return None
     steps = dict(zip(by_var, linear[0], strict=True))
-    found = [var for var, step in steps.items() if isinstance(step, IntImm) and step.value == 1]
-    return by_var[found[0]] if len(found) == 1 else None
+    result = [var for var, step in steps.items() if isinstance(step, IntImm) and step.value == 1]
+    return by_var[result[0]] if len(result) == 1 else None

@@ -38,7 +38,7 @@ def tile_with_tensor_intrin(
         first, last = sch.split(loop, [None, intrin.pattern.extent(desc.loop_var)])
         outer.append(first)
         inner[found.desc_loop_indexer[desc]] = last
-    tile = [inner[place] for place in sorted(inner)]
+    tile = [inner[location] for location in sorted(inner)]
     if not tile:
         return None  # an intrinsic of one iteration has no loop to give
     sch.reorder(*outer, *tile)

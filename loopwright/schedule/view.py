@@ -59,12 +59,12 @@ class _Index(Visitor):
     def _add_parts(self, sequence: SeqStmt) -> None:
         around = tuple(self.path)
         for part in sequence.seq:
-            found = _index_of_part(part)
-            self.has_threads = self.has_threads or found.has_threads
-            self.returns += found.returns
-            for var, path in found.loops.items():
+            result = _index_of_part(part)
+            self.has_threads = self.has_threads or result.has_threads
+            self.returns += result.returns
+            for var, path in result.loops.items():
                 self.loops[var] = around + path
-            for key, path in found.blocks.items():
+            for key, path in result.blocks.items():
                 self.blocks[key] = around + path
 
     def visit_Expr(self, _: object) -> None:
@@ -157,9 +157,9 @@ class View:
 
     def blocks_below(self, root: Stmt) -> list[BlockRealize]:
         """The blocks under `root`, in program order, not entering blocks."""
-        found: list[BlockRealize] = []
-        _collect_blocks(root, found)
-        return found
+        result: list[BlockRealize] = []
+        _collect_blocks(root, result)
+        return result
 
     @property
     def root(self) -> BlockRealize:
@@ -177,8 +177,8 @@ class View:
 
     def fresh_block_name(self, stem: str) -> str:
         """`stem`, with a number where a block has that name already."""
-        taken, name, count = set(self.block_names()), stem, 1
-        while name in taken:
+        used, name, count = set(self.block_names()), stem, 1
+        while name in used:
             name, count = f"{stem}_{count}", count + 1
         return name
 
@@ -203,13 +203,13 @@ def _loops_since_block(path: Path) -> list[For]:
     return loops
 
 
-def _collect_blocks(statement: Stmt, found: list[BlockRealize]) -> None:
+def _collect_blocks(statement: Stmt, result: list[BlockRealize]) -> None:
     if isinstance(statement, BlockRealize):
-        found.append(statement)
+        result.append(statement)
         return
     for child in statement.children():
         if isinstance(child, Stmt):
-            _collect_blocks(child, found)
+            _collect_blocks(child, result)
 
 
 def _with_child(parent: Stmt, old: Stmt, new: Stmt | None) -> Stmt | None:

@@ -79,10 +79,10 @@ tvm_call_packed_lowered, tvm_call_cpacked_lowered = call_packed_lowered, call_cp
 
 def __getattr__(name: str) -> DtypeFunction:
     """Every data type of any lane count: `T.float32x4`, `T.int8x3`."""
-    found = dtype_function(name)
-    if found is None:
+    result = dtype_function(name)
+    if result is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+    return result
 
 
 def __dir__() -> list[str]:

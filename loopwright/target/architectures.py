@@ -252,10 +252,10 @@ _USUAL_TRIPLES: Final = {
 def usual_triple(name: str) -> str | None:
     """The triple that a word means which names an architecture (`arm64`), or is a triple itself; None for others."""
     word = name.lower()
-    found = next((triple for names, triple in _USUAL_TRIPLES.items() if word in names), None)
-    if found is None and "-" in word and architecture_of(word) not in (GENERIC, GENERIC_32):
+    result = next((triple for names, triple in _USUAL_TRIPLES.items() if word in names), None)
+    if result is None and "-" in word and architecture_of(word) not in (GENERIC, GENERIC_32):
         return name if any([part.rstrip("0123456789.") in _SYSTEMS for part in word.split("-")[1:]]) else None
-    return found
+    return result
 
 
 def architecture_with_cpu(cpu: str) -> tuple[Architecture, str] | None:

@@ -59,16 +59,16 @@ def require_buildable(target: Target | str) -> Target:
 
 def look_for(kind: str) -> list[str]:
     """What a build for `kind` needs, each with whether it is here, in words."""
-    found = []
+    result = []
     library, device = _DRIVERS.get(kind, (None, None))
     if library is not None:
-        found.append(f"{library} ({'found' if can_load(library) else 'not found'})")
+        result.append(f"{library} ({'found' if can_load(library) else 'not found'})")
     if device is not None:
-        found.append(f"{device} ({'found' if os.path.exists(device) else 'not found'})")
+        result.append(f"{device} ({'found' if os.path.exists(device) else 'not found'})")
     name = {"cuda": "CUDA", "opencl": "OpenCL", "rocm": "ROCm"}.get(kind, kind)
     built = "built" if kind in BUILDABLE else "not built in this version"
-    found.append(f"the {name} backend ({built})")
-    return found
+    result.append(f"the {name} backend ({built})")
+    return result
 
 
 def can_load(library: str) -> bool:

@@ -142,16 +142,16 @@ def _describe(target: Target) -> CpuDescription:
     is_host = is_same_machine and not target.mcpu
     if is_host:
         name, features = host.cpu, {feature for feature, has in host.features.items() if has}
-        told = [("+" if has else "-") + feature for feature, has in sorted(host.features.items())]
+        message = [("+" if has else "-") + feature for feature, has in sorted(host.features.items())]
     else:
         name = target.mcpu
         is_listed = not name or name in architecture.cpus or name == host.cpu
         if architecture.cpus and architecture.lists_every_cpu and not is_listed:
             raise UnknownCpu(name, architecture, str(target.attrs.get("mtriple", "")))
         usual = () if name else architecture.system_features.get(_system(triple), ())
-        told = [f"+{feature}" for feature in usual]
+        message = [f"+{feature}" for feature in usual]
         features = architecture.features_of(name) | architecture.closure(set(usual))
-    told += float_features
+    message += float_features
     features = architecture.apply(features | architecture.baseline, [*float_features, *target.mattr])
     units = architecture.units(features)
     if target.kind == "c":  # C99 has no type for 16-bit floats, whatever the machine can do
@@ -163,7 +163,7 @@ def _describe(target: Target) -> CpuDescription:
         triple=triple,
         name=name,
         features=frozenset(features),
-        llvm_features=",".join([*told, *target.mattr, *_preferred_width(architecture, vector_bits)]),
+        llvm_features=",".join([*message, *target.mattr, *_preferred_width(architecture, vector_bits)]),
         abi=str(target.attrs.get("mabi", "")),
         is_host=is_host,
         vector_bits=vector_bits,

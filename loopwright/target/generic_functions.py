@@ -128,9 +128,9 @@ def get_native_generic_func(name: str) -> GenericFunc:
 
 def generic_func(fdefault: Function) -> GenericFunc:
     """`fdefault` as a generic function: the default body of one with its name."""
-    made = GenericFunc(getattr(fdefault, "__name__", "generic"))
-    made.__doc__ = fdefault.__doc__
-    return made.set_default(fdefault)
+    result = GenericFunc(getattr(fdefault, "__name__", "generic"))
+    result.__doc__ = fdefault.__doc__
+    return result.set_default(fdefault)
 
 
 def override_native_generic_func(func_name: str) -> Callable[[Function], GenericFunc]:

@@ -80,8 +80,8 @@ def cgroup_quota(root: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/
 def _quotas(root: Path, path: str, read: Callable[[Path], float | None]) -> list[float]:
     # In a container the path may name groups outside what is mounted here, so each level that is missing is skipped.
     group = Path(path.lstrip("/"))
-    found = (read(root / level) for level in (group, *group.parents))
-    return [quota for quota in found if quota is not None]
+    result = (read(root / level) for level in (group, *group.parents))
+    return [quota for quota in result if quota is not None]
 
 
 def _quota_v2(group: Path) -> float | None:

@@ -82,10 +82,10 @@ class TargetKind(str):
     defaults: Mapping[str, object]
 
     def __new__(cls, name: str) -> TargetKind:
-        found = cls._known.get(name)
-        if found is None:
+        result = cls._known.get(name)
+        if result is None:
             raise unknown_kind(name)
-        return found
+        return result
 
     @property
     def name(self) -> str:

@@ -85,10 +85,10 @@ class Target:
         """The target that describes a device of this machine: `Target.from_device("cpu")`, `from_device(cpu(0))`."""
         from loopwright.runtime.devices import CPU, Device  # loads tvm_ffi
 
-        found = device if isinstance(device, Device) else Device(device)
-        found.require("Target.from_device")
-        if found.device_type != CPU:  # the CPU is the only device that can be used here so far
-            raise NotBuilt(f"Target.from_device for {found}", 'write the target, as in Target("cuda -arch=sm_80")')
+        result = device if isinstance(device, Device) else Device(device)
+        result.require("Target.from_device")
+        if result.device_type != CPU:  # the CPU is the only device that can be used here so far
+            raise NotBuilt(f"Target.from_device for {result}", 'write the target, as in Target("cuda -arch=sm_80")')
         return Target("llvm")  # which means this machine, down to its features
 
     @staticmethod

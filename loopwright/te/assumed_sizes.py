@@ -46,10 +46,10 @@ _collecting: ContextVar[list[Assumption] | None] = ContextVar("assumed_sizes", d
 @contextmanager
 def collected() -> Iterator[list[Assumption]]:
     """The assumptions that operators make inside the block, in order; those that hold of all sizes are left out."""
-    found: list[Assumption] = []
-    token = _collecting.set(found)
+    result: list[Assumption] = []
+    token = _collecting.set(result)
     try:
-        yield found
+        yield result
     finally:
         _collecting.reset(token)
 
@@ -60,8 +60,8 @@ def kept() -> Iterator[list[Assumption]]:
     if _collecting.get() is not None:
         yield []
         return
-    with collected() as found:
-        yield found
+    with collected() as result:
+        yield result
 
 
 def assume(condition: Any, sizes: Sequence[Any], needs: str) -> None:
@@ -101,12 +101,12 @@ def _is_wanted(*sizes: Any) -> bool:
 
 
 def _add(condition: Any, sizes: Sequence[Any], needs: str, equal: bool = False) -> None:
-    found = _collecting.get()
-    if found is None:
+    result = _collecting.get()
+    if result is None:
         return
     known = Analyzer().simplify(as_expr(condition))
     if not (isinstance(known, IntImm) and known.value):
-        found.append(Assumption(known, tuple(as_expr(size) for size in sizes), needs, equal))
+        result.append(Assumption(known, tuple(as_expr(size) for size in sizes), needs, equal))
 
 
 def broadcast_size(one: Expr, other: Expr) -> Expr:

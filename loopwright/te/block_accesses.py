@@ -100,21 +100,21 @@ def _hull(
     gap = analyzer.simplify(b.low - a.low)
     if not isinstance(gap, IntImm):
         one, other = [IntervalSet(part.low, part.low + (part.length - 1)) for part in (a, b)]
-        found = hull_while_running(one, other, reduced, analyzer)
-        size = None if found is None else analyzer.simplify(found.max_value - found.min_value + 1)
-        return _Interval(found.min_value, size.value) if found is not None and isinstance(size, IntImm) else None
+        result = hull_while_running(one, other, reduced, analyzer)
+        size = None if result is None else analyzer.simplify(result.max_value - result.min_value + 1)
+        return _Interval(result.min_value, size.value) if result is not None and isinstance(size, IntImm) else None
     first, second, distance = (a, b, gap.value) if gap.value >= 0 else (b, a, -gap.value)
     return _Interval(first.low, max(first.length, distance + second.length))
 
 
 def _ranges(buffer: Buffer, box: Sequence[_Interval | None]) -> tuple[Range, ...]:
-    made: list[Range] = []
+    result: list[Range] = []
     for interval, size in zip(box, buffer.shape, strict=True):
         if interval is None:
-            made.append(Range.from_min_extent(const(0, size.dtype), size))
+            result.append(Range.from_min_extent(const(0, size.dtype), size))
         else:
-            made.append(Range.from_min_extent(interval.low, const(interval.length, interval.low.dtype)))
-    return tuple(made)
+            result.append(Range.from_min_extent(interval.low, const(interval.length, interval.low.dtype)))
+    return tuple(result)
 
 
 class _Inexact(Visitor):

@@ -220,8 +220,8 @@ def compute(
     axes = [data_axis(axis_name, size) for axis_name, size in zip(names, sizes, strict=False)]
     returned = fcompute(*[axis.var for axis in axes]) if takes_axes else fcompute()
     if isinstance(returned, TensorIntrinCall):
-        made = tensor_compute(name, tag, attrs, sizes, axes if takes_axes else [], returned)
-        results = tuple([made.output(k) for k in range(made.num_outputs)])
+        result = tensor_compute(name, tag, attrs, sizes, axes if takes_axes else [], returned)
+        results = tuple([result.output(k) for k in range(result.num_outputs)])
         return results[0] if len(results) == 1 else results
     several = isinstance(returned, (list, tuple))
     values = list(returned) if several else [returned]
@@ -331,8 +331,8 @@ def _check_body(name: str, axes: Sequence[IterVar], body: Sequence[Expr]) -> lis
         return list(inputs)
     if len(reductions) < len(body) or not isinstance(first, Reduce):
         kinds = ["a reduction" if isinstance(value, Reduce) else "no reduction" for value in body]
-        told = ", ".join([f"output {k} is {kind}" for k, kind in enumerate(kinds)])
-        raise ReductionsDiffer(name, f"its outputs mix reductions and plain values: {told}", field="kind")
+        message = ", ".join([f"output {k} is {kind}" for k, kind in enumerate(kinds)])
+        raise ReductionsDiffer(name, f"its outputs mix reductions and plain values: {message}", field="kind")
     for k, reduce in enumerate(reductions[1:], 1):
         _check_same_reduction(name, first, reduce, k)
     fields = [reduce.value_index for reduce in reductions]
@@ -360,7 +360,7 @@ def _check_same_reduction(name: str, first: Reduce, other: Reduce, output: int) 
     """Both must be the same reduction, apart from the field they take; else say which parts differ, and how."""
     axes, first_axes = (", ".join([axis.var.name for axis in reduce.axis]) for reduce in (other, first))
     numbering = Numbering()
-    for field, found, expected, how in (
+    for field, result, expected, how in (
         ("axis", other.axis, first.axis, f"output {output} reduces over {axes}, output 0 over {first_axes}"),
         ("combiner", (other.combiner,), (first.combiner,), f"output {output} combines by another reducer"),
         ("source", other.source, first.source, f"output {output} reduces other values than output 0"),
@@ -372,5 +372,5 @@ def _check_same_reduction(name: str, first: Reduce, other: Reduce, output: int) 
         ),
         ("init", other.init, first.init, f"the init= of output {output} is not that of output 0"),
     ):
-        if [numbering.of(part) for part in found] != [numbering.of(part) for part in expected]:
+        if [numbering.of(part) for part in result] != [numbering.of(part) for part in expected]:
             raise ReductionsDiffer(name, f"its outputs differ in {field}: {how}", field=field, output=output)

@@ -63,10 +63,10 @@ class MissingPlaceholder(LoopwrightError, ValueError):
 
     def __init__(self, missing: Mapping[Tensor, str], given: Sequence[str]) -> None:
         names = list(missing)
-        told = ", ".join([f"{tensor.name} (read by {reader})" for tensor, reader in missing.items()])
+        message = ", ".join([f"{tensor.name} (read by {reader})" for tensor, reader in missing.items()])
         plural = len(names) > 1
         super().__init__(
-            f"create_prim_func: placeholder{'s' * plural} {told} {'are' if plural else 'is'} not in the list "
+            f"create_prim_func: placeholder{'s' * plural} {message} {'are' if plural else 'is'} not in the list "
             f"[{', '.join(given)}]",
             hint="the list gives the parameters of the function: add " + ", ".join([tensor.name for tensor in names]),
             fields={"missing": [tensor.name for tensor in names]},
@@ -136,8 +136,8 @@ class BadFunctionArgument(LoopwrightError, TypeError):
 
     def __init__(self, what: int | str, problem: str, hint: str) -> None:
         """`what` is wrong: a place in the list, or in words."""
-        told = f"entry {what} of the list" if isinstance(what, int) else what
-        super().__init__(f"create_prim_func: {told} {problem}", hint=hint)
+        message = f"entry {what} of the list" if isinstance(what, int) else what
+        super().__init__(f"create_prim_func: {message} {problem}", hint=hint)
 
 
 @deep
@@ -154,8 +154,8 @@ def create_prim_func(
     if not isinstance(name, str) or not name:
         raise BadFunctionArgument(f"the name {name!r}", "names no function", 'give a text, such as name="add"')
     arguments = _check_arguments(ops)
-    made = function_of(arguments, FunctionInMaking(IndexTypes(index_dtype_override, arguments)))
-    return made if name == "main" else made.with_attr("global_symbol", name)
+    result = function_of(arguments, FunctionInMaking(IndexTypes(index_dtype_override, arguments)))
+    return result if name == "main" else result.with_attr("global_symbol", name)
 
 
 def function_of(
@@ -259,12 +259,12 @@ class _Function:
             assumed = op.attrs.get(ASSUMED, ())
             for one in assumed if isinstance(assumed, tuple) else ():
                 sizes = [self.making.index.convert(size) for size in one.sizes]
-                told = [
+                text = [
                     f"the other size is {size}" if isinstance(size, IntImm) else named.get(size, f"{size} is %lld")
                     for size in sizes
                 ]
                 shown = [size for size in sizes if not isinstance(size, IntImm)]
-                message = call_error("SizesDoNotFit", f"{', '.join(told)}: {op.name} needs {one.needs}", *shown)
+                message = call_error("SizesDoNotFit", f"{', '.join(text)}: {op.name} needs {one.needs}", *shown)
                 checks.append(AssertStmt(fit_together(*sizes), message, no_op()))
         return checks
 

@@ -167,14 +167,14 @@ def extern(
     else:
         ins = list(given)
     shapes = _shapes(name, shape)
-    made = [out_buffers] if isinstance(out_buffers, Buffer) else out_buffers
-    if made is None:
+    result = [out_buffers] if isinstance(out_buffers, Buffer) else out_buffers
+    if result is None:
         types = _types(name, dtype, len(shapes), inputs)
         outs = [_own_buffer(sizes, kind, name) for sizes, kind in zip(shapes, types, strict=True)]
-    elif len(made) != len(shapes):
-        raise BufferCountMismatch(name, "out_buffers", len(made), len(shapes), "output")
+    elif len(result) != len(shapes):
+        raise BufferCountMismatch(name, "out_buffers", len(result), len(shapes), "output")
     else:
-        outs = list(made)
+        outs = list(result)
     body = fcompute(ins, outs)
     if isinstance(body, TensorSlice):
         body = body.as_expr()

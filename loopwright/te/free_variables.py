@@ -81,6 +81,6 @@ class _Free(Visitor):
 @deep
 def free_variables(statement: Stmt) -> list[Var]:
     """The variables from outside, in the order in which they appear; those in the shapes of buffers included."""
-    found = _Free()
-    found.visit(statement)
-    return list(found.free)
+    result = _Free()
+    result.visit(statement)
+    return list(result.free)

@@ -16,8 +16,8 @@ from loopwright.te.tensor import Tensor
 class Names:
     """Fresh identifiers: X, X_1, X_2, …"""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = set(taken)
+    def __init__(self, used: Iterable[str] = ()) -> None:
+        self.taken = set(used)
         self.next: dict[str, int] = {}
 
     def fresh(self, name: str) -> str:
@@ -96,18 +96,18 @@ class FunctionInMaking:
 
     def buffer_of(self, tensor: Tensor) -> Buffer:
         """The buffer of `tensor`; one inside the function unless it is a parameter or has one already."""
-        found = self.buffers.get(tensor)
-        if found is None:
-            found = self.declare(tensor)
-            self.allocated.append(found)
-        return found
+        result = self.buffers.get(tensor)
+        if result is None:
+            result = self.declare(tensor)
+            self.allocated.append(result)
+        return result
 
     def use(self, values: Sequence[Node], user: str, bound: Sequence[Var] = ()) -> None:
         """Note the variables that `values` need from outside."""
-        found = BlockAccesses(bound)
+        result = BlockAccesses(bound)
         for value in values:
-            found.visit(value)
-        self.use_all(found.free, user)
+            result.visit(value)
+        self.use_all(result.free, user)
 
     def use_all(self, variables: Iterable[Var], user: str) -> None:
         """Note variables that must come from outside."""

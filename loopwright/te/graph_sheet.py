@@ -20,8 +20,8 @@ def graph_sheet(tensor: Tensor) -> Sheet:
     rows = []
     for op in operations:
         for k in range(op.num_outputs):
-            made = op.output(k)
-            rows.append((made.name, f"{made.dtype}{shape_text(made.shape)}", _formula(op, k)))
+            result = op.output(k)
+            rows.append((result.name, f"{result.dtype}{shape_text(result.shape)}", _formula(op, k)))
     count = f"{len(operations)} operation{'s' * (len(operations) != 1)}"
     title = heading(f"Tensor {tensor.name}: {tensor.dtype}{shape_text(tensor.shape)}", f"from {count}")
     return Sheet(title, Table(("tensor", "type", "computed as"), tuple(rows)))

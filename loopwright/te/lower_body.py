@@ -56,11 +56,11 @@ class IndexTypes:
         """What stands for a symbolic size."""
         if self.override is None or var in self.parameters or not var.dtype.is_int or var.dtype is self.override:
             return var
-        made = self.sizes.get(var)
-        if made is None:
+        result = self.sizes.get(var)
+        if result is None:
             kind = SizeVar if isinstance(var, SizeVar) else Var
-            made = self.sizes[var] = kind(var.name, self.override)
-        return made
+            result = self.sizes[var] = kind(var.name, self.override)
+        return result
 
 
 class BodyLowering(Rewriter):
@@ -71,10 +71,10 @@ class BodyLowering(Rewriter):
         buffers: Mapping[Tensor, Buffer],
         variables: Mapping[Var, Expr],
         types: IndexTypes,
-        place: Callable[[Tensor, Sequence[Expr]], tuple[Expr, ...]] | None = None,
+        location: Callable[[Tensor, Sequence[Expr]], tuple[Expr, ...]] | None = None,
     ) -> None:
         self.buffers = buffers
-        self.place = place  # where an element of a tensor lies in its buffer, unless at its own indices
+        self.place = location  # where an element of a tensor lies in its buffer, unless at its own indices
         self.variables: dict[Var, Expr] = dict(variables)
         self.types = types
         self.analyzer = Analyzer()
@@ -128,18 +128,18 @@ class BodyLowering(Rewriter):
         override = self.types.override
         if override is not None and _is_index(compare.a) and _is_index(compare.b):
             build: Any = type(compare)
-            made: Expr = build(self.widen(compare.a, override), self.widen(compare.b, override))
-            return made
+            result: Expr = build(self.widen(compare.a, override), self.widen(compare.b, override))
+            return result
         rebuilt: Expr = self.rebuild(compare)
         return rebuilt
 
     def widen(self, expr: Expr, dtype: DataType) -> Expr:
         """An integer expression computed in `dtype` throughout, as far as it is index arithmetic."""
-        found = self.wide.get(id(expr))
-        if found is None:
-            found = self.wide[id(expr)] = self._widen(expr, dtype)
+        result = self.wide.get(id(expr))
+        if result is None:
+            result = self.wide[id(expr)] = self._widen(expr, dtype)
             self.kept.append(expr)
-        return found
+        return result
 
     def _widen(self, expr: Expr, dtype: DataType) -> Expr:
         if isinstance(expr, IntImm):
@@ -149,8 +149,8 @@ class BodyLowering(Rewriter):
             return cast(self.types.size_var(expr) if new is None else new, dtype)
         if expr.dtype.is_int and isinstance(expr, BinaryExpr) and not isinstance(expr, CompareExpr):
             build: Any = type(expr)
-            made: Expr = build(self.widen(expr.a, dtype), self.widen(expr.b, dtype))
-            return made
+            result: Expr = build(self.widen(expr.a, dtype), self.widen(expr.b, dtype))
+            return result
         # Only a cast to a type at least as wide keeps every value, and may be left out.
         if isinstance(expr, Cast) and expr.dtype.is_int and expr.value.dtype.bits <= expr.dtype.bits:
             if _is_index(expr.value):

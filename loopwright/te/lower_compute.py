@@ -121,13 +121,13 @@ class _Nest(NamedTuple):
         if condition is not None:
             body = IfThenElse(lowering.value(condition), body)
 
-        found = BlockAccesses([iter_var.var for iter_var in iter_vars])
+        result = BlockAccesses([iter_var.var for iter_var in iter_vars])
         if init is not None:
-            found.visit(init)
-        found.visit(body)
-        making.use_all(found.free, op.name)
+            result.visit(init)
+        result.visit(body)
+        making.use_all(result.free, op.name)
         own_results = targets if init is not None else ()
-        reads = tuple(found.reads(own_results, indices, lowering.analyzer, reduced_ranges(iter_vars)))
+        reads = tuple(result.reads(own_results, indices, lowering.analyzer, reduced_ranges(iter_vars)))
         writes = tuple([cell_region(buffer, indices) for buffer in targets])
         annotations = {key: making.annotation(value) for key, value in op.attrs.items() if key not in FOR_FUNCTION}
         given = steps.axis if steps is not None and steps.loop is not None else None

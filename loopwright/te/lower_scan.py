@@ -72,10 +72,10 @@ def place_inits(order: Sequence[Operation], arguments: Sequence[object]) -> Plac
         if not isinstance(op, ScanOp):
             continue
         for k, first in enumerate(op.init):
-            made = [first.op.output(j) for j in range(first.op.num_outputs)]
-            alone = all([readers.get(tensor) == 1 and op.init.count(tensor) == 1 for tensor in made])
-            inside = any(tensor in op.body.inputs for tensor in made)  # a stage reads it too
-            if isinstance(first.op, ComputeOp) and alone and not inside and not listed.intersection(made):
+            result = [first.op.output(j) for j in range(first.op.num_outputs)]
+            alone = all([readers.get(tensor) == 1 and op.init.count(tensor) == 1 for tensor in result])
+            inside = any(tensor in op.body.inputs for tensor in result)  # a stage reads it too
+            if isinstance(first.op, ComputeOp) and alone and not inside and not listed.intersection(result):
                 placed[first] = op.output(k)
     return PlacedInits(placed)
 

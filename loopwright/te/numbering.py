@@ -25,9 +25,9 @@ class Numbering:
         return self._number(node)
 
     def _number(self, node: Node) -> int:
-        found = self._by_id.get(id(node))
-        if found is not None:
-            return found
+        result = self._by_id.get(id(node))
+        if result is not None:
+            return result
         shape: list[Hashable] = [id(type(node))]
         if isinstance(node, Var):
             shape.append(id(node))

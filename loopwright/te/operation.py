@@ -81,9 +81,9 @@ def _check_dim(dim: object, position: int, asked: str, truncate: bool) -> Expr:
 
 def has_load(value: Expr) -> bool:
     """Whether a value is read from a tensor, all or in part."""
-    found: list[Node] = []
-    post_order_visit(value, lambda node: found.append(node) if isinstance(node, ProducerLoad) else None)
-    return bool(found)
+    result: list[Node] = []
+    post_order_visit(value, lambda node: result.append(node) if isinstance(node, ProducerLoad) else None)
+    return bool(result)
 
 
 class Operation(Node):

@@ -138,8 +138,8 @@ def comm_reducer(
         if combiner is None:
             combiner = combiners[dtypes] = _make_combiner(name, fcombine, fidentity, parameters, dtypes, is_tuple)
         start = () if init is None else _check_init(name, init, dtypes)
-        made = [Reduce(combiner, source, axes, condition, k, start) for k in range(len(source))]
-        return tuple(made) if is_tuple else made[0]
+        result = [Reduce(combiner, source, axes, condition, k, start) for k in range(len(source))]
+        return tuple(result) if is_tuple else result[0]
 
     reducer.__name__ = reducer.__qualname__ = name
     reducer.__doc__ = comm_reducer.__doc__
@@ -148,13 +148,13 @@ def comm_reducer(
 
 def _positional_names(function: Callable[..., Any]) -> list[str] | None:
     """The names of the arguments, or None when it takes any number."""
-    found: list[str] = []
+    result: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             return None
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            found.append(parameter.name)
-    return found
+            result.append(parameter.name)
+    return result
 
 
 def _combine_directly(name: str, fcombine: Callable[..., Any], values: Sequence[Any]) -> Any:
@@ -252,12 +252,12 @@ def _make_combiner(
     for k, dtype in enumerate(dtypes):
         if isinstance(identities[k], (int, float)) and not isinstance(identities[k], bool):
             identities[k] = const(identities[k], dtype)
-        for what, found in (("fcombine", results), ("fidentity", identities)):
-            found[k] = as_expr(found[k])
-            if found[k].dtype is not dtype:
+        for what, result in (("fcombine", results), ("fidentity", identities)):
+            result[k] = as_expr(result[k])
+            if result[k].dtype is not dtype:
                 raise BadReducer(
                     name,
-                    f"{what} gives {found[k].dtype} for field {k}, whose values are {dtype}",
+                    f"{what} gives {result[k].dtype} for field {k}, whose values are {dtype}",
                     f"convert it with .astype({str(dtype)!r})"
                     + (f", or make it with tir.const(…, {str(dtype)!r})" if what == "fidentity" else ""),
                     function=what,

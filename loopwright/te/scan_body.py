@@ -111,15 +111,15 @@ def read_scan_body(name: str, updates: Sequence[Tensor], states: Sequence[Tensor
 def _depending_on(name: str, order: Sequence[Operation], states: Sequence[Tensor]) -> set[Operation]:
     """The operations among `order` that read a state, directly or through others."""
     sources = {state.op: state.name for state in states}
-    found: dict[Operation, str] = {}
+    result: dict[Operation, str] = {}
     for op in order:
         for tensor in op.dependencies:
-            state = sources.get(tensor.op) or found.get(tensor.op)
-            if state is not None and op not in found:
-                found[op] = state
+            state = sources.get(tensor.op) or result.get(tensor.op)
+            if state is not None and op not in result:
+                result[op] = state
                 if not isinstance(op, ComputeOp):
                     raise NotAScanStage(name, op, state)
-    return set(found)
+    return set(result)
 
 
 class _Loads(Visitor, memo=True):

@@ -330,7 +330,7 @@ def _indices(tensor: Tensor, indices: Any, before: int) -> tuple[Expr, ...]:
     given = tuple(indices) if isinstance(indices, (tuple, list)) else (indices,)
     if before + len(given) > tensor.ndim:
         raise WrongIndexCount(tensor.name, tensor.ndim, before + len(given))
-    made: list[Expr] = []
+    result: list[Expr] = []
     for position, index in enumerate(given, before):
         if isinstance(index, slice):
             raise NotBuilt(f"a range in the indices of te tensor {tensor.name}", "give one index a dimension")
@@ -339,5 +339,5 @@ def _indices(tensor: Tensor, indices: Any, before: int) -> tuple[Expr, ...]:
         value = as_expr(index)
         if not value.dtype.is_int or value.dtype.lanes != 1:
             raise BadIndex(tensor, position, value)
-        made.append(value)
-    return tuple(made)
+        result.append(value)
+    return tuple(result)

@@ -63,9 +63,9 @@ class ShapesDoNotMatch(LoopwrightError, ValueError):
 
     def __init__(self, name: str, tensors: Sequence[Tensor], one: Expr, other: Expr) -> None:
         first, *others = [f"{tensor.name} {shape_text(tensor.shape)}" for tensor in tensors]
-        told = " and ".join([first.replace(" ", " has shape ", 1), *others])
+        message = " and ".join([first.replace(" ", " has shape ", 1), *others])
         super().__init__(
-            f"{name}: {told}: dimensions {one!r} and {other!r} are neither equal nor 1",
+            f"{name}: {message}: dimensions {one!r} and {other!r} are neither equal nor 1",
             why="Incompatible broadcast dims",
             hint="dimensions are matched from the right; index the tensors in a te.compute to match them otherwise",
         )
@@ -139,16 +139,16 @@ def repeated(index: Expr, size: Expr, wanted: Expr) -> Expr:
 def _made(
     shape: Sequence[Expr], body: Callable[..., Any], name: str, tag: str, attrs: Mapping[str, object] | None = None
 ) -> Tensor:
-    made: Tensor = compute(tuple(shape), body, name=name, tag=default_tag(tag), attrs=attrs)
-    return made
+    result: Tensor = compute(tuple(shape), body, name=name, tag=default_tag(tag), attrs=attrs)
+    return result
 
 
 def _element(operand: Any, indices: Sequence[Var], shape: Sequence[Expr]) -> Expr:
     if not isinstance(operand, Tensor):
         return as_expr(operand)
     skipped = len(indices) - operand.ndim
-    places = zip(indices[skipped:], operand.shape, shape[skipped:], strict=True)
-    return operand(*[repeated(*place) for place in places])
+    locations = zip(indices[skipped:], operand.shape, shape[skipped:], strict=True)
+    return operand(*[repeated(*location) for location in locations])
 
 
 use_for_whole_tensors(apply)

@@ -60,7 +60,7 @@ def _targets(metafunc: pytest.Metafunc) -> list[Any]:
     """The targets of a test, each with the marks that skip it or expect it to fail."""
 
     def named(mark: str) -> list[Any]:
-        return [target for found in metafunc.definition.iter_markers(mark) for target in found.args]
+        return [target for result in metafunc.definition.iter_markers(mark) for target in result.args]
 
     excluded, failing = named("loopwright_excluded_targets"), named("loopwright_failing_targets")
     chosen = []
@@ -82,9 +82,9 @@ def _parametrize_groups(metafunc: pytest.Metafunc) -> None:
     groups: dict[int, list[tuple[str, Any]]] = defaultdict(list)
     for name in metafunc.fixturenames:
         definitions = metafunc._arg2fixturedefs.get(name)
-        found = GROUPS.get(_function(definitions[-1].func)) if definitions else None
-        if found is not None:
-            groups[found[0]].append((name, found))
+        result = GROUPS.get(_function(definitions[-1].func)) if definitions else None
+        if result is not None:
+            groups[result[0]].append((name, result))
     for members in groups.values():
         _, _, value_sets, ids = members[0][1]
         names = [name for name, _ in members]

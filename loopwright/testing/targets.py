@@ -55,11 +55,11 @@ def wanted_targets() -> list[str]:
 
 def enabled_targets() -> list[tuple[str, Device]]:
     """The targets that tests are meant for and that can run here, each with its device."""
-    found = [(target, device(str(Target(target).kind))) for target in wanted_targets() if is_runnable(target)]
-    if not found:
+    result = [(target, device(str(Target(target).kind))) for target in wanted_targets() if is_runnable(target)]
+    if not result:
         variable = next(name for name in _VARIABLES if os.environ.get(name))
         raise NoTestTarget(variable, wanted_targets())
-    return found
+    return result
 
 
 def is_runnable(target: str | dict[str, Any] | Target) -> bool:

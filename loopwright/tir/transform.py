@@ -88,8 +88,8 @@ class HoistedLetBindings(IntFlag):
 
 def _factory(name: str) -> Callable[[], Pass]:
     def make() -> Pass:
-        found: Pass = getattr(_own, PEER_PASSES[name])
-        return found
+        result: Pass = getattr(_own, PEER_PASSES[name])
+        return result
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"The pass {PEER_PASSES[name]}."

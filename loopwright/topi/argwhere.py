@@ -35,15 +35,15 @@ def argwhere(output_shape: Any, condition: te.Tensor) -> te.Tensor:
             "the condition has 1 to 5 dimensions, the output is (rows, dimensions of the condition)",
         )
     check_same(op, "indices of an element", ("the output", shape[1]), ("the condition", as_expr(condition.ndim)))
-    found: te.Tensor = _found(op, condition, as_expr(shape[0]), with_count=False)
-    return found
+    result: te.Tensor = _found(op, condition, as_expr(shape[0]), with_count=False)
+    return result
 
 
 @operator(reference=meaning.argwhere_padded, samples=meaning.argwhere_padded_samples)
 def argwhere_padded(condition: te.Tensor) -> list[te.Tensor]:
     """[rows, count]: `argwhere` with room for every element, and how many rows were filled (one int32)."""
-    found: list[te.Tensor] = _found("argwhere_padded", condition, product(condition.shape), with_count=True)
-    return found
+    result: list[te.Tensor] = _found("argwhere_padded", condition, product(condition.shape), with_count=True)
+    return result
 
 
 def _found(op: str, condition: te.Tensor, rows: Expr, with_count: bool) -> Any:

@@ -47,8 +47,8 @@ def axis_of(op: str, axis: Any, rank: int, what: str = "axis") -> int:
 def axes_of(op: str, axes: Any, rank: int, what: str = "axis") -> list[int]:
     """Different axes, each as a number from 0 to `rank - 1`, in the order given; one number is a list of one."""
     given = list(axes) if isinstance(axes, Sequence) else [axes]
-    found = [axis_of(op, axis, rank, what) for axis in given]
-    for axis in found:
-        if found.count(axis) > 1:
+    result = [axis_of(op, axis, rank, what) for axis in given]
+    for axis in result:
+        if result.count(axis) > 1:
             raise BadAxis(op, f"{what} {axis} is named twice in {tuple(given)}", "name each axis once", axis=axis)
-    return found
+    return result

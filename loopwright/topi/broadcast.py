@@ -177,8 +177,8 @@ def broadcast_to(data: te.Tensor, shape: Sequence[Any]) -> te.Tensor:
         read: Expr = data(*map(repeated, indices[skipped:], data.shape, wanted[skipped:]))
         return read
 
-    made: te.Tensor = te.compute(wanted, cell, name="T_broadcast_to", tag=default_tag(tag.BROADCAST))
-    return made
+    result: te.Tensor = te.compute(wanted, cell, name="T_broadcast_to", tag=default_tag(tag.BROADCAST))
+    return result
 
 
 @operator(reference=lambda condition, x, y: np.where(condition != 0, x, y), samples=where_samples)

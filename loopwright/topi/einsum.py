@@ -88,8 +88,8 @@ def _contracted(subscripts: str, terms: Sequence[_Term], result: str) -> te.Tens
             product = element if product is None else product * element
         return te.sum(product, axis=list(reduced.values())) if reduced else product
 
-    made: te.Tensor = te.compute([sizes[label] for label in result], body, name="T_einsum", tag=default_tag("einsum"))
-    return made
+    built: te.Tensor = te.compute([sizes[label] for label in result], body, name="T_einsum", tag=default_tag("einsum"))
+    return built
 
 
 def _read(subscripts: str, operands: Sequence[te.Tensor]) -> tuple[list[_Term], str]:
@@ -159,11 +159,11 @@ def _cost(pair: Sequence[_Term], terms: Sequence[_Term]) -> int:
     """How many products a pair takes, and would leave behind; an unknown size counts as 64."""
     cost = 1
     for label in set(pair[0].labels + pair[1].labels):
-        found = [
+        result = [
             known(size)
             for term in terms
             for name, size in zip(term.labels, term.tensor.shape, strict=True)
             if name == label
         ]
-        cost *= max(64 if size is None else size for size in found)
+        cost *= max(64 if size is None else size for size in result)
     return cost

@@ -209,8 +209,8 @@ def fixed_point_multiply_per_axis(
         return q_multiply_shift_per_axis(x(*indices), y(*at), lshift(*at), rshift(*at), const(31, "int32"), *flags)
 
     name = "T_fixed_point_multiply_per_axis"
-    made: te.Tensor = te.compute(x.shape, product, name=name, tag=default_tag(tag.BROADCAST))
-    return made
+    result: te.Tensor = te.compute(x.shape, product, name=name, tag=default_tag(tag.BROADCAST))
+    return result
 
 
 def _require_int32(op: str, tensor: te.Tensor) -> None:
@@ -251,8 +251,8 @@ def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
             value = value + tensor(*indices)
         return value
 
-    made: te.Tensor = te.compute(first.shape, total, name="T_elemwise_sum", tag=default_tag(tag.ELEMWISE))
-    return made
+    result: te.Tensor = te.compute(first.shape, total, name="T_elemwise_sum", tag=default_tag(tag.ELEMWISE))
+    return result
 
 
 @operator(reference=lambda shape, dtype, value: np.full(shape, value), samples=full_samples)
@@ -272,8 +272,8 @@ def _filled(name: str, shape: Sequence[Any], dtype: str | DataType, value: Any) 
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     fill = const(value, kind) if is_number and not kind.is_bool else as_expr(value).astype(kind)
     sizes = [shape] if isinstance(shape, (int, Expr)) else list(shape)
-    made: te.Tensor = te.compute(sizes, lambda *_: fill, name=name, tag=default_tag(tag.ELEMWISE))
-    return made
+    result: te.Tensor = te.compute(sizes, lambda *_: fill, name=name, tag=default_tag(tag.ELEMWISE))
+    return result
 
 
 @operator(reference=trilu_python, samples=trilu_samples)
@@ -292,5 +292,5 @@ def trilu(data: te.Tensor, k: Any, upper: bool) -> te.Tensor:
         kept = column >= row + diagonal if upper else column <= row + diagonal
         return intrinsics.select(kept, data(*indices), const(0, data.dtype))
 
-    made: te.Tensor = te.compute(data.shape, cell, name="T_trilu", tag=default_tag(tag.ELEMWISE))
-    return made
+    result: te.Tensor = te.compute(data.shape, cell, name="T_trilu", tag=default_tag(tag.ELEMWISE))
+    return result

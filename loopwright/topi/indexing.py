@@ -204,8 +204,8 @@ def gather_nd(a: te.Tensor, indices: te.Tensor, batch_dims: int = 0) -> te.Tenso
         check_same("gather_nd", f"batch dimension {k}", (a.name, a.shape[k]), (indices.name, indices.shape[k + 1]))
 
     def cell(*out: Expr) -> Expr:
-        found: list[Expr] = [indices(k, *out[:inner]) for k in range(count)]
-        at = [value.astype("int32") if value.dtype.is_float else place(value) for value in found]
+        result: list[Expr] = [indices(k, *out[:inner]) for k in range(count)]
+        at = [value.astype("int32") if value.dtype.is_float else place(value) for value in result]
         return a(*out[:batch_dims], *at, *out[inner:])
 
     return moved((*indices.shape[1:], *a.shape[batch_dims + count :]), cell, "T_gather_nd")
@@ -239,7 +239,7 @@ def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
         for axis, index in enumerate(indices):
             own = out[len(shape) - index.ndim : len(shape)]
             whole = shape[len(shape) - index.ndim :]
-            ones = [repeated(*place) for place in zip(own, index.shape, whole, strict=True)]
+            ones = [repeated(*location) for location in zip(own, index.shape, whole, strict=True)]
             at.append(from_the_end(index(*ones), data.shape[axis]))
         return data(*at, *out[len(shape) :])
 

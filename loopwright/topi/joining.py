@@ -73,8 +73,8 @@ def concatenate(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
 
     def cell(*indices: Expr) -> Expr:
         def read(k: int) -> Expr:
-            place = indices[along] - ends[k - 1] if k else indices[along]
-            return tensors[k](*indices[:along], place, *indices[along + 1 :])
+            location = indices[along] - ends[k - 1] if k else indices[along]
+            return tensors[k](*indices[:along], location, *indices[along + 1 :])
 
         value = read(len(tensors) - 1)
         for k in range(len(tensors) - 2, -1, -1):

@@ -33,7 +33,7 @@ def _reference(array: np.ndarray, src_layout: str, dst_layout: str, schedule_rul
     def apart(names: Sequence[str]) -> list[int]:
         """The places of each axis and then of its parts, letter by letter."""
         wanted = [name for letter in letters for name in (letter, letter.lower())]
-        return [place for name in wanted for place, own in enumerate(names) if own == name]
+        return [index for name in wanted for index, own in enumerate(names) if own == name]
 
     def inner(layout: Layout, letter: str) -> int:
         return prod(axis.factor for axis in layout.axes if axis.name == letter.lower())
@@ -46,7 +46,7 @@ def _reference(array: np.ndarray, src_layout: str, dst_layout: str, schedule_rul
     order = apart(target)
     outer = {letter: size // block for letter, size, block in zip(letters, padded.shape, blocks, strict=True)}
     lengths = [axis.factor or outer[axis.name] for axis in way.dst_layout.axes]
-    return np.ascontiguousarray(padded.reshape([lengths[place] for place in order]).transpose(np.argsort(order)))
+    return np.ascontiguousarray(padded.reshape([lengths[location] for location in order]).transpose(np.argsort(order)))
 
 
 def _samples() -> Iterator[Sample]:

@@ -97,7 +97,7 @@ def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Any = 0, align: str
                 right if above == "RIGHT" else as_expr(0),
                 right if below == "RIGHT" else as_expr(0),
             )
-        place = [*at[:-2], *([high - number] if lines == 2 else []), along + offset]
-        return if_then_else(all_of(number >= low, number <= high), diagonal(*place), data(*at))
+        location = [*at[:-2], *([high - number] if lines == 2 else []), along + offset]
+        return if_then_else(all_of(number >= low, number <= high), diagonal(*location), data(*at))
 
     return moved(data.shape, cell, "T_matrix_set_diag")

@@ -69,13 +69,13 @@ def sort_row(
     count, capacity = as_expr(count), as_expr(capacity)
     index = str(count.dtype)
     keys = ib.allocate(kind, (2, capacity), name="keys")
-    places = ib.allocate(index, (2, capacity), name="places") if with_places else None
+    locations = ib.allocate(index, (2, capacity), name="places") if with_places else None
     half = ib.allocate("int32", (1,), name="half", scope="local")
     width = ib.allocate(index, (1,), name="width", scope="local")
     with ib.for_range(0, count, "i") as i:
         keys[0, i] = load(i)
-        if places is not None:
-            places[0, i] = i
+        if locations is not None:
+            locations[0, i] = i
     half[0] = 0
     width[0] = 1
     with ib.while_loop(width[0] < count):
@@ -84,16 +84,16 @@ def sort_row(
             low = ib.let("low", run * 2 * width[0])
             middle = ib.let("middle", minimum(low + width[0], count))
             high = ib.let("high", minimum(low + 2 * width[0], count))
-            _merge(ib, keys, places, source, (low, middle, high), comes_before)
+            _merge(ib, keys, locations, source, (low, middle, high), comes_before)
         half[0] = 1 - half[0]
         width[0] = width[0] * 2
-    return SortedRow(keys, places, half)
+    return SortedRow(keys, locations, half)
 
 
 def _merge(
     ib: IRBuilder,
     keys: BufferVar,
-    places: BufferVar | None,
+    locations: BufferVar | None,
     source: Expr,
     run: tuple[Expr, Expr, Expr],
     comes_before: Before,
@@ -110,7 +110,7 @@ def _merge(
         b = ib.let("b", keys[source, minimum(right, high - 1)])
         second = ib.let("second", all_of(right < high, any_of(left >= middle, comes_before(b, a))))
         keys[1 - source, out] = select(second, b, a)
-        if places is not None:
-            places[1 - source, out] = places[source, select(second, right, left)]
+        if locations is not None:
+            locations[1 - source, out] = locations[source, select(second, right, left)]
         heads[0] = left + select(second, 0, 1)
         heads[1] = right + select(second, 1, 0)

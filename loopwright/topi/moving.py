@@ -19,5 +19,5 @@ def moved(
     attrs: Mapping[str, object] | None = None,
 ) -> te.Tensor:
     """The tensor of `shape` whose element at its indices is `cell(*indices)`, tagged as `kind`."""
-    made: te.Tensor = te.compute(tuple(shape), cell, name=name, tag=default_tag(kind), attrs=attrs)
-    return made
+    result: te.Tensor = te.compute(tuple(shape), cell, name=name, tag=default_tag(kind), attrs=attrs)
+    return result

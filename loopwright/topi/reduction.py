@@ -72,8 +72,8 @@ def _reduced(op: str, reducer: Reducer, data: te.Tensor, axis: Any, keepdims: bo
         return reducer(value, axis=taps) if taps else value
 
     kind = default_tag(tag.COMM_REDUCE if taps else tag.ELEMWISE)
-    made: te.Tensor = te.compute(shape, cell, name=f"{data.name}_red", tag=kind)
-    return made
+    result: te.Tensor = te.compute(shape, cell, name=f"{data.name}_red", tag=kind)
+    return result
 
 
 def _axes(op: str, data: te.Tensor, axis: Any) -> list[int]:
@@ -98,15 +98,15 @@ def _plan(
 
     def read(indices: Sequence[Expr]) -> list[Expr]:
         rest = iter(indices)
-        places: list[Expr] = []
+        locations: list[Expr] = []
         for axis in range(data.ndim):
             if axis in taps:
-                places.append(taps[axis].var)
+                locations.append(taps[axis].var)
                 if keepdims:
                     next(rest)
             else:
-                places.append(next(rest))
-        return places
+                locations.append(next(rest))
+        return locations
 
     return list(taps.values()), shape, read
 
@@ -149,11 +149,11 @@ def _place(op: str, data: te.Tensor, axis: Any, keepdims: bool, last: bool) -> t
     sizes = [data.shape[at] for at in axes]
     reducer = place_reducer(op, last)
     count_as("int32", sizes, op)  # an int32 has to say which of them it is
-    place = ravel([tap.var for tap in taps], sizes).astype("int32")
+    offset = ravel([tap.var for tap in taps], sizes).astype("int32")
     name, kind = f"{data.name}_red", default_tag(tag.COMM_REDUCE_IDX)
-    pairs = te.compute(shape, lambda *at: reducer((place, data(*read(at))), axis=taps), name=f"{name}_temp", tag=kind)
-    made: te.Tensor = te.compute(shape, lambda *at: pairs[0](*at), name=name, tag=kind)
-    return made
+    pairs = te.compute(shape, lambda *at: reducer((offset, data(*read(at))), axis=taps), name=f"{name}_temp", tag=kind)
+    result: te.Tensor = te.compute(shape, lambda *at: pairs[0](*at), name=name, tag=kind)
+    return result
 
 
 def place_reducer(op: str, last: bool = False) -> Reducer:
@@ -174,9 +174,9 @@ def place_reducer(op: str, last: bool = False) -> Reducer:
         takes = logical_or(wins, logical_and(ties, i > j if last else i < j))
         return intrinsics.select(takes, i, j), best(a, b)
 
-    def identity(place: str, value: str) -> tuple[Expr, Expr]:
+    def identity(location: str, value: str) -> tuple[Expr, Expr]:
         # It must lose against every pair, also against one of the same value.
-        nowhere = const(-1, place) if last else intrinsics.max_value(place)
+        nowhere = const(-1, location) if last else intrinsics.max_value(location)
         start = const(0, value).dtype
         if start.is_float:
             return nowhere, const(float("-inf" if op == "argmax" else "inf"), value)
@@ -189,16 +189,16 @@ def place_reducer(op: str, last: bool = False) -> Reducer:
 def collapse_sum(data: te.Tensor, target_shape: Sequence[Any]) -> te.Tensor:
     """`data` summed to `target_shape`: along the dimensions that `broadcast_to` repeats to get back to its shape."""
     wanted = [as_expr(size) for size in target_shape]
-    told = f"{data.name} of shape {shape_text(data.shape)} does not collapse to {shape_text(wanted)}"
+    message = f"{data.name} of shape {shape_text(data.shape)} does not collapse to {shape_text(wanted)}"
     if len(wanted) > data.ndim:
-        raise InvalidShapeError("collapse_sum", told, f"the target has at most {data.ndim} dimensions")
+        raise InvalidShapeError("collapse_sum", message, f"the target has at most {data.ndim} dimensions")
     skipped = data.ndim - len(wanted)
     axes = list(range(skipped))
     for axis, size in enumerate(wanted, skipped):
         if known(size) == 1 and known(data.shape[axis]) != 1:
             axes.append(axis)
         elif not one_size(data.shape[axis], size):
-            raise InvalidShapeError("collapse_sum", f"{told}: {dim_text(data.shape[axis])} is not {dim_text(size)}")
+            raise InvalidShapeError("collapse_sum", f"{message}: {dim_text(data.shape[axis])} is not {dim_text(size)}")
     taps, _, _ = _plan(data, axes, False)
     along = dict(zip(axes, taps, strict=True))
 
@@ -208,5 +208,5 @@ def collapse_sum(data: te.Tensor, target_shape: Sequence[Any]) -> te.Tensor:
         return te.sum(value, axis=taps) if taps else value
 
     kind = default_tag(tag.COMM_REDUCE if taps else tag.ELEMWISE)
-    made: te.Tensor = te.compute(wanted, cell, name=f"{data.name}_red", tag=kind)
-    return made
+    result: te.Tensor = te.compute(wanted, cell, name=f"{data.name}_red", tag=kind)
+    return result

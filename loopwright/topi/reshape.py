@@ -63,8 +63,8 @@ def reshape(a: te.Tensor, newshape: Sequence[Any]) -> te.Tensor:
         for index, size in zip(indices, shape, strict=True):
             facts.bind(index, Range.from_min_extent(as_expr(0), size))  # type: ignore[arg-type]
         for sources, targets in groups:
-            place = ravel([indices[k] for k in targets], [shape[k] for k in targets])
-            for axis, index in zip(sources, unravel(place, [a.shape[k] for k in sources]), strict=True):
+            location = ravel([indices[k] for k in targets], [shape[k] for k in targets])
+            for axis, index in zip(sources, unravel(location, [a.shape[k] for k in sources]), strict=True):
                 at[axis] = facts.simplify(index)
         return a(*at)
 

@@ -144,8 +144,8 @@ def rounding_of(reference: Callable[..., Any], dtype: str, **attributes: Any) ->
 
     def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
         named = {name: _tracked(one, dtype) for name, one in attributes.items()}
-        found = reference(*[_tracked(one, dtype) for one in args], **named)
-        for one in found if isinstance(found, (list, tuple)) else [found]:
+        result = reference(*[_tracked(one, dtype) for one in args], **named)
+        for one in result if isinstance(result, (list, tuple)) else [result]:
             # Of several results, the one that is asked about: it has the same values.
             if isinstance(one, Rounded) and np.array_equal(one.value, exact, equal_nan=True):
                 return one.error

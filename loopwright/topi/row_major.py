@@ -18,16 +18,16 @@ from loopwright.topi.sizes import simplify
 
 def ravel(indices: Sequence[Any], shape: Sequence[Any]) -> Expr:
     """The place of the element at `indices` of a tensor of `shape`."""
-    place = as_expr(0)
+    location = as_expr(0)
     for index, size in zip(indices, shape, strict=True):
-        place = place * size + index
-    return place
+        location = location * size + index
+    return location
 
 
-def unravel(place: Any, shape: Sequence[Any]) -> list[Expr]:
+def unravel(location: Any, shape: Sequence[Any]) -> list[Expr]:
     """The indices of a place. The first one is not wrapped: a place within the tensor needs no division there."""
     indices: list[Expr] = []
-    rest = as_expr(place)
+    rest = as_expr(location)
     for size in reversed(shape[1:]):
         indices.append(rest % size)
         rest = rest // size

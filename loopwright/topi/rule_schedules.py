@@ -90,8 +90,8 @@ class RuleSchedule(te.Schedule):
         """The steps, each proved, as a `tir.Schedule`."""
         from loopwright.autosched import apply
 
-        made = super().as_tir_schedule(args, binds)
-        return apply(made.mod, self.target).schedule if self.is_by_rule else made
+        result = super().as_tir_schedule(args, binds)
+        return apply(result.mod, self.target).schedule if self.is_by_rule else result
 
 
 def by_rule(outs: Any) -> RuleSchedule:

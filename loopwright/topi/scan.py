@@ -73,11 +73,11 @@ def scanop(
                     for k, extent in enumerate(behind)
                 ]
 
-            def at(place: Expr) -> tuple[Expr, ...]:
-                return (*front, place, *back)
+            def at(index: Expr) -> tuple[Expr, ...]:
+                return (*front, index, *back)
 
-            def element(place: Expr) -> Expr:
-                indices = at(place) if axis is not None else tuple(unravelled(place, data.shape))
+            def element(index: Expr) -> Expr:
+                indices = at(index) if axis is not None else tuple(unravelled(index, data.shape))
                 return cast(source[indices], kind)
 
             with ib.if_scope(i.equal(0)):

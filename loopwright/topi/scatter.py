@@ -147,9 +147,9 @@ def scatter_elements(
                 loops.enter_context(ib.if_scope(low < indices.shape[shared]))
                 part = {shared: (low, minimum(high, indices.shape[shared]))}
             with _loops(ib, indices.shape, part) as index:
-                place = ib.let("place", from_the_end(where[index], data.shape[along]))
-                target = (*index[:along], place, *index[along + 1 :])
-                with ib.if_scope(all_of(place >= 0, place < data.shape[along])):
+                location = ib.let("place", from_the_end(where[index], data.shape[along]))
+                target = (*index[:along], location, *index[along + 1 :])
+                with ib.if_scope(all_of(location >= 0, location < data.shape[along])):
                     out[target] = combine(out[target], new[index])
         return ib.get()
 
@@ -187,8 +187,8 @@ def _extern(
     updates: te.Tensor,
     body: Callable[[list[Buffer], list[Buffer]], Stmt],
 ) -> te.Tensor:
-    made: te.Tensor = te.extern(data.shape, [data, indices, updates], body, name=op, dtype=data.dtype)
-    return made
+    result: te.Tensor = te.extern(data.shape, [data, indices, updates], body, name=op, dtype=data.dtype)
+    return result
 
 
 def _check_updates(
@@ -196,13 +196,13 @@ def _check_updates(
 ) -> None:
     fits = len(wanted) == updates.ndim and all([one_size(one, own) for one, own in zip(wanted, updates.shape)])
     if indices.ndim != rank or not fits or updates.dtype != data.dtype:
-        told = ", ".join(
+        message = ", ".join(
             f"{what} {tensor.dtype} {shape_text(tensor.shape)}"
             for what, tensor in (("data", data), ("indices", indices), ("updates", updates))
         )
         raise InvalidShapeError(
             op,
-            f"{told} do not fit together",
+            f"{message} do not fit together",
             f"updates are {data.dtype} of shape {shape_text([as_expr(size) for size in wanted])}"
             + (f", indices have {rank} dimensions" if indices.ndim != rank else ""),
         )
@@ -214,8 +214,8 @@ def _nd_reference(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, mo
         where = tuple(int(k) for k in indices[(slice(None), *at)])
         if all(-size <= k < size for k, size in zip(where, data.shape, strict=False)):
             for inner in np.ndindex(*data.shape[len(where) :]):
-                place = (*where, *inner)
-                result[place] = _joined(mode, result[place], updates[(*at, *inner)])
+                location = (*where, *inner)
+                result[location] = _joined(mode, result[location], updates[(*at, *inner)])
     return result
 
 
@@ -265,13 +265,13 @@ def scatter_nd(data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: st
             with _loops(ib, data.shape, part) as index:
                 out[index] = old[index]
             with _loops(ib, outer, {}) as update:
-                place = _place(ib, where, update, data.shape[:count])
-                inside = [check for at, size in zip(place, data.shape) for check in (at >= 0, at < size)]
+                location = _place(ib, where, update, data.shape[:count])
+                inside = [check for at, size in zip(location, data.shape) for check in (at >= 0, at < size)]
                 with (
                     ib.if_scope(all_of(*inside) if inside else const(True)),
                     _loops(ib, inner, {k - count: reach for k, reach in part.items()}) as rest,
                 ):
-                    out[(*place, *rest)] = combine(out[(*place, *rest)], new[(*update, *rest)])
+                    out[(*location, *rest)] = combine(out[(*location, *rest)], new[(*update, *rest)])
         return ib.get()
 
     return _extern(op, data, indices, updates, body)
@@ -312,5 +312,5 @@ def invert_permutation(data: te.Tensor) -> te.Tensor:
                 out[at] = i.astype(data.dtype)
         return ib.get()
 
-    made: te.Tensor = te.extern(data.shape, [data], body, name=op, dtype=data.dtype)
-    return made
+    result: te.Tensor = te.extern(data.shape, [data], body, name=op, dtype=data.dtype)
+    return result

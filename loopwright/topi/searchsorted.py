@@ -60,9 +60,9 @@ def searchsorted(
             with ib.while_loop(bounds[0] < bounds[1]):
                 middle = ib.let("middle", (bounds[0] + bounds[1]) // 2)
                 around = () if is_shared else tuple(at[:-1])
-                found = ib.let("found", sequence[(*around, middle)])
+                result = ib.let("found", sequence[(*around, middle)])
                 # Invariant: all below bounds[0] come before the value, none from bounds[1] on does.
-                with ib.if_scope(comes_before(value, found) if right else comes_before(found, value)):
+                with ib.if_scope(comes_before(value, result) if right else comes_before(result, value)):
                     bounds[int(right)] = middle if right else middle + 1
                 with ib.else_scope():
                     bounds[1 - int(right)] = middle + 1 if right else middle

@@ -125,7 +125,7 @@ def reverse_sequence(a: te.Tensor, seq_lengths: te.Tensor, seq_axis: int = 1, ba
     def cell(*at: Expr) -> Expr:
         length = place(seq_lengths(*([0] if batch is None else [at[batch]])[: seq_lengths.ndim]))
         inside = minimum(length, a.shape[time])
-        turned = select(all_of(length > 1, at[time] < inside), inside - 1 - at[time], at[time])
-        return a(*at[:time], turned, *at[time + 1 :])
+        transposed = select(all_of(length > 1, at[time] < inside), inside - 1 - at[time], at[time])
+        return a(*at[:time], transposed, *at[time + 1 :])
 
     return moved(a.shape, cell, "T_reverse_sequence")

@@ -61,9 +61,9 @@ def stft(
     scale = const(n_fft**-0.5, kind)
 
     def body(b: Expr, frequency: Expr, frame: Expr, part: Expr) -> Expr:
-        place = k.var + left
-        turn = turns(_turn(frequency, place, as_expr(n_fft)), part)
-        sample = data(b, frame * hop_length + place) * cast(window(k.var), kind)
+        location = k.var + left
+        turn = turns(_turn(frequency, location, as_expr(n_fft)), part)
+        sample = data(b, frame * hop_length + location) * cast(window(k.var), kind)
         # The imaginary part turns the other way.
         return te.sum(sample * select(part.equal(0), turn, -turn), axis=k)
 
@@ -93,8 +93,8 @@ def dft(re_data: te.Tensor, im_data: te.Tensor, inverse: bool = False) -> list[t
         k = te.reduce_axis((0, size), name="k")
 
         def body(*at: Expr) -> Any:
-            place = _turn(at[-1], k.var, size)
-            x, y = turns(place, 0), turns(place, 1) * sign
+            location = _turn(at[-1], k.var, size)
+            x, y = turns(location, 0), turns(location, 1) * sign
             re, im = re_data(*at[:-1], k.var), im_data(*at[:-1], k.var)
             return te.sum(re * x - im * y if is_real else re * y + im * x, axis=k)
 
@@ -121,13 +121,13 @@ def _turns(size: Expr, kind: DataType) -> te.Tensor:
     return table
 
 
-def _turn(frequency: Expr, place: Expr, size: Expr) -> Expr:
+def _turn(frequency: Expr, index: Expr, size: Expr) -> Expr:
     """Which turn the product is, computed in a type that holds it."""
     number = known(size)
     if number is not None and number < 2**15:
-        return (frequency * place) % size
+        return (frequency * index) % size
     wide = DataType("int64")
-    return cast((cast(frequency, wide) * cast(place, wide)) % cast(size, wide), size.dtype)
+    return cast((cast(frequency, wide) * cast(index, wide)) % cast(size, wide), size.dtype)
 
 
 def _real(op: str, data: te.Tensor) -> DataType:

@@ -78,10 +78,10 @@ def each(op: str, what: str, given: Any, count: int, least: int = 1) -> list[int
         raise BadWindow(op, f"{what} {given!r} has {len(values)} entries", f"give one number, or {count} of them")
     if any(number is None for number in numbers):
         raise BadWindow(op, f"{what} {given!r} is not made of integers", f"give one integer, or {count} of them")
-    found = [number for number in numbers if number is not None]
-    if any(number < least for number in found):
-        raise BadWindow(op, f"{what} {_told(found)} is less than {least}", f"{what} is at least {least}")
-    return found
+    result = [number for number in numbers if number is not None]
+    if any(number < least for number in result):
+        raise BadWindow(op, f"{what} {_told(result)} is less than {least}", f"{what} is at least {least}")
+    return result
 
 
 def _number(value: Any) -> int | None:
@@ -131,9 +131,9 @@ def check_same(op: str, what: str, one: tuple[str, Any], other: tuple[str, Any],
         raise InvalidShapeError(op, f"{what}: {sizes[0]} in {one[0]}, {sizes[1]} in {other[0]}", hint)
 
 
-def tap_place(place: Expr, stride: int, tap: IterVar, dilation: int) -> Expr:
-    """Where along its dimension the data is read by a tap of the window at `place`."""
-    start = place if stride == 1 else place * stride
+def tap_place(index: Expr, stride: int, tap: IterVar, dilation: int) -> Expr:
+    """Where along its dimension the data is read by a tap of the window at `index`."""
+    start = index if stride == 1 else index * stride
     return start + (tap.var if dilation == 1 else tap.var * dilation)
 
 

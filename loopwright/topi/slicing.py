@@ -155,10 +155,10 @@ def _cut(size: Expr, low: Any, high: Any, step: int) -> tuple[Expr, Expr]:
         number = known(bound)
         if number is not None and abs(number) >= _FAR:
             return last if number > 0 else first
-        place = _from_end(bound, size)
+        location = _from_end(bound, size)
         if number is not None:  # it can be past one end only
-            return simplify(minimum(place, last) if number >= 0 else maximum(place, first))
-        return simplify(maximum(minimum(place, last), first))
+            return simplify(minimum(location, last) if number >= 0 else maximum(location, first))
+        return simplify(maximum(minimum(location, last), first))
 
     start, stop = inside(low, first if step > 0 else last), inside(high, last if step > 0 else first)
     gap = stop - start if step > 0 else start - stop
@@ -171,7 +171,7 @@ def slice_at(a: te.Tensor, starts: Sequence[Any], strides: Sequence[Any], shape:
 
     def cell(*indices: Expr) -> Expr:
         at = [index * step + start for index, step, start in zip(indices, strides, starts, strict=True)]
-        return a(*[simplify(place) for place in at])
+        return a(*[simplify(location) for location in at])
 
     return moved(shape, cell, name)
 
@@ -224,8 +224,8 @@ def dynamic_strided_slice(a: te.Tensor, begin: Any, end: Any, strides: Any, outp
 
     def cell(*indices: Expr) -> Expr:
         # Bounds are data: what would lie outside is read at the nearest end.
-        places = zip(indices, steps, starts, a.shape, strict=True)
-        return a(*[maximum(minimum(index * step + start, size - 1), 0) for index, step, start, size in places])
+        locations = zip(indices, steps, starts, a.shape, strict=True)
+        return a(*[maximum(minimum(index * step + start, size - 1), 0) for index, step, start, size in locations])
 
     return moved(output_shape, cell, "T_dynamic_strided_slice")
 
@@ -274,9 +274,9 @@ def strided_set(a: te.Tensor, v: te.Tensor, begin: te.Tensor, end: te.Tensor, st
         raise BadSlice(op, problem, "give as many of each")
 
     def bounded(bound: Expr, size: Expr, step: Expr) -> Expr:
-        place = select(bound < 0, bound + size, bound)
+        location = select(bound < 0, bound + size, bound)
         back = select(step < 0, as_expr(-1), as_expr(0))
-        return maximum(minimum(place, size + back), back)
+        return maximum(minimum(location, size + back), back)
 
     def cell(*indices: Expr) -> Expr:
         inside: list[Expr] = []
@@ -325,7 +325,7 @@ def sliding_window(data: te.Tensor, axis: int, window_shape: Sequence[int], stri
 
     def cell(*indices: Expr) -> Expr:
         at, inner = indices[first : first + count], indices[first + count :]
-        moves = [place * step + offset for place, step, offset in zip(at, steps, inner, strict=True)]
+        moves = [location * step + offset for location, step, offset in zip(at, steps, inner, strict=True)]
         return data(*indices[:first], *moves)
 
     return moved((*data.shape[:first], *counts, *window), cell, op)

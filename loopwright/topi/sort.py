@@ -135,11 +135,11 @@ def topk(
         source = ib.buffer_ptr(ins[0])
         targets = {what: ib.buffer_ptr(out) for (what, _), out in zip(given, outs, strict=True)}
 
-        def store(row: Expr, i: Expr, key: Expr, place: Expr | None) -> None:
+        def store(row: Expr, i: Expr, key: Expr, location: Expr | None) -> None:
             if "values" in targets:
                 targets["values"][at(row, i)] = key
-            if place is not None and "indices" in targets:
-                targets["indices"][at(row, i)] = cast(place, DataType(dtype))
+            if location is not None and "indices" in targets:
+                targets["indices"][at(row, i)] = cast(location, DataType(dtype))
 
         with ib.for_range(0, rows, "row", kind="parallel") as row:
             if _is_few(count, size):
@@ -200,7 +200,7 @@ def _pick(
     comes_before = before(dtype, is_ascend)
     index = str(size.dtype)
     keys = ib.allocate(dtype, (count,), name="keys")
-    places = ib.allocate(index, (count,), name="places")
+    locations = ib.allocate(index, (count,), name="places")
     held = ib.allocate(index, (1,), name="held", scope="local")
     slot = ib.allocate(index, (1,), name="slot", scope="local")
     held[0] = 0
@@ -211,10 +211,10 @@ def _pick(
             slot[0] = minimum(held[0], count - 1)
             with ib.while_loop(all_of(slot[0] > 0, comes_before(key, keys[maximum(slot[0] - 1, 0)]))):
                 keys[slot[0]] = keys[slot[0] - 1]
-                places[slot[0]] = places[slot[0] - 1]
+                locations[slot[0]] = locations[slot[0] - 1]
                 slot[0] = slot[0] - 1
             keys[slot[0]] = key
-            places[slot[0]] = i
+            locations[slot[0]] = i
             held[0] = minimum(held[0] + 1, count)
     with ib.for_range(0, minimum(held[0], count), "i") as i:
-        store(row, i, keys[i], places[i])
+        store(row, i, keys[i], locations[i])

@@ -51,25 +51,25 @@ def sparse_fill_empty_rows(
         ib = create()
         index, value, _, default, new_index, new_value, is_empty = [ib.buffer_ptr(buffer) for buffer in (*ins, *outs)]
         room, rows = outs[0].shape[0], outs[2].shape[0]
-        taken = ib.allocate(str(count.dtype), (2,), name="taken", scope="local")  # of the old list, of the new one
-        taken[0] = 0
-        taken[1] = 0
+        used = ib.allocate(str(count.dtype), (2,), name="taken", scope="local")  # of the old list, of the new one
+        used[0] = 0
+        used[1] = 0
         with ib.for_range(0, rows, "row") as row:
-            before = ib.let("before", taken[0])
-            with ib.while_loop(te.all(taken[0] < count, index[minimum(taken[0], count - 1), 0] <= cast(row, kind))):
-                with ib.if_scope(taken[1] < room):
+            before = ib.let("before", used[0])
+            with ib.while_loop(te.all(used[0] < count, index[minimum(used[0], count - 1), 0] <= cast(row, kind))):
+                with ib.if_scope(used[1] < room):
                     with ib.for_range(0, rank, "k") as k:
-                        new_index[taken[1], k] = index[taken[0], k]
-                    new_value[taken[1]] = value[taken[0]]
-                taken[0] = taken[0] + 1
-                taken[1] = taken[1] + 1
-            is_empty[row] = before.equal(taken[0])
-            with ib.if_scope(te.all(before.equal(taken[0]), taken[1] < room)):
+                        new_index[used[1], k] = index[used[0], k]
+                    new_value[used[1]] = value[used[0]]
+                used[0] = used[0] + 1
+                used[1] = used[1] + 1
+            is_empty[row] = before.equal(used[0])
+            with ib.if_scope(te.all(before.equal(used[0]), used[1] < room)):
                 with ib.for_range(0, rank, "k") as k:
-                    new_index[taken[1], k] = select(k.equal(0), cast(row, kind), const(0, kind))
-                new_value[taken[1]] = default[(0,) * default_value.ndim]
-                taken[1] = taken[1] + 1
-        with ib.for_range(minimum(taken[1], room), room, "i") as i:
+                    new_index[used[1], k] = select(k.equal(0), cast(row, kind), const(0, kind))
+                new_value[used[1]] = default[(0,) * default_value.ndim]
+                used[1] = used[1] + 1
+        with ib.for_range(minimum(used[1], room), room, "i") as i:
             with ib.for_range(0, rank, "k") as k:
                 new_index[i, k] = const(-1, kind)
             new_value[i] = const(0, sparse_values.dtype)
@@ -126,16 +126,16 @@ def sparse_reshape(
             size = select(cast(wanted[k], _LONG) < const(0, _LONG), left, cast(wanted[k], _LONG))
             shape[k] = cast(size, new_shape.dtype)
         with ib.for_range(0, count, "i", kind="parallel") as i:
-            place = ib.allocate("int64", (1,), name="place", scope="local")
-            place[0] = 0
+            location = ib.allocate("int64", (1,), name="place", scope="local")
+            location[0] = 0
             with ib.for_range(0, rank, "k") as k:
-                place[0] = place[0] * cast(old[k], _LONG) + cast(index[i, k], _LONG)
+                location[0] = location[0] * cast(old[k], _LONG) + cast(index[i, k], _LONG)
             with ib.for_range(0, new_rank, "k") as k:
                 last = new_rank - 1 - k
                 size = ib.let("size", cast(shape[last], _LONG))
                 divisor = ib.let("divisor", select(size > const(0, _LONG), size, const(1, _LONG)))
-                new_index[i, last] = cast(place[0] % divisor, kind)
-                place[0] = place[0] // divisor
+                new_index[i, last] = cast(location[0] % divisor, kind)
+                location[0] = location[0] // divisor
         return ib.get()
 
     shapes = [tuple(new_sparse_indices_shape), tuple(new_shape_shape)]

@@ -88,7 +88,7 @@ def sparse_to_dense(
                 out[tuple(at)] = values[() if alone else (row,)]
         return ib.get()
 
-    made: te.Tensor = te.extern(
+    result: te.Tensor = te.extern(
         tuple(shape), [sparse_indices, sparse_values, *given], body, name="T_sparse_to_dense", dtype=sparse_values.dtype
     )
-    return made
+    return result

@@ -61,11 +61,11 @@ def get_const_float(expr: Any) -> float:
 
 def get_const_tuple(in_tuple: Iterable[Any]) -> tuple[Any, ...]:
     """Sizes as numbers where they are known; the others as they are."""
-    found: list[Any] = []
+    result: list[Any] = []
     for size in in_tuple:
         number = int(size) if isinstance(size, Integral) else known(size)
-        found.append(size if number is None else number)
-    return tuple(found)
+        result.append(size if number is None else number)
+    return tuple(result)
 
 
 def equal_const_int(expr: Any, value: int) -> bool:
@@ -106,8 +106,8 @@ def const_matrix(matrix: np.ndarray, name: str = "const_matrix") -> te.Tensor:
                 value = select(at, const(matrix[row, column].item(), dtype), value)
         return value
 
-    made: te.Tensor = te.compute(matrix.shape, cell, name=name, attrs={"schedule_rule": "None"})
-    return made
+    result: te.Tensor = te.compute(matrix.shape, cell, name=name, attrs={"schedule_rule": "None"})
+    return result
 
 
 def is_target(names: str | Sequence[str]) -> bool:

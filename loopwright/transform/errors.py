@@ -144,11 +144,11 @@ class RegionDoesNotMatch(LoweringError):
 
     code = "LW0704"
 
-    def __init__(self, match: MatchBufferRegion, what: str, declared: object, found: object) -> None:
+    def __init__(self, match: MatchBufferRegion, what: str, declared: object, result: object) -> None:
         super().__init__(
             lambda: (
                 f"match_buffer {match.buffer.name}: declared {what} {declared}, "
-                f"but the region of {match.source.buffer.name} has {found}"
+                f"but the region of {match.source.buffer.name} has {result}"
             ),
             at=match,
             hint="declare it with offset_factor=1, so that it may begin anywhere"

@@ -119,25 +119,25 @@ def _problems(loop: For, accesses: Sequence[Access], facts: Analyzer) -> list[st
     name = loop.loop_var.name
     if loop.kind is ForKind.UNROLLED:
         return [f"{name} is unrolled"]
-    found: list[str] = []
+    result: list[str] = []
     if isinstance(loop.extent, IntImm) and loop.extent.value < SHORT:
-        found.append(f"{name} has {loop.extent.value} iterations only")
+        result.append(f"{name} has {loop.extent.value} iterations only")
     far = _far(accesses, loop, facts)
     if far:
-        found.append(f"{_listed(far)} an iteration of {name}")
+        result.append(f"{_listed(far)} an iteration of {name}")
     stores = [access for access in accesses if isinstance(access, BufferStore)]
     for store in stores:
         if stride_of(store, loop.loop_var, facts) == 0 and keeps_order(store):
-            found.append(f"{name} carries the float sum {store.buffer.name}, which keeps its order")
+            result.append(f"{name} carries the float sum {store.buffer.name}, which keeps its order")
     written = {store.buffer.data: store for store in stores}
     for access in accesses:
         update = written.get(access.buffer.data)
         if update is not None and not _same_cell(access, update):
-            found.append(f"{name} has a loop-carried dependence through {access.buffer.name}")
+            result.append(f"{name} has a loop-carried dependence through {access.buffer.name}")
             break
     if _has_conditions(loop.body):
-        found.append("a condition inside is decided for each element")
-    return list(dict.fromkeys(found))
+        result.append("a condition inside is decided for each element")
+    return list(dict.fromkeys(result))
 
 
 def _same_cell(one: Access, other: Access) -> bool:
@@ -173,23 +173,23 @@ def _advice(path: Sequence[For], accesses: Sequence[Access], facts: Analyzer) ->
 
 
 def _accesses(body: Stmt) -> list[Access]:
-    found: list[Access] = []
+    result: list[Access] = []
 
     def look(node: Node) -> None:
         if isinstance(node, (BufferLoad, BufferStore)):
-            found.append(node)
+            result.append(node)
 
     pre_order_visit(body, look)
-    return found
+    return result
 
 
 def _has_conditions(body: Stmt) -> bool:
-    found = False
+    result = False
 
     def look(node: Node) -> None:
-        nonlocal found
+        nonlocal result
         is_choice = isinstance(node, Call) and node.op is IF_THEN_ELSE
-        found = found or is_choice or isinstance(node, (IfThenElse, While))
+        result = result or is_choice or isinstance(node, (IfThenElse, While))
 
     pre_order_visit(body, look)
-    return found
+    return result

@@ -50,9 +50,9 @@ class Injective:
         return int(facts is not None and facts.is_injective and bool(facts.axes))
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        facts = taken[0].facts
+        facts = entries[0].facts
         assert facts is not None
         if any(axis.extent == 0 for axis in facts.axes):
             decision.chose("no steps", "it has no iterations")
@@ -279,8 +279,8 @@ def _why_plain(facts: BlockFacts, work: NestCost, picking: Picking, machine: Mac
 def _along(facts: BlockFacts, streams: Streams) -> Axis | None:
     """The axis over neighbouring cells of the result."""
     moving = [position for position, axis in enumerate(facts.axes) if axis.extent != 1]
-    found = next((position for position in moving if streams.stores[0].step(position) == 1), None)
-    return None if found is None else facts.axes[found]
+    result = next((position for position in moving if streams.stores[0].step(position) == 1), None)
+    return None if result is None else facts.axes[result]
 
 
 def _vectors_at_once(work: NestCost, run: _Run, machine: Machine, lanes: int) -> int:

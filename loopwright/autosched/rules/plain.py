@@ -25,10 +25,10 @@ class Plain:
         return 1
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        if taken[0].facts is None:
-            decision.chose("no steps", why_not_plain(taken[0]))
+        if entries[0].facts is None:
+            decision.chose("no steps", why_not_plain(entries[0]))
         else:
             decision.chose("no steps", "no rule is made for what it computes")
 
@@ -37,15 +37,15 @@ def why_not_plain(entry: Entry) -> str:
     """Why rules cannot read a block, and what would help."""
     block = entry.realize.block
     if isinstance(block.body, IfThenElse):
-        told = "a condition guards all that it does"
-        return f"{told}: te.if_then_else inside the reduction would be scheduled" if block.init is not None else told
+        text = "a condition guards all that it does"
+        return f"{text}: te.if_then_else inside the reduction would be scheduled" if block.init is not None else text
     predicate = entry.realize.predicate
     if len(block.iter_vars) and const(predicate) != 1:
-        told = f"it runs only where {predicate}"
+        text = f"it runs only where {predicate}"
         loops = [var for value in entry.realize.iter_values for var in variables_in(value)]
         sizes = [var.name for var in variables_in(predicate) if var not in loops]
         if sizes and len(loops) <= len(block.iter_vars):  # no loop is split: the program itself has the condition
             size = " or ".join(sizes)
-            return f"{told}: {size}, known only in a call, may be smaller than the loop, as in the start of a te.scan"
-        return f"{told}, as a loop that was split does: schedule the program before it is split"
+            return f"{text}: {size}, known only in a call, may be smaller than the loop, as in the start of a te.scan"
+        return f"{text}, as a loop that was split does: schedule the program before it is split"
     return "its loops are not the block's axes one by one from 0, or its body is more than a store"

@@ -40,9 +40,9 @@ class Reduction:
         return int(all(axis.extent != 0 for axis in facts.axes))
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        facts = taken[0].facts
+        facts = entries[0].facts
         assert facts is not None
         best = vector_axis(facts)
         picking = Picking(facts, best, machine)
@@ -50,11 +50,11 @@ class Reduction:
         work.note(decision)
         picking.note(decision)
         if best is not None and not best.is_reduce:
-            plan = ColumnPlan.of(facts, best, work, machine, may_regroup(taken[0].realize))
+            plan = ColumnPlan.of(facts, best, work, machine, may_regroup(entries[0].realize))
             column_nest(sch, plan, work, machine, decision)
         elif best is None:
             _in_order(sch, facts, work, machine, decision, "no axis runs along memory")
-        elif not may_regroup(taken[0].realize):
+        elif not may_regroup(entries[0].realize):
             unknown = "its operation is not known to be associative and commutative"
             _in_order(sch, facts, work, machine, decision, unknown)
         else:

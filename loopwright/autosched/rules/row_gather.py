@@ -53,9 +53,9 @@ class MovedRows:
         return int(facts is not None and facts.is_injective and _move(facts, Streams(facts)) is not None)
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        facts = taken[0].facts
+        facts = entries[0].facts
         assert facts is not None
         streams = Streams(facts)
         move = _move(facts, streams)

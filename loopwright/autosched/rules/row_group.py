@@ -33,33 +33,33 @@ class RowGroup:
         rows = _rows(pending)
         count = 0
         seen: set[Buffer] = set()  # what the group reads or writes
-        made: set[Buffer] = set()
+        result: set[Buffer] = set()
         for entry in pending if rows else ():
             facts = entry.facts
-            if facts is None or not _has_rows(facts, _facts(pending[0]), rows, made) or not _runs_along(entry, rows):
+            if facts is None or not _has_rows(facts, _facts(pending[0]), rows, result) or not _runs_along(entry, rows):
                 break
             touched = {access.buffer for access in (*facts.reads, *facts.writes)}
             if count and not touched & seen:
                 break
             seen |= touched
-            made |= {access.buffer for access in facts.writes}
+            result |= {access.buffer for access in facts.writes}
             count += 1
         return count if count > 1 and any(_facts(entry).is_reduction for entry in pending[:count]) else 0
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        blocks = [_facts(entry) for entry in taken]
-        rows = _rows(taken)
+        blocks = [_facts(entry) for entry in entries]
+        rows = _rows(entries)
         axes = blocks[0].axes[:rows]
-        kept = _inner_buffers(taken, program)
+        kept = _inner_buffers(entries, program)
         work = nest_cost(blocks, machine, kept)
         threads = machine.threads_for(work.cycles)
         count = size_of(axes)
         pieces = work.pieces(machine)
         if count * 2 < pieces:
-            told = "1 row is" if count == 1 else f"{count} rows are"
-            raise NotWorthIt(f"{told} too few: the work is worth dividing into {pieces} pieces")
+            message = "1 row is" if count == 1 else f"{count} rows are"
+            raise NotWorthIt(f"{message} too few: the work is worth dividing into {pieces} pieces")
         vectors = _vectors(blocks, machine)
         parts = [row_part(sch, facts, rows, machine, vectors) for facts in blocks]
         row = row_nest(sch, parts, rows, kept)
@@ -103,14 +103,14 @@ def _rows(entries: Sequence[Entry]) -> int:
     return 0
 
 
-def _has_rows(facts: BlockFacts, first: BlockFacts, rows: int, made: set[Buffer]) -> bool:
+def _has_rows(facts: BlockFacts, first: BlockFacts, rows: int, result: set[Buffer]) -> bool:
     """Whether the block works on the rows of the group, and on each row with nothing but that row of what was made."""
     axes = facts.axes[:rows]
     if min(len(facts.axes), len(first.axes)) < rows or any(axis.is_reduce for axis in axes):
         return False
     if not all(structural_equal(facts.loops[k].extent, first.loops[k].extent) for k in range(rows)):
         return False
-    own = [access for access in facts.reads if access.buffer in made]
+    own = [access for access in facts.reads if access.buffer in result]
     return all(
         len(access.indices) >= rows and all(access.indices[k] is axes[k].var for k in range(rows))
         for access in (*own, *facts.writes)
@@ -129,13 +129,13 @@ def _runs_along(entry: Entry, rows: int) -> bool:
     return is_along and all(axis.is_reduce for axis in rest) and may_regroup(entry.realize)
 
 
-def _inner_buffers(taken: Sequence[Entry], program: Program) -> list[Buffer]:
+def _inner_buffers(entries: Sequence[Entry], program: Program) -> list[Buffer]:
     """What only blocks of the group use."""
-    names = {entry.name for entry in taken}
-    found = [access.buffer for entry in taken for access in _facts(entry).writes]
+    names = {entry.name for entry in entries}
+    result = [access.buffer for entry in entries for access in _facts(entry).writes]
     return [
         buffer
-        for buffer in dict.fromkeys(found)
+        for buffer in dict.fromkeys(result)
         if not program.is_output(buffer)
         and all(entry.name in names for entry in (*program.readers(buffer), *program.writers(buffer)))
     ]

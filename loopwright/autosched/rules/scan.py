@@ -56,9 +56,9 @@ class Scan:
         return int(first.facts is None or first.facts.reads_itself)
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        entry = taken[0]
+        entry = entries[0]
         shape = _shape(sch.view(), entry)
         if shape is None or not shape.free:
             decision.rule = Plain.name

@@ -81,9 +81,9 @@ class Transpose:
         return int(turn is not None and bool(_fitting(facts, turn)))
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        facts = taken[0].facts
+        facts = entries[0].facts
         assert facts is not None
         streams = Streams(facts)
         turn = _turn(facts, streams)
@@ -184,8 +184,8 @@ def _tile(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine, la
 
 def _is_aligned(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine) -> bool:
     """Whether the rows of the result and of the operands all start at the same place of a cache line."""
-    turned = [operand.access for operand in turn.operands]
-    loads = [load for load, access in zip(streams.loads, facts.reads, strict=True) if access in turned]
+    transposed = [operand.access for operand in turn.operands]
+    loads = [load for load, access in zip(streams.loads, facts.reads, strict=True) if access in transposed]
     rows = [(streams.stores[0], turn.across), *[(load, turn.along) for load in loads]]
     steps = [(stream.step(position), stream.itemsize) for stream, position in rows]
     return all(step is not None and step * itemsize % machine.line == 0 for step, itemsize in steps)

@@ -262,8 +262,8 @@ class EntryEmitter:
     def _bind_solution(self, solution: Solution) -> None:
         """Solve an entry for a variable; where that leaves a remainder, the entry's own check refuses the call."""
         entry = solution.entry
-        found = (self.shapes if entry.part == "shape" else self.strides)[entry.buffer][entry.axis]
-        less = self.b.value(f"sub i64 {found}, {self._wide(solution.rest)}")
+        result = (self.shapes if entry.part == "shape" else self.strides)[entry.buffer][entry.axis]
+        less = self.b.value(f"sub i64 {result}, {self._wide(solution.rest)}")
         value = self.b.value(f"sdiv i64 {less}, {solution.scale}")
         self.emitter.values[solution.var] = self.emitter.cast(value, INT64, solution.var.dtype)
 

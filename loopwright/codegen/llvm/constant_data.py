@@ -61,14 +61,14 @@ def place(image: bytes, data: Mapping[str, bytes]) -> bytes:
 def append(image: bytes, name: str, content: memoryview, alignment: int) -> bytes:
     """The object file `image` with `content` at its end, as what the section of the one symbol `name` holds."""
     elf = Elf(image)
-    found = next((symbol for symbol in elf.symbols() if symbol.name == name), None)
-    if found is None or elf.sections()[found.home].name != SECTION or found.value != 0:
+    result = next((symbol for symbol in elf.symbols() if symbol.name == name), None)
+    if result is None or elf.sections()[result.home].name != SECTION or result.value != 0:
         raise InternalError(f"the object has no section for the constant {name}")
     start = -(-len(image) // alignment) * alignment
     filled = bytearray(image.ljust(start, b"\0"))
     word = elf.order + ("Q" if elf.is_64 else "I")
-    header = elf.section_header(found.home)  # of which these are sh_offset, sh_size
+    header = elf.section_header(result.home)  # of which these are sh_offset, sh_size
     struct.pack_into(word, filled, header + (24 if elf.is_64 else 16), start)
     struct.pack_into(word, filled, header + (32 if elf.is_64 else 20), content.nbytes)
-    struct.pack_into(word, filled, found.at + (16 if elf.is_64 else 8), content.nbytes)  # st_size
+    struct.pack_into(word, filled, result.at + (16 if elf.is_64 else 8), content.nbytes)  # st_size
     return b"".join([filled, content])

@@ -119,11 +119,11 @@ class ModuleEmitter:
         if self.module.is_defined(symbol):
             return symbol
         self.module.mark_defined(symbol)
-        given, made = body_types(name, source, target)
+        given, built = body_types(name, source, target)
         params = [ir.Var(f"x{position}", given) for position in range(count)]
         body = expand(name, params, source, target, self.cpu)
         types = ", ".join(f"{register_type(given)} %x{position}" for position in range(count))
-        result = register_type(made)
+        result = register_type(built)
         builder = FunctionBuilder(
             self.module, f"internal {result} @{symbol}({types})", "alwaysinline nounwind memory(none) "
         )

@@ -128,11 +128,11 @@ def compile_text(
     start = perf_counter()
     with _parsed(text, described) as module:
         parsed = perf_counter()
-        told = _as_told(described, text)
-        _optimize(module, told, opt_level, laid_out)
+        message = _as_told(described, text)
+        _optimize(module, message, opt_level, laid_out)
         optimized = perf_counter()
         try:
-            emitted_object = target_machine(told, opt_level).emit_object(module)
+            emitted_object = target_machine(message, opt_level).emit_object(module)
         except RuntimeError as error:  # a few backends write assembly only
             raise UnknownTriple(described.triple, str(error)) from None
         object_bytes = place(emitted_object, data or {})
@@ -219,9 +219,9 @@ _LLVM_PLACE: Final = re.compile(r"<string>:(\d+):(\d+): error: (.*)")
 def _refused(text: str, message: str) -> InternalError:
     """LLVM's complaint, with the line of our text it is about."""
     lines = text.splitlines()
-    place = _LLVM_PLACE.search(message)
-    if place is not None:
-        number, column, problem = int(place[1]), int(place[2]) - 1, place[3]
+    location = _LLVM_PLACE.search(message)
+    if location is not None:
+        number, column, problem = int(location[1]), int(location[2]) - 1, location[3]
     else:
         # The verifier quotes the instruction instead of giving its line.
         complaint = [line.strip() for line in message.strip().splitlines()]

@@ -103,10 +103,10 @@ class ExpressionEmitter(Visitor):
 
         The small float types are the bits that `decode` takes and `encode` gives.
         """
-        given, made = body_types(name, source, target)
+        given, result = body_types(name, source, target)
         symbol = self._bodies(name, source, target, len(values))
         arguments = ", ".join(f"{register_type(given)} {value}" for value in values)
-        return self.b.value(f"call {register_type(made)} @{symbol}({arguments})")
+        return self.b.value(f"call {register_type(result)} @{symbol}({arguments})")
 
     def intrinsic(self, name: str, result: DataType, arguments: Sequence[tuple[DataType, str]], extra: str = "") -> str:
         """Call an LLVM intrinsic; `extra` is the text of trailing immediate arguments with their types."""
@@ -123,10 +123,10 @@ class ExpressionEmitter(Visitor):
         raise InternalError(f"{type(node).__name__} reached LLVM code generation: a lowering pass did not run", at=node)
 
     def visit_Var(self, var: ir.Var) -> str:
-        found = self.values.get(var)
-        if found is None:
+        result = self.values.get(var)
+        if result is None:
             raise InternalError(f"variable {var.name} is used where it has no value")
-        return found
+        return result
 
     def visit_IntImm(self, imm: ir.IntImm) -> str:
         return int_literal(imm.dtype, imm.value)
@@ -394,18 +394,18 @@ class ExpressionEmitter(Visitor):
         for first in range(0, len(parts), 2):  # a shuffle takes two vectors
             picks = strided.picks(first)
             other = parts[first + 1] if first + 1 < len(parts) else "poison"
-            found = self._picked(whole, parts[first], other, picks)
+            answer = self._picked(whole, parts[first], other, picks)
             if result:
                 kept = [lane if pick is None else index.lanes + lane for lane, pick in enumerate(picks)]
-                found = self._picked(lanes, result, found, kept)
-            result = found
+                answer = self._picked(lanes, result, answer, kept)
+            result = answer
         return result
 
-    def _picked(self, dtype: DataType, a: str, b: str, places: Sequence[int | None]) -> str:
+    def _picked(self, dtype: DataType, a: str, b: str, locations: Sequence[int | None]) -> str:
         """Lanes of two vectors of `dtype`, counted through both; None where any value will do."""
         text = register_type(dtype)
-        mask = ", ".join(["i32 poison" if place is None else f"i32 {place}" for place in places])
-        return self.b.value(f"shufflevector {text} {a}, {text} {b}, <{len(places)} x i32> <{mask}>")
+        mask = ", ".join(["i32 poison" if location is None else f"i32 {location}" for location in locations])
+        return self.b.value(f"shufflevector {text} {a}, {text} {b}, <{len(locations)} x i32> <{mask}>")
 
     def _load_repeated(self, buffer: ir.Buffer, repeated: Repeated) -> str:
         """Each element several times: they are loaded once, and spread."""

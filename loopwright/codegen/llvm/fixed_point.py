@@ -79,10 +79,10 @@ class _Wide:
         exact = self.do("mul", wide, self.of(y))
         one, none = self.number(1), self.number(0)
         if left is None:
-            places = int(right)
-            if places > 0:
-                exact = self.do("add", exact, self.number(1 << (places - 1)))
-                exact = self.do("ashr", exact, self.number(places))
+            locations = int(right)
+            if locations > 0:
+                exact = self.do("add", exact, self.number(1 << (locations - 1)))
+                exact = self.do("ashr", exact, self.number(locations))
         else:
             # Past the last bit the rounded result is 0 however far it goes; a shift by 128 would be undefined.
             by = self.minmax("smin", right, self.number(self.bits - 1))

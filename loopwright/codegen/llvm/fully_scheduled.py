@@ -20,10 +20,10 @@ from loopwright.ir.visitor import Visitor, post_order_visit
 @deep
 def is_laid_out(module: ir.IRModule) -> bool:
     """Whether there are loops, and every innermost one of them works on vectors or unrolled tiles."""
-    found = _Innermost()
+    result = _Innermost()
     for _, function in module.functions_items():
-        found.visit(function.body)
-    return found.tiled > 0 and not found.plain
+        result.visit(function.body)
+    return result.tiled > 0 and not result.plain
 
 
 class _Innermost(Visitor):
@@ -68,11 +68,11 @@ def _inner_loops(statement: ir.Stmt) -> list[ir.For]:
 
 
 def _has_vectors(body: ir.Stmt) -> bool:
-    found = False
+    result = False
 
     def look(node: ir.Node) -> None:
-        nonlocal found
-        found = found or (isinstance(node, ir.BufferStore) and node.value.dtype.lanes > 1)
+        nonlocal result
+        result = result or (isinstance(node, ir.BufferStore) and node.value.dtype.lanes > 1)
 
     post_order_visit(body, look)
-    return found
+    return result

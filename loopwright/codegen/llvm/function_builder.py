@@ -66,8 +66,8 @@ class FunctionBuilder:
     def branch(
         self, condition: str, then: str, otherwise: str, loop: str | None = None, weights: str | None = None
     ) -> None:
-        told = (f", !llvm.loop {loop}" if loop else "") + (f", !prof {weights}" if weights else "")
-        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{told}")
+        message = (f", !llvm.loop {loop}" if loop else "") + (f", !prof {weights}" if weights else "")
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{message}")
         self.open = False
 
     def ret(self, text: str) -> None:

@@ -48,12 +48,12 @@ def show_frames(image: bytes, address_of: Callable[[str], int], owner: object) -
         return
     try:
         elf = Elf(image)
-        places = section_addresses(elf, address_of)
+        locations = section_addresses(elf, address_of)
         if _asked(PERF):
             with _lock, open(perf_map(), "a") as file:
-                file.writelines([f"{f.address:x} {f.size:x} {f.name}\n" for f in frames(elf, places)])
+                file.writelines([f"{f.address:x} {f.size:x} {f.name}\n" for f in frames(elf, locations)])
         if _asked(GDB):
-            _tell_gdb(elf, places, owner)
+            _tell_gdb(elf, locations, owner)
     except (BadElf, OSError) as error:
         warnings.warn(f"compiled functions stay without names in profiles: {error}", RuntimeWarning, stacklevel=2)
 
@@ -65,19 +65,19 @@ def perf_map() -> Path:
 
 def section_addresses(elf: Elf, address_of: Callable[[str], int]) -> dict[int, int]:
     """Where the linker put each section that holds an exported function, by its index."""
-    places: dict[int, int] = {}
+    locations: dict[int, int] = {}
     for symbol in _functions(elf):
-        if symbol.binding and symbol.home not in places:
-            places[symbol.home] = address_of(symbol.name) - symbol.value
-    return places
+        if symbol.binding and symbol.home not in locations:
+            locations[symbol.home] = address_of(symbol.name) - symbol.value
+    return locations
 
 
-def frames(elf: Elf, places: dict[int, int]) -> list[Frame]:
+def frames(elf: Elf, locations: dict[int, int]) -> list[Frame]:
     """The functions of the object, those it keeps to itself too."""
     return [
-        Frame(places[symbol.home] + symbol.value, symbol.size, readable(symbol.name))
+        Frame(locations[symbol.home] + symbol.value, symbol.size, readable(symbol.name))
         for symbol in _functions(elf)
-        if symbol.home in places
+        if symbol.home in locations
     ]
 
 
@@ -110,11 +110,11 @@ def _interface() -> ctypes.CDLL | None:
     return library
 
 
-def _tell_gdb(elf: Elf, places: dict[int, int], owner: object) -> None:
+def _tell_gdb(elf: Elf, locations: dict[int, int], owner: object) -> None:
     library = _interface()
     if library is None:
         raise OSError(_native.why_not)
-    image = ctypes.create_string_buffer(placed(elf, places), len(elf.data))
+    image = ctypes.create_string_buffer(placed(elf, locations), len(elf.data))
     with _lock:
         entry = library.lw_show_code(image, len(elf.data))
     weakref.finalize(owner, _forget, library, entry, image)
@@ -125,10 +125,10 @@ def _forget(library: ctypes.CDLL, entry: int, image: object) -> None:
         library.lw_forget_code(entry)
 
 
-def placed(elf: Elf, places: dict[int, int]) -> bytes:
+def placed(elf: Elf, locations: dict[int, int]) -> bytes:
     """The object with the addresses of its sections filled in, as gdb expects it."""
     data = bytearray(elf.data)
     form, offset = ("Q", 16) if elf.is_64 else ("I", 12)
-    for index, address in places.items():
+    for index, address in locations.items():
         struct.pack_into(elf.order + form, data, elf.section_header(index) + offset, address)
     return bytes(data)

@@ -53,8 +53,8 @@ class _LaneOf(Rewriter):
         index, each = load.indices[-1], load.buffer.dtype.lanes
         if index.dtype.lanes == 1:  # a vector is the element
             return self.visit_Expr(load)
-        place = self.visit(index) if each == 1 else lane_of(self._whole(index), self.lane // each)
-        one = ir.BufferLoad(load.buffer, (*[self._whole(other) for other in load.indices[:-1]], place))
+        location = self.visit(index) if each == 1 else lane_of(self._whole(index), self.lane // each)
+        one = ir.BufferLoad(load.buffer, (*[self._whole(other) for other in load.indices[:-1]], location))
         return one if each == 1 else ir.Shuffle((one,), (ir.const(self.lane % each),))
 
     def visit_Cast(self, node: ir.Cast) -> ir.Expr:

@@ -191,13 +191,13 @@ def _jit() -> LLJIT:
     return llvm.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True)
 
 
-def _resolve(found: Symbols, given: Mapping[str, int]) -> dict[str, int]:
+def _resolve(result: Symbols, given: Mapping[str, int]) -> dict[str, int]:
     """An address for every symbol the object needs; those needed weakly and found nowhere are 0."""
     addresses: dict[str, int] = {}
     missing = []
-    for name in sorted(found.needed | found.needed_weakly):
+    for name in sorted(result.needed | result.needed_weakly):
         address = given.get(name) or extern_address(name) or process_address(name)
-        if address is None and name in found.needed:
+        if address is None and name in result.needed:
             missing.append(name)
         addresses[name] = address or 0
     if missing:

@@ -77,8 +77,8 @@ class LoopHints:
 
     def _stride(self, access: ir.BufferLoad | ir.BufferStore, var: ir.Var) -> int | None:
         (index,) = access.indices
-        found = linear_coefficients(index, [var], self.facts)
-        return found[0][0].value if found is not None and isinstance(found[0][0], ir.IntImm) else None
+        result = linear_coefficients(index, [var], self.facts)
+        return result[0][0].value if result is not None and isinstance(result[0][0], ir.IntImm) else None
 
     def _is_independent(self, accesses: list[ir.BufferLoad | ir.BufferStore], strides: list[int | None]) -> bool:
         """Whether lanes are neighbours, and every cell that is written belongs to one iteration."""

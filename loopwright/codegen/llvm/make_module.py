@@ -26,10 +26,10 @@ def make_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None
     text = emit_module(module, cpu, description, constants)
     emitted = perf_counter()
     compiled = compile_text(text, cpu, data=constants, laid_out=is_laid_out(module))
-    made = native_module(compiled, description, uses_amx(text))
-    made.timings = {
+    result = native_module(compiled, description, uses_amx(text))
+    result.timings = {
         "emit text": emitted - start,
         **{f"llvm {stage}": seconds for stage, seconds in compiled.timings.items()},
-        **made.timings,
+        **result.timings,
     }
-    return made
+    return result

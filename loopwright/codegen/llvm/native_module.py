@@ -36,7 +36,7 @@ def native_module(compiled: Compiled, description: ModuleDescription, needs_amx:
     missing.
     """
     start = perf_counter()
-    made = CompiledModule(
+    result = CompiledModule(
         {},
         description.entry,
         {
@@ -50,23 +50,23 @@ def native_module(compiled: Compiled, description: ModuleDescription, needs_amx:
         description=description,
         object_code=lambda: compiled.object_bytes,
     )
-    made.compiled, made.uses_amx = compiled, needs_amx
-    made.set_functions(_functions(made, compiled.cpu, [function.name for function in description.functions]))
-    made.timings = {"link": perf_counter() - start}
-    return made
+    result.compiled, result.uses_amx = compiled, needs_amx
+    result.set_functions(_functions(result, compiled.cpu, [function.name for function in description.functions]))
+    result.timings = {"link": perf_counter() - start}
+    return result
 
 
-def _functions(made: CompiledModule, cpu: CpuDescription, names: list[str]) -> dict[str, Callable[..., Any]]:
+def _functions(result: CompiledModule, cpu: CpuDescription, names: list[str]) -> dict[str, Callable[..., Any]]:
     """The callable of each function. Code that cannot run here, or calls what is not there, says so when called."""
     if not is_runnable(cpu):
         return {name: lambda *_: require_runnable(cpu) for name in names}  # which refuses, and says why
-    if made.uses_amx:
+    if result.uses_amx:
         amx.require()
     try:
-        loaded = load(made.compiled, {**ffi.symbols(), **thread_pool.symbols()})
+        loaded = load(result.compiled, {**ffi.symbols(), **thread_pool.symbols()})
     except MissingSymbols:
-        return {name: _Later(made, cpu, names, name) for name in names}
-    made.keep_alive(loaded)
+        return {name: _Later(result, cpu, names, name) for name in names}
+    result.keep_alive(loaded)
     return {name: ffi.function_from_address(loaded.address(ENTRY_PREFIX + name), loaded) for name in names}
 
 
@@ -76,8 +76,8 @@ class _Later:
     So a module whose C functions come from elsewhere can be exported, and can be called once they are loaded.
     """
 
-    def __init__(self, made: CompiledModule, cpu: CpuDescription, names: list[str], name: str) -> None:
-        self.made, self.cpu, self.names, self.name = made, cpu, names, name
+    def __init__(self, result: CompiledModule, cpu: CpuDescription, names: list[str], name: str) -> None:
+        self.made, self.cpu, self.names, self.name = result, cpu, names, name
 
     def __call__(self, *args: Any) -> Any:
         load(self.made.compiled, {**ffi.symbols(), **thread_pool.symbols()})  # raises while something is missing

@@ -150,8 +150,8 @@ def _tensor_view(emitter: FunctionEmitter, array: ir.Call) -> str:
         (32, "ptr", _stored(emitter, steps)),
         (40, "i64", "0"),
     ]
-    for place, text, value in fields:
-        where = b.value(f"getelementptr inbounds i8, ptr {view}, i64 {place}")
+    for location, text, value in fields:
+        where = b.value(f"getelementptr inbounds i8, ptr {view}, i64 {location}")
         b.do(f"store {text} {value}, ptr {where}")
     return view
 
@@ -191,11 +191,11 @@ def _find_function(emitter: FunctionEmitter, name: str) -> str:
         module.mark_defined(finder)
         _define_finder(emitter, finder, name)
     function = b.value(f"call ptr @{quoted(finder)}()")
-    found, missing = b.label("found"), b.label("missing")
-    b.branch(b.value(f"icmp ne ptr {function}, null"), found, missing)
+    result, missing = b.label("found"), b.label("missing")
+    b.branch(b.value(f"icmp ne ptr {function}, null"), result, missing)
     b.start(missing)
     emitter.leave("-1")
-    b.start(found)
+    b.start(result)
     return function
 
 
@@ -210,7 +210,7 @@ def _define_finder(emitter: FunctionEmitter, symbol: str, name: str) -> None:
     module.declare(get, f"extern_weak i32 @{get}(ptr, ptr)")
     b = FunctionBuilder(module, f"internal ptr @{quoted(symbol)}()", "nounwind noinline ")
     known = b.value(f"load atomic ptr, ptr {slot} acquire, align 8")
-    is_known, look, ask, missing, found = (b.label(stem) for stem in ("known", "look", "ask", "missing", "found"))
+    is_known, look, ask, missing, result = (b.label(stem) for stem in ("known", "look", "ask", "missing", "found"))
     b.branch(b.value(f"icmp ne ptr {known}, null"), is_known, look)
     b.start(is_known)
     b.ret(f"ptr {known}")
@@ -223,8 +223,8 @@ def _define_finder(emitter: FunctionEmitter, symbol: str, name: str) -> None:
     function = b.value(f"load ptr, ptr {answer}")
     answered = b.value(f"icmp eq i32 {status}, 0")
     present = b.value(f"icmp ne ptr {function}, null")
-    b.branch(b.value(f"and i1 {answered}, {present}"), found, missing)
-    b.start(found)
+    b.branch(b.value(f"and i1 {answered}, {present}"), result, missing)
+    b.start(result)
     b.do(f"store atomic ptr {function}, ptr {slot} release, align 8")
     b.ret(f"ptr {function}")
     b.start(missing)

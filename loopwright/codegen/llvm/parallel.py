@@ -110,16 +110,16 @@ def _wide(emitter: FunctionEmitter, value: str, var: ir.Var) -> str:
 
 def _captured(body: ir.Stmt, emitter: FunctionEmitter) -> list[ir.Var]:
     """The variables of the enclosing function that `body` uses, in order of first use."""
-    found: dict[ir.Var, None] = {}
+    result: dict[ir.Var, None] = {}
 
     def look(node: ir.Node) -> None:
         if isinstance(node, ir.Buffer):
             node = node.data
         if isinstance(node, ir.Var) and node in emitter.values:
-            found[node] = None
+            result[node] = None
 
     ir.pre_order_visit(body, look)
-    return list(found)
+    return list(result)
 
 
 def _emit_chunk(emitter: FunctionEmitter, loop: ir.For, captured: list[ir.Var], name: str) -> None:

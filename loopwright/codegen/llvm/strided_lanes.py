@@ -33,11 +33,11 @@ class Strided(NamedTuple):
         """For each lane its place in load `number` and the one after it; None where another load has it."""
         pair = list(self.starts[number : number + 2])
         seen = self.starts[number - 1] + self.width if number else 0  # what the loads before hold
-        found: list[int | None] = []
-        for place in self.lanes:
-            own = next((k for k, start in enumerate(pair) if start <= place < start + self.width), None)
-            found.append(None if own is None or place < seen else own * self.width + place - pair[own])
-        return found
+        result: list[int | None] = []
+        for location in self.lanes:
+            own = next((k for k, start in enumerate(pair) if start <= location < start + self.width), None)
+            result.append(None if own is None or location < seen else own * self.width + location - pair[own])
+        return result
 
 
 def strided_lanes(
@@ -61,28 +61,28 @@ def strided_lanes(
     return _plan(into, [lane * stride + into for lane in range(index.lanes)], index.lanes * stride, widest)
 
 
-def _plan(before: int, places: Sequence[int], end: int, widest: int) -> Strided:
+def _plan(before: int, locations: Sequence[int], end: int, widest: int) -> Strided:
     """Loads of up to `widest` of the `end` elements that may be read; the last one ends with them."""
     width = min(widest, 1 << end.bit_length() - 1)  # a power of two: of others, compilers make single elements
     starts = sorted({min(start, end - width) for start in range(0, end, width)})
-    return Strided(before, width, tuple(starts), tuple(places))
+    return Strided(before, width, tuple(starts), tuple(locations))
 
 
 def has_strided_taps(loop: ir.For) -> bool:
     """Whether a loop that is to be written out steps through the strides of loads: each step picks other lanes."""
-    found = statements = 0
+    result = statements = 0
 
     def look(node: ir.Node) -> bool:
-        nonlocal found, statements
+        nonlocal result, statements
         statements += isinstance(node, (ir.BufferStore, ir.Evaluate))
         if isinstance(node, ir.BufferLoad) and isinstance(node.indices[-1], ir.Ramp):
             index = node.indices[-1]
             is_near = isinstance(index.stride, ir.IntImm) and 2 <= index.stride.value <= LONGEST_STRIDE
-            found += is_near and ir.uses_var(index.base, lambda var: var is loop.loop_var)
+            result += is_near and ir.uses_var(index.base, lambda var: var is loop.loop_var)
         return not isinstance(node, ir.Allocate)
 
     ir.pre_order_visit(loop.body, look)
-    return bool(found) and isinstance(loop.extent, ir.IntImm) and loop.extent.value * statements <= _MOST_STATEMENTS
+    return bool(result) and isinstance(loop.extent, ir.IntImm) and loop.extent.value * statements <= _MOST_STATEMENTS
 
 
 def _place_in_stride(buffer: ir.Buffer, base: ir.Expr, stride: int, steps: Mapping[ir.Var, int]) -> int | None:

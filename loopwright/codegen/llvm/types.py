@@ -107,7 +107,7 @@ _ESCAPES: Final = {chr(byte): f"\\{byte:02X}" for byte in range(256)}
 
 
 def _escaped(data: bytes) -> str:
-    return _ODD.sub(lambda found: _ESCAPES[found[0]], data.decode("latin-1"))
+    return _ODD.sub(lambda result: _ESCAPES[result[0]], data.decode("latin-1"))
 
 
 def byte_string(data: bytes) -> str:

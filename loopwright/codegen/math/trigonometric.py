@@ -36,7 +36,7 @@ _HALF_PI_FLOAT64: Final = 1.5707963267948966
 _TWO_BY_PI: Final = 0.6366197723675814
 # The first 203 bits of 2/π, 29 at a time.
 _DIGITS: Final = (0x145F306D, 0x19391054, 0x14FE13AB, 0x1D1F534D, 0x1B81B6C5, 0x05664F10, 0x1C820FF2)
-_PIECES: Final = tuple(digits * 2.0 ** (-29 * (place + 1)) for place, digits in enumerate(_DIGITS))
+_PIECES: Final = tuple(digits * 2.0 ** (-29 * (index + 1)) for index, digits in enumerate(_DIGITS))
 _LARGE: Final = 65536.0
 
 
@@ -101,17 +101,17 @@ def _reduce(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
 def _reduce_large(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
     """r, and n mod 4 in the last bits of an integer, for any finite x; NaN for infinities."""
     wide = body.let("wide", x.astype(typed("float64", x)))
-    turned = ir.const(0.0, wide.dtype)  # x · 2/π less what went into `quarters`
+    transposed = ir.const(0.0, wide.dtype)  # x · 2/π less what went into `quarters`
     quarters = ir.const(0.0, wide.dtype)
     for piece in _PIECES:
         product = body.let("product", wide * piece)
         product = body.let("product", fma(intrinsics.nearbyint(product * 0.25), -4.0, product))
-        total = body.let("total", turned + product)
+        total = body.let("total", transposed + product)
         whole = body.let("whole", intrinsics.nearbyint(total))
         # Exact; and once x · 2/π turns out close to an integer, only the small difference is left to add to.
-        turned = body.let("turned", total - whole)
+        transposed = body.let("turned", total - whole)
         quarters = body.let("quarters", quarters + whole)
-    r = body.let("r", (turned * _HALF_PI_FLOAT64).astype(x.dtype))
+    r = body.let("r", (transposed * _HALF_PI_FLOAT64).astype(x.dtype))
     return r, body.let("quadrant", bits_of(quarters.astype(x.dtype) + ROUND))
 
 

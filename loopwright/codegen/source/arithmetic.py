@@ -81,11 +81,11 @@ def decided(intervals: Intervals, node: ir.CompareExpr) -> bool | None:
     (low_a, high_a), (low_b, high_b) = intervals.of(node.a), intervals.of(node.b)
     cls = type(node)
     if cls in (ir.LT, ir.GE):
-        found = True if high_a < low_b else False if low_a >= high_b else None
-        return found if found is None or cls is ir.LT else not found
+        result = True if high_a < low_b else False if low_a >= high_b else None
+        return result if result is None or cls is ir.LT else not result
     if cls in (ir.LE, ir.GT):
-        found = True if high_a <= low_b else False if low_a > high_b else None
-        return found if found is None or cls is ir.LE else not found
+        result = True if high_a <= low_b else False if low_a > high_b else None
+        return result if result is None or cls is ir.LE else not result
     if high_a < low_b or high_b < low_a:
         return cls is ir.NE
     if (low_b == high_b and _lacks_bits(intervals, node.a, low_b)) or (

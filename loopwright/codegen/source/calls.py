@@ -207,12 +207,12 @@ def _reinterpret(emitter: SourceExpressions, node: ir.Call) -> Code:
         return emitter.cast(value, source, target)
     if source.bits < 8 or target.bits < 8:
         return emitter.cast(value, source, target)
-    given, made = _bits_type(source), _bits_type(target)
-    if given == made:
+    given, result = _bits_type(source), _bits_type(target)
+    if given == result:
         return value
-    if "float" not in given and "float" not in made and "double" not in given + made:
-        return converted(made, value)
-    return call(emitter.helpers.reinterpret(given, made), value)
+    if "float" not in given and "float" not in result and "double" not in given + result:
+        return converted(result, value)
+    return call(emitter.helpers.reinterpret(given, result), value)
 
 
 def _bits_type(dtype: DataType) -> str:

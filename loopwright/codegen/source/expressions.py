@@ -128,10 +128,10 @@ class SourceExpressions(Visitor):
         raise InternalError(f"{type(node).__name__} reached code generation: a lowering pass did not run", at=node)
 
     def visit_Var(self, var: ir.Var) -> Code:
-        found = self.values.get(var)
-        if found is None:
+        result = self.values.get(var)
+        if result is None:
             raise InternalError(f"variable {var.name} is used where it has no value")
-        return found
+        return result
 
     def visit_IntImm(self, imm: ir.IntImm) -> Code:
         return literal(imm.dtype, imm.value)

@@ -44,14 +44,14 @@ class Intervals(Visitor):
 
     def of(self, expr: ir.Expr) -> Interval:
         """The values `expr` can take: all of its type where nothing else is known."""
-        found = self._known.get(id(expr))
-        if found is None:
+        result = self._known.get(id(expr))
+        if result is None:
             interval = self.raw(expr)
             whole = _whole(expr.dtype)
             if interval is None or interval[0] < whole[0] or interval[1] > whole[1]:
                 interval = whole
-            found = self._known[id(expr)] = interval, expr
-        return found[0]
+            result = self._known[id(expr)] = interval, expr
+        return result[0]
 
     def fits(self, expr: ir.Expr) -> bool:
         """Whether the operation gives its exact result, without wrapping around."""

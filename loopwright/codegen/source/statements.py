@@ -113,7 +113,7 @@ def without_unused(lines: list[str], parameters: list[str], effects: set[str]) -
     by `(void)name;`, an array by `(void)&name;`, which stay only if nothing else reads it.
     """
     words = Counter(word for line in lines for word in _WORD.findall(line))
-    stores = Counter(found[1] for line in lines if (found := _STORE.match(line)))
+    stores = Counter(result[1] for line in lines if (result := _STORE.match(line)))
     kept: list[str] = []
     for line in reversed(lines):
         named, marked = _NAMED.fullmatch(line), _MARKED.fullmatch(line)

@@ -51,7 +51,7 @@ class GraphModuleDebug(GraphModule):
     ) -> list[list[float]]:
         """Seconds of each kernel in the order of the program, `repeat` figures each."""
         runs = [self._timed(number) for _ in range(repeat)]
-        return [[run.rows[place].seconds for run in runs] for place in range(len(runs[0].rows))]
+        return [[run.rows[index].seconds for run in runs] for index in range(len(runs[0].rows))]
 
     def run_individual_node(self, index: int, number: int = 10, repeat: int = 1, *_: Any, **__: Any) -> list[float]:
         """The same of one kernel."""

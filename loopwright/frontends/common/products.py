@@ -45,8 +45,8 @@ def dense(node: Tensors, a: Any, weight: Any, out_dtype: str = "") -> Any:
     if len(shape) == 2:
         return relay.nn.dense(a, weight, out_dtype=out_dtype)
     rows = relay.reshape(a, (times(*shape[:-1]), shape[-1]), allowzero=True)
-    found = relay.nn.dense(rows, weight, out_dtype=out_dtype)
-    return relay.reshape(found, (*shape[:-1], node.shape(weight)[0]), allowzero=True)
+    result = relay.nn.dense(rows, weight, out_dtype=out_dtype)
+    return relay.reshape(result, (*shape[:-1], node.shape(weight)[0]), allowzero=True)
 
 
 def _batched(node: Tensors, a: Any, b: Any, out_dtype: str, transpose_b: bool, turn: bool) -> Any:
@@ -56,9 +56,9 @@ def _batched(node: Tensors, a: Any, b: Any, out_dtype: str, transpose_b: bool, t
     if turn and not transpose_b:
         right, transpose_b = relay.transpose(right, axes=[0, 2, 1]), True
         other = (*other[:-2], other[-1], other[-2])
-    found = relay.nn.batch_matmul(left, right, out_dtype=out_dtype, transpose_b=transpose_b)
+    result = relay.nn.batch_matmul(left, right, out_dtype=out_dtype, transpose_b=transpose_b)
     columns = other[-2] if transpose_b else other[-1]
-    return found if len(batch) == 1 else relay.reshape(found, (*batch, one[-2], columns), allowzero=True)
+    return result if len(batch) == 1 else relay.reshape(result, (*batch, one[-2], columns), allowzero=True)
 
 
 def as_batch(node: Tensors, x: Any, batch: Sequence[Dim]) -> Any:

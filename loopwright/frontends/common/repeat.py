@@ -34,8 +34,8 @@ Step = Callable[[Any, list[Any]], tuple[Any, list[Any], list[Any]]]
 class ShapeChanges(Exception):
     """A value of a loop has another shape after a turn than before it."""
 
-    def __init__(self, place: int, before: TensorType, after: TensorType) -> None:
-        super().__init__(f"value {place} is {before} before a turn, and {after} after it")
+    def __init__(self, index: int, before: TensorType, after: TensorType) -> None:
+        super().__init__(f"value {index} is {before} before a turn, and {after} after it")
 
 
 def unrolled(node: Any, step: Step, states: Sequence[Any], most: int) -> tuple[list[Any], list[list[Any]], bool]:
@@ -45,15 +45,15 @@ def unrolled(node: Any, step: Step, states: Sequence[Any], most: int) -> tuple[l
     """
     values = list(states)
     outputs: list[list[Any]] = []
-    for place in range(most):
-        again, values, made = step(node.const(place), values)
-        outputs.append(made)
+    for index in range(most):
+        again, values, result = step(node.const(index), values)
+        outputs.append(result)
         if again is None:
             continue
-        found = node.known(again)
-        if found is None:
+        answer = node.known(again)
+        if answer is None:
             return values, outputs, False
-        if not bool(found.reshape(())):
+        if not bool(answer.reshape(())):
             return values, outputs, True
     return values, outputs, False
 
@@ -75,11 +75,11 @@ def repeat(
     changing: values may change their shapes. Otherwise such a value is a ShapeChanges.
     """
     index = Var("turn", TensorType((), "int64"))
-    held, again, following, made = _settled(node, step, index, states, changing)
+    held, again, following, result = _settled(node, step, index, states, changing)
     early = again is not None or begin is not None
-    rows = [_rows(node, one, limit, early) for one in made]
+    rows = [_rows(node, one, limit, early) for one in result]
     buffers = [Var(f"rows{k}", row.held) for k, row in enumerate(rows)]
-    written = [_written(node, row, buffer, index, one) for row, buffer, one in zip(rows, buffers, made)]
+    written = [_written(node, row, buffer, index, one) for row, buffer, one in zip(rows, buffers, result)]
     params: list[Var] = [index]
     initial: list[Expr] = [node.const(0)]
     after: list[Expr] = [relay.add(index, node.const(1))]
@@ -100,7 +100,7 @@ def repeat(
     after += [*following, *written]
     condition = conditions[0] if len(conditions) == 1 else relay.logical_and(*conditions)
     loop = _loop(node, params, condition, after, initial)
-    results = [TupleGetItem(loop, place) for place in range(len(params))]
+    results = [TupleGetItem(loop, index) for index in range(len(params))]
     finished = [_used(node, row, buffer, results[0], early) for row, buffer in zip(rows, results[first + len(held) :])]
     return list(results[first : first + len(held)]), finished
 
@@ -116,8 +116,8 @@ def turns_of(
     if isinstance(length, int) and length == 0:
         return initial, no_rows(node, step, initial, rows)
     if isinstance(length, int) and length * nodes <= FEW:
-        states, made, _ = unrolled(node, step, initial, length)
-        return states, [relay.stack([turn[k] for turn in made], axis=0) for k in range(rows)]
+        states, result, _ = unrolled(node, step, initial, length)
+        return states, [relay.stack([turn[k] for turn in result], axis=0) for k in range(rows)]
     try:
         return repeat(node, step, initial, limit)
     except (ShapeChanges, ValueNeeded) as error:
@@ -125,8 +125,8 @@ def turns_of(
             if isinstance(error, ValueNeeded):
                 raise
             raise node.unsupported(f"a loop whose {error}") from error
-    states, made, _ = unrolled(node, step, initial, length)
-    return states, [relay.stack([turn[k] for turn in made], axis=0) for k in range(rows)]
+    states, result, _ = unrolled(node, step, initial, length)
+    return states, [relay.stack([turn[k] for turn in result], axis=0) for k in range(rows)]
 
 
 def no_rows(node: Any, step: Step, initial: Sequence[Any], rows: int) -> list[Any]:
@@ -134,10 +134,10 @@ def no_rows(node: Any, step: Step, initial: Sequence[Any], rows: int) -> list[An
     if not rows:
         return []
     values = [Var(f"held{k}", node.type(one)) if isinstance(one, Expr) else one for k, one in enumerate(initial)]
-    _, _, made = step(Var("turn", TensorType((), "int64")), values)
+    _, _, result = step(Var("turn", TensorType((), "int64")), values)
     return [
         relay.zeros((0, *(0 if is_any(size) else size for size in node.shape(one))), str(node.dtype(one)))
-        for one in made
+        for one in result
     ]
 
 
@@ -168,13 +168,13 @@ def _settled(
         held = [Var(f"held{k}", of) for k, of in enumerate(types)]
         for var, state in zip(held, states):
             node.carries(var, node.element(state))
-        again, following, made = step(index, list(held))
+        again, following, result = step(index, list(held))
         wider = [_wider(node, k, before, node.type(one)) for k, (before, one) in enumerate(zip(types, following))]
         if all(new is None for new in wider):
-            return held, _condition(node, again), following, made
-        for place, new in enumerate(wider):
+            return held, _condition(node, again), following, result
+        for position, new in enumerate(wider):
             if new is not None and not changing:
-                raise ShapeChanges(place, types[place], node.type(following[place]))
+                raise ShapeChanges(position, types[position], node.type(following[position]))
         types = [old if new is None else new for old, new in zip(types, wider)]
     raise node.unsupported("a value that has another shape in every turn")
 
@@ -183,8 +183,8 @@ def _condition(node: Any, again: Expr | None) -> Expr | None:
     """What says whether there is another turn; None where that is known to be so."""
     if again is None:
         return None
-    found = node.known(again)
-    if found is not None and bool(found.reshape(())):
+    result = node.known(again)
+    if result is not None and bool(result.reshape(())):
         return None
     return scalar_bool(node, again)
 
@@ -195,10 +195,10 @@ def scalar_bool(node: Any, x: Any) -> Expr:
     return node.cast(plain, "bool")
 
 
-def _wider(node: Any, place: int, before: TensorType, after: TensorType) -> TensorType | None:
+def _wider(node: Any, index: int, before: TensorType, after: TensorType) -> TensorType | None:
     """A type that both fit; None where the one before does."""
     if before.dtype != after.dtype or len(before.shape) != len(after.shape):
-        raise node.bad(f"value {place} of the loop is {before} before a turn, and {after} after it")
+        raise node.bad(f"value {index} of the loop is {before} before a turn, and {after} after it")
     sizes = [one if is_any(one) or same_dim(one, other) else AnySize() for one, other in zip(before.shape, after.shape)]
     return TensorType(sizes, str(before.dtype)) if any(map(_is_not, sizes, before.shape)) else None
 
@@ -235,8 +235,8 @@ def _bytes(shape: Sequence[Any], each: int) -> int:
 
 def _written(node: Any, row: _Rows, buffer: Var, index: Var, one: Expr) -> Expr:
     if row.fixed:
-        place = relay.reshape(index, (1,))
-        return relay.scatter_nd(buffer, place, one)
+        location = relay.reshape(index, (1,))
+        return relay.scatter_nd(buffer, location, one)
     return relay.concatenate([buffer, relay.expand_dims(one, axis=0)], axis=0)
 
 

@@ -34,10 +34,10 @@ class Tensors:
 
     def type(self, x: Any) -> TensorType:
         """The type of a tensor."""
-        found = self.type_of(require_expr(x, "a tensor"))
-        if not isinstance(found, TensorType):
-            raise self.bad(f"a tensor is needed, and not {found}")
-        return found
+        result = self.type_of(require_expr(x, "a tensor"))
+        if not isinstance(result, TensorType):
+            raise self.bad(f"a tensor is needed, and not {result}")
+        return result
 
     def shape(self, x: Any) -> tuple[Dim, ...]:
         return self.type(x).shape
@@ -67,8 +67,8 @@ class Tensors:
     def const(self, value: Any, dtype: Any = "int64") -> Constant:
         """A constant of the element type given, or of that of an expression."""
         kind = self.dtype(dtype) if isinstance(dtype, Expr) else DataType(dtype)
-        made: Constant = relay.const(value, str(kind))
-        return made
+        result: Constant = relay.const(value, str(kind))
+        return result
 
     def beside(self, x: Any, shape: Sequence[Dim]) -> Any:
         """`x` as an operand beside a tensor of `shape`, which repeats it and is never repeated itself.

@@ -69,17 +69,17 @@ def max_with_places(node: Tensors, x: Any, window: Window, sizes: Sequence[int])
     lead = node.shape(x)[: -window.rank]
     kind = node.dtype(x)
     lowest = node.const(-np.inf if kind.is_float else kind.min_value(), x)
-    places = places_of(window, sizes)
+    locations = places_of(window, sizes)
     flat = relay.reshape(x, (*lead, int(np.prod(sizes))), allowzero=True)
-    taken = relay.take(flat, node.const(np.maximum(places, 0).reshape(-1)), axis=len(lead))
-    rows = relay.reshape(taken, (*lead, *places.shape), allowzero=True)
-    if (places < 0).any():
-        rows = relay.where(node.const(places >= 0, "bool"), rows, lowest)
+    used = relay.take(flat, node.const(np.maximum(locations, 0).reshape(-1)), axis=len(lead))
+    rows = relay.reshape(used, (*lead, *locations.shape), allowzero=True)
+    if (locations < 0).any():
+        rows = relay.where(node.const(locations >= 0, "bool"), rows, lowest)
     last = len(lead) + 1
     best = relay.argmax(rows, axis=[last])
     shape = (*lead, *window.counts(sizes))
-    hot = relay.equal(relay.expand_dims(node.cast(best, "int64"), axis=last), node.const(np.arange(places.shape[1])))
-    chosen = relay.sum(relay.where(hot, node.const(places), node.const(0)), axis=[last])
+    hot = relay.equal(relay.expand_dims(node.cast(best, "int64"), axis=last), node.const(np.arange(locations.shape[1])))
+    chosen = relay.sum(relay.where(hot, node.const(locations), node.const(0)), axis=[last])
     return relay.reshape(relay.max(rows, axis=[last]), shape, allowzero=True), relay.reshape(
         chosen, shape, allowzero=True
     )
@@ -103,7 +103,7 @@ def transposed_convolution(
     added = [max(one - (s - 1), 0) for one, s in zip(output_padding, window.strides)]
     function = (relay.nn.conv1d_transpose, relay.nn.conv2d_transpose, relay.nn.conv3d_transpose)[rank - 1]
     channels = node.shape(weight)[1]
-    found = function(
+    result = function(
         x,
         weight,
         strides=list(window.strides),
@@ -114,9 +114,9 @@ def transposed_convolution(
         kernel_size=kernel,
     )
     if any(added):
-        found = relay.nn.pad(found, [(0, 0), (0, 0), *((0, more) for more in added)])
+        result = relay.nn.pad(result, [(0, 0), (0, 0), *((0, more) for more in added)])
     if any(cut):
-        sizes: Any = node.shape(found)[2:]
+        sizes: Any = node.shape(result)[2:]
         ends = [size - cut[rank + k] for k, size in enumerate(sizes)]
-        found = relay.strided_slice(found, begin=cut[:rank], end=ends, axes=list(range(2, 2 + rank)))
-    return found
+        result = relay.strided_slice(result, begin=cut[:rank], end=ends, axes=list(range(2, 2 + rank)))
+    return result

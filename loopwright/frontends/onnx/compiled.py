@@ -132,11 +132,11 @@ class CompiledModel:
     def library(self) -> Any:
         """What relay.build made of the model, where it was compiled once for all calls: to export, profile, look at."""
         variants = list(self._variants.values())
-        found = getattr(variants[0].runner, "library", None) if len(variants) == 1 else None
-        if found is None or self._value_names or self._shape_names:
+        result = getattr(variants[0].runner, "library", None) if len(variants) == 1 else None
+        if result is None or self._value_names or self._shape_names:
             why_not = getattr(variants[0].runner, "why_not", None) if len(variants) == 1 else None
             raise NotOneLibrary(self._value_names + self._shape_names, why_not)
-        return found
+        return result
 
     def export_library(self, path: str, **options: Any) -> Any:
         """Write the model as a library, an archive or an object, by the ending of the name.
@@ -216,8 +216,8 @@ def _shape_of(value: Any) -> Any:
 
 
 def _shape_key(value: Any) -> Any:
-    found = _shape_of(value)
-    return tuple(map(_shape_key, value)) if isinstance(found, list) else found
+    result = _shape_of(value)
+    return tuple(map(_shape_key, value)) if isinstance(result, list) else result
 
 
 def _fingerprint(value: Any) -> Any:

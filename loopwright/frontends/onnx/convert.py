@@ -65,7 +65,7 @@ def _flat_names(name: str, structure: Any) -> list[str]:
     if structure is None:
         return []
     if isinstance(structure, list):
-        return [one for place, part in enumerate(structure) for one in _flat_names(f"{name}[{place}]", part)]
+        return [one for index, part in enumerate(structure) for one in _flat_names(f"{name}[{index}]", part)]
     return [name]
 
 
@@ -96,7 +96,7 @@ def from_onnx(
     loaded = load(model)
     if export_node_renamed_model_path is not None:
         loaded = _renamed(loaded, export_node_renamed_model_path)
-    found = import_model(
+    result = import_model(
         loaded,
         shape=shape,
         dtype=dtype,
@@ -105,7 +105,7 @@ def from_onnx(
         convert_config=convert_config,
         values=values,
     )
-    return found.mod, {name: device_array(data) for name, data in found.params.items()}
+    return result.mod, {name: device_array(data) for name, data in result.params.items()}
 
 
 def import_model(
@@ -139,8 +139,8 @@ def import_model(
         if values is not None and value.name in values:
             scope.names[value.name] = _known_input(importer, value, values[value.name])
             continue
-        made, one = _input(importer, value, (shape or {}).get(value.name), dtypes.get(value.name))
-        scope.names[value.name] = made
+        built, one = _input(importer, value, (shape or {}).get(value.name), dtypes.get(value.name))
+        scope.names[value.name] = built
         described.append(one)
     results = importer.convert_graph(graph, scope)
     body = [_as_expr(result) for result in results]
@@ -170,9 +170,9 @@ def _input(importer: Importer, value: Any, shape: Any, dtype: str | None) -> tup
         if not isinstance(shape, Sequence):
             raise ShapeNeeded(value.name)
         item = of.sequence_type.elem_type
-        made = [_tensor_input(importer, f"{value.name}_{k}", item, one, dtype) for k, one in enumerate(shape)]
-        kinds = [kind for _, kind in made]
-        variables = [var for var, _ in made]
+        result = [_tensor_input(importer, f"{value.name}_{k}", item, one, dtype) for k, one in enumerate(shape)]
+        kinds = [kind for _, kind in result]
+        variables = [var for var, _ in result]
         element = of_proto(item.tensor_type.elem_type, f"the input {value.name!r}")
         whole: Any = SequenceValue(variables, element.dtype)
         described = ModelInput(value.name, kinds, tuple(variables), optional)
@@ -205,29 +205,29 @@ def _sizes(importer: Importer, name: str, of: Any, given: Any) -> list[Any]:
     """The shape of an input: the model's, with what `shape=` says in its place."""
     declared: list[Any] | None = None
     if of.HasField("shape"):
-        declared = [_declared(importer, name, place, dim) for place, dim in enumerate(of.shape.dim)]
+        declared = [_declared(importer, name, index, dim) for index, dim in enumerate(of.shape.dim)]
     if given is None:
         if declared is None:
             raise ShapeNeeded(name)
         return declared
     listed = [given] if isinstance(given, int) else list(given)
-    return [_given(importer, name, place, size, declared) for place, size in enumerate(listed)]
+    return [_given(importer, name, index, size, declared) for index, size in enumerate(listed)]
 
 
-def _declared(importer: Importer, name: str, place: int, dim: Any) -> Any:
+def _declared(importer: Importer, name: str, index: int, dim: Any) -> Any:
     if dim.HasField("dim_value"):
         size = int(dim.dim_value)
         if size < 0 or size > LARGEST:
             raise AbsurdSize(f"the input {name!r}", [size], "a size is negative or beyond any memory")
         return size
-    return importer.size_var(dim.dim_param if dim.dim_param else f"{name}_d{place}")
+    return importer.size_var(dim.dim_param if dim.dim_param else f"{name}_d{index}")
 
 
-def _given(importer: Importer, name: str, place: int, size: Any, declared: Sequence[Any] | None) -> Any:
+def _given(importer: Importer, name: str, index: int, size: Any, declared: Sequence[Any] | None) -> Any:
     if size is None or (isinstance(size, int) and size == -1):
-        if declared is not None and place < len(declared):
-            return declared[place]
-        return importer.size_var(f"{name}_d{place}")
+        if declared is not None and index < len(declared):
+            return declared[index]
+        return importer.size_var(f"{name}_d{index}")
     if isinstance(size, str):
         return importer.size_var(size)
     if isinstance(size, (AnySize, PrimExpr)):
@@ -256,10 +256,10 @@ def _known_of_type(importer: Importer, name: str, of: Any, given: Any) -> Any:
     array = np.asarray(given.numpy() if hasattr(given, "numpy") else given)
     if array.dtype != kind.numpy():
         array = array.astype(kind.numpy())
-    made = Constant(kind.to_graph(array))
+    result = Constant(kind.to_graph(array))
     if kind.carried:
-        importer.set_element(made, kind)
-    return made
+        importer.set_element(result, kind)
+    return result
 
 
 def _as_expr(result: Any) -> Expr:
@@ -284,8 +284,8 @@ def _structure(importer: Importer, result: Any) -> Structure:
 def _renamed(model: LoadedModel, path: str | os.PathLike[str]) -> LoadedModel:
     """The model with every node named by its operator and place, written to `path`."""
     proto = type(model.proto).FromString(model.proto.SerializeToString())
-    for place, node in enumerate(proto.graph.node):
-        node.name = f"{node.op_type}_{place}"
+    for index, node in enumerate(proto.graph.node):
+        node.name = f"{node.op_type}_{index}"
     with open(path, "wb") as file:
         file.write(proto.SerializeToString())
     return LoadedModel(proto, model.folder, model.opsets)

@@ -106,11 +106,11 @@ _REFUSED: Final = {
 
 def of_proto(code: int, what: str = "a tensor") -> ElementType:
     """The element type with that number; `what` has it, for the error."""
-    found = _TYPES.get(code)
-    if found is None:
+    result = _TYPES.get(code)
+    if result is None:
         name, why = _REFUSED.get(code, (f"number {code}", None))
         raise UnsupportedType(what, name, why)
-    return found
+    return result
 
 
 @cache

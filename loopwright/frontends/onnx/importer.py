@@ -56,8 +56,8 @@ _HAND_ON: Final = frozenset(
 class Missing:
     """An output that its converter does not make; an error only for the one who uses it."""
 
-    def __init__(self, node: str, op: str, place: int) -> None:
-        self.node, self.op, self.place = node, op, place
+    def __init__(self, node: str, op: str, index: int) -> None:
+        self.node, self.op, self.place = node, op, index
 
 
 class Scope:
@@ -134,8 +134,8 @@ class Importer:
     # What is known of expressions.
 
     def type_of(self, expression: Any) -> Type:
-        found: Type = self.inference.visit(expression)
-        return found
+        result: Type = self.inference.visit(expression)
+        return result
 
     def set_element(self, expression: Any, kind: ElementType) -> None:
         self.elements[id(expression)] = kind
@@ -155,19 +155,19 @@ class Importer:
 
     def sources(self, expression: Any) -> list[str]:
         """The inputs of the model whose elements (not only shapes) an expression is computed from."""
-        found: dict[str, None] = {}
+        result: dict[str, None] = {}
         stack, seen = [expression], {id(expression)}
         while stack:
             one = stack.pop()
             if id(one) in self.inputs:
-                found[self.inputs[id(one)]] = None
+                result[self.inputs[id(one)]] = None
             if isinstance(one, Call) and getattr(one.op, "name", "") in ("shape_of", "ndarray_size"):
                 continue
             for part in parts(one):
                 if id(part) not in seen:
                     seen.add(id(part))
                     stack.append(part)
-        return list(found)
+        return list(result)
 
     def input_with_sizes(self, sizes: Sequence[Any]) -> str | None:
         """An input of the model whose shape has a size variable that one of these sizes depends on."""
@@ -186,29 +186,29 @@ class Importer:
 
     def size_var(self, name: str) -> SizeVar:
         """The size variable that stands for a named dimension."""
-        found = self.size_vars.get(name)
-        if found is None:
+        result = self.size_vars.get(name)
+        if result is None:
             plain = re.sub(r"\W", "_", name) or "n"
             plain = f"n_{plain}" if plain[0].isdigit() else plain
-            taken = {var.name for var in self.size_vars.values()}
+            used = {var.name for var in self.size_vars.values()}
             unique = plain
             count = 1
-            while unique in taken:
+            while unique in used:
                 unique, count = f"{plain}_{count}", count + 1
-            found = self.size_vars[name] = SizeVar(unique, "int32")
-        return found
+            result = self.size_vars[name] = SizeVar(unique, "int32")
+        return result
 
     # Graphs.
 
     def refuse_unsupported(self) -> None:
         """Name every operator that has neither a converter nor a body of other operators."""
         missing: dict[str, list[str]] = {}
-        for place, node in nodes_of(self.model.proto.graph):
+        for location, node in nodes_of(self.model.proto.graph):
             domain = "" if node.domain == "ai.onnx" else node.domain
             version = self.model.opsets.get(domain, 1)
             if find(node.op_type, domain, version) is None and not functions.has_body(node.op_type, domain, version):
                 label = f"{domain}.{node.op_type}" if domain else node.op_type
-                missing.setdefault(label, []).append(node_name(node, place))
+                missing.setdefault(label, []).append(node_name(node, location))
         if missing:
             raise not_implemented(missing)
 
@@ -219,21 +219,21 @@ class Importer:
                 scope.names[tensor.name] = Stored(tensor, sparse=False)
         for tensor in graph.sparse_initializer:
             scope.names[tensor.values.name] = Stored(tensor, sparse=True)
-        for place, node in enumerate(graph.node):
-            self.convert_node(node, node_name(node, place), scope)
+        for index, node in enumerate(graph.node):
+            self.convert_node(node, node_name(node, index), scope)
         return [self.lookup(scope, value.name) for value in graph.output]
 
     def lookup(self, scope: Scope, name: str) -> Any:
         """What a name stands for; initialisers are read when they are first used."""
-        found = scope.find(name)
-        if isinstance(found, Missing):
-            raise BadNode(found.node, found.op, f"its output {found.place}, {name!r}, is used, and is not made")
-        if isinstance(found, Stored):
-            read = sparse_to_array if found.sparse else to_array
-            array = read(found.proto, self.model.folder)
-            found = self.stored(name, array)
-            scope.replace(name, found)
-        return found
+        result = scope.find(name)
+        if isinstance(result, Missing):
+            raise BadNode(result.node, result.op, f"its output {result.place}, {name!r}, is used, and is not made")
+        if isinstance(result, Stored):
+            read = sparse_to_array if result.sparse else to_array
+            array = read(result.proto, self.model.folder)
+            result = self.stored(name, array)
+            scope.replace(name, result)
+        return result
 
     def stored(self, name: str, array: np.ndarray) -> Expr:
         """An initialiser as an expression: a constant, or a parameter whose value is known."""
@@ -241,21 +241,21 @@ class Importer:
             return self.constant(array)
         kind = of_numpy(array.dtype)
         data = kind.to_graph(array)
-        made = Var(name, TensorType(data.shape, kind.dtype))
-        self.param_vars.append(made)
+        result = Var(name, TensorType(data.shape, kind.dtype))
+        self.param_vars.append(result)
         self.params[name] = data
-        self.set_known(made, data)
+        self.set_known(result, data)
         if kind.carried:
-            self.set_element(made, kind)
-        return made
+            self.set_element(result, kind)
+        return result
 
     def constant(self, array: np.ndarray) -> Constant:
         """An array of the model as a constant of the graph."""
         kind = of_numpy(array.dtype)
-        made = Constant(kind.to_graph(array))
+        result = Constant(kind.to_graph(array))
         if kind.carried:
-            self.set_element(made, kind)
-        return made
+            self.set_element(result, kind)
+        return result
 
     # Nodes.
 
@@ -273,19 +273,19 @@ class Importer:
                 results = self._through_body(proto, protos, node, inputs)
             else:
                 results = as_list(_call(how.convert, node, inputs))
-            made = [self._finished(node, inputs, result) for result in results]
+            built = [self._finished(node, inputs, result) for result in results]
             if how is not None:
-                made = self._folded(how, node, inputs, made)
+                built = self._folded(how, node, inputs, built)
         except (BadNode, ValueNeeded, ShapeNeeded, OpError, BrokenGraph, AbsurdSize, UnsupportedType, InternalError):
             raise
         except LoopwrightError as error:
             raise BadNode(name, proto.op_type, error.problem, why=error.why, hint=error.hint) from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError) as error:
             raise BadNode(name, proto.op_type, f"it cannot be converted: {type(error).__name__}: {error}") from error
-        for place, output in enumerate(proto.output):
+        for index, output in enumerate(proto.output):
             if output:
-                found = made[place] if place < len(made) else None
-                scope.names[output] = Missing(name, proto.op_type, place) if found is None else found
+                answer = built[index] if index < len(built) else None
+                scope.names[output] = Missing(name, proto.op_type, index) if answer is None else answer
 
     def _through_body(self, proto: Any, protos: Sequence[Any], node: Node, inputs: Sequence[Any]) -> list[Any]:
         """The results of a node by the operators that ONNX defines its own by."""
@@ -299,13 +299,13 @@ class Importer:
         bound |= {attribute.name: attribute for attribute in protos}
         names: dict[str, Any] = dict(zip(body.input, [*inputs, *[None] * len(body.input)]))
         scope = Scope(functions.opsets_inside(body, node.scope.opsets, node.domain), names, None, bound)
-        for place, inner in enumerate(body.node):
+        for index, inner in enumerate(body.node):
             # An input that the call leaves out is left out inside as well.
             clean = type(inner).FromString(inner.SerializeToString())
             for k, given in enumerate(clean.input):
                 if given in names and names[given] is None:
                     clean.input[k] = ""
-            self.convert_node(clean, f"{node.name}/{node_name(inner, place)}", scope)
+            self.convert_node(clean, f"{node.name}/{node_name(inner, index)}", scope)
         return [self.lookup(scope, output) if output in scope.names else None for output in body.output]
 
     def _described(self, value: Any) -> functions.Described:
@@ -337,43 +337,43 @@ class Importer:
 
     # Computing what is known.
 
-    def _folded(self, how: Converter, node: Node, inputs: Sequence[Any], made: list[Any]) -> list[Any]:
+    def _folded(self, how: Converter, node: Node, inputs: Sequence[Any], result: list[Any]) -> list[Any]:
         """The results, replaced by constants or noted as known where the inputs are."""
-        if not how.fold or not all(one is None or isinstance(one, Expr) for one in (*inputs, *made)):
-            return made
+        if not how.fold or not all(one is None or isinstance(one, Expr) for one in (*inputs, *result)):
+            return result
         values = [None if one is None else self.known_of(one) for one in inputs]
         if any(one is not None and value is None for one, value in zip(inputs, values)):
-            return made
-        if all(one is None or self.known_of(one) is not None for one in made):
-            return made
+            return result
+        if all(one is None or self.known_of(one) is not None for one in result):
+            return result
         if any(value is not None and is_symbolic(value) for value in values):
-            return self._symbolic(node, values, made)
+            return self._symbolic(node, values, result)
         given = sum(value.nbytes for value in values if value is not None)
-        if not self._worth_folding(made, given):
-            return made
+        if not self._worth_folding(result, given):
+            return result
         constants = all(one is None or isinstance(one, Constant) for one in inputs)
         bindings = {
             one: value for one, value in zip(inputs, values) if one is not None and not isinstance(one, Constant)
         }
-        if not all(one is None or _closed(one, bindings) for one in made):
-            return made
-        frame = Tuple([one for one in made if one is not None])
+        if not all(one is None or _closed(one, bindings) for one in result):
+            return result
+        frame = Tuple([one for one in result if one is not None])
         self.type_of(frame)
-        found = iter(interpreter.evaluate(frame, bindings))
-        return [None if one is None else self._as_known(one, np.asarray(next(found)), constants) for one in made]
+        answer = iter(interpreter.evaluate(frame, bindings))
+        return [None if one is None else self._as_known(one, np.asarray(next(answer)), constants) for one in result]
 
-    def _symbolic(self, node: Node, values: Sequence[Known | None], made: list[Any]) -> list[Any]:
+    def _symbolic(self, node: Node, values: Sequence[Known | None], result: list[Any]) -> list[Any]:
         if node.domain:
-            return made
-        found = known.evaluate(node.op, node, values)
-        if found is None:
-            return made
-        for one, value in zip(made, found):
+            return result
+        answer = known.evaluate(node.op, node, values)
+        if answer is None:
+            return result
+        for one, value in zip(result, answer):
             if one is not None and self.known_of(one) is None:
                 self.set_known(one, value)
         return [
             Constant(value.astype(self._dtype(one).numpy())) if one is not None and not is_symbolic(value) else one
-            for one, value in zip(made, found)
+            for one, value in zip(result, answer)
         ]
 
     def _dtype(self, expression: Expr) -> DataType:
@@ -381,9 +381,9 @@ class Importer:
         assert isinstance(of, TensorType)
         return of.dtype
 
-    def _worth_folding(self, made: Iterable[Any], given: int) -> bool:
+    def _worth_folding(self, result: Iterable[Any], given: int) -> bool:
         total = 0
-        for one in made:
+        for one in result:
             if one is None:
                 continue
             of = self.type_of(one)
@@ -397,10 +397,10 @@ class Importer:
         if not constant:
             self.set_known(expression, value)
             return expression
-        made = Constant(value, expression.span)
+        result = Constant(value, expression.span)
         if id(expression) in self.elements:
-            self.set_element(made, self.elements[id(expression)])
-        return made
+            self.set_element(result, self.elements[id(expression)])
+        return result
 
 
 def not_implemented(missing: Mapping[str, Sequence[str]]) -> OpNotImplemented:

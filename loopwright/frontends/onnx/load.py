@@ -94,11 +94,11 @@ def _texts(model: Any) -> Iterator[Any]:
 
 def opset_versions(imports: Iterable[Any]) -> dict[str, int]:
     """Domain → version; the default domain is "" under either of its names, and version 1 where nothing is said."""
-    found: dict[str, int] = {"": 1}
+    result: dict[str, int] = {"": 1}
     for entry in imports:
         domain = "" if entry.domain == "ai.onnx" else entry.domain
-        found[domain] = max(int(entry.version), 1)
-    return found
+        result[domain] = max(int(entry.version), 1)
+    return result
 
 
 def _content(source: Any) -> tuple[str, bytes, Path | None]:
@@ -156,12 +156,12 @@ def check_graph(graph: Any, outer: frozenset[str] = frozenset(), depth: int = 0,
     """See that each tensor is made once, in this graph and those inside it; whether each is made before its use."""
     if depth > DEEPEST:
         raise BrokenGraph(f"graphs are nested more than {DEEPEST} deep")
-    made: dict[str, str] = {}
+    result: dict[str, str] = {}
 
     def make(name: str, by: str) -> None:
-        if name in made and not (by == "an initialiser" and made[name] == "an input"):
-            raise BrokenGraph(f"tensor {name!r} is made twice: by {made[name]} and by {by}")
-        made[name] = by
+        if name in result and not (by == "an initialiser" and result[name] == "an input"):
+            raise BrokenGraph(f"tensor {name!r} is made twice: by {result[name]} and by {by}")
+        result[name] = by
 
     for value in graph.input:
         make(value.name, "an input")
@@ -171,13 +171,13 @@ def check_graph(graph: Any, outer: frozenset[str] = frozenset(), depth: int = 0,
         make(tensor.name, "an initialiser")
     for sparse in graph.sparse_initializer:
         make(sparse.values.name, "an initialiser")
-    begin = frozenset(made)
-    for place, node in enumerate(graph.node):
+    begin = frozenset(result)
+    for index, node in enumerate(graph.node):
         for name in node.output:
             if name:
-                make(name, f"node {node_name(node, place)!r}")
-    in_order = _put_in_order(graph, begin | outer, set(made), reorder)
-    visible = outer | set(made)
+                make(name, f"node {node_name(node, index)!r}")
+    in_order = _put_in_order(graph, begin | outer, set(result), reorder)
+    visible = outer | set(result)
     for node in graph.node:
         for inner in graphs_of(node):
             in_order = check_graph(inner, frozenset(visible), depth + 1, reorder) and in_order
@@ -193,36 +193,36 @@ def _put_in_order(graph: Any, known: frozenset[str], made_here: set[str], reorde
     needs = [_uses(node) for node in graph.node]
     waiting_for: dict[str, list[int]] = {}
     missing: list[int] = []
-    for place, node in enumerate(graph.node):
-        absent = {name for name in needs[place] if name not in ready}
+    for index, node in enumerate(graph.node):
+        absent = {name for name in needs[index] if name not in ready}
         for name in absent:
             if name not in made_here:
                 raise BrokenGraph(
-                    f"node {node_name(node, place)!r} ({node.op_type}) uses {name!r}, which nothing makes",
+                    f"node {node_name(node, index)!r} ({node.op_type}) uses {name!r}, which nothing makes",
                     hint="a weight may be missing from the model's initialisers",
                 )
-            waiting_for.setdefault(name, []).append(place)
+            waiting_for.setdefault(name, []).append(index)
         missing.append(len(absent))
-    free = [place for place, count in enumerate(missing) if count == 0]
+    free = [index for index, count in enumerate(missing) if count == 0]
     order: list[int] = []
     while free:
-        place = heapq.heappop(free)
-        order.append(place)
-        for name in graph.node[place].output:
+        index = heapq.heappop(free)
+        order.append(index)
+        for name in graph.node[index].output:
             for waiter in waiting_for.pop(name, ()):
                 missing[waiter] -= 1
                 if missing[waiter] == 0:
                     heapq.heappush(free, waiter)
     if len(order) < len(graph.node):
         left = sorted(set(range(len(graph.node))) - set(order))
-        names = ", ".join(repr(node_name(graph.node[place], place)) for place in left[:4])
+        names = ", ".join(repr(node_name(graph.node[location], location)) for location in left[:4])
         raise BrokenGraph(
             f"{len(left)} nodes wait for one another, {names} among them",
             why="a graph has no cycles: each node uses what was made before it",
         )
     in_order = order == sorted(order)
     if not in_order and reorder:
-        copies = [type(graph.node[place]).FromString(graph.node[place].SerializeToString()) for place in order]
+        copies = [type(graph.node[location]).FromString(graph.node[location].SerializeToString()) for location in order]
         del graph.node[:]
         graph.node.extend(copies)
     return in_order
@@ -230,43 +230,43 @@ def _put_in_order(graph: Any, known: frozenset[str], made_here: set[str], reorde
 
 def _uses(node: Any) -> list[str]:
     """The tensors that a node needs, those that graphs inside it take from outside included."""
-    found = [name for name in node.input if name]
+    result = [name for name in node.input if name]
     for graph in graphs_of(node):
-        found += _free_names(graph)
-    return found
+        result += _free_names(graph)
+    return result
 
 
 def _free_names(graph: Any, depth: int = 0) -> list[str]:
     if depth > DEEPEST:
         raise BrokenGraph(f"graphs are nested more than {DEEPEST} deep")
-    made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    made |= {sparse.values.name for sparse in graph.sparse_initializer}
-    made |= {name for node in graph.node for name in node.output}
+    result = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    result |= {sparse.values.name for sparse in graph.sparse_initializer}
+    result |= {name for node in graph.node for name in node.output}
     used = [name for node in graph.node for name in node.input if name]
     used += [name for node in graph.node for inner in graphs_of(node) for name in _free_names(inner, depth + 1)]
     used += [value.name for value in graph.output]
-    return [name for name in used if name not in made]
+    return [name for name in used if name not in result]
 
 
 def graphs_of(node: Any) -> list[Any]:
     """The graphs among the attributes of a node."""
-    found: list[Any] = []
+    result: list[Any] = []
     for attribute in node.attribute:
         if attribute.HasField("g"):
-            found.append(attribute.g)
-        found.extend(attribute.graphs)
-    return found
+            result.append(attribute.g)
+        result.extend(attribute.graphs)
+    return result
 
 
-def node_name(node: Any, place: int) -> str:
+def node_name(node: Any, index: int) -> str:
     """What a node is called: its name, or its operator and place where it has none."""
-    return node.name or f"{node.op_type}_{place}"
+    return node.name or f"{node.op_type}_{index}"
 
 
 def nodes_of(graph: Any) -> Iterable[tuple[int, Any]]:
     """Every node of a graph and of those inside it, with its place in its graph."""
-    for place, node in enumerate(graph.node):
-        yield place, node
+    for index, node in enumerate(graph.node):
+        yield index, node
         for inner in graphs_of(node):
             yield from nodes_of(inner)
 

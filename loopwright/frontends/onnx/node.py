@@ -67,9 +67,9 @@ class Node(Tensors):
     def output_count(self) -> int:
         return len(self.output_names)
 
-    def wants(self, place: int) -> bool:
+    def wants(self, index: int) -> bool:
         """Whether the output at that place has a name, so that somebody may use it."""
-        return place < len(self.output_names) and bool(self.output_names[place])
+        return index < len(self.output_names) and bool(self.output_names[index])
 
     # Types.
 
@@ -101,10 +101,10 @@ class Node(Tensors):
 
     def value(self, x: Any) -> np.ndarray:
         """The elements of a tensor as numbers, which the graph cannot be made without."""
-        found = self.known(x)
-        if found is None or is_symbolic(found):
+        result = self.known(x)
+        if result is None or is_symbolic(result):
             raise self.importer.value_needed(self, x)
-        return found
+        return result
 
     def ints(self, x: Any) -> list[int]:
         """The elements of a tensor of integers (of one dimension, or none)."""
@@ -119,10 +119,10 @@ class Node(Tensors):
 
     def sizes(self, x: Any) -> list[Any]:
         """The elements of a tensor that says a shape: ints and expressions of size variables."""
-        found = self.known(x)
-        if found is None:
+        result = self.known(x)
+        if result is None:
             raise self.importer.value_needed(self, x)
-        return [item if not isinstance(item, np.integer) else int(item) for item in found.reshape(-1).tolist()]
+        return [item if not isinstance(item, np.integer) else int(item) for item in result.reshape(-1).tolist()]
 
     def sizes_if_known(self, x: Any) -> list[Any] | None:
         """`sizes`, or None where the operator is to find them when the model runs."""
@@ -147,10 +147,10 @@ class Node(Tensors):
 
     def sizes_needed(self, problem: str, sizes: Sequence[Dim]) -> LoopwrightError:
         """Sizes have to be numbers: an error that names the input that has them, where there is one."""
-        found = self.importer.input_with_sizes(sizes)
-        if found is None or self.importer.dynamic:
+        result = self.importer.input_with_sizes(sizes)
+        if result is None or self.importer.dynamic:
             return self.unsupported(problem, hint="give `shape=`")
-        return ShapeNeeded(found, f"has sizes that node {self.name!r} ({self.op}) needs as numbers: {problem}")
+        return ShapeNeeded(result, f"has sizes that node {self.name!r} ({self.op}) needs as numbers: {problem}")
 
     def unsupported(self, problem: str, hint: str | None = None) -> OpAttributeUnImplemented:
         return OpAttributeUnImplemented(f"node {self.name!r} ({self.op}): {problem} is not supported", hint=hint)

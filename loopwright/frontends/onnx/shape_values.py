@@ -63,10 +63,10 @@ def evaluate(op: str, node: Any, inputs: Sequence[Known | None]) -> list[Known] 
     how = _RULES.get(op)
     if how is None or any(array is not None and array.size > MOST for array in inputs):
         return None
-    found = how(node, *inputs)
-    if found is None:
+    result = how(node, *inputs)
+    if result is None:
         return None
-    listed = found if isinstance(found, list) else [found]
+    listed = result if isinstance(result, list) else [result]
     arrays = [np.asarray(array) for array in listed]
     if any(array.size > MOST for array in arrays):
         return None

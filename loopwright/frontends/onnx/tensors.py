@@ -139,16 +139,16 @@ def sparse_to_array(proto: Any, folder: Path | None) -> np.ndarray:
         raise AbsurdSize(
             f"tensor {name!r}", proto.dims, f"it is stored by few elements, and would be {count:,} of them"
         )
-    values, places = to_array(proto.values, folder), to_array(proto.indices, folder)
+    values, locations = to_array(proto.values, folder), to_array(proto.indices, folder)
     shape = tuple(proto.dims)
-    if values.ndim != 1 or places.ndim not in (1, 2) or places.shape[0] != values.shape[0]:
-        raise BadTensor(name, f"{values.shape} elements are at places of shape {places.shape}")
-    if places.ndim == 2:
-        if places.shape[1] != len(shape) or (places < 0).any() or (places >= np.asarray(shape)).any():
+    if values.ndim != 1 or locations.ndim not in (1, 2) or locations.shape[0] != values.shape[0]:
+        raise BadTensor(name, f"{values.shape} elements are at places of shape {locations.shape}")
+    if locations.ndim == 2:
+        if locations.shape[1] != len(shape) or (locations < 0).any() or (locations >= np.asarray(shape)).any():
             raise BadTensor(name, f"a place of an element is outside shape {shape}")
-        places = np.ravel_multi_index(tuple(places.T), shape)
-    if places.size and (places.min() < 0 or places.max() >= count):
+        locations = np.ravel_multi_index(tuple(locations.T), shape)
+    if locations.size and (locations.min() < 0 or locations.max() >= count):
         raise BadTensor(name, f"a place of an element is outside shape {shape}")
     dense = np.zeros(count, values.dtype)
-    dense[places] = values
+    dense[locations] = values
     return dense.reshape(shape)

@@ -90,10 +90,10 @@ class CompiledModule:
     @property
     def library(self) -> Any:
         """What relay.build made of the model, where one native function holds all of it: to export, to profile."""
-        found = getattr(self._run, "library", None)
-        if found is None:
+        result = getattr(self._run, "library", None)
+        if result is None:
             raise NotOneLibrary([], getattr(self._run, "why_not", None))
-        return found
+        return result
 
     def export_library(self, path: str, **options: Any) -> Any:
         """Write the model as a library, an archive or an object; one that is compiled call by call is none, and the

@@ -73,7 +73,7 @@ def from_pytorch(
     Weights are not copied: parameters are tensors on torch's memory. Operators that are not supported are named all at
     once (OpNotImplemented), before anything is converted.
     """
-    found = import_module(
+    result = import_module(
         script_module,
         request_of(input_infos, example_inputs, example_kwargs, dynamic_shapes, default_dtype),
         custom=custom_convert_map,
@@ -83,8 +83,8 @@ def from_pytorch(
     )
     if export_renamed_c_graph_path is not None:
         with open(export_renamed_c_graph_path, "w", encoding="utf-8") as file:
-            file.write(f"{found.program.graph}\n")
-    return found.mod, {name: from_numpy(data) for name, data in found.params.items()}
+            file.write(f"{result.program.graph}\n")
+    return result.mod, {name: from_numpy(data) for name, data in result.params.items()}
 
 
 def import_module(
@@ -164,29 +164,29 @@ class _Placeholders:
         values: list[Any] = [None] * len(nodes)
         users = [k for k, spec in enumerate(specs) if spec.kind.name == "USER_INPUT"]
         shapes = self._input_shapes([nodes[k] for k in users])
-        for place, k in enumerate(users):
-            values[k] = self._user_input(place, nodes[k], shapes[place])
+        for index, k in enumerate(users):
+            values[k] = self._user_input(index, nodes[k], shapes[index])
         for k, spec in enumerate(specs):
             if spec.kind.name != "USER_INPUT" and nodes[k].users:
                 values[k] = self._stored(spec)
         return values
 
-    def _name(self, place: int, fx: Any) -> str:
+    def _name(self, index: int, fx: Any) -> str:
         names = self.request.names
-        return names[place] if names is not None and place < len(names) else str(fx.name)
+        return names[index] if names is not None and index < len(names) else str(fx.name)
 
     def _input_shapes(self, nodes: list[Any]) -> list[list[Any] | None]:
         """The shapes of the user's inputs. Plain symbols first: 2*s0 may come before s0."""
         sizes = self.importer.sizes
         hints = []
-        for place, fx in enumerate(nodes):
+        for index, fx in enumerate(nodes):
             rank = len(getattr(fx.meta.get("val"), "shape", ()))
-            name = self._name(place, fx)
-            hints.append([self.request.size_names.get((place, axis), f"{name}_d{axis}") for axis in range(rank)])
-        for place, fx in enumerate(nodes):  # a program that was exported with open sizes
+            name = self._name(index, fx)
+            hints.append([self.request.size_names.get((index, axis), f"{name}_d{axis}") for axis in range(rank)])
+        for index, fx in enumerate(nodes):  # a program that was exported with open sizes
             for axis, size in enumerate(getattr(fx.meta.get("val"), "shape", ())):
-                if (place, axis) in self.request.numbers:
-                    sizes.fix(size, self.request.numbers[place, axis])
+                if (index, axis) in self.request.numbers:
+                    sizes.fix(size, self.request.numbers[index, axis])
         for fx, own in zip(nodes, hints):
             if hasattr(fx.meta.get("val"), "shape"):
                 sizes.enter(fx.meta["val"].shape, own)
@@ -195,19 +195,19 @@ class _Placeholders:
             if not hasattr(fx.meta.get("val"), "shape"):
                 shapes.append(None)
                 continue
-            found = sizes.enter(fx.meta["val"].shape, own)
-            for axis, one in enumerate(found):
+            result = sizes.enter(fx.meta["val"].shape, own)
+            for axis, one in enumerate(result):
                 if is_any(one):
-                    found[axis] = sizes.enter_derived(fx.meta["val"].shape[axis], own[axis])
-            shapes.append(found)
+                    result[axis] = sizes.enter_derived(fx.meta["val"].shape[axis], own[axis])
+            shapes.append(result)
         return shapes
 
-    def _user_input(self, place: int, fx: Any, shape: list[Any] | None) -> Any:
+    def _user_input(self, index: int, fx: Any, shape: list[Any] | None) -> Any:
         value = fx.meta.get("val")
         if shape is None and type(value).__name__ not in ("SymInt", "SymFloat"):
             self.inputs.append(None)  # a number, a text or None: it was known when the model was exported
             return value
-        name = self._unique(self._name(place, fx))
+        name = self._unique(self._name(index, fx))
         if shape is None:
             var = Var(name, TensorType((), "int64" if type(value).__name__ == "SymInt" else "float64"))
         else:
@@ -242,14 +242,14 @@ class _Placeholders:
         return var
 
     def _unique(self, name: str) -> str:
-        found, count = name, 1
-        while found in self._names:
-            found, count = f"{name}_{count}", count + 1
-        self._names.add(found)
-        return found
+        result, count = name, 1
+        while result in self._names:
+            result, count = f"{name}_{count}", count + 1
+        self._names.add(result)
+        return result
 
 
 def our_dtype_of(data: np.ndarray) -> str:
-    found = Constant(data).checked_type
-    assert isinstance(found, TensorType)
-    return str(found.dtype)
+    result = Constant(data).checked_type
+    assert isinstance(result, TensorType)
+    return str(result.dtype)

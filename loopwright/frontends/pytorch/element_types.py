@@ -35,10 +35,10 @@ def torch_dtype(dtype: str) -> Any:
     """The torch.dtype of a name of ours, or of one of torch ("float", "long", "half" as well)."""
     import torch
 
-    found = getattr(torch, next((theirs for theirs, ours in _NAMES.items() if ours == dtype), dtype), None)
-    if not isinstance(found, torch.dtype):
+    result = getattr(torch, next((theirs for theirs, ours in _NAMES.items() if ours == dtype), dtype), None)
+    if not isinstance(result, torch.dtype):
         raise UnsupportedTorchType("an input", dtype)
-    return found
+    return result
 
 
 def as_array(tensor: Any, what: str = "a tensor") -> np.ndarray:

@@ -72,10 +72,10 @@ class CannotExport(LoopwrightError, ValueError):
     code = "LW1382"
 
     def __init__(self, model: object, step: str, error: BaseException) -> None:
-        told = str(error).strip() or type(error).__name__
+        message = str(error).strip() or type(error).__name__
         super().__init__(
             f"{type(model).__name__} cannot be exported: {step} failed with {type(error).__name__}",
-            why=told[:600] + ("…" if len(told) > 600 else ""),
+            why=message[:600] + ("…" if len(message) > 600 else ""),
             hint="see torch.export's documentation; torch.cond and torch.while_loop express branches and loops",
         )
 

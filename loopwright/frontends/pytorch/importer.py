@@ -43,8 +43,8 @@ class Importer:
         self._kept: list[Any] = []  # objects whose identities are keys
 
     def type_of(self, expression: Any) -> Type:
-        found: Type = self.inference.visit(expression)
-        return found
+        result: Type = self.inference.visit(expression)
+        return result
 
     def size_tensor(self, size: Any) -> Expr:
         """A size as a tensor of one int64 number, read from the shape of an input."""
@@ -73,10 +73,10 @@ class Importer:
         return []
 
     def _attribute(self, module: Any, fx: Any) -> Any:
-        found = module
+        result = module
         for part in fx.target.split("."):
-            found = getattr(found, part)
-        return Constant(as_array(found, fx.target)) if hasattr(found, "dtype") else found
+            result = getattr(result, part)
+        return Constant(as_array(result, fx.target)) if hasattr(result, "dtype") else result
 
     def _node(self, fx: Any, values: Mapping[Any, Any]) -> Any:
         args = _filled(fx.args, values)
@@ -121,26 +121,26 @@ class Importer:
         """Results as torch has them: one, or a list; named, typed, and of the element types that torch says."""
         expected = node.results
         several = isinstance(expected, (list, tuple))
-        made = as_list(results)
+        result = as_list(results)
         if not several:
-            return self._checked(node, made[0], expected)
-        made += [None] * (len(expected) - len(made))
-        return [None if one is None else self._checked(node, one, of) for one, of in zip(made, expected)]
+            return self._checked(node, result[0], expected)
+        result += [None] * (len(expected) - len(result))
+        return [None if one is None else self._checked(node, one, of) for one, of in zip(result, expected)]
 
-    def _checked(self, node: Node, made: Any, expected: Any) -> Any:
-        if not isinstance(made, Expr):
-            raise InternalError(f"the converter of {node.op} returns {type(made).__name__}")
+    def _checked(self, node: Node, result: Any, expected: Any) -> Any:
+        if not isinstance(result, Expr):
+            raise InternalError(f"the converter of {node.op} returns {type(result).__name__}")
         if hasattr(expected, "dtype"):
-            made = node.cast(made, our_dtype(expected.dtype, f"the result of node {node.name!r} ({node.op})"))
-        name_calls(made, node.name)
-        of = self.type_of(made)
+            result = node.cast(result, our_dtype(expected.dtype, f"the result of node {node.name!r} ({node.op})"))
+        name_calls(result, node.name)
+        of = self.type_of(result)
         if hasattr(expected, "shape") and isinstance(of, TensorType):
             wanted = [self.sizes.of(size) for size in expected.shape]
             if len(wanted) != len(of.shape) or any(
                 dims_differ(one, other) for one, other in zip(of.shape, wanted) if not (is_any(one) or is_any(other))
             ):
                 raise node.bad(f"its result has shape {shape_text(of.shape)} here, and {shape_text(wanted)} in torch")
-        return made
+        return result
 
     # Operators.
 
@@ -160,11 +160,11 @@ def is_number(value: Any) -> bool:
 def _used(module: Any) -> set[Any]:
     """The nodes that results are computed from; the others are checks, which torch has made."""
     nodes = list(module.graph.nodes)
-    found: set[Any] = {fx for fx in nodes if fx.op == "output"}
+    result: set[Any] = {fx for fx in nodes if fx.op == "output"}
     for fx in reversed(nodes):
-        if fx in found:
-            found.update(fx.all_input_nodes)
-    return found
+        if fx in result:
+            result.update(fx.all_input_nodes)
+    return result
 
 
 def _look_for_missing(module: Any, custom: Mapping[str, Any], missing: dict[str, list[str]]) -> None:

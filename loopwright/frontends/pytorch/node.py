@@ -42,21 +42,21 @@ class Node(Tensors):
         """What torch knows of the result: a tensor without elements, a number, or several of them."""
         return self.fx.meta.get("val")
 
-    def result(self, place: int = 0) -> Any:
-        found = self.results
-        return found[place] if isinstance(found, (list, tuple)) else found
+    def result(self, index: int = 0) -> Any:
+        result = self.results
+        return result[index] if isinstance(result, (list, tuple)) else result
 
-    def out_shape(self, place: int = 0) -> tuple[Dim, ...]:
-        return tuple(self.importer.sizes.of(size) for size in self.result(place).shape)
+    def out_shape(self, index: int = 0) -> tuple[Dim, ...]:
+        return tuple(self.importer.sizes.of(size) for size in self.result(index).shape)
 
-    def out_dtype(self, place: int = 0) -> str:
-        return our_dtype(self.result(place).dtype, f"the result of node {self.name!r} ({self.op})")
+    def out_dtype(self, index: int = 0) -> str:
+        return our_dtype(self.result(index).dtype, f"the result of node {self.name!r} ({self.op})")
 
-    def wants(self, place: int) -> bool:
+    def wants(self, index: int) -> bool:
         """Whether somebody uses that one of several results."""
         import operator
 
-        return any(user.target is not operator.getitem or user.args[1] == place for user in self.fx.users)
+        return any(user.target is not operator.getitem or user.args[1] == index for user in self.fx.users)
 
     # Arguments.
 

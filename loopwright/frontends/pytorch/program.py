@@ -121,11 +121,11 @@ def request_of(
 ) -> Request:
     """What was said of the inputs, in one form."""
     if _are_infos(input_infos):
-        made = _of_infos(input_infos, dtype)
+        result = _of_infos(input_infos, dtype)
         if example_inputs is None:
-            return made
+            return result
         return Request(
-            _tensors(example_inputs), {}, dynamic_shapes or made.dynamic_shapes, made.names, made.size_names, True
+            _tensors(example_inputs), {}, dynamic_shapes or result.dynamic_shapes, result.names, result.size_names, True
         )
     examples = input_infos if example_inputs is None else example_inputs
     given = examples is not None or bool(example_kwargs)
@@ -150,20 +150,20 @@ def _of_infos(infos: Sequence[Any], default_dtype: str) -> Request:
     size_names: dict[tuple[int, int], str] = {}
     numbers: dict[tuple[int, int], int] = {}
     named: dict[str, Any] = {}
-    for place, (_, of) in enumerate(infos):
+    for index, (_, of) in enumerate(infos):
         shape, kind = of if len(of) == 2 and isinstance(of[1], str) else (of, default_dtype)
         sizes: list[int] = []
         open_axes: dict[int, Any] = {}
         for axis, size in enumerate(shape):
             name = size if isinstance(size, str) else size.name if isinstance(size, SizeVariable) else None
             if name is not None:
-                size_names[place, axis] = name
+                size_names[index, axis] = name
                 open_axes[axis] = named.setdefault(name, torch.export.Dim(name))
             elif size is None or isinstance(size, AnySize):
                 open_axes[axis] = torch.export.Dim.AUTO
             else:
-                numbers[place, axis] = int(size)
-            sizes.append(numbers.get((place, axis), _EXAMPLE))
+                numbers[index, axis] = int(size)
+            sizes.append(numbers.get((index, axis), _EXAMPLE))
         args.append(torch.ones(sizes, dtype=torch_dtype(kind)))
         dynamic.append(open_axes or None)
     shapes = tuple(dynamic) if any(dynamic) else None

@@ -31,9 +31,9 @@ def scalar(importer: Importer, fx: Any, args: Sequence[Any]) -> Any:
     if isinstance(value, (bool, int, float)):
         return value
     if type(value).__name__ == "SymInt":
-        found = importer.sizes.of(value)
-        if not is_any(found):
-            return found
+        result = importer.sizes.of(value)
+        if not is_any(result):
+            return result
     name = names_of(fx.target)[1]
     if name in ("aten::item", "aten::_local_scalar_dense"):
         whole = type(value).__name__ != "SymFloat"
@@ -96,15 +96,15 @@ _ARITHMETIC: Final[dict[type, Callable[..., Any]]] = {
 }
 
 
-def size_tensor(size: Any, places: Mapping[str, tuple[Any, int]]) -> Expr:
-    """An expression of size variables as a tensor of one int64 number; `places` says which input has which size."""
+def size_tensor(size: Any, locations: Mapping[str, tuple[Any, int]]) -> Expr:
+    """An expression of size variables as a tensor of one int64 number; `locations` says which input has which size."""
     if isinstance(size, (int, IntImm)):
-        made: Expr = relay.const(int(size if isinstance(size, int) else size.value), "int64")
+        result: Expr = relay.const(int(size if isinstance(size, int) else size.value), "int64")
     elif isinstance(size, SizeVariable):
-        var, axis = places[size.name]
-        made = relay.take(relay.shape_of(var, dtype="int64"), relay.const(axis, "int64"), axis=0)
+        var, axis = locations[size.name]
+        result = relay.take(relay.shape_of(var, dtype="int64"), relay.const(axis, "int64"), axis=0)
     elif isinstance(size, arithmetic.Cast):
-        made = size_tensor(size.value, places)
+        result = size_tensor(size.value, locations)
     else:
-        made = _ARITHMETIC[type(size)](size_tensor(size.a, places), size_tensor(size.b, places))
-    return made
+        result = _ARITHMETIC[type(size)](size_tensor(size.a, locations), size_tensor(size.b, locations))
+    return result

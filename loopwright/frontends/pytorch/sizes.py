@@ -34,13 +34,13 @@ class Sizes:
 
     def enter(self, sizes: Sequence[Any], hints: Sequence[str]) -> list[Dim]:
         """The sizes of an input; symbols that are new become size variables, named by the hints."""
-        found: list[Dim] = []
+        result: list[Dim] = []
         for size, hint in zip(sizes, hints):
             expression = _expression(size)
             if expression is not None and expression.is_Symbol and expression.name not in self.symbols:
                 self.symbols[expression.name] = self.fresh(hint)
-            found.append(self.of(size))
-        return found
+            result.append(self.of(size))
+        return result
 
     def enter_derived(self, size: Any, hint: str) -> Dim:
         """A size such as 2*s of an input where no input has the size s: it is a variable, and s follows from it."""
@@ -112,5 +112,5 @@ def _expression(size: Any) -> Any:
     """The sympy expression of a size; None where it is a number."""
     if isinstance(size, int):
         return None
-    found = size.node.expr
-    return None if found.is_Integer else found
+    result = size.node.expr
+    return None if result.is_Integer else result

@@ -25,12 +25,12 @@ def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalV
     calls = [call for call in post_order(main.body) if isinstance(call, Call) and _is_external(mod, call.op)]
     wanted = Tuple([Tuple([*call.args, call]) for call in calls])
     rows = evaluate(Function(main.params, wanted), [data[param.name_hint] for param in main.params], mod)
-    found: dict[GlobalVar, dict[str, list[Any]]] = {}
+    result: dict[GlobalVar, dict[str, list[Any]]] = {}
     for call, row in zip(calls, rows, strict=True):
-        entry = found.setdefault(call.op, {"inputs": [], "outputs": []})
+        entry = result.setdefault(call.op, {"inputs": [], "outputs": []})
         entry["inputs"] += row[:-1]
         entry["outputs"] += row[-1] if isinstance(row[-1], list) else [row[-1]]
-    return found
+    return result
 
 
 def _is_external(mod: IRModule, callee: Any) -> bool:

@@ -108,8 +108,8 @@ class CallGraph:
 
 def _used(function: Any) -> Counter[str]:
     """The functions that one names; a loop function (PrimFunc) names none."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     if isinstance(function, Function):
         for expression in post_order(function):
-            found.update(part.name for part in parts(expression) if isinstance(part, GlobalVar))
-    return found
+            result.update(part.name for part in parts(expression) if isinstance(part, GlobalVar))
+    return result

@@ -67,25 +67,25 @@ def detect_feature(a: Any, b: Any = None) -> set[Feature]:
     """The features of an expression, or of all graph functions of a module; the other argument may add some."""
     if isinstance(a, IRModule):
         a, b = b, a
-    found = set() if a is None else _features(a)
+    result = set() if a is None else _features(a)
     if isinstance(b, IRModule):
         for function in b.values():
-            found |= _features(function) if isinstance(function, Function) else set()
-    return found
+            result |= _features(function) if isinstance(function, Function) else set()
+    return result
 
 
 def _features(root: Any) -> set[Feature]:
-    found: set[Feature] = set()
+    result: set[Feature] = set()
     used: set[int] = set()
     for expression in post_order(root):
-        found.add(_OF_CLASS[type(expression)])
+        result.add(_OF_CLASS[type(expression)])
         if isinstance(expression, Call) and isinstance(expression.op, Op):
-            found.add(Feature.fOp)
+            result.add(Feature.fOp)
         if isinstance(expression, Let) and isinstance(expression.value, Function):
             if any(inner is expression.var for inner in post_order(expression.value)):
-                found.add(Feature.fLetRec)
+                result.add(Feature.fLetRec)
         for part in parts(expression):
             if id(part) in used and not is_leaf(part):
-                found.add(Feature.fGraph)
+                result.add(Feature.fGraph)
             used.add(id(part))
-    return found
+    return result

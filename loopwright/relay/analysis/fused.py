@@ -12,10 +12,10 @@ from loopwright.relay.visitor import post_order
 
 def extract_fused_functions(mod: IRModule) -> dict[int, Function]:
     """The functions marked Primitive, by their structural hash: those that are equal are one."""
-    found: dict[int, Function] = {}
+    result: dict[int, Function] = {}
     roots: list[Any] = [function for function in mod.values() if isinstance(function, Function)]
     for root in roots:
         for expression in post_order(root):
             if isinstance(expression, Function) and expression.attrs.get("Primitive"):
-                found.setdefault(structural_hash(expression), expression)
-    return found
+                result.setdefault(structural_hash(expression), expression)
+    return result

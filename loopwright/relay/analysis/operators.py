@@ -24,18 +24,18 @@ def operator_calls(root: Any) -> Iterator[Call]:
     roots: list[Any] = list(root.values()) if isinstance(root, IRModule) else [root]
     for one in roots:
         if isinstance(one, Function) or not isinstance(root, IRModule):
-            for found in post_order(one):
-                if isinstance(found, Call) and isinstance(found.op, Op):
-                    yield found
+            for result in post_order(one):
+                if isinstance(result, Call) and isinstance(result.op, Op):
+                    yield result
 
 
 def all_dtypes(expr: Any) -> set[str]:
     """The element types of all tensors in a typed expression."""
-    found: set[str] = set()
+    result: set[str] = set()
 
     def meet(of: Type | None) -> None:
         if isinstance(of, TensorType):
-            found.add(str(of.dtype))
+            result.add(str(of.dtype))
         elif isinstance(of, TupleType):
             for field in of.fields:
                 meet(field)
@@ -47,7 +47,7 @@ def all_dtypes(expr: Any) -> set[str]:
 
     for part in post_order(expr):
         meet(getattr(part, "checked_type_", None) or getattr(part, "type_annotation", None))
-    return found
+    return result
 
 
 def count_layers(expr: Any, valid_ops: Sequence[str] = ("nn.conv2d", "nn.dense")) -> int:
@@ -82,7 +82,7 @@ def list_fake_quantized_op_freqs(mod: IRModule) -> dict[str, int]:
 
 def _island(quantize: Call) -> list[Call] | None:
     """The calls between a quantize and the dequantizes it depends on; None where another value flows in."""
-    found: list[Call] = []
+    result: list[Call] = []
     waiting: list[Any] = [quantize.args[0]]
     seen: set[int] = set()
     for expression in waiting:
@@ -94,8 +94,8 @@ def _island(quantize: Call) -> list[Call] | None:
                 return None
             if expression.op.name == "qnn.dequantize":
                 continue
-            found.append(expression)
+            result.append(expression)
         elif isinstance(expression, Var):
             return None
         waiting.extend(parts(expression))
-    return found
+    return result

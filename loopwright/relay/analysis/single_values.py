@@ -25,7 +25,7 @@ def check_constant(expr: Any) -> bool:
 def extract_intermediate_expr(mod: IRModule, expr_id: int) -> IRModule:
     """A module that computes one value of `main`: the call, tuple or the like of that number, as they run."""
     main: Any = mod["main"]
-    values = [found for found in post_order(main.body) if not isinstance(found, (Var, Constant, Function))]
+    values = [result for result in post_order(main.body) if not isinstance(result, (Var, Constant, Function))]
     if not 0 <= expr_id < len(values):
         raise ValueError(f"main computes {len(values)} values, and none has the number {expr_id}")
     value = values[expr_id]

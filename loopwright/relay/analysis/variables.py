@@ -19,7 +19,7 @@ from loopwright.relay.visitor import post_order
 
 def all_vars(expression: Any) -> list[Var]:
     """Every variable, bound or free."""
-    return [found for found in post_order(expression) if isinstance(found, Var)]
+    return [result for result in post_order(expression) if isinstance(result, Var)]
 
 
 def bound_vars(expression: Any) -> list[Var]:
@@ -35,15 +35,15 @@ def free_vars(expression: Any) -> list[Var]:
 
 
 def _bound(expression: Any) -> set[int]:
-    found: set[int] = set()
+    result: set[int] = set()
     for part in post_order(expression):
         if isinstance(part, Function):
-            found.update(id(param) for param in part.params)
+            result.update(id(param) for param in part.params)
         elif isinstance(part, Let):
-            found.add(id(part.var))
+            result.add(id(part.var))
         elif isinstance(part, Match):
-            found.update(id(var) for clause in part.clauses for var in clause.lhs.variables())
-    return found
+            result.update(id(var) for clause in part.clauses for var in clause.lhs.variables())
+    return result
 
 
 def all_type_vars(expression: Any, mod: object = None) -> list[TypeVar]:
@@ -53,23 +53,23 @@ def all_type_vars(expression: Any, mod: object = None) -> list[TypeVar]:
 
 def bound_type_vars(expression: Any, mod: object = None) -> list[TypeVar]:
     """The type variables that functions, or function types, bind."""
-    found, bound = _type_vars(expression)
-    return [var for var in found if id(var) in bound]
+    result, bound = _type_vars(expression)
+    return [var for var in result if id(var) in bound]
 
 
 def free_type_vars(expression: Any, mod: object = None) -> list[TypeVar]:
     """The type variables that nothing in the expression, or in the type, binds."""
-    found, bound = _type_vars(expression)
-    return [var for var in found if id(var) not in bound]
+    result, bound = _type_vars(expression)
+    return [var for var in result if id(var) not in bound]
 
 
 def _type_vars(root: Any) -> tuple[list[TypeVar], set[int]]:
-    found: dict[int, TypeVar] = {}
+    result: dict[int, TypeVar] = {}
     bound: set[int] = set()
 
     def meet(of: Type | None) -> None:
         if isinstance(of, TypeVar):
-            found.setdefault(id(of), of)
+            result.setdefault(id(of), of)
         elif isinstance(of, TupleType):
             for field in of.fields:
                 meet(field)
@@ -85,7 +85,7 @@ def _type_vars(root: Any) -> tuple[list[TypeVar], set[int]]:
 
     if isinstance(root, Type):
         meet(root)
-        return list(found.values()), bound
+        return list(result.values()), bound
     for expression in post_order(root):
         if isinstance(expression, Var):
             meet(expression.type_annotation)
@@ -96,4 +96,4 @@ def _type_vars(root: Any) -> tuple[list[TypeVar], set[int]]:
             bound.update(id(param) for param in expression.type_params)
             for part in (*expression.type_params, expression.ret_type):
                 meet(part)
-    return list(found.values()), bound
+    return list(result.values()), bound

@@ -34,38 +34,38 @@ class Group:
     embedded: set[int]  # ids of the constants that the pattern itself asks for
 
 
-def find_groups(pattern: DFPattern, root: Any, check: Callable[[Any], bool] = lambda found: True) -> list[Group]:
+def find_groups(pattern: DFPattern, root: Any, check: Callable[[Any], bool] = lambda result: True) -> list[Group]:
     """Every place that matches and passes `check`, outermost first."""
     matcher = Matcher(root)
     patterns = list(all_patterns(pattern))
     paths = [part.path for part in patterns if isinstance(part, DominatorPattern)]
     groups: list[Group] = []
-    taken: set[int] = set()
+    used: set[int] = set()
     for expression in reversed(list(post_order(root))):
-        if id(expression) in taken:
+        if id(expression) in used:
             continue
-        found = matcher.first(pattern, expression)
-        if found is None or not check(expression):
+        result = matcher.first(pattern, expression)
+        if result is None or not check(expression):
             continue
-        group = _group(expression, found, paths)
-        if group.inside & taken or not _closed(group, matcher):
+        group = _group(expression, result, paths)
+        if group.inside & used or not _closed(group, matcher):
             continue
-        taken |= group.inside
+        used |= group.inside
         groups.append(group)
     return groups
 
 
-def _group(expression: Any, found: Found, paths: Sequence[DFPattern]) -> Group:
+def _group(expression: Any, result: Found, paths: Sequence[DFPattern]) -> Group:
     inside = {id(expression)}
     embedded: set[int] = set()
-    for pattern, matched in found.items():
+    for pattern, matched in result.items():
         is_inner = bool(pattern.parts()) or pattern is REORDERED or pattern in paths
         for value in matched:
             if isinstance(pattern, (ConstantPattern, ExprPattern)) and isinstance(value, Constant):
                 embedded.add(id(value))
             if is_inner and not isinstance(value, (Var, Constant, Op, GlobalVar, Function)):
                 inside.add(id(value))
-    return Group(expression, found, inside, embedded)
+    return Group(expression, result, inside, embedded)
 
 
 def _closed(group: Group, matcher: Matcher) -> bool:

@@ -60,75 +60,75 @@ class Matcher:
         """One way in which the pattern matches, or None."""
         return next(self.matches(pattern, expression, {}), None)
 
-    def matches(self, pattern: DFPattern, expression: Any, found: Found) -> Iterator[Found]:
-        """Every way; `found` is what was matched before. A pattern matches one expression, wherever it stands."""
-        known = found.get(pattern)
+    def matches(self, pattern: DFPattern, expression: Any, result: Found) -> Iterator[Found]:
+        """Every way; `result` is what was matched before. A pattern matches one expression, wherever it stands."""
+        known = result.get(pattern)
         if known is not None and not isinstance(pattern, AltPattern):
             if known[0] is expression:
-                yield found
+                yield result
             return
-        for way in _RULES[type(pattern)](self, pattern, expression, found):
+        for way in _RULES[type(pattern)](self, pattern, expression, result):
             yield {**way, pattern: (expression, *way.get(pattern, ()))} if known is None else way
 
-    def all_match(self, patterns: Any, expressions: Any, found: Found) -> Iterator[Found]:
+    def all_match(self, patterns: Any, expressions: Any, result: Found) -> Iterator[Found]:
         """Every way in which each of several patterns matches its expression."""
         if not patterns:
-            yield found
+            yield result
             return
-        for way in self.matches(patterns[0], expressions[0], found):
+        for way in self.matches(patterns[0], expressions[0], result):
             yield from self.all_match(patterns[1:], expressions[1:], way)
 
     # -- leaves -------------------------------------------------------------------------------------------------------
 
-    def expr(self, pattern: ExprPattern, expression: Any, found: Found) -> Iterator[Found]:
+    def expr(self, pattern: ExprPattern, expression: Any, result: Found) -> Iterator[Found]:
         wanted = pattern.expr
         if wanted is expression:
-            yield found
+            yield result
         elif not isinstance(wanted, Op) and not isinstance(expression, Op) and type(wanted) is type(expression):
             if structural_equal(wanted, expression):
-                yield found
+                yield result
 
-    def var(self, pattern: VarPattern, expression: Any, found: Found) -> Iterator[Found]:
+    def var(self, pattern: VarPattern, expression: Any, result: Found) -> Iterator[Found]:
         if isinstance(expression, Var) and pattern.name in ("", expression.name_hint):
-            yield found
+            yield result
 
-    def constant(self, pattern: ConstantPattern, expression: Any, found: Found) -> Iterator[Found]:
+    def constant(self, pattern: ConstantPattern, expression: Any, result: Found) -> Iterator[Found]:
         if isinstance(expression, Constant):
-            yield found
+            yield result
 
-    def wildcard(self, pattern: WildcardPattern, expression: Any, found: Found) -> Iterator[Found]:
+    def wildcard(self, pattern: WildcardPattern, expression: Any, result: Found) -> Iterator[Found]:
         if pattern.pattern is None:
-            yield found
+            yield result
             return
         # The pattern may hold this wildcard again: each turn matches anew, and all turns are reported.
         for way in self.matches(pattern.pattern, expression, {}):
-            yield {**found, **{key: (*found.get(key, ()), *values) for key, values in way.items()}}
+            yield {**result, **{key: (*result.get(key, ()), *values) for key, values in way.items()}}
 
     # -- what is made of parts ----------------------------------------------------------------------------------------
 
-    def call(self, pattern: CallPattern, expression: Any, found: Found) -> Iterator[Found]:
+    def call(self, pattern: CallPattern, expression: Any, result: Found) -> Iterator[Found]:
         if not isinstance(expression, Call):
             return
-        for way in self.matches(pattern.op, expression.op, found):
+        for way in self.matches(pattern.op, expression.op, result):
             yield from self._arguments(pattern, expression, way)
-        yield from self._reordered(pattern, expression, found)
+        yield from self._reordered(pattern, expression, result)
 
-    def _arguments(self, pattern: CallPattern, call: Call, found: Found) -> Iterator[Found]:
+    def _arguments(self, pattern: CallPattern, call: Call, result: Found) -> Iterator[Found]:
         wanted = pattern.args
         if wanted is None:
-            yield found
+            yield result
         elif len(wanted) == len(call.args):
-            yield from self.all_match(wanted, call.args, found)
+            yield from self.all_match(wanted, call.args, result)
             if isinstance(call.op, Op) and call.op.name in _COMMUTATIVE:
-                yield from self.all_match(wanted, call.args[::-1], found)
+                yield from self.all_match(wanted, call.args[::-1], result)
 
-    def _reordered(self, pattern: CallPattern, call: Call, found: Found) -> Iterator[Found]:
+    def _reordered(self, pattern: CallPattern, call: Call, result: Found) -> Iterator[Found]:
         """(a / b) * c is (a * c) / b, and (c / b) * a: a pattern of one of them matches the others."""
         wanted = pattern.op.expr if isinstance(pattern.op, ExprPattern) else None
         if not isinstance(wanted, Op) or pattern.args is None or wanted.name not in ("divide", "multiply"):
             return
         for factors, divisor, inner, product, quotient in _fractions(call):
-            hidden = {**found, REORDERED: (*found.get(REORDERED, ()), inner)}
+            hidden = {**result, REORDERED: (*result.get(REORDERED, ()), inner)}
             for way in self.matches(pattern.op, wanted, hidden):
                 if wanted.name == "divide":
                     yield from self.all_match(pattern.args, (product(*factors), divisor), way)
@@ -137,60 +137,60 @@ class Matcher:
                     yield from self.all_match(pattern.args, (quotient(one, divisor), other), way)
                     yield from self.all_match(pattern.args, (other, quotient(one, divisor)), way)
 
-    def function(self, pattern: FunctionPattern, expression: Any, found: Found) -> Iterator[Found]:
+    def function(self, pattern: FunctionPattern, expression: Any, result: Found) -> Iterator[Found]:
         if not isinstance(expression, Function):
             return
         wanted = pattern.params
         if wanted is None:
-            yield from self.matches(pattern.body, expression.body, found)
+            yield from self.matches(pattern.body, expression.body, result)
         elif len(wanted) == len(expression.params):
-            for way in self.all_match(wanted, expression.params, found):
+            for way in self.all_match(wanted, expression.params, result):
                 yield from self.matches(pattern.body, expression.body, way)
 
-    def branch(self, pattern: IfPattern, expression: Any, found: Found) -> Iterator[Found]:
+    def branch(self, pattern: IfPattern, expression: Any, result: Found) -> Iterator[Found]:
         if isinstance(expression, If):
-            yield from self.all_match(pattern.parts(), parts(expression), found)
+            yield from self.all_match(pattern.parts(), parts(expression), result)
 
-    def let(self, pattern: LetPattern, expression: Any, found: Found) -> Iterator[Found]:
+    def let(self, pattern: LetPattern, expression: Any, result: Found) -> Iterator[Found]:
         if isinstance(expression, Let):
-            yield from self.all_match(pattern.parts(), parts(expression), found)
+            yield from self.all_match(pattern.parts(), parts(expression), result)
 
-    def tuple(self, pattern: TuplePattern, expression: Any, found: Found) -> Iterator[Found]:
+    def tuple(self, pattern: TuplePattern, expression: Any, result: Found) -> Iterator[Found]:
         if not isinstance(expression, Tuple):
             return
         if pattern.fields is None:
-            yield found
+            yield result
         elif len(pattern.fields) == len(expression.fields):
-            yield from self.all_match(pattern.fields, expression.fields, found)
+            yield from self.all_match(pattern.fields, expression.fields, result)
 
-    def field(self, pattern: TupleGetItemPattern, expression: Any, found: Found) -> Iterator[Found]:
+    def field(self, pattern: TupleGetItemPattern, expression: Any, result: Found) -> Iterator[Found]:
         if isinstance(expression, TupleGetItem) and pattern.index in (None, expression.index):
-            yield from self.matches(pattern.tuple, expression.tuple_value, found)
+            yield from self.matches(pattern.tuple, expression.tuple_value, result)
 
-    def either(self, pattern: AltPattern, expression: Any, found: Found) -> Iterator[Found]:
-        yield from self.matches(pattern.left, expression, found)
-        yield from self.matches(pattern.right, expression, found)
+    def either(self, pattern: AltPattern, expression: Any, result: Found) -> Iterator[Found]:
+        yield from self.matches(pattern.left, expression, result)
+        yield from self.matches(pattern.right, expression, result)
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
-    def attributes(self, pattern: AttrPattern, expression: Any, found: Found) -> Iterator[Found]:
+    def attributes(self, pattern: AttrPattern, expression: Any, result: Found) -> Iterator[Found]:
         if all(_attribute_is(expression, name, value) for name, value in pattern.attrs.items()):
-            yield from self.matches(pattern.pattern, expression, found)
+            yield from self.matches(pattern.pattern, expression, result)
 
-    def typed(self, pattern: TypePattern, expression: Any, found: Found) -> Iterator[Found]:
+    def typed(self, pattern: TypePattern, expression: Any, result: Found) -> Iterator[Found]:
         if same_type(self.type_of(expression), pattern.type):
-            yield from self.matches(pattern.pattern, expression, found)
+            yield from self.matches(pattern.pattern, expression, result)
 
-    def dtype(self, pattern: DataTypePattern, expression: Any, found: Found) -> Iterator[Found]:
+    def dtype(self, pattern: DataTypePattern, expression: Any, result: Found) -> Iterator[Found]:
         of = self.type_of(expression)
         if isinstance(of, TensorType) and of.dtype == pattern.dtype:
-            yield from self.matches(pattern.pattern, expression, found)
+            yield from self.matches(pattern.pattern, expression, result)
 
-    def shape(self, pattern: ShapePattern, expression: Any, found: Found) -> Iterator[Found]:
+    def shape(self, pattern: ShapePattern, expression: Any, result: Found) -> Iterator[Found]:
         of = self.type_of(expression)
         if isinstance(of, TensorType) and len(of.shape) == len(pattern.shape):
             if all(same_dim(a, as_dim(b)) for a, b in zip(of.shape, pattern.shape, strict=True)):
-                yield from self.matches(pattern.pattern, expression, found)
+                yield from self.matches(pattern.pattern, expression, result)
 
     def type_of(self, expression: Any) -> Type | None:
         """The type of an expression; None where it cannot be found."""
@@ -206,8 +206,8 @@ class Matcher:
 
     # -- dominators ---------------------------------------------------------------------------------------------------
 
-    def dominator(self, pattern: DominatorPattern, expression: Any, found: Found) -> Iterator[Found]:
-        for way in self.matches(pattern.child, expression, found):
+    def dominator(self, pattern: DominatorPattern, expression: Any, result: Found) -> Iterator[Found]:
+        for way in self.matches(pattern.child, expression, result):
             between: list[Any] = []
             parents: list[Any] = []
             reached = self._climb(pattern, expression, way, between, parents)
@@ -216,7 +216,7 @@ class Matcher:
                     yield {**whole, pattern.path: tuple(between)}
 
     def _climb(
-        self, pattern: DominatorPattern, start: Any, found: Found, between: list[Any], parents: list[Any]
+        self, pattern: DominatorPattern, start: Any, result: Found, between: list[Any], parents: list[Any]
     ) -> bool:
         """Go from the child to the parent on all ways; on every one there is only what `path` matches."""
         waiting, seen = [start], {id(start)}
@@ -225,7 +225,7 @@ class Matcher:
                 if id(part) in seen:
                     continue
                 seen.add(id(part))
-                if next(self.matches(pattern.parent, part, found), None) is not None:
+                if next(self.matches(pattern.parent, part, result), None) is not None:
                     parents.append(part)
                 elif next(self.matches(pattern.path, part, {}), None) is not None:
                     between.append(part)
@@ -268,10 +268,10 @@ def _fractions(call: Call) -> Iterator[tuple[tuple[Any, Any], Any, Call, Callabl
         product: Any = call.args[0]
         yield product.args, call.args[1], product, maker(product), maker(call)
     elif _is_call(call, "multiply"):
-        for place in (0, 1):
-            inner: Any = call.args[place]
+        for location in (0, 1):
+            inner: Any = call.args[location]
             if _is_call(inner, "divide"):
-                yield (inner.args[0], call.args[1 - place]), inner.args[1], inner, maker(call), maker(inner)
+                yield (inner.args[0], call.args[1 - location]), inner.args[1], inner, maker(call), maker(inner)
 
 
 def _attribute_is(expression: Any, name: str, wanted: object) -> bool:

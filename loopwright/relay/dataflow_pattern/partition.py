@@ -43,9 +43,9 @@ class _Extract(ExprMutator):
         stays = id(expression) in self.group.inside or id(expression) in self.group.embedded
         if stays or isinstance(expression, (Op, Function, GlobalVar)):
             return super()._enter(expression)
-        found = expression.checked_type_
-        known = found is not None and not isinstance(found, IncompleteType)
-        param = Var(f"FunctionVar_{self.number}_{len(self.params)}", found if known else None)
+        result = expression.checked_type_
+        known = result is not None and not isinstance(result, IncompleteType)
+        param = Var(f"FunctionVar_{self.number}_{len(self.params)}", result if known else None)
         self.params.append(param)
         self.args.append(expression)
         self.memo_map[id(expression)] = param
@@ -73,10 +73,10 @@ class _Partition(ExprMutator):
         extract = _Extract(group, self.numbers[id(expression)])
         body = extract.visit(expression)
         attrs = {**self.attrs, "PartitionedFromPattern": pattern_name(body)}
-        made = Call(Function(extract.params, body, attrs=attrs), [self.visit(arg) for arg in extract.args])
-        self.memo_map[id(expression)] = made
+        result = Call(Function(extract.params, body, attrs=attrs), [self.visit(arg) for arg in extract.args])
+        self.memo_map[id(expression)] = result
         self._kept.append(expression)
-        return made
+        return result
 
 
 def pattern_name(body: Any) -> str:
@@ -99,7 +99,7 @@ def partition(
     pattern: DFPattern,
     expr: Any,
     attrs: Mapping[str, object] | None = None,
-    check: Callable[[Any], bool] = lambda found: True,
+    check: Callable[[Any], bool] = lambda result: True,
 ) -> Any:
     """The expression with every place of the pattern's shape (and for which `check` says yes) as a call of a function.
 

@@ -71,7 +71,7 @@ class DFPattern:
         return match(self, expr)
 
     def partition(
-        self, expr: Any, attrs: Mapping[str, object] | None = None, check: Callable[[Any], bool] = lambda found: True
+        self, expr: Any, attrs: Mapping[str, object] | None = None, check: Callable[[Any], bool] = lambda result: True
     ) -> Any:
         """The expression with every place of this shape as a call of a function; see `partition.py`."""
         from loopwright.relay.dataflow_pattern.partition import partition

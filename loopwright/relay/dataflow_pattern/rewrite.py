@@ -113,10 +113,10 @@ class _Rewrite(ExprMutator):
             pattern: [self.memo_map.get(id(value), value) for value in matched]
             for pattern, matched in group.found.items()
         }
-        made = self.callback.callback(expression, post, node_map)
-        made = require_expr(made, f"what {type(self.callback).__name__}.callback returns")
-        self.memo_map[id(expression)] = made
-        return made
+        result = self.callback.callback(expression, post, node_map)
+        result = require_expr(result, f"what {type(self.callback).__name__}.callback returns")
+        self.memo_map[id(expression)] = result
+        return result
 
 
 @deep
@@ -160,9 +160,9 @@ def _types_in(mod: IRModule | None) -> Callable[[GlobalVar], Type] | None:
 
     def type_of(var: GlobalVar) -> Type:
         function: Any = mod[var]
-        found: Type | None = getattr(function, "checked_type_", None)
-        if found is not None:
-            return found
+        result: Type | None = getattr(function, "checked_type_", None)
+        if result is not None:
+            return result
         unknown = IncompleteType()
         return FuncType([param.type_annotation or unknown for param in function.params], function.ret_type or unknown)
 

@@ -50,18 +50,18 @@ class _Place(NamedTuple):
 def join_parts(program: Program) -> Program:
     """The program without those of its concatenations that need no code."""
     functions: Mapping[Launch, Function] = program.attrs.get("functions", {})  # type: ignore[assignment]
-    places: dict[Value, _Place] = {}
-    joins = _place(program, _joins(program, functions), places)
+    locations: dict[Value, _Place] = {}
+    joins = _place(program, _joins(program, functions), locations)
     if not joins:
         return program
-    joined = _Rewriter(program, places, functions).rewritten(_without_joins(program, joins, places))
+    joined = _Rewriter(program, locations, functions).rewritten(_without_joins(program, joins, locations))
     before, after = _least_memory(program), _least_memory(joined)
     return joined if after <= MORE_MEMORY * before else program
 
 
 def _joins(program: Program, functions: Mapping[Launch, Function]) -> dict[Launch, int]:
     """The steps that do nothing but concatenate, and along which axis."""
-    found: dict[Launch, int] = {}
+    result: dict[Launch, int] = {}
     outputs = set(program.outputs)
     for step in program.body:
         function = functions.get(step) if isinstance(step, Launch) else None
@@ -73,11 +73,11 @@ def _joins(program: Program, functions: Mapping[Launch, Function]) -> dict[Launc
         if getattr(call.attrs, "op_name", "") != "concatenate" or list(plain) != list(function.params):
             continue
         if all(value.is_static for value in step.arguments) and step.written[0] not in outputs:
-            found[step] = call.attrs.axis % len(step.written[0].shape)
-    return found
+            result[step] = call.attrs.axis % len(step.written[0].shape)
+    return result
 
 
-def _place(program: Program, joins: Mapping[Launch, int], places: dict[Value, _Place]) -> dict[Launch, int]:
+def _place(program: Program, joins: Mapping[Launch, int], locations: dict[Value, _Place]) -> dict[Launch, int]:
     """Find out which values become parts, and where they lie (of a part of a part, in the whole).
 
     Returns the concatenations that have such parts; the others stay steps, whatever else becomes of their inputs.
@@ -86,13 +86,13 @@ def _place(program: Program, joins: Mapping[Launch, int], places: dict[Value, _P
     parted: dict[Launch, int] = {}
     for step, axis in reversed(list(joins.items())):
         (result,) = step.written
-        whole, along, start = places.get(result, _Place(result, axis, 0))
+        whole, along, start = locations.get(result, _Place(result, axis, 0))
         if along != axis:
             continue
         counts = Counter(step.inputs)
         for value in step.inputs:
-            if value in movable and counts[value] == 1 and value not in places and _is_aligned(whole, axis, start):
-                places[value] = _Place(whole, axis, start)
+            if value in movable and counts[value] == 1 and value not in locations and _is_aligned(whole, axis, start):
+                locations[value] = _Place(whole, axis, start)
                 parted[step] = axis
             start += _length(value, axis)
     return parted
@@ -110,12 +110,12 @@ def _is_aligned(whole: Value, axis: int, start: int) -> bool:
 
 def _movable(program: Program) -> set[Value]:
     """The values that a kernel makes as its only result, and that nothing but kernels beside it read."""
-    found = {step.written[0] for step in program.body if isinstance(step, Launch) and step.outputs == 1}
+    result = {step.written[0] for step in program.body if isinstance(step, Launch) and step.outputs == 1}
     inside = set(walk(program.body)) - set(program.body)
     for step in walk(program.body):
         if not isinstance(step, Launch) or step in inside:
-            found.difference_update(_values(step))
-    return found - set(program.outputs)
+            result.difference_update(_values(step))
+    return result - set(program.outputs)
 
 
 def _values(step: Step) -> Iterator[Value | None]:
@@ -141,7 +141,7 @@ def _values(step: Step) -> Iterator[Value | None]:
             yield from step.body.results
 
 
-def _without_joins(program: Program, joins: Mapping[Launch, int], places: dict[Value, _Place]) -> list[Step]:
+def _without_joins(program: Program, joins: Mapping[Launch, int], locations: dict[Value, _Place]) -> list[Step]:
     """The steps, with a copy for each input of a concatenation that is no part of it; the copy is one."""
     steps: list[Step] = []
     for step in program.body:
@@ -149,12 +149,12 @@ def _without_joins(program: Program, joins: Mapping[Launch, int], places: dict[V
             steps.append(step)
             continue
         axis = joins[step]
-        whole, _, start = places.get(step.written[0], _Place(step.written[0], axis, 0))
+        whole, _, start = locations.get(step.written[0], _Place(step.written[0], axis, 0))
         for value in step.inputs:
             own = _Place(whole, axis, start)
-            if places.get(value) != own:
+            if locations.get(value) != own:
                 copy = Value(f"{value.name}_in_{whole.name}", value.shape, value.dtype)
-                places[copy] = own
+                locations[copy] = own
                 steps.append(Launch(_copying(value), (value, copy), name=step.name))
             start += _length(value, axis)
     return steps
@@ -163,8 +163,8 @@ def _without_joins(program: Program, joins: Mapping[Launch, int], places: dict[V
 class _Rewriter:
     """The steps with parts in place of values. What a whole is after each of its parts has a value of its own."""
 
-    def __init__(self, program: Program, places: Mapping[Value, _Place], functions: Mapping[Launch, Function]) -> None:
-        self.program, self.places = program, places
+    def __init__(self, program: Program, indices: Mapping[Value, _Place], functions: Mapping[Launch, Function]) -> None:
+        self.program, self.places = program, indices
         self.functions = dict(functions)
         self.now: dict[Value, Value] = {}  # what a whole is called at this step
         self.missing: Counter[Value] = Counter()  # parts of a whole that are not written yet
@@ -184,21 +184,21 @@ class _Rewriter:
         parts: list[Part | None] = []
         keeps = None
         for value in step.arguments:
-            place = self.places.get(value)
-            if place is None:
+            location = self.places.get(value)
+            if location is None:
                 arguments.append(value)
                 parts.append(None)
                 continue
             if value in step.written:
-                keeps = self.now.get(place.whole)
-                self.now[place.whole] = self._next(place.whole)
-            arguments.append(self.now[place.whole])
-            parts.append(Part(place.axis, place.start, _length(value, place.axis)))
+                keeps = self.now.get(location.whole)
+                self.now[location.whole] = self._next(location.whole)
+            arguments.append(self.now[location.whole])
+            parts.append(Part(location.axis, location.start, _length(value, location.axis)))
         func = self._func(step.func, {k: arguments[k] for k, part in enumerate(parts) if part is not None})
-        made = replace(step, func=func, arguments=tuple(arguments), may_overwrite=(), parts=tuple(parts), keeps=keeps)
+        result = replace(step, func=func, arguments=tuple(arguments), may_overwrite=(), parts=tuple(parts), keeps=keeps)
         if step in self.functions:
-            self.functions[made] = self.functions.pop(step)
-        return made
+            self.functions[result] = self.functions.pop(step)
+        return result
 
     def _next(self, whole: Value) -> Value:
         """What a whole is after one more of its parts; after the last it is itself."""
@@ -209,17 +209,17 @@ class _Rewriter:
     def _func(self, func: PrimFunc, wholes: Mapping[int, Value]) -> PrimFunc:
         """The kernel with larger buffers, of which it uses the beginning of each line."""
         key = (id(func), *[(k, whole.shape) for k, whole in wholes.items()])
-        found = self.funcs.get(key)
-        if found is None:
+        result = self.funcs.get(key)
+        if result is None:
             buffers = [param for param in func.params if param in func.buffer_map]
             changed = {}
             for k, whole in wholes.items():
                 old = func.buffer_map[buffers[k]]
                 changed[old] = decl_buffer(whole.shape, old.dtype, old.name)
             mapping = {param: changed.get(buffer, buffer) for param, buffer in func.buffer_map.items()}
-            found = func.with_(body=substitute(func.body, {}, changed), buffer_map=mapping)
-            self.funcs[key] = found
-        return found
+            result = func.with_(body=substitute(func.body, {}, changed), buffer_map=mapping)
+            self.funcs[key] = result
+        return result
 
 
 def _copying(value: Value) -> PrimFunc:

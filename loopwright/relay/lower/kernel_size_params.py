@@ -86,8 +86,8 @@ class OwnSizes:
         if not isinstance(value, Expr):
             return value
         size = self._equal.replaced(value)
-        found = self._find(size)
-        return size if found is None else found
+        result = self._find(size)
+        return size if result is None else result
 
     def attrs(self, attrs: Any) -> Any:
         """The attributes of an operator, with sizes replaced."""

@@ -98,16 +98,16 @@ def flat_types(of: Type) -> list[TensorType]:
     raise TypeError(f"{of} is neither a tensor nor a tuple of them")
 
 
-def _placeholders(of: Type, name: str, made: list[te.Tensor], sizes: OwnSizes) -> Any:
+def _placeholders(of: Type, name: str, result: list[te.Tensor], sizes: OwnSizes) -> Any:
     if isinstance(of, TupleType):
-        return [_placeholders(field, f"{name}_{k}", made, sizes) for k, field in enumerate(of.fields)]
+        return [_placeholders(field, f"{name}_{k}", result, sizes) for k, field in enumerate(of.fields)]
     if not isinstance(of, TensorType) or any(is_any(size) for size in of.shape):
         raise CannotCompile(
             f"a kernel takes tensors of known sizes, and not {type_text(of)}",
             hint="relay.create_executor('vm') finds sizes as it runs",
         )
     tensor = te.placeholder(sizes.shape(of.shape), of.dtype, name=name)
-    made.append(tensor)
+    result.append(tensor)
     return tensor
 
 
@@ -143,8 +143,8 @@ def _stages(function: Function, types: Sequence[TensorType]) -> _Stages:
     sizes = OwnSizes(types, function.body, equal_sizes(function))
     compute = _Compute(sizes)
     inputs: list[te.Tensor] = []
-    for place, param in enumerate(function.params):
-        value = _placeholders(param.checked_type, f"p{place}", inputs, sizes)
+    for index, param in enumerate(function.params):
+        value = _placeholders(param.checked_type, f"p{index}", inputs, sizes)
         compute.memo_map[id(param)] = value
     with collected() as assumed:
         results = flat(compute.visit(function.body))
@@ -197,12 +197,12 @@ def _trusted_ranges(function: Function) -> Iterator[tuple[Call, IndexRange]]:
 
 def _checked_indices(function: Function, compute: _Compute) -> tuple[str, ...]:
     """The names of the inputs that checked indices are made of."""
-    found: list[str] = []
+    result: list[str] = []
     for call, each in _trusted_ranges(function):
         for part in post_order(input_at(call.args, each.indices)):
             if isinstance(part, Var):
-                found += [tensor.name for tensor in flat(compute.memo_map[id(part)])]
-    return tuple(dict.fromkeys(found))
+                result += [tensor.name for tensor in flat(compute.memo_map[id(part)])]
+    return tuple(dict.fromkeys(result))
 
 
 def _indexed_axes(function: Function, compute: _Compute) -> Iterator[PrimExpr]:

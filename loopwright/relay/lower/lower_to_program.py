@@ -66,13 +66,13 @@ class _Writer:
 
     def _order(self, expression: Any) -> list[Any]:
         """What has to be evaluated for `expression`, in order; what runs under a condition or a name comes later."""
-        found: list[Any] = []
+        result: list[Any] = []
         done: set[int] = set()
         stack: list[tuple[Any, bool]] = [(expression, False)]
         while stack:
             each, ready = stack.pop()
             if ready:
-                found.append(each)
+                result.append(each)
             elif id(each) not in done and self._found(each) is None:
                 done.add(id(each))
                 stack.append((each, True))
@@ -82,7 +82,7 @@ class _Writer:
                     stack.extend((part, False) for part in reversed(each.fields))
                 elif isinstance(each, TupleGetItem):
                     stack.append((each.tuple_value, False))
-        return found
+        return result
 
     def _found(self, expression: Any) -> Any:
         writer: _Writer | None = self
@@ -135,8 +135,8 @@ class _Writer:
             return self._launch(call, callee, args)
         function = self._function(callee)
         if function is None and hasattr(callee, "name") and self.shared.module is not None:
-            found: Any = self.shared.module[callee]
-            function = found if isinstance(found, Function) else None
+            result: Any = self.shared.module[callee]
+            function = result if isinstance(result, Function) else None
         if function is None:
             raise CannotCompile("a value is called that is not known to be a function when compiling")
         recursive = isinstance(callee, Var) and calls(function.body, callee)
@@ -163,9 +163,9 @@ class _Writer:
         outputs, args = flat(result), flat(given)
         self.steps += self.shared.required(function_checks(function, call.args))
         self._check_indices(call, function, given)
-        found = checked_sizes(function.body)
-        if found is not None:
-            self.shared.in_range[result] = found
+        answer = checked_sizes(function.body)
+        if answer is not None:
+            self.shared.in_range[result] = answer
         if "relay.reshape_only" in function.attrs and len(args) == 1 and len(outputs) == 1:
             self.steps.append(View(outputs[0], args[0]))
             return result
@@ -227,9 +227,9 @@ class _Writer:
         written = [self.shared.values_of(of, "room") for of in kernel.outputs]
         self.steps.append(Launch(kernel.func, (*args, *written), len(written), (), " + ".join(kernel.operators)))
         *rooms, sizes = written
-        for place, var in enumerate(kernel.decided):
+        for index, var in enumerate(kernel.decided):
             number = Value(var.name, (), sizes.dtype)
-            self.steps.append(Launch(_pick(sizes, place), (sizes, number), 1, (), "size"))
+            self.steps.append(Launch(_pick(sizes, index), (sizes, number), 1, (), "size"))
             pairs = zip(rooms, flat(result), strict=True)
             most = next(room.shape[0] for room, own in pairs if own.shape and own.shape[0] is var)
             self.steps.append(Bind(var, number, most))
@@ -247,8 +247,8 @@ class _Writer:
 
     def _body(self, expression: Any) -> Body:
         inner = _Writer(self.shared, self)
-        found = flat(inner.of(expression))
-        own = [inner.own(value) for value in found]
+        result = flat(inner.of(expression))
+        own = [inner.own(value) for value in result]
         return Body(tuple(self.shared.checked_early(inner.steps)), tuple(own))
 
     def own(self, value: Value) -> Value:
@@ -354,15 +354,15 @@ def program_of(
         writer.values[id(param)] = value
     results = flat(writer.of(function.body))
     outputs: list[Value] = []
-    taken = {id(value) for value in (*inputs, *shared.constants)}
+    used = {id(value) for value in (*inputs, *shared.constants)}
     viewed = {id(step.value) for step in writer.steps if isinstance(step, View)}
-    for place, value in enumerate(results):
+    for index, value in enumerate(results):
         # A result has memory of its own: inputs, constants, other views and repeated results are copied there.
-        if id(value) in taken or id(value) in viewed:
-            copy = Value(f"output{place}", value.shape, value.dtype)
+        if id(value) in used or id(value) in viewed:
+            copy = Value(f"output{index}", value.shape, value.dtype)
             writer.steps.append(Copy(copy, value))
             value = copy
-        taken.add(id(value))
+        used.add(id(value))
         outputs.append(value)
     attrs = {"functions": shared.functions, **_outputs_of_any_length(writer, outputs)}
     steps = [*shared.required(checks), *shared.checked_early(writer.steps)]
@@ -393,7 +393,7 @@ def _outputs_of_any_length(writer: _Writer, outputs: list[Value]) -> dict[str, o
     """
     decided = writer.shared.decided
     shapes: dict[int, tuple[Any, ...]] = {}
-    for place, value in enumerate(outputs):
+    for index, value in enumerate(outputs):
         used = [
             var for size in value.shape if not isinstance(size, int) for var in variables_in(size) if var in decided
         ]
@@ -405,33 +405,33 @@ def _outputs_of_any_length(writer: _Writer, outputs: list[Value]) -> dict[str, o
             elements = elements * (size if isinstance(size, int) else substitute(size, most))
         room = Value(value.name, known_sizes(TensorType((elements,))), value.dtype)
         writer.steps.append(Copy(room, value, first=True))
-        shapes[place] = value.shape
-        outputs[place] = room
+        shapes[index] = value.shape
+        outputs[index] = room
     if not shapes:
         return {}
-    places = {}
+    locations = {}
     for var, (number, _) in decided.items():
         own = Value(f"{var.name}_size", (), number.dtype)
         writer.steps.append(Copy(own, number))
-        places[var] = len(outputs)
+        locations[var] = len(outputs)
         outputs.append(own)
-    return {"shapes": shapes, "sizes": places}
+    return {"shapes": shapes, "sizes": locations}
 
 
-def _pick(sizes: Value, place: int) -> PrimFunc:
+def _pick(sizes: Value, index: int) -> PrimFunc:
     """A kernel that takes one number out of a vector."""
     vector = te.placeholder(sizes.shape, sizes.dtype, name="sizes")
-    number = te.compute((), lambda: vector[place], name="number")
-    return te.create_prim_func([vector, number]).with_attr("global_symbol", f"pick_{place}")
+    number = te.compute((), lambda: vector[index], name="number")
+    return te.create_prim_func([vector, number]).with_attr("global_symbol", f"pick_{index}")
 
 
-def _inputs(of: Type, name: str, made: list[Value]) -> Any:
+def _inputs(of: Type, name: str, result: list[Value]) -> Any:
     if isinstance(of, TupleType):
-        return [_inputs(field, f"{name}_{k}", made) for k, field in enumerate(of.fields)]
+        return [_inputs(field, f"{name}_{k}", result) for k, field in enumerate(of.fields)]
     if not isinstance(of, TensorType):
         raise CannotCompile(f"parameter {name} is {type_text(of)}; a compiled model takes tensors")
     if any(is_any(size) for size in of.shape):
         raise CannotCompile(f"parameter {name} has sizes without a name: {type_text(of)}")
     value = Value(name, known_sizes(of), str(of.dtype))
-    made.append(value)
+    result.append(value)
     return value

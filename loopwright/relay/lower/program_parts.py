@@ -35,15 +35,15 @@ class Kernels:
 
     def of(self, function: Function) -> Lowered:
         digest = structural_digest(function)
-        found = self.known.get(digest)
-        if found is not None:
-            return found
+        result = self.known.get(digest)
+        if result is not None:
+            return result
         by_name = (digest, *size_variables(function))
-        found = self.known.get(by_name)
-        if found is None:
-            found = self._named(lower_function(function))
-            self.known[by_name if found.named else digest] = found
-        return found
+        result = self.known.get(by_name)
+        if result is None:
+            result = self._named(lower_function(function))
+            self.known[by_name if result.named else digest] = result
+        return result
 
     def _named(self, kernel: Lowered) -> Lowered:
         """A name of its own, and not a long one."""
@@ -70,37 +70,37 @@ class Shared:
         self.count = 0
 
     def constant(self, array: np.ndarray) -> Value:
-        found = self.by_array.get(id(array))
-        if found is None:
-            found = Value(f"constant_{len(self.constants)}", array.shape, array.dtype.name)
-            self.constants[found] = array
-            self.by_array[id(array)] = found
-        return found
+        result = self.by_array.get(id(array))
+        if result is None:
+            result = Value(f"constant_{len(self.constants)}", array.shape, array.dtype.name)
+            self.constants[result] = array
+            self.by_array[id(array)] = result
+        return result
 
     def required(self, checks: Iterable[SizeCheck], kind: str = "SizesDoNotFit") -> list[Require]:
         """The checks as steps; each ends the call with an error of class `kind`."""
-        made = {Require(check.condition, check.message, check.values, kind=kind): check for check in checks}
-        self.checked.update(made)
-        return list(made)
+        result = {Require(check.condition, check.message, check.values, kind=kind): check for check in checks}
+        self.checked.update(result)
+        return list(result)
 
     def checked_early(self, steps: Sequence[Step]) -> list[Step]:
         """The steps of a body with each check of sizes once, and as early as they are known."""
-        bound = {step.var: place for place, step in enumerate(steps) if isinstance(step, Bind)}
+        bound = {step.var: index for index, step in enumerate(steps) if isinstance(step, Bind)}
         waiting: dict[int, dict[SizeCheck, Require]] = {}
         for step in steps:
             if isinstance(step, Require) and step in self.checked:
                 behind = max((bound.get(var, -1) for var in variables_in(step.condition)), default=-1)
                 waiting.setdefault(behind, {})[self.checked[step]] = step
         known = list(self.checks)
-        found: list[Step] = []
-        for place in range(-1, len(steps)):
-            if place >= 0 and steps[place] not in self.checked:
-                found.append(steps[place])
-            here = waiting.get(place, {})
+        result: list[Step] = []
+        for index in range(-1, len(steps)):
+            if index >= 0 and steps[index] not in self.checked:
+                result.append(steps[index])
+            here = waiting.get(index, {})
             now = distinct(here, known)
             known += now
-            found += [here[check] for check in now]
-        return found
+            result += [here[check] for check in now]
+        return result
 
     def values_of(self, of: Type, name: str) -> Any:
         """New values for a type: one, or a list for a tuple."""

@@ -57,8 +57,8 @@ class Logic(Binary):
 
 
 def _where(condition: Expr, grad: Expr) -> Expr:
-    made: Expr = make("where", condition, grad, make("zeros_like", grad))
-    return made
+    result: Expr = make("where", condition, grad, make("zeros_like", grad))
+    return result
 
 
 def _power_slopes(x: Expr, y: Expr, result: Expr, grad: Expr) -> tuple[Expr, Expr]:

@@ -48,19 +48,19 @@ class Composed(Operator):
         root = expanded.tuple_value if isinstance(expanded, TupleWrapper) else expanded
         types = Inference()
         types.visit(root)
-        found: dict[int, Anything] = {id(name): value for name, value in zip(names, inputs, strict=True)}
+        result: dict[int, Anything] = {id(name): value for name, value in zip(names, inputs, strict=True)}
 
         def value_of(expression: Anything) -> Anything:
-            if id(expression) not in found:
+            if id(expression) not in result:
                 if isinstance(expression, Constant):
-                    found[id(expression)] = constant(expression.data)
+                    result[id(expression)] = constant(expression.data)
                 elif isinstance(expression, Tuple):
-                    found[id(expression)] = [value_of(field) for field in expression.fields]
+                    result[id(expression)] = [value_of(field) for field in expression.fields]
                 elif isinstance(expression, TupleGetItem):
-                    found[id(expression)] = value_of(expression.tuple_value)[expression.index]
+                    result[id(expression)] = value_of(expression.tuple_value)[expression.index]
                 else:
-                    found[id(expression)] = apply(expression, [value_of(arg) for arg in expression.args])
-            return found[id(expression)]
+                    result[id(expression)] = apply(expression, [value_of(arg) for arg in expression.args])
+            return result[id(expression)]
 
         return value_of(root)
 

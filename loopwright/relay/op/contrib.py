@@ -16,9 +16,9 @@ _TABLES: Final[dict[str, Callable[[], Any]]] = {}
 def register_pattern_table(compiler: str, table: Any = None) -> Any:
     """Enter the table of a compiler, a function that makes it; a decorator without one."""
 
-    def enter(made: Callable[[], Any]) -> Callable[[], Any]:
-        _TABLES[compiler] = made
-        return made
+    def enter(result: Callable[[], Any]) -> Callable[[], Any]:
+        _TABLES[compiler] = result
+        return result
 
     return enter if table is None else enter(table)
 

@@ -171,8 +171,8 @@ class DynFull(Operator):
 
 def _filled(name: str, shape: Anything, dtype: str) -> Expr:
     numbers = numbers_of(shape)
-    made: Expr = make(f"dyn.{name}", shape, dtype=dtype) if numbers is None else make(name, shape=numbers, dtype=dtype)
-    return made
+    built: Expr = make(f"dyn.{name}", shape, dtype=dtype) if numbers is None else make(name, shape=numbers, dtype=dtype)
+    return built
 
 
 @calls("zeros")
@@ -192,7 +192,7 @@ def full(fill_value: Expr, shape: Anything = (), dtype: str = "") -> Expr:
     """A tensor of a shape (numbers or an expression) with the value of a scalar everywhere."""
     numbers = numbers_of(shape)
     if numbers is None:
-        made: Expr = make("dyn.full", fill_value, shape, dtype=dtype)
+        result: Expr = make("dyn.full", fill_value, shape, dtype=dtype)
     else:
-        made = make("full", fill_value, shape=numbers, dtype=dtype)
-    return made
+        result = make("full", fill_value, shape=numbers, dtype=dtype)
+    return result

@@ -56,18 +56,18 @@ class NotOfTruth(Elementwise):
 
 
 def _one(like: Expr) -> Expr:
-    made: Expr = make("ones_like", like)
-    return made
+    result: Expr = make("ones_like", like)
+    return result
 
 
 def _zero(x: Expr, y: Expr, grad: Expr) -> Expr:
-    made: Expr = make("zeros_like", x)
-    return made
+    result: Expr = make("zeros_like", x)
+    return result
 
 
 def _minus(x: Expr) -> Expr:
-    made: Expr = make("negative", x)
-    return made
+    result: Expr = make("negative", x)
+    return result
 
 
 def _of(name: str) -> Callable[[Expr], Expr]:
@@ -79,8 +79,8 @@ _LN2, _LN10 = float(np.log(2)), float(np.log(10))
 
 
 def _number(value: float, like: Expr) -> Expr:
-    made: Expr = make("full_like", like, const(value, "float32"))
-    return made
+    result: Expr = make("full_like", like, const(value, "float32"))
+    return result
 
 
 # Operator, its gradient, what it is in words. What it computes and what it means in numpy is topi's to say.

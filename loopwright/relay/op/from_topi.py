@@ -74,7 +74,7 @@ def type_of_compute(attrs: Operator, *types: Type) -> Type:
         return _known_types[key]
     unknown: set[SizeVar] = set()
     try:
-        made = attrs.compute(*[_stand_in(of, f"input{k}", unknown) for k, of in enumerate(types)])
+        result = attrs.compute(*[_stand_in(of, f"input{k}", unknown) for k, of in enumerate(types)])
     except TypeMismatch:
         raise
     except LoopwrightError as error:
@@ -82,12 +82,12 @@ def type_of_compute(attrs: Operator, *types: Type) -> Type:
         raise TypeMismatch(
             f"{attrs.op_name} is unable to show the following types match: {given}", why=error.problem, hint=error.hint
         ) from error
-    found = _type(made, unknown)
+    answer = _type(result, unknown)
     if key is not None:
         if len(_known_types) >= _MOST:
             _known_types.clear()
-        _known_types[key] = found
-    return found
+        _known_types[key] = answer
+    return answer
 
 
 def _stand_in(of: Type, name: str, unknown: set[SizeVar]) -> Anything:
@@ -104,14 +104,14 @@ def _stand_in(of: Type, name: str, unknown: set[SizeVar]) -> Anything:
     return te.placeholder(tuple(shape), of.dtype, name)
 
 
-def _type(made: Anything, unknown: set[SizeVar]) -> Type:
-    if isinstance(made, (list, tuple)):
-        return TupleType(tuple(_type(one, unknown) for one in made))
+def _type(result: Anything, unknown: set[SizeVar]) -> Type:
+    if isinstance(result, (list, tuple)):
+        return TupleType(tuple(_type(one, unknown) for one in result))
 
     def known(size: Anything) -> Anything:
         return Any() if unknown and isinstance(size, PrimExpr) and uses_var(size, lambda var: var in unknown) else size
 
-    return TensorType([known(size) for size in made.shape], str(made.dtype))
+    return TensorType([known(size) for size in result.shape], str(result.dtype))
 
 
 def numbers_of(value: Anything) -> tuple[int, ...] | None:

@@ -50,12 +50,12 @@ class IndexRange:
         return times(*data.shape) if self.axis is None else data.shape[self.axis]
 
 
-def input_at(inputs: Sequence[Anything], place: int | tuple[int, int]) -> Anything:
+def input_at(inputs: Sequence[Anything], location: int | tuple[int, int]) -> Anything:
     """The input that a range names; fields of tuples by `fields`, or of lists by their position."""
-    if isinstance(place, int):
-        return inputs[place]
-    whole = inputs[place[0]]
-    return getattr(whole, "fields", whole)[place[1]]
+    if isinstance(location, int):
+        return inputs[location]
+    whole = inputs[location[0]]
+    return getattr(whole, "fields", whole)[location[1]]
 
 
 @register("checked_indices", Kind.BROADCAST)

@@ -55,14 +55,14 @@ class Take(FromTopi):
         around = [k for k in range(len(rows) - 1 + width) if not axis <= k < axis + width]
         to_front = (*range(axis, axis + width), *around)
         front = make("transpose", grad, axes=to_front) if to_front else grad
-        places = make("reshape", make("cast", indices, dtype="int64"), newshape=(1, -1))
+        locations = make("reshape", make("cast", indices, dtype="int64"), newshape=(1, -1))
         if self.mode == "wrap":
-            places = make("floor_mod", places, const(rows[axis], "int64"))
+            locations = make("floor_mod", locations, const(rows[axis], "int64"))
         elif self.mode == "clip":
-            places = make("clip", places, a_min=0, a_max=rows[axis] - 1)
+            locations = make("clip", locations, a_min=0, a_max=rows[axis] - 1)
         empty = make("transpose", make("zeros_like", of), axes=order)
         updates = make("reshape", front, newshape=(-1, *[rows[k] for k in order[1:]]))
-        added = make("scatter_nd", empty, places, updates, mode="add")
+        added = make("scatter_nd", empty, locations, updates, mode="add")
         back = make("transpose", added, axes=tuple(order.index(k) for k in range(len(order))))
         return [make("reshape_like", back, data), make("zeros_like", indices)]
 
@@ -287,8 +287,8 @@ class DynOneHot(Operator):
 
     def reference(self, *inputs: np.ndarray) -> np.ndarray:
         *values, depth = inputs
-        found: np.ndarray = OneHot(depth=int(depth.reshape(())), axis=self.axis, dtype=self.dtype).reference(*values)
-        return found
+        result: np.ndarray = OneHot(depth=int(depth.reshape(())), axis=self.axis, dtype=self.dtype).reference(*values)
+        return result
 
 
 @register("sparse_to_dense", Kind.OPAQUE)
@@ -336,8 +336,8 @@ class DynSparseToDense(Operator):
 
     def reference(self, *inputs: np.ndarray) -> np.ndarray:
         *values, shape = inputs
-        found: np.ndarray = SparseToDense(output_shape=tuple(int(size) for size in shape)).reference(*values)
-        return found
+        result: np.ndarray = SparseToDense(output_shape=tuple(int(size) for size in shape)).reference(*values)
+        return result
 
 
 @calls("segment_sum")

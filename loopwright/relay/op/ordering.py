@@ -105,13 +105,13 @@ class DynTopk(Operator):
 
     def compute(self, data: Anything, k: Anything) -> Anything:
         """All of a row in order, and how many of them are wanted."""
-        found = topi.topk(data, 0, self.axis, self.ret_type, self.is_ascend, self.dtype)
+        result = topi.topk(data, 0, self.axis, self.ret_type, self.is_ascend, self.dtype)
         size = data.shape[normal_axis("dyn.topk", self.axis, data.ndim)].astype("int64")
         given = k(*[0] * k.ndim).astype("int64")
         wanted = select(given < 1, size, minimum(given, maximum(size, 0)))
         count = 2 if self.ret_type == "both" else 1
         sizes = te.compute((count,), lambda _: wanted, name="sizes")
-        return [*(found if isinstance(found, list) else [found]), sizes]
+        return [*(result if isinstance(result, list) else [result]), sizes]
 
     def reference(self, data: np.ndarray, k: np.ndarray) -> Anything:
         number = min(int(np.asarray(k).reshape(-1)[0]), data.shape[self.axis])

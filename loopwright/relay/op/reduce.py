@@ -35,8 +35,8 @@ class Reduction(Operator):
     def axes(self, rank: int) -> list[int]:
         """The axes that are reduced, in order."""
         named = None if self.axis is None or self.axis == () else self.axis
-        found = normal_axes(self.op_name, named, rank)
-        return [axis for axis in range(rank) if axis not in found] if self.exclude else found
+        result = normal_axes(self.op_name, named, rank)
+        return [axis for axis in range(rank) if axis not in result] if self.exclude else result
 
     def infer(self, data: TensorType) -> Type:
         axes = self.axes(len(data.shape))
@@ -57,8 +57,8 @@ class Reduction(Operator):
     def reference(self, data: np.ndarray) -> Anything:
         if not data.ndim:
             return np.zeros((), np.int32) if self.to_dtype else data
-        found = OPERATORS[self.op_name].reference(data, tuple(self.axes(data.ndim)), self.keepdims)
-        return found if self.to_dtype else np.asarray(found).astype(data.dtype)
+        result = OPERATORS[self.op_name].reference(data, tuple(self.axes(data.ndim)), self.keepdims)
+        return result if self.to_dtype else np.asarray(result).astype(data.dtype)
 
     def _spread(self, value: Expr, like: Expr) -> Expr:
         """A result (or its gradient) repeated to the shape of what was reduced."""
@@ -218,8 +218,8 @@ def variance(
 ) -> Expr:
     """The variance along axes; from `with_mean` where that is known already (with its dimensions of 1 kept)."""
     mean = with_mean if with_mean is not None else make("mean", data, axis=axis, keepdims=True, exclude=exclude)
-    made: Expr = make("variance", data, mean, axis=axis, keepdims=keepdims, exclude=exclude, unbiased=unbiased)
-    return made
+    result: Expr = make("variance", data, mean, axis=axis, keepdims=keepdims, exclude=exclude, unbiased=unbiased)
+    return result
 
 
 @calls("std")
@@ -232,8 +232,8 @@ def std(
     with_mean: Expr | None = None,
 ) -> Expr:
     """The square root of the variance."""
-    made: Expr = make("sqrt", variance(data, axis, keepdims, exclude, unbiased, with_mean))
-    return made
+    result: Expr = make("sqrt", variance(data, axis, keepdims, exclude, unbiased, with_mean))
+    return result
 
 
 def _mean_and(spread: Callable[..., Expr]) -> Callable[..., TupleWrapper]:
@@ -264,11 +264,11 @@ def logsumexp(data: Expr, axis: Anything = None, keepdims: bool = False) -> Expr
     """
     greatest = make("max", data, axis=axis, keepdims=True)
     shift = make("where", make("isinf", greatest), make("zeros_like", greatest), greatest)
-    made: Expr = make("log", make("sum", make("exp", data - shift), axis=axis, keepdims=True)) + shift
+    result: Expr = make("log", make("sum", make("exp", data - shift), axis=axis, keepdims=True)) + shift
     if keepdims:
-        return made
+        return result
     named = [axis] if isinstance(axis, int) else (list(axis) if axis is not None else [])
-    return make("squeeze", made, axis=named or None)
+    return make("squeeze", result, axis=named or None)
 
 
 @register("collapse_sum_like", Kind.COMM_REDUCE)

@@ -278,12 +278,12 @@ def make(name: str, *args: Any, **attributes: object) -> Any:
     """A call of the operator `name`; a TupleWrapper where it has several results."""
     op = get(name)
     inputs = [as_input(arg, name) for arg in args]
-    made = Call(op, inputs, op.attributes(**attributes))
+    result = Call(op, inputs, op.attributes(**attributes))
     results = op.attributes.results
     if results is None:
-        return made
-    count = results(made.attrs) if callable(results) else results
-    return TupleWrapper(made, count) if count is not None else made
+        return result
+    count = results(result.attrs) if callable(results) else results
+    return TupleWrapper(result, count) if count is not None else result
 
 
 def as_input(value: Any, name: str) -> Expr:
@@ -317,14 +317,14 @@ def _caller(name: str, cls: type[Operator]) -> Callable[..., Any]:
 
 def _fields(cls: type) -> dict[str, object]:
     """The attributes that the class and those it derives from declare, in order."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for base in reversed(cls.__mro__):
         if base in (object, Operator):
             continue
         for name, annotation in base.__dict__.get("__annotations__", {}).items():
             if not str(annotation).startswith("ClassVar"):
-                found[name] = getattr(cls, name, REQUIRED)
-    return found
+                result[name] = getattr(cls, name, REQUIRED)
+    return result
 
 
 def _plain(value: Any) -> Any:

@@ -29,7 +29,7 @@ def resolve(op: str, shape: Sequence[Dim], newshape: Sequence[Anything], allowze
 
 def _groups(op: str, newshape: Sequence[Anything]) -> list[list[Anything]]:
     """The codes, -4 together with the two sizes that follow it."""
-    found: list[list[Anything]] = []
+    result: list[list[Anything]] = []
     entries = iter(newshape)
     for code in entries:
         group = [code]
@@ -37,8 +37,8 @@ def _groups(op: str, newshape: Sequence[Anything]) -> list[list[Anything]]:
             group += [next(entries, None), next(entries, None)]
             if group[-1] is None:
                 raise TypeMismatch(f"{op}: -4 in {tuple(newshape)} is followed by the two sizes to split into")
-        found.append(group)
-    return found
+        result.append(group)
+    return result
 
 
 def _is(code: Anything, number: int) -> bool:
@@ -47,41 +47,41 @@ def _is(code: Anything, number: int) -> bool:
 
 def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Anything]], allowzero: bool) -> list[list[Dim]]:
     """The sizes of each group; the data's own sizes that no code took are shared out by -1."""
-    told = [code for group in groups for code in group]
+    message = [code for group in groups for code in group]
     rest = list(shape)  # sizes of the data that the codes have yet to take
 
     def take(code: int) -> Dim:
         if not rest:
-            raise TypeMismatch(f"{op}: {code} in {tuple(told)} takes a size, and {text(shape)} has no more")
+            raise TypeMismatch(f"{op}: {code} in {tuple(message)} takes a size, and {text(shape)} has no more")
         return rest.pop(0)
 
-    found: list[list[Dim]] = []
+    result: list[list[Dim]] = []
     own: list[Dim] = []  # sizes of the data, and of the result, that have to have the same product
     new: list[Dim] = []
     infer: list[int] = []
     for code, *more in groups:
         if _is(code, 0) and not allowzero:
-            found.append([take(0)])
+            result.append([take(0)])
         elif _is(code, -1):
-            infer.append(len(found))
-            found.append([Any()])
+            infer.append(len(result))
+            result.append([Any()])
             own += [take(-1)] if rest else []
         elif _is(code, -2):
-            found.append(rest[:])
+            result.append(rest[:])
             rest.clear()
         elif _is(code, -3):
-            found.append([times(take(-3), take(-3))])
+            result.append([times(take(-3), take(-3))])
         elif _is(code, -4):
-            found.append(_split(op, take(-4), more))
+            result.append(_split(op, take(-4), more))
         elif isinstance(code, int) and code < 0:
-            raise TypeMismatch(f"{op}: {code} in {tuple(told)} is no code", hint="codes are 0, -1, -2, -3 and -4")
+            raise TypeMismatch(f"{op}: {code} in {tuple(message)} is no code", hint="codes are 0, -1, -2, -3 and -4")
         else:
-            found.append([as_dim(code)])
-            new.append(found[-1][0])
+            result.append([as_dim(code)])
+            new.append(result[-1][0])
             own += [take(0)] if rest else []
     own += rest
     if len(infer) > 1:
-        raise TypeMismatch(f"{op}: {tuple(told)} has {len(infer)} times -1", hint="one size at most can be inferred")
+        raise TypeMismatch(f"{op}: {tuple(message)} has {len(infer)} times -1", hint="one size at most can be inferred")
     if not infer and not all(isinstance(size, int) for size in (*own, *new)):
         # Numbers on both sides cancel: what is left says more of a size that is not known.
         for size in [size for size in own if isinstance(size, int) and size > 0]:
@@ -90,23 +90,23 @@ def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Anything]
                 del new[twin], own[next(k for k, other in enumerate(own) if isinstance(other, int) and other == size)]
     left, right = times(*own), times(*new)
     if infer:
-        found[infer[0]] = [_quotient(op, shape, told, left, right, own, new)]
+        result[infer[0]] = [_quotient(op, shape, message, left, right, own, new)]
     elif not equal_dim(left, right):
         raise TypeMismatch(
-            f"{op} is unable to show the following types match: shape {text(shape)} and new shape {tuple(told)}",
+            f"{op} is unable to show the following types match: shape {text(shape)} and new shape {tuple(message)}",
             why=f"they have {left} and {right} elements besides those taken over",
         )
-    return found
+    return result
 
 
 def _quotient(
-    op: str, shape: Sequence[Dim], told: Sequence[Anything], left: Dim, right: Dim, own: list[Dim], new: list[Dim]
+    op: str, shape: Sequence[Dim], message: Sequence[Anything], left: Dim, right: Dim, own: list[Dim], new: list[Dim]
 ) -> Dim:
     """What -1 stands for."""
     if isinstance(right, int) and isinstance(left, int):
         if (right == 0 and left != 0) or (right and left % right):
             raise TypeMismatch(
-                f"{op} is unable to show the following types match: shape {text(shape)} and new shape {tuple(told)}",
+                f"{op} is unable to show the following types match: shape {text(shape)} and new shape {tuple(message)}",
                 why=f"{left} elements cannot be shared out by {right}",
             )
         return left // right if right else 0
@@ -191,9 +191,9 @@ class ReverseReshape(_Reshaping):
 
     def sizes(self, *shapes: Sequence[Dim]) -> list[Dim]:
         groups = _groups("reverse_reshape", self.newshape)[::-1]
-        turned = [[code, *reversed(more)] for code, *more in groups]
-        found = _resolved("reverse_reshape", tuple(reversed(shapes[0])), turned, False)
-        return [size for group in reversed(found) for size in reversed(group)]
+        transposed = [[code, *reversed(more)] for code, *more in groups]
+        result = _resolved("reverse_reshape", tuple(reversed(shapes[0])), transposed, False)
+        return [size for group in reversed(result) for size in reversed(group)]
 
 
 @calls("reverse_reshape")

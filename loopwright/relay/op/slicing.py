@@ -127,11 +127,11 @@ class DynStridedSlice(Operator):
         rest = data.ndim - len(starts)
 
         def cell(*at: Anything) -> Anything:
-            places = [
+            locations = [
                 maximum(minimum(index * step + start, size - 1), 0)  # past the slice nothing is asked for
                 for index, step, start, size in zip(at, steps, starts, data.shape, strict=False)
             ]
-            return data(*places, *at[len(at) - rest :])
+            return data(*locations, *at[len(at) - rest :])
 
         def count_of(axis: Anything) -> Anything:
             value = counts[-1]

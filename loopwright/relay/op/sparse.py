@@ -128,12 +128,12 @@ class SparseFillEmptyRows(Operator):
             raise only_interpreted("sparse_fill_empty_rows", "dense_shape")
         room = indices.shape[0] + self.rows
         shapes = (room, indices.shape[1]), (room,), (self.rows,)
-        found = topi.sparse_fill_empty_rows(indices, values, shape, default, *shapes)
+        result = topi.sparse_fill_empty_rows(indices, values, shape, default, *shapes)
         k = te.reduce_axis((0, room), name="k")
         filled = te.compute(
-            (2,), lambda _: te.sum(te.if_then_else(found[0][k, 0] >= 0, 1, 0).astype("int64"), axis=k), name="sizes"
+            (2,), lambda _: te.sum(te.if_then_else(result[0][k, 0] >= 0, 1, 0).astype("int64"), axis=k), name="sizes"
         )
-        return [*found, filled]
+        return [*result, filled]
 
     def reference(self, indices: np.ndarray, values: np.ndarray, shape: np.ndarray, default: np.ndarray) -> Anything:
         rows = int(shape[0])

@@ -25,18 +25,18 @@ class Accuracy:
     rows: int | None = None  # of a sample, where the model takes any number of them
 
     def __str__(self) -> str:
-        told = []
+        message = []
         if self.max_difference is not None:
-            told.append(f"largest difference {self.max_difference:.3g}")
-            told.append(f"mean {self.mean_difference:.3g} of values up to {self.largest:.3g}")
+            message.append(f"largest difference {self.max_difference:.3g}")
+            message.append(f"mean {self.mean_difference:.3g} of values up to {self.largest:.3g}")
         if self.top1 is not None:
-            told.append(f"top-1 agreement {self.top1:.1%}")
+            message.append(f"top-1 agreement {self.top1:.1%}")
         if self.same_integers is not None:
-            told.append(f"{self.same_integers:.1%} of the integers are the same")
+            message.append(f"{self.same_integers:.1%} of the integers are the same")
         many = f"{self.samples} sample{'s' if self.samples != 1 else ''}"
         if self.rows is not None and self.rows != 1:
             many += f" of {self.rows} rows"
-        return f"{', '.join(told) or 'nothing to compare'} ({many})"
+        return f"{', '.join(message) or 'nothing to compare'} ({many})"
 
     def to_json(self) -> dict[str, Any]:
         """For programs; what is no number is null."""
@@ -44,14 +44,14 @@ class Accuracy:
 
 
 def compare(
-    expected: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[np.ndarray]], rows_of_sample: int | None = None
+    expected: Sequence[Sequence[np.ndarray]], result: Sequence[Sequence[np.ndarray]], rows_of_sample: int | None = None
 ) -> Accuracy:
     """The results of each sample beside those that are expected."""
     most, total, count, largest = 0.0, 0.0, 0, 0.0
     same, integers, has_floats = 0, 0, False
     agree, rows = 0, 0
     has_classes = bool(expected) and all(len(one) == 1 and _looks_like_classes(one[0]) for one in expected)
-    for wanted, given in zip(expected, found, strict=True):
+    for wanted, given in zip(expected, result, strict=True):
         for one, other in zip(wanted, given, strict=True):
             if np.asarray(one).dtype.kind in "iub":
                 same += int((np.asarray(one) == np.asarray(other)).sum())

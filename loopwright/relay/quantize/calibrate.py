@@ -55,7 +55,7 @@ def samples_of(
     if dataset is None:
         random = np.random.default_rng(0)
         return [[_drawn(param, random) for param in params] for _ in range(RANDOM_SAMPLES)]
-    found = []
+    result = []
     for sample in dataset() if callable(dataset) else dataset:
         if not isinstance(sample, Mapping):
             given: Sequence[Any] = sample if isinstance(sample, (list, tuple)) else [sample]
@@ -65,10 +65,10 @@ def samples_of(
         for name in names:
             if name not in sample:
                 raise BadSamples(f"one has no {name!r}, but {', '.join(map(repr, sample)) or 'nothing'}")
-        found.append([_as_taken(param, sample[param.name_hint]) for param in params])
-    if not found:
+        result.append([_as_taken(param, sample[param.name_hint]) for param in params])
+    if not result:
         raise BadSamples("there are none")
-    return found
+    return result
 
 
 def _as_taken(param: Any, value: Any) -> np.ndarray:
@@ -123,14 +123,14 @@ def _flat(value: Any) -> list[np.ndarray]:
 
 def count_numbers(mod: IRModule, wanted: Sequence[Any], samples: Sequence[Sequence[np.ndarray]]) -> list[Seen]:
     """What numbers the `wanted` expressions of `main` have on the samples."""
-    found = [Seen() for _ in wanted]
+    result = [Seen() for _ in wanted]
     if not wanted:
-        return found
+        return result
     main: Any = mod["main"]
     tapped = mod.copy()
     tapped["main"] = Function(main.params, Tuple(list(wanted)), None, main.type_params, main.attrs)  # type: ignore[assignment]
     run = _runner(InferType()(tapped), len(samples))
     for sample in samples:
-        for seen, values in zip(found, run(sample), strict=True):
+        for seen, values in zip(result, run(sample), strict=True):
             seen.add(values)
-    return found
+    return result

@@ -45,9 +45,9 @@ class Layer:
 
     @property
     def weight(self) -> Constant:
-        found = self.call.args[1]
-        assert isinstance(found, Constant)
-        return found
+        result = self.call.args[1]
+        assert isinstance(result, Constant)
+        return result
 
     @property
     def channel(self) -> int:
@@ -61,28 +61,28 @@ class Layer:
             return True
         attrs, of = self.call.attrs, self.call.checked_type
         assert isinstance(of, TensorType)
-        made = of.shape[(attrs.out_layout or attrs.data_layout).index("C")]
-        return bool(self.weight.data.shape[self.channel] == made)
+        result = of.shape[(attrs.out_layout or attrs.data_layout).index("C")]
+        return bool(self.weight.data.shape[self.channel] == result)
 
 
 def layers_of(main: Function, config: QConfig) -> list[Layer]:
     """The products of float32 by constant weights, but for those that the settings skip."""
-    found: dict[str, list[Layer]] = {"conv": [], "dense": []}
+    result: dict[str, list[Layer]] = {"conv": [], "dense": []}
     for each in post_order(main.body):
         if not is_call(each, *CONVOLUTIONS, "nn.dense") or not isinstance(each.args[1], Constant):
             continue
         types = [each.checked_type, each.args[0].checked_type, each.args[1].checked_type]
         if all(isinstance(of, TensorType) and str(of.dtype) == "float32" for of in types):
-            found["dense" if is_call(each, "nn.dense") else "conv"].append(Layer(each))
-    taken = _without(found["conv"], config.skip_conv_layers)
+            result["dense" if is_call(each, "nn.dense") else "conv"].append(Layer(each))
+    used = _without(result["conv"], config.skip_conv_layers)
     if not config.skip_dense_layer:
-        taken += _without(found["dense"], config.skip_dense_layers)
-    return taken
+        used += _without(result["dense"], config.skip_dense_layers)
+    return used
 
 
 def _without(layers: Sequence[Layer], skipped: Any) -> list[Layer]:
-    places = {place % len(layers) for place in skipped or () if -len(layers) <= place < len(layers)}
-    return [layer for place, layer in enumerate(layers) if place not in places]
+    locations = {location % len(layers) for location in skipped or () if -len(layers) <= location < len(layers)}
+    return [layer for index, layer in enumerate(layers) if index not in locations]
 
 
 def is_never_negative(data: Any) -> bool:
@@ -110,10 +110,10 @@ class _Insert(ExprMutator):
         self.config = config
 
     def _enter(self, expression: Any) -> Any:
-        made = super()._enter(expression)
+        result = super()._enter(expression)
         if id(expression) in self.scales:  # whoever reads it reads the rounded one
-            made = self.memo_map[id(expression)] = rounded(made, *self.scales[id(expression)])
-        return made
+            result = self.memo_map[id(expression)] = rounded(result, *self.scales[id(expression)])
+        return result
 
     def visit_call(self, call: Call) -> Any:
         changed = super().visit_call(call)

@@ -40,11 +40,11 @@ def quantize(
     layers = layers_of(main, config)
     samples = samples_of(main.params, dataset) if config.is_calibrated else []
     scales = _scales(ready, layers, samples, config)
-    made = insert(ready, layers, scales, config)
+    result = insert(ready, layers, scales, config)
     if config.do_simulation:
-        return made
+        return result
     # Written down here already: no other pass may part a product from its dequantizes.
-    return InferType()(IntegerProducts()(made))
+    return InferType()(IntegerProducts()(result))
 
 
 def prerequisite_optimize(mod: IRModule, params: Mapping[str, Any] | None = None) -> IRModule:

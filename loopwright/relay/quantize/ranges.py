@@ -48,8 +48,8 @@ class Seen:
             return 1.0
         if mode == "percentile":
             wanted = self.counts.sum() * percentile / 100
-            place = int(np.searchsorted(np.cumsum(self.counts), wanted))
-            return min(self.largest, (min(place, _BINS - 1) + 1) * self.end / _BINS)
+            location = int(np.searchsorted(np.cumsum(self.counts), wanted))
+            return min(self.largest, (min(location, _BINS - 1) + 1) * self.end / _BINS)
         if mode == "kl_divergence":
             return min(self.largest, self._least_divergence(levels) * self.end / _BINS)
         return self.largest
@@ -60,14 +60,14 @@ class Seen:
         # Zeros are exact whatever the scale is; after a relu they would outweigh all others.
         counts = self.counts.astype(np.float64)
         counts[0] = min(counts[0], counts[1:].max(initial=0.0) or counts[0])
-        best, found = np.inf, last
+        best, result = np.inf, last
         for bins in range(min(levels, last), last + 1, max(1, last // 256)):
             true = counts[:bins].copy()
             true[-1] += counts[bins:].sum()
             lost = _divergence(true, _in_steps(counts[:bins], levels))
             if lost <= best:
-                best, found = lost, bins
-        return found
+                best, result = lost, bins
+        return result
 
 
 def _in_steps(counts: np.ndarray, levels: int) -> np.ndarray:

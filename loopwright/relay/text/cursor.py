@@ -57,8 +57,8 @@ class Cursor:
 
     def fail(self, problem: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
         token = token or self.token
-        found = "the text ends" if token.kind == "END" else f"{token.text!r} stands"
-        raise BadText(f"{problem}, and {found} there", self.source.token_at(token), hint)
+        result = "the text ends" if token.kind == "END" else f"{token.text!r} stands"
+        raise BadText(f"{problem}, and {result} there", self.source.token_at(token), hint)
 
     def name(self, token: Token) -> str:
         """A name without its sign and quotes."""

@@ -50,34 +50,34 @@ class Source:
         self._read()
 
     def _read(self) -> None:
-        place, end = 0, len(self.text)
+        location, end = 0, len(self.text)
         brackets = 0  # inside of them `//` divides sizes; elsewhere it begins a comment
         match_at = _TOKEN.match
-        while place < end:
-            found = match_at(self.text, place)
-            if found is None:
-                raise BadText(f"{self.text[place]!r} has no place in a graph's text", self.at(place))
-            kind = str(found.lastgroup)
+        while location < end:
+            result = match_at(self.text, location)
+            if result is None:
+                raise BadText(f"{self.text[location]!r} has no place in a graph's text", self.at(location))
+            kind = str(result.lastgroup)
             if kind == "METADATA":
-                self.metadata = self.text[found.end() :]
-                self.metadata_at = place
+                self.metadata = self.text[result.end() :]
+                self.metadata_at = location
                 break
             if kind == "COMMENT" and brackets:
-                self.tokens.append(Token("SIGN", "//", place))
-                place += 2
+                self.tokens.append(Token("SIGN", "//", location))
+                location += 2
                 continue
             if kind not in ("SKIP", "COMMENT"):
-                self.tokens.append(Token(kind, found.group(), place))
-                brackets += {"[": 1, "]": -1}.get(found.group(), 0)
-            place = found.end()
-        self.tokens.append(Token("END", "", min(place, end)))
+                self.tokens.append(Token(kind, result.group(), location))
+                brackets += {"[": 1, "]": -1}.get(result.group(), 0)
+            location = result.end()
+        self.tokens.append(Token("END", "", min(location, end)))
 
-    def at(self, place: int, length: int = 1) -> SourceLine:
+    def at(self, index: int, length: int = 1) -> SourceLine:
         """The place in the text as errors show it."""
-        start = self.text.rfind("\n", 0, place) + 1
-        stop = self.text.find("\n", place)
+        start = self.text.rfind("\n", 0, index) + 1
+        stop = self.text.find("\n", index)
         line = self.text[start : stop if stop >= 0 else len(self.text)]
-        return SourceLine(self.name, self.text.count("\n", 0, place) + 1, place - start, place - start + length, line)
+        return SourceLine(self.name, self.text.count("\n", 0, index) + 1, index - start, index - start + length, line)
 
     def token_at(self, token: Token) -> SourceLine:
         return self.at(token.start, max(1, len(token.text)))

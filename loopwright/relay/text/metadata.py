@@ -31,12 +31,12 @@ class Metadata:
 
     def reference(self, kind: str, value: Any) -> str:
         """How the text names the object; the same object has one number."""
-        place = self._places.get(id(value))
-        if place is None:
+        location = self._places.get(id(value))
+        if location is None:
             entries = self.kinds.setdefault(kind, [])
-            place = self._places[id(value)] = len(entries)
+            location = self._places[id(value)] = len(entries)
             entries.append(value)
-        return f"meta[{kind}][{place}]"
+        return f"meta[{kind}][{location}]"
 
     def text(self) -> str:
         """The section, one entry a line; nothing where there is nothing."""

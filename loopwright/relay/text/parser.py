@@ -114,10 +114,10 @@ class _Parser(TypeParser):
         if self.token.kind != "VERSION":
             return
         token = self.next()
-        found = token.text.split('"')[1]
-        if found != VERSION:
+        result = token.text.split('"')[1]
+        if result != VERSION:
             raise UnknownVersion(
-                f"the text is of version {found!r}", self.source.token_at(token), f"version {VERSION!r} is read"
+                f"the text is of version {result!r}", self.source.token_at(token), f"version {VERSION!r} is read"
             )
 
     def definition(self) -> None:
@@ -268,11 +268,11 @@ class _Parser(TypeParser):
         token = self.token
         if token.kind in ("LOCAL", "GRAPH"):
             name = token.text if token.kind == "GRAPH" else f"%{self.name(token)}"
-            found = self.locals.get(name)
-            if found is None:
+            result = self.locals.get(name)
+            if result is None:
                 raise UnboundName(token.text, self.source.token_at(token), list(self.locals))
             self.next()
-            return found
+            return result
         if token.kind == "GLOBAL":
             name = self.name(self.next())
             self.used.setdefault(name, token)
@@ -376,12 +376,12 @@ class _Parser(TypeParser):
 
     def patterns(self) -> list[Pattern]:
         """Up to the parenthesis that closes."""
-        found: list[Pattern] = []
+        result: list[Pattern] = []
         while not self.takes(")"):
-            found.append(self.pattern())
+            result.append(self.pattern())
             if not self.sees(")"):
                 self.need(",", "between patterns")
-        return found
+        return result
 
     def parenthesis(self) -> Any:
         """`(a, b)`, or a value in parentheses."""
@@ -397,12 +397,12 @@ class _Parser(TypeParser):
 
     def cell(self, token: Token) -> Any:
         args = self.arguments()
-        made = {"ref": RefCreate, "ref_read": RefRead, "ref_write": RefWrite}[token.text]
-        wanted = 2 if made is RefWrite else 1
+        result = {"ref": RefCreate, "ref_read": RefRead, "ref_write": RefWrite}[token.text]
+        wanted = 2 if result is RefWrite else 1
         if len(args) != wanted:
             problem = f"{token.text} takes {wanted} value{'s' * (wanted > 1)}, and gets {len(args)}"
             raise BadCall(problem, self.source.token_at(token))
-        return made(*args)
+        return result(*args)
 
     # -- calls and functions ------------------------------------------------------------------------------------------
 
@@ -478,16 +478,16 @@ class _Parser(TypeParser):
 
 def _digits(text: str) -> str:
     """The number without the type behind it."""
-    for place, sign in enumerate(text):
+    for index, sign in enumerate(text):
         if sign in "iufb":
-            return text[:place]
+            return text[:index]
     return text
 
 
 def _parser(text: str, source_name: str, module: IRModule, tables: Mapping[str, list[Any]] | None) -> _Parser:
     if not isinstance(text, str):
-        place = SourceLine(str(source_name), 1, 0, 1, "")
-        raise BadText(f"the text of a graph is a str, not {type(text).__name__}", place)
+        location = SourceLine(str(source_name), 1, 0, 1, "")
+        raise BadText(f"the text of a graph is a str, not {type(text).__name__}", location)
     source = Source(text, source_name)
     loaded: dict[str, list[Any]] = dict(tables or {})
     if source.metadata is not None:
@@ -521,10 +521,10 @@ def parse_expr(source: str, init_meta_table: Mapping[str, list[Any]] | None = No
     """The expression that a text is; `free_var %x: type;` before it declares variables that nothing binds."""
     parser = _parser(source, "from_string", IRModule(), init_meta_table)
     parser.version()
-    found = parser.block()
+    result = parser.block()
     if parser.token.kind != "END":
         parser.fail("the expression should end")
-    return found
+    return result
 
 
 def fromtext(data: str, source_name: str = "from_string") -> IRModule:

@@ -105,9 +105,9 @@ class _Printer:
         if self.annotate is not None:
             said = self.annotate(expression)
             return f" /* {said} */" if said else ""
-        found = expression.checked_type_
-        known = found is not None and not isinstance(found, IncompleteType)
-        return f" /* ty={self.sizes.type(found)} */" if known else ""
+        result = expression.checked_type_
+        known = result is not None and not isinstance(result, IncompleteType)
+        return f" /* ty={self.sizes.type(result)} */" if known else ""
 
     # -- lines --------------------------------------------------------------------------------------------------------
 

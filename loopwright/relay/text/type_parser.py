@@ -133,25 +133,25 @@ class TypeParser(Cursor):
 
     def type_arguments(self) -> list[Type]:
         """`[int32, A]`, if it stands there."""
-        found: list[Type] = []
+        result: list[Type] = []
         if self.takes("["):
             while not self.takes("]"):
-                found.append(self.type())
+                result.append(self.type())
                 if not self.sees("]"):
                     self.need(",", "between types")
-        return found
+        return result
 
     def type_params(self) -> list[TypeVar]:
         """`[A, B]`, if it stands there."""
-        found: list[TypeVar] = []
+        result: list[TypeVar] = []
         if self.takes("["):
             while not self.takes("]"):
                 var = TypeVar(self.need_kind("WORD", "the name of a type").text)
                 self.type_vars[var.name_hint] = var
-                found.append(var)
+                result.append(var)
                 if not self.sees("]"):
                     self.need(",", "between the names of types")
-        return found
+        return result
 
     # -- sizes --------------------------------------------------------------------------------------------------------
 
@@ -284,23 +284,23 @@ class TypeParser(Cursor):
 
     def values(self) -> tuple[Anything, ...]:
         end = "]" if self.next().text == "[" else ")"
-        found: list[Anything] = []
+        result: list[Anything] = []
         while not self.takes(end):
-            found.append(self.value())
+            result.append(self.value())
             if not self.sees(end):
                 self.need(",", "between values")
-        return tuple(found)
+        return tuple(result)
 
     def mapping(self) -> dict[str, Anything]:
         self.next()
-        found: dict[str, Anything] = {}
+        result: dict[str, Anything] = {}
         while not self.takes("}"):
             key = self.name(self.need_kind("STRING", "a key in quotes"))
             self.need(":", "after a key")
-            found[key] = self.value()
+            result[key] = self.value()
             if not self.sees("}"):
                 self.need(",", "between values")
-        return found
+        return result
 
     def metadata(self, kind: str = CONSTANT) -> Anything:
         """`meta[relay.Constant][3]`."""

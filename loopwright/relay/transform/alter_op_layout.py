@@ -37,32 +37,32 @@ def register_alter_op_layout(op_name: str, alter_layout: Any = None, level: int 
 class _Alter(TypedRewrite):
     def rewrite(self, call: Call) -> Any:
         if is_call(call, "layout_transform"):
-            found = laid(call.args[0])
-            if found is not None and found.layout == call.attrs.src_layout and found.source == call.attrs.dst_layout:
+            answer = laid(call.args[0])
+            if answer is not None and answer.layout == call.attrs.src_layout and answer.source == call.attrs.dst_layout:
                 return brought(call.args[0], call.attrs.src_layout, call.attrs.dst_layout)
             return call
         alter = ALTERATIONS.get(call.op.name)
         if alter is not None:
             types = [self.type_of(arg) for arg in call.args]
-            made = alter(call.attrs, list(call.args), types, self.type_of(call))
-            if made is not None:
+            result = alter(call.attrs, list(call.args), types, self.type_of(call))
+            if result is not None:
                 # Its arguments may be changes of layout that undo each other.
-                return _meet(made)
+                return _meet(result)
         found_place = sink(call, self)
         return call if found_place is None else found_place
 
 
-def _meet(made: Any) -> Any:
+def _meet(result: Any) -> Any:
     """What was made, its changes of layout each with the one before it, as one or none; only what is new is walked."""
-    if not isinstance(made, Call) or made.checked_type_ is not None:
-        return made
-    one = laid(made)
+    if not isinstance(result, Call) or result.checked_type_ is not None:
+        return result
+    one = laid(result)
     if one is not None:
         return brought(_meet(one.value), one.source, one.layout)
-    args = [_meet(arg) for arg in made.args]
-    if all(new is old for new, old in zip(args, made.args, strict=True)):
-        return made
-    return Call(made.op, args, made.attrs, made.type_args, made.span)
+    args = [_meet(arg) for arg in result.args]
+    if all(new is old for new, old in zip(args, result.args, strict=True)):
+        return result
+    return Call(result.op, args, result.attrs, result.type_args, result.span)
 
 
 def AlterOpLayout() -> GraphPass:

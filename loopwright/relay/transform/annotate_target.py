@@ -70,8 +70,8 @@ class _Annotate(TypedRewrite):
         """The compiler that computes all of them."""
         if not self.non_calls:
             return None
-        found = {value.attrs.compiler if is_call(value, END) else None for value in values}
-        return found.pop() if len(found) == 1 else None
+        result = {value.attrs.compiler if is_call(value, END) else None for value in values}
+        return result.pop() if len(result) == 1 else None
 
 
 def _begun(value: Any, target: str) -> Any:

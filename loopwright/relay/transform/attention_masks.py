@@ -33,8 +33,8 @@ def tells_dead(dead: Any, of: Any, types: TypedRewrite) -> bool:
         return dead.args[0].args[0] is of and _is_along_keys(dead.args[0], types)
     if is_call(dead, "equal") and is_call(dead.args[0], "max"):
         low = splat(dead.args[1])
-        found = dead.args[0].args[0] is of and _is_along_keys(dead.args[0], types)
-        return found and low is not None and float(low) == -np.inf
+        result = dead.args[0].args[0] is of and _is_along_keys(dead.args[0], types)
+        return result and low is not None and float(low) == -np.inf
     return False
 
 
@@ -50,11 +50,11 @@ def _is_along_keys(reduction: Any, types: TypedRewrite) -> bool:
 def triangle(cond: Any, matrix: Sequence[Any], types: TypedRewrite) -> int | None:
     """d, where the condition on scores of shape `matrix` is that a key comes no later than d places after the query."""
     if is_call(cond, "cast") and is_call(cond.args[0], "trilu"):
-        made = cond.args[0]
-        number = splat(made.args[1]) if len(made.args) > 1 else None
-        ones = splat(made.args[0])
-        plain = ones is not None and float(ones) == 1.0 and not made.attrs.upper
-        if not plain or number is None or int(number) < 0 or not _covers(shape_of(types, made), matrix):
+        result = cond.args[0]
+        number = splat(result.args[1]) if len(result.args) > 1 else None
+        ones = splat(result.args[0])
+        plain = ones is not None and float(ones) == 1.0 and not result.attrs.upper
+        if not plain or number is None or int(number) < 0 or not _covers(shape_of(types, result), matrix):
             return None
         return int(number)
     if not isinstance(cond, Constant) or not _covers(cond.data.shape, matrix):

@@ -33,10 +33,10 @@ class _Name(ExprMutator):
         changed = super().visit_call(call)
         if not isinstance(changed, Call) or not isinstance(changed.op, Op) or not changed.attrs.data_dependent:
             return changed
-        found = self.inference.visit(changed)
-        if changed.type_args or not _can_be_named(found):
+        result = self.inference.visit(changed)
+        if changed.type_args or not _can_be_named(result):
             return changed
-        return Call(changed.op, changed.args, changed.attrs, (self._named(found),), changed.span)
+        return Call(changed.op, changed.args, changed.attrs, (self._named(result),), changed.span)
 
     def _named(self, of: Type) -> Type:
         if isinstance(of, TupleType):

@@ -31,10 +31,10 @@ class _Canonicalize(TypedRewrite):
             return super().visit_call(call)
         own: dict[int, Any] = {}  # an argument given twice is converted once
         for arg in call.args:
-            made = self.visit(arg)
-            if id(arg) in self.shared and self._widens(arg) and is_call(made, "cast") and id(arg) not in own:
-                made = Call(made.op, made.args, made.attrs, made.type_args, made.span)
-            own.setdefault(id(arg), made)
+            result = self.visit(arg)
+            if id(arg) in self.shared and self._widens(arg) and is_call(result, "cast") and id(arg) not in own:
+                result = Call(result.op, result.args, result.attrs, result.type_args, result.span)
+            own.setdefault(id(arg), result)
         args = [own[id(arg)] for arg in call.args]
         same = all(new is old for new, old in zip(args, call.args, strict=True))
         return call if same else Call(call.op, args, call.attrs, call.type_args, call.span)

@@ -106,9 +106,9 @@ class _Model(TypedRewrite):
         return of is not None and len(of.shape) == 4
 
     def _planes(self) -> int:
-        thing = self.cut.thing()
-        self.cut.costs(thing, second=inf)
-        return thing
+        item = self.cut.thing()
+        self.cut.costs(item, second=inf)
+        return item
 
     def _enter(self, expression: Any) -> None:
         if isinstance(expression, Call) and isinstance(expression.op, Op):
@@ -126,19 +126,19 @@ class _Model(TypedRewrite):
         images = list(self._images(call))
         if _is_convolution(call):
             self.worth_it = True
-            thing = self.cut.thing()
+            item = self.cut.thing()
             # Where channels are summed a convolution may read one order and write the other.
-            reading = self.cut.thing() if call.attrs.groups == 1 else thing
-            self.made[id(call)], self.read[id(call)] = thing, reading
-            self._price_convolution(call, reading, thing)
+            reading = self.cut.thing() if call.attrs.groups == 1 else item
+            self.made[id(call)], self.read[id(call)] = item, reading
+            self._price_convolution(call, reading, item)
             self._reads(call.args[0], reading)
         elif follows(call) and images:
-            thing = self.cut.thing()
-            self.made[id(call)] = self.read[id(call)] = thing
+            item = self.cut.thing()
+            self.made[id(call)] = self.read[id(call)] = item
             if _is_pool(call):
-                self.cut.costs(thing, first=POOL.read * _size(self.type_of(call.args[0])))
+                self.cut.costs(item, first=POOL.read * _size(self.type_of(call.args[0])))
             for image in images:
-                self._reads(image, thing)
+                self._reads(image, item)
         else:
             self.made[id(call)] = self._planes()
             for image in images:
@@ -151,7 +151,7 @@ class _Model(TypedRewrite):
                     yield part
 
     def _price_convolution(self, call: Call, reading: int, making: int) -> None:
-        data, weight, made = (self.type_of(one) for one in (*call.args[:2], call))
+        data, weight, result = (self.type_of(one) for one in (*call.args[:2], call))
         prices = WINDOW
         if call.attrs.is_depthwise(data, weight):
             prices = DEPTHWISE
@@ -161,10 +161,10 @@ class _Model(TypedRewrite):
             strided = any(int(stride) > 1 for stride in call.attrs.strides)
             prices = POINTWISE_STRIDED if strided else POINTWISE
         self.cut.costs(reading, first=prices.read * _size(data))
-        channels = max(1.0, _number(made.shape[1]))
-        work = _size(made) * prod(map(_number, weight.shape[1:])) / (PER_CYCLE * self.lanes)
+        channels = max(1.0, _number(result.shape[1]))
+        work = _size(result) * prod(map(_number, weight.shape[1:])) / (PER_CYCLE * self.lanes)
         empty = -channels % self.lanes / channels
-        self.cut.costs(making, first=prices.write * _size(made), second=work * max(empty, prices.work))
+        self.cut.costs(making, first=prices.write * _size(result), second=work * max(empty, prices.work))
 
     def _reads(self, image: Any, reading: int) -> None:
         self.readers.setdefault(id(image), []).append(reading)
@@ -192,8 +192,8 @@ class _Apply(TypedRewrite):
     def __init__(self, model: _Model, mod: IRModule) -> None:
         super().__init__(mod)
         chosen = model.cut.solve()
-        self.made = {key for key, thing in model.made.items() if thing in chosen}
-        self.read = {key for key, thing in model.read.items() if thing in chosen}
+        self.made = {key for key, item in model.made.items() if item in chosen}
+        self.read = {key for key, item in model.read.items() if item in chosen}
 
     def visit_call(self, call: Call) -> Any:
         changed = ExprMutator.visit_call(self, call)
@@ -223,8 +223,8 @@ class _Apply(TypedRewrite):
     def _following(self, call: Call) -> Any:
         """The call in pixels; images among its operands that lie in planes are moved."""
         args = [self._as_pixels(argument) for argument in call.args]
-        found = sink(Call(call.op, args, call.attrs, span=call.span), self)
-        return call if found is None else found
+        result = sink(Call(call.op, args, call.attrs, span=call.span), self)
+        return call if result is None else result
 
     def _as_pixels(self, argument: Any) -> Any:
         if isinstance(argument, Tuple):

@@ -34,10 +34,10 @@ class _Fresh(ExprMutator):
         return super().visit_match(match)
 
     def _new(self, var: Var) -> Var:
-        made = Var(var.name_hint, var.type_annotation, var.span)
-        self.memo_map[id(var)] = made
+        result = Var(var.name_hint, var.type_annotation, var.span)
+        self.memo_map[id(var)] = result
         self._kept.append(var)
-        return made
+        return result
 
 
 def fresh(expression: Any) -> Any:

@@ -65,7 +65,7 @@ class _Combine(TypedRewrite):
                     self.places[id((chain or [group.calls[branch]])[-1])] = (group, branch)
 
     def _groups(self, root: Any) -> list[_Group]:
-        found: dict[object, list[Call]] = {}
+        result: dict[object, list[Call]] = {}
         for call in post_order(root):
             if not isinstance(call, Call) or not isinstance(call.op, Op) or call.op.name != self.siblings.operator:
                 continue
@@ -77,9 +77,9 @@ class _Combine(TypedRewrite):
             of = self.tensor_type(call)
             if key is None or of is None or not isinstance(of.shape[self.siblings.axis(call, of)], int):
                 continue
-            found.setdefault((id(call.args[0]), key), []).append(call)
+            result.setdefault((id(call.args[0]), key), []).append(call)
         groups = []
-        for calls in found.values():
+        for calls in result.values():
             types = [self.type_of(call) for call in calls]
             axis = self.siblings.axis(calls[0], types[0])
             groups.append(_Group(calls, [[] for _ in calls], axis, [int(of.shape[axis]) for of in types]))
@@ -90,9 +90,9 @@ class _Combine(TypedRewrite):
         while True:
             ends = [(chain or [call])[-1] for call, chain in zip(group.calls, group.chains, strict=True)]
             users = [self.users.get(id(end), []) for end in ends]
-            if any(len(found) != 1 or not isinstance(found[0], Call) for found in users):
+            if any(len(result) != 1 or not isinstance(result[0], Call) for result in users):
                 return
-            follow = [found[0] for found in users]
+            follow = [result[0] for result in users]
             if len({id(user) for user in follow}) < len(follow) or not self._alike(group, ends, follow):
                 return
             for chain, user in zip(group.chains, follow, strict=True):
@@ -102,25 +102,25 @@ class _Combine(TypedRewrite):
         first = follow[0]
         if not isinstance(first.op, Op) or first.attrs.kind > Kind.BROADCAST or first.attrs.stateful:
             return False
-        place = next(k for k, arg in enumerate(first.args) if arg is ends[0])
+        location = next(k for k, arg in enumerate(first.args) if arg is ends[0])
         for branch, user in enumerate(follow):
             own = self.tensor_type(user)
             before = self.tensor_type(ends[branch])
             if own is None or before is None or not user.attrs.same(first.attrs) or user.op is not first.op:
                 return False
-            if len(user.args) != len(first.args) or user.args[place] is not ends[branch]:
+            if len(user.args) != len(first.args) or user.args[location] is not ends[branch]:
                 return False
             if len(own.shape) != len(before.shape) or not all(map(same_dim, own.shape, before.shape)):
                 return False
             for k, arg in enumerate(user.args):
-                if k != place and (arg is ends[branch] or not self._joinable(group, branch, arg, len(own.shape))):
+                if k != location and (arg is ends[branch] or not self._joinable(group, branch, arg, len(own.shape))):
                     return False
             if user.op.name in ("nn.bias_add", "nn.prelu") and user.attrs.axis % len(own.shape) != group.axis:
                 return False
         return all(
             len({len(self.type_of(user.args[k]).shape) for user in follow}) == 1
             for k in range(len(first.args))
-            if k != place
+            if k != location
         )
 
     def _joinable(self, group: _Group, branch: int, arg: Any, rank: int) -> bool:
@@ -135,19 +135,19 @@ class _Combine(TypedRewrite):
         return wide == [len(of.shape) - 1 - after] and same_dim(of.shape[wide[0]], group.sizes[branch])
 
     def visit_call(self, call: Call) -> Any:
-        found = self.places.get(id(call))
-        if found is None:
+        result = self.places.get(id(call))
+        if result is None:
             return super().visit_call(call)
-        group, branch = found
+        group, branch = result
         if group.made is None:
             group.made = self._made(group)
         return group.made[branch]
 
     def first(self, expression: Any) -> tuple[Any, ...]:
-        found = self.places.get(id(expression))
-        if found is None:
+        result = self.places.get(id(expression))
+        if result is None:
             return super().first(expression)
-        group, _ = found
+        group, _ = result
         return (group.calls[0].args[0], *[call.args[1] for call in group.calls])
 
     def _made(self, group: _Group) -> list[Any]:

@@ -57,24 +57,24 @@ class _Batched(TypedRewrite):
         return call
 
     def visit_call(self, call: Call) -> Any:
-        found = self.places.get(id(call))
-        if found is None:
+        result = self.places.get(id(call))
+        if result is None:
             return super().visit_call(call)
-        calls, place = found
+        calls, location = result
         if id(calls[0]) not in self.made:
             data = self.visit(call.args[0])
             weights = [self.visit(one.args[1]) for one in calls]
             batch = make("stack", [data] * len(calls), axis=0), make("stack", weights, axis=0)
             self.made[id(calls[0])] = make("nn.batch_matmul", *batch, out_dtype=call.attrs.out_dtype)
         whole = self.made[id(calls[0])]
-        part = make("strided_slice", whole, begin=(place,), end=(place + 1,), strides=(1,), axes=(0,))
+        part = make("strided_slice", whole, begin=(location,), end=(location + 1,), strides=(1,), axes=(0,))
         return make("squeeze", part, axis=(0,))
 
     def first(self, expression: Any) -> tuple[Any, ...]:
-        found = self.places.get(id(expression))
-        if found is None:
+        result = self.places.get(id(expression))
+        if result is None:
             return super().first(expression)
-        return (found[0][0].args[0], *[one.args[1] for one in found[0]])
+        return (result[0][0].args[0], *[one.args[1] for one in result[0]])
 
 
 def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> GraphPass:

@@ -92,31 +92,31 @@ class _Convert(TypedRewrite):
             if self.layers - 1 in self.skip:
                 return call
         if desired is not None:
-            made = self._converted(call, list(desired))
-            if made is not None:
-                return made
-        found = sink(call, self)
-        return call if found is None else found
+            result = self._converted(call, list(desired))
+            if result is not None:
+                return result
+        answer = sink(call, self)
+        return call if answer is None else answer
 
     def _converted(self, call: Call, desired: list[str]) -> Any:
         own = call.attrs.convert_layout
         if own is not None:
-            made = own(call, desired, brought)
+            result = own(call, desired, brought)
         elif "kernel_layout" in call.attrs:
-            made = self._product(call, desired)
+            result = self._product(call, desired)
         elif "layout" in call.attrs:
-            made = self._data_alone(call, desired[0])
+            result = self._data_alone(call, desired[0])
         else:
             message = f"ConvertLayout: {call.op.name} has no layouts; it stays as it is"
             warnings.warn(message, UserWarning, stacklevel=user_stack_level())
             return None
-        if made is None:
+        if result is None:
             return None
         try:
-            found = self.type_of(made)
+            answer = self.type_of(result)
         except LoopwrightError:
             return None  # the operator does not take these layouts
-        return made if same_type(found, self.type_of(call)) else None
+        return result if same_type(answer, self.type_of(call)) else None
 
     def _product(self, call: Call, desired: list[str]) -> Any:
         attrs = call.attrs

@@ -27,29 +27,29 @@ from loopwright.relay.types import as_dim, is_any
 Rule = Callable[[Call, ShapeValues], Any]
 
 
-def _sized(name: str, attribute: str, place: int) -> Rule:
-    """The operator `name`, whose `attribute` is operand number `place` of the dynamic one."""
+def _sized(name: str, attribute: str, index: int) -> Rule:
+    """The operator `name`, whose `attribute` is operand number `index` of the dynamic one."""
 
     def rule(call: Call, values: ShapeValues) -> Any:
-        sizes = values.sizes(call.args[place])
+        sizes = values.sizes(call.args[index])
         if sizes is None:
             return None
-        rest = [arg for k, arg in enumerate(call.args) if k != place]
+        rest = [arg for k, arg in enumerate(call.args) if k != index]
         return make(name, *rest, **{**dict(call.attrs.items()), attribute: sizes})
 
     return rule
 
 
-def _numbered(name: str, attribute: str, place: int) -> Rule:
+def _numbered(name: str, attribute: str, index: int) -> Rule:
     """The same for an attribute that is one integer."""
 
     def rule(call: Call, values: ShapeValues) -> Any:
-        sizes = values.sizes(call.args[place])
+        sizes = values.sizes(call.args[index])
         if sizes is None or len(sizes) != 1 or not isinstance(sizes[0], int):
             return None
-        rest = [arg for k, arg in enumerate(call.args) if k != place]
-        made = make(name, *rest, **{**dict(call.attrs.items()), attribute: sizes[0]})
-        return made.tuple_value if hasattr(made, "tuple_value") and not isinstance(made, Call) else made
+        rest = [arg for k, arg in enumerate(call.args) if k != index]
+        result = make(name, *rest, **{**dict(call.attrs.items()), attribute: sizes[0]})
+        return result.tuple_value if hasattr(result, "tuple_value") and not isinstance(result, Call) else result
 
     return rule
 
@@ -90,10 +90,10 @@ def _arange(call: Call, values: ShapeValues) -> Any:
     """The size of a range; of whole numbers with symbols, one that counts up by 1."""
     if call.attrs.size is not None:
         return None
-    found = [values.of(arg) for arg in call.args]
-    if any(value is None or value.size != 1 for value in found):
+    result = [values.of(arg) for arg in call.args]
+    if any(value is None or value.size != 1 for value in result):
         return None
-    low, high, step = (value.reshape(()).item() for value in found)
+    low, high, step = (value.reshape(()).item() for value in result)
     if any(bound is None for bound in (low, high, step)):
         return None
     if not any(isinstance(bound, PrimExpr) for bound in (low, high, step)):
@@ -136,8 +136,8 @@ class _ToStatic(TypedRewrite):
     def rewrite(self, call: Call) -> Any:
         rule = _RULES.get(call.op.name)
         if rule is not None:
-            found = rule(call, self.values)
-            return call if found is None else found
+            result = rule(call, self.values)
+            return call if result is None else result
         if is_call(call, "shape_of", "ndarray_size"):
             # The shape itself, where it is numbers: what is computed from it may be more than a shape.
             of = self.tensor_type(call.args[0])

@@ -52,14 +52,14 @@ class _Share(ExprMutator):
         # What one branch computes is not there in the other, nor after them.
         condition = self.visit(branch.cond)
         outer = self.seen
-        found = []
+        result = []
         for part in (branch.true_branch, branch.false_branch):
             self.seen = dict(outer)
-            found.append(self.visit(part))
+            result.append(self.visit(part))
         self.seen = outer
-        if condition is branch.cond and found[0] is branch.true_branch and found[1] is branch.false_branch:
+        if condition is branch.cond and result[0] is branch.true_branch and result[1] is branch.false_branch:
             return branch
-        return type(branch)(condition, found[0], found[1], branch.span)
+        return type(branch)(condition, result[0], result[1], branch.span)
 
 
 def _identity(arg: Any) -> object:

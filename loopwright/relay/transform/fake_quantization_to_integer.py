@@ -65,10 +65,10 @@ class _Island:
         if order is None:
             return None
         for expression, want in order:
-            made = self._one(expression, want)
-            if made is None:
+            result = self._one(expression, want)
+            if result is None:
                 return None
-            self.found[id(expression)] = made
+            self.found[id(expression)] = result
         return self.found[id(root)]
 
     def _order(self, root: Any, wanted: Affine | None) -> list[tuple[Any, Affine | None]] | None:
@@ -129,10 +129,10 @@ class _Island:
         args = [self.found[id(arg)] for arg in expression.args]
         if not any(isinstance(arg, (Quantized, list)) for arg in args):
             return None
-        made = RULES[expression.op.name](expression, args, wanted)
-        if made is None:
+        result = RULES[expression.op.name](expression, args, wanted)
+        if result is None:
             self.failed = expression.op.name
-        return made
+        return result
 
 
 class _ToInteger(TypedRewrite):
@@ -156,12 +156,12 @@ class _ToInteger(TypedRewrite):
         assert of is not None
         wanted = Affine(scale, zero, str(call.attrs.out_dtype), call.attrs.axis % max(len(of.shape), 1))
         island = _Island(self)
-        found = island.value(data, wanted)
-        if found is None:
+        result = island.value(data, wanted)
+        if result is None:
             if self.hard_fail and island.failed is not None and self._has_dequantize(data):
                 raise NoIntegerRule(island.failed)
             return call
-        return requantized(found, wanted) if isinstance(found, Quantized) else call
+        return requantized(result, wanted) if isinstance(result, Quantized) else call
 
     def _has_dequantize(self, data: Any) -> bool:
         from loopwright.relay.visitor import post_order
@@ -173,11 +173,11 @@ def integer_product(types: TypedRewrite, call: Call) -> Any:
     """A product of dequantized tensors as a dequantized product of integers; the call where it is none."""
     if not all(is_call(arg, "qnn.dequantize") for arg in call.args):
         return call
-    found = _Island(types).value(call, None)
-    if not isinstance(found, Quantized):
+    result = _Island(types).value(call, None)
+    if not isinstance(result, Quantized):
         return call
-    scale = found.affine.scale, found.affine.zero_point
-    return make("qnn.dequantize", found.expr, *scale, axis=found.affine.axis)
+    scale = result.affine.scale, result.affine.zero_point
+    return make("qnn.dequantize", result.expr, *scale, axis=result.affine.axis)
 
 
 def FakeQuantizationToInteger(

@@ -156,8 +156,8 @@ def _plain(function: Function, mod: IRModule) -> Function:
     for each in (PartialEvaluate(), ToGraphNormalForm()):
         changed = each(changed)
     infer_module(changed)
-    found: Any = changed["main"]
-    return found
+    result: Any = changed["main"]
+    return result
 
 
 def gradient(expr: Any, mod: IRModule | None = None, mode: str = "higher_order") -> Function:
@@ -166,9 +166,9 @@ def gradient(expr: Any, mod: IRModule | None = None, mode: str = "higher_order")
         raise ValueError(f"gradient: mode is 'higher_order' or 'first_order', and not {mode!r}")
     module = IRModule() if mod is None else mod
     function: Any = expr if isinstance(expr, Function) else module[expr]
-    made = with_gradients(function, module)
-    infer_module(IRModule({"main": made}))  # type: ignore[dict-item]
-    return made
+    result = with_gradients(function, module)
+    infer_module(IRModule({"main": result}))  # type: ignore[dict-item]
+    return result
 
 
 def FirstOrderGradient() -> GraphPass:

@@ -47,8 +47,8 @@ class _Flatten(TypedRewrite):
         if any(side < 0 for pair in sides for side in pair):
             return call
         padding = (sides[0][0], sides[1][0], sides[0][1], sides[1][1])
-        made = Call(conv.op, [before.args[0], *conv.args[1:]], attrs.with_(dilation=block, padding=padding))
-        return made if same_type(self.type_of(made), self.type_of(call)) else call
+        result = Call(conv.op, [before.args[0], *conv.args[1:]], attrs.with_(dilation=block, padding=padding))
+        return result if same_type(self.type_of(result), self.type_of(call)) else call
 
 
 def FlattenAtrousConv() -> GraphPass:

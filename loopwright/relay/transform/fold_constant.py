@@ -93,8 +93,8 @@ def _worth_it(call: Call, of: Any) -> bool:
         return False
     if any(not isinstance(size, int) for field in fields for size in field.shape):
         return call.attrs.data_dependent  # its values decide
-    made = sum(int(np.prod(field.concrete_shape)) * field.dtype.nbytes for field in fields)
-    return made <= max(_SMALL, 2 * _bytes(call))
+    result = sum(int(np.prod(field.concrete_shape)) * field.dtype.nbytes for field in fields)
+    return result <= max(_SMALL, 2 * _bytes(call))
 
 
 def _bytes(expression: Any) -> int:

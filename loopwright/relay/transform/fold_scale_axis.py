@@ -183,15 +183,15 @@ class _Backward(_Fold):
         of = self.tensor_type(call)
         if of is None or not of.dtype.is_float:
             return call
-        for place in (1, 0):
-            given = self.tensor_type(call.args[place])
+        for location in (1, 0):
+            given = self.tensor_type(call.args[location])
             if given is None:
                 continue
-            scale = channel_scale(call.args[place], given, of)
+            scale = channel_scale(call.args[location], given, of)
             if scale is not None:
-                found = self._into(call.args[1 - place], scale)
-                if found is not None:
-                    return found
+                result = self._into(call.args[1 - location], scale)
+                if result is not None:
+                    return result
         return call
 
     def _into(self, start: Any, scale: _Scale) -> Any:
@@ -203,13 +203,13 @@ class _Backward(_Fold):
             if step is None:
                 return None
             if isinstance(step, Call):
-                made: Any = step
+                result: Any = step
                 break
             path.append(step)
             current = step[1]
         for rebuild, _ in reversed(path):
-            made = rebuild(made)
-        return made
+            result = rebuild(result)
+        return result
 
     def _step(self, call: Any, scale: _Scale) -> Any:
         """The call with the factor inside; or how it is rebuilt from the operand that takes it, and that operand."""
@@ -219,9 +219,9 @@ class _Backward(_Fold):
         if len(of.shape) <= scale.axis or not same_dim(of.shape[scale.axis], scale.length):
             return None
         name = call.op.name
-        found = self.scaled_outputs(call, scale)
-        if found is not None:
-            return found
+        result = self.scaled_outputs(call, scale)
+        if result is not None:
+            return result
         if _passes(call, scale):
             return (lambda new: Call(call.op, [new, *call.args[1:]], call.attrs, span=call.span)), call.args[0]
         if name == "nn.bias_add" and call.attrs.axis % len(of.shape) == scale.axis:
@@ -232,15 +232,15 @@ class _Backward(_Fold):
         return None
 
     def _through_sum(self, call: Call, scale: _Scale, of: TensorType) -> Any:
-        for place in (1, 0):
-            other = self.scaled_operand(call.args[place], scale, of)
+        for location in (1, 0):
+            other = self.scaled_operand(call.args[location], scale, of)
             if other is None:
                 continue
 
-            def rebuilt(new: Any, place: int = place, other: Any = other) -> Any:
-                return Call(call.op, [new, other] if place == 1 else [other, new], call.attrs, span=call.span)
+            def rebuilt(new: Any, index: int = location, other: Any = other) -> Any:
+                return Call(call.op, [new, other] if index == 1 else [other, new], call.attrs, span=call.span)
 
-            return rebuilt, call.args[1 - place]
+            return rebuilt, call.args[1 - location]
         return None
 
 
@@ -265,10 +265,10 @@ class _Forward(_Fold):
     def rewrite(self, call: Call) -> Any:
         if call.op.name not in (*_CONVOLUTIONS, "nn.dense"):
             return call
-        found = self._before(call.args[0])
-        if found is None:
+        result = self._before(call.args[0])
+        if result is None:
             return call
-        data, scale = found
+        data, scale = result
         changed = self.scaled_inputs(Call(call.op, [data, call.args[1]], call.attrs, span=call.span), scale)
         return call if changed is None else changed
 
@@ -279,13 +279,13 @@ class _Forward(_Fold):
         while isinstance(current, Call) and self.used_once(current) and hasattr(current.op, "name"):
             of = self.tensor_type(current)
             if is_call(current, "multiply"):
-                found = None if of is None or not of.dtype.is_float else self._factor(current, of)
-                if found is None or not all(_passes(each, found[1]) for each in path):
+                answer = None if of is None or not of.dtype.is_float else self._factor(current, of)
+                if answer is None or not all(_passes(each, answer[1]) for each in path):
                     return None
-                made = found[0]
+                result = answer[0]
                 for each in reversed(path):
-                    made = Call(each.op, [made, *each.args[1:]], each.attrs, span=each.span)
-                return made, found[1]
+                    result = Call(each.op, [result, *each.args[1:]], each.attrs, span=each.span)
+                return result, answer[1]
             if current.op.name not in (*_POSITIVE, *_POSITIVE_POOLS, *_LINEAR_POOLS, "nn.pad"):
                 return None
             path.append(current)
@@ -293,15 +293,15 @@ class _Forward(_Fold):
         return None
 
     def _factor(self, product: Call, of: TensorType) -> tuple[Any, _Scale] | None:
-        for place in (1, 0):
-            given, other = self.tensor_type(product.args[place]), self.tensor_type(product.args[1 - place])
+        for location in (1, 0):
+            given, other = self.tensor_type(product.args[location]), self.tensor_type(product.args[1 - location])
             if given is None or other is None or len(other.shape) != len(of.shape):
                 continue
             if not all(map(same_dim, other.shape, of.shape)):
                 continue
-            scale = channel_scale(product.args[place], given, of)
+            scale = channel_scale(product.args[location], given, of)
             if scale is not None:
-                return product.args[1 - place], scale
+                return product.args[1 - location], scale
         return None
 
 

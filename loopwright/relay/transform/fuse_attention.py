@@ -77,8 +77,8 @@ class _FuseAttention(TypedRewrite):
         self.uses = use_counts(root)
 
     def visit_call(self, call: Call) -> Any:
-        found = self._fused(call) if is_call(call, "nn.batch_matmul") else None
-        return super().visit_call(call) if found is None else found
+        result = self._fused(call) if is_call(call, "nn.batch_matmul") else None
+        return super().visit_call(call) if result is None else result
 
     def _fused(self, call: Call) -> Any:
         """The operator in place of the second product, its inputs rewritten; None where it is something else."""
@@ -105,7 +105,7 @@ class _FuseAttention(TypedRewrite):
             return None
         # The result lies as the query does, so that the transpose that put heads first is undone by the one behind.
         order = orders[0] if orders[0] in ("BHSD", "BSHD") else "BHSD"
-        made = make(
+        built = make(
             "nn.attention",
             *[self.visit(tensor) for tensor in tensors],
             *([] if mask is None else [mask]),
@@ -119,15 +119,15 @@ class _FuseAttention(TypedRewrite):
             mask_selects=any(one.selects for one in scores.masks),
         )
         if order != "BHSD":
-            made = make("transpose", made, axes=tuple(order.index(letter) for letter in "BHSD"))
+            built = make("transpose", built, axes=tuple(order.index(letter) for letter in "BHSD"))
         result = self._type(call)
         assert result is not None
-        made = make("reshape", made, newshape=tuple(result.shape), allowzero=True)
-        return made if value.factor == 1.0 else make("multiply", made, const(value.factor, str(result.dtype)))
+        built = make("reshape", built, newshape=tuple(result.shape), allowzero=True)
+        return built if value.factor == 1.0 else make("multiply", built, const(value.factor, str(result.dtype)))
 
     def _type(self, expression: Any) -> TensorType | None:
-        found = self.tensor_type(expression)
-        return None if found is None or any(is_any(size) for size in found.shape) else found
+        result = self.tensor_type(expression)
+        return None if result is None or any(is_any(size) for size in result.shape) else result
 
     def _same_types(self, call: Call, product: Call) -> bool:
         """One floating type all the way, and as many matrices on both sides of each product."""
@@ -198,9 +198,9 @@ class _FuseAttention(TypedRewrite):
                 low = splat(other)
                 if low is None or not self._is_hidden(cond, float(low)) or not self._is_same_shape(one, expression):
                     return None
-                found = triangle(cond, of.shape[-2:], self)
-                if found is not None and diagonal is None:
-                    diagonal, causal_by = found, "select_first" if masks else "select"
+                result = triangle(cond, of.shape[-2:], self)
+                if result is not None and diagonal is None:
+                    diagonal, causal_by = result, "select_first" if masks else "select"
                 else:
                     explained = explained or tells_dead(dead, cond, self)
                     masks.append(_Mask(as_mask(cond, str(of.dtype)), of.shape, selects=True))
@@ -210,9 +210,9 @@ class _FuseAttention(TypedRewrite):
                 if split is None:
                     return None
                 expression, mask = split
-                found = low_triangle(mask, of.shape[-2:], self)
-                if found is not None and diagonal is None:
-                    diagonal = found
+                result = low_triangle(mask, of.shape[-2:], self)
+                if result is not None and diagonal is None:
+                    diagonal = result
                 else:
                     explained = explained or tells_dead(dead, mask, self)
                     scaled = mask if factor == 1.0 else make("multiply", mask, const(factor, str(of.dtype)))
@@ -238,13 +238,13 @@ class _FuseAttention(TypedRewrite):
     def _scaled(self, call: Call) -> tuple[Any, float] | None:
         """What is multiplied or divided by a number, and the factor."""
         for value, number in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
-            found = splat(number)
-            if found is None or not self._is_same_shape(value, call):
+            result = splat(number)
+            if result is None or not self._is_same_shape(value, call):
                 continue
             if is_call(call, "multiply"):
-                return value, float(found)
-            if value is call.args[0] and float(found) != 0:
-                return value, 1 / float(found)
+                return value, float(result)
+            if value is call.args[0] and float(result) != 0:
+                return value, 1 / float(result)
         return None
 
     def _added(self, call: Call) -> tuple[Any, Any] | None:
@@ -287,10 +287,10 @@ class _FuseAttention(TypedRewrite):
                     break
                 order = order if same else "BH" + order[1:]
             elif is_call(expression, "multiply", "divide") and self._only_use(expression):
-                found = self._scaled(expression)
-                if found is None or found[0] is not expression.args[0]:
+                result = self._scaled(expression)
+                if result is None or result[0] is not expression.args[0]:
                     break
-                factor *= found[1]
+                factor *= result[1]
             elif is_call(expression, "repeat") and repeats == 1 and len(order) == 4:
                 if order[expression.attrs.axis % 4] != "H":
                     break
@@ -366,8 +366,8 @@ class _FuseAttention(TypedRewrite):
             shape = [*matrices, *shape[-2:]]
             if not all(_is_one(own) or same_dim(own, whole) for own, whole in zip(shape, full, strict=True)):
                 return None
-            made = make("reshape", self.visit(mask), newshape=tuple(shape), allowzero=True)
-            total = made if total is None else make("add", total, made)
+            result = make("reshape", self.visit(mask), newshape=tuple(shape), allowzero=True)
+            total = result if total is None else make("add", total, result)
         return None if total is None else make("transpose", total, axes=(0, 1, 3, 2))
 
 

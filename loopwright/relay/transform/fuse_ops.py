@@ -78,7 +78,7 @@ class _Partition:
 
     def _path(self, node: Node, sink: Node) -> list[Node]:
         """Every node on a way from `node` to `sink`, the first left out, the last with the rest."""
-        found: list[Node] = []
+        result: list[Node] = []
         seen = {id(node)}
         stack = [user for user, _ in node.uses]
         while stack:
@@ -86,10 +86,10 @@ class _Partition:
             if id(current) in seen:
                 continue
             seen.add(id(current))
-            found.append(current)
+            result.append(current)
             if current is not sink:
                 stack.extend(user for user, _ in current.uses)
-        return found
+        return result
 
     def _all_between(self, node: Node, sink: Node, allowed: Any) -> bool:
         """Whether every kernel on the way may take part."""
@@ -119,14 +119,14 @@ class _Partition:
 
     def _outside_inputs(self, members: Sequence[Node]) -> set[int]:
         groups = {id(member.group()) for member in members}
-        found: set[int] = set()
+        result: set[int] = set()
         for node in self.uses.nodes:
             if id(node.group()) in groups:
                 for part in parts(node.expression):
                     used = self.uses.of.get(id(part))
                     if used is not None and id(used.group()) not in groups:
-                        found.add(id(part))
-        return found
+                        result.add(id(part))
+        return result
 
 
 class _Fuse(ExprMutator):
@@ -200,13 +200,13 @@ class _Kernel:
     def parameter(self, value: Any, original: Any, link_params: bool) -> Any:
         if link_params and isinstance(value, Constant):
             return value
-        found = self.params.get(id(value))
-        if found is None:
-            found = Var(f"p{len(self.params)}", original.checked_type)
-            self.params[id(value)] = found
+        result = self.params.get(id(value))
+        if result is None:
+            result = Var(f"p{len(self.params)}", original.checked_type)
+            self.params[id(value)] = result
             self.args.append(value)
             self.kept.append(value)
-        return found
+        return result
 
     def call(self, body: Any) -> Call:
         attrs: dict[str, object] = {"Primitive": 1}

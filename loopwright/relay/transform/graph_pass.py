@@ -67,10 +67,10 @@ def graph_pass(
 ) -> Callable[[Change], GraphPass]:
     """Decorator: a function `(function, mod, ctx)` becomes the pass `name`."""
 
-    def made(change: Change) -> GraphPass:
+    def result(change: Change) -> GraphPass:
         return GraphPass(change, PassInfo(opt_level, name, tuple(required)), typed)
 
-    return made
+    return result
 
 
 def function_pass(

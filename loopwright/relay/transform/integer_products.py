@@ -51,10 +51,10 @@ class _Epilogues(TypedRewrite):
 
     def visit_call(self, call: Call) -> Any:
         if is_call(call, "qnn.quantize") and all(map(_is_one_number, call.args[1:])) and _number(call.args[1]) > 0:
-            made = self._quantized(call, call.args[0], _DEEPEST)
-            if made is not None:
-                made.span = made.span or call.span
-                return made
+            result = self._quantized(call, call.args[0], _DEEPEST)
+            if result is not None:
+                result.span = result.span or call.span
+                return result
         return super().visit_call(call)
 
     def _is_inside(self, expression: Any, depth: int) -> bool:
@@ -111,9 +111,9 @@ class _Epilogues(TypedRewrite):
         if isinstance(data, Constant):
             return const(data.data.astype("float64") * factor, "float32")
         if is_call(data, "qnn.dequantize"):
-            found = self._dequantized(data, factor)
-            if found is not None:
-                return found
+            result = self._dequantized(data, factor)
+            if result is not None:
+                return result
         if self._is_inside(data, depth):
             if is_call(data, "nn.relu"):
                 return Call(data.op, [self._scaled(data.args[0], factor, depth - 1)], data.attrs, span=data.span)
@@ -172,7 +172,7 @@ def IntegerProducts() -> GraphPass:
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
         if not any(is_call(each, "qnn.dequantize") for each in post_order(function.body)):
             return function
-        made = _Products(mod).visit(function)
-        return _Epilogues(mod, use_counts(made.body)).visit(made)
+        result = _Products(mod).visit(function)
+        return _Epilogues(mod, use_counts(result.body)).visit(result)
 
     return GraphPass(change, PassInfo(0, "IntegerProducts"))

@@ -25,9 +25,9 @@ from loopwright.relay.visitor import ExprMutator, bind
 
 
 class _Lift(ExprMutator):
-    def __init__(self, taken: set[str]) -> None:
+    def __init__(self, used: set[str]) -> None:
         super().__init__()
-        self.taken = taken
+        self.taken = used
         self.lifted: dict[str, Function] = {}
         self.known: dict[int, tuple[GlobalVar, list[Var]]] = {}  # let variable → the function it is, what it captures
 
@@ -90,26 +90,26 @@ class _Lift(ExprMutator):
         if isinstance(call.op, Function) and "Primitive" not in call.op.attrs:
             name, captured = self.lift(call.op)
             return Call(name, [*args, *captured], span=call.span)
-        found = self.known.get(id(call.op))
-        if found is not None:
-            return Call(found[0], [*args, *found[1]], span=call.span)
+        result = self.known.get(id(call.op))
+        if result is not None:
+            return Call(result[0], [*args, *result[1]], span=call.span)
         return super().visit_call(call)
 
     def visit_var(self, var: Var) -> Any:
-        found = self.known.get(id(var))
-        return var if found is None else self._value(*found, var)
+        result = self.known.get(id(var))
+        return var if result is None else self._value(*result, var)
 
 
 def lift_functions(mod: IRModule, context: PassContext) -> IRModule:
     """The module with every inner function as one of its own."""
     infer_module(mod)
-    taken = {var.name for var in mod}
+    used = {var.name for var in mod}
     changed: dict[Any, Any] = {}
     for var, function in mod.items():
         if not isinstance(function, Function) or "Primitive" in function.attrs or "Compiler" in function.attrs:
             changed[var] = function
             continue
-        lift = _Lift(taken)
+        lift = _Lift(used)
         body = lift.visit(function.body)
         same = body is function.body
         changed[var] = (

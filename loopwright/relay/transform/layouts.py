@@ -52,9 +52,9 @@ def brought(value: Any, source: str, layout: str) -> Any:
     """A tensor in another layout; one that came from there as it was."""
     if source == layout:
         return value
-    found = laid(value)
-    if found is not None and (found.source, found.layout) == (layout, source):
-        return found.value
+    result = laid(value)
+    if result is not None and (result.source, result.layout) == (layout, source):
+        return result.value
     return make("layout_transform", value, src_layout=source, dst_layout=layout)
 
 
@@ -105,23 +105,23 @@ def sink(call: Call, types: TypedRewrite) -> Any:
 
 def _element_wise(call: Call, operands: Sequence[Laid | None], types: TypedRewrite) -> Any:
     """Operands of one layout; others that are small are brought into it."""
-    found = next(one for one in operands if one is not None)
+    answer = next(one for one in operands if one is not None)
     of = types.tensor_type(call)
-    if of is None or len(of.shape) != len(letters(found.layout)):
+    if of is None or len(of.shape) != len(letters(answer.layout)):
         return None
     args = []
     for arg, one in zip(call.args, operands, strict=True):
-        if one is not None and one.same(found):
+        if one is not None and one.same(answer):
             args.append(one.value)
             continue
-        made = _small_operand(arg, found, of, types)
-        if made is None:
+        result = _small_operand(arg, answer, of, types)
+        if result is None:
             return None
-        args.append(made)
-    return found.back(Call(call.op, args, call.attrs, span=call.span))
+        args.append(result)
+    return answer.back(Call(call.op, args, call.attrs, span=call.span))
 
 
-def _small_operand(arg: Any, found: Laid, result: TensorType, types: TypedRewrite) -> Any:
+def _small_operand(arg: Any, answer: Laid, result: TensorType, types: TypedRewrite) -> Any:
     of = types.tensor_type(arg)
     if of is None:
         return None
@@ -132,11 +132,11 @@ def _small_operand(arg: Any, found: Laid, result: TensorType, types: TypedRewrit
         return make("reshape", arg, newshape=(1,)) if of.shape else arg
     if len(wide) > 1 and not is_constant(arg):
         return None
-    blocked = {letter.upper() for letter in letters(found.source) if letter.islower()}
-    if any(axis not in wide for axis, letter in enumerate(found.layout) if letter in blocked):
+    blocked = {letter.upper() for letter in letters(answer.source) if letter.islower()}
+    if any(axis not in wide for axis, letter in enumerate(answer.layout) if letter in blocked):
         return None
     full = arg if len(of.shape) == rank else make("reshape", arg, newshape=tuple(sizes))
-    return make("layout_transform", full, src_layout=found.layout, dst_layout=found.source)
+    return make("layout_transform", full, src_layout=answer.layout, dst_layout=answer.source)
 
 
 @_sinks("nn.bias_add", "nn.prelu", "nn.softmax", "nn.log_softmax", "qnn.quantize", "qnn.dequantize", "qnn.requantize")
@@ -148,8 +148,8 @@ def _with_axis(call: Call, data: Laid, types: TypedRewrite) -> Any:
 @_sinks("nn.batch_norm")
 def _batch_norm(call: Call, data: Laid, types: TypedRewrite) -> Any:
     attrs = call.attrs.with_(axis=data.axis(call.attrs.axis))
-    made = Call(call.op, [data.value, *call.args[1:]], attrs, span=call.span)
-    return Tuple([data.back(TupleGetItem(made, 0)), TupleGetItem(made, 1), TupleGetItem(made, 2)])
+    result = Call(call.op, [data.value, *call.args[1:]], attrs, span=call.span)
+    return Tuple([data.back(TupleGetItem(result, 0)), TupleGetItem(result, 1), TupleGetItem(result, 2)])
 
 
 @_sinks(
@@ -181,12 +181,12 @@ def _reduction(call: Call, data: Laid, types: TypedRewrite) -> Any:
     attrs = call.attrs.with_(axis=tuple(sorted(data.axis(axis) for axis in axes)), exclude=False)
     if not axes:
         return None
-    made = Call(call.op, [data.value], attrs, span=call.span)
+    result = Call(call.op, [data.value], attrs, span=call.span)
     if call.attrs.keepdims:
-        return data.back(made)
+        return data.back(result)
     left = [letter for axis, letter in enumerate(data.layout) if axis not in axes]
     there = [letter for letter in data.source if letter in left]
-    return made if left == there else make("transpose", made, axes=tuple(there.index(letter) for letter in left))
+    return result if left == there else make("transpose", result, axes=tuple(there.index(letter) for letter in left))
 
 
 @_sinks("nn.pad")
@@ -204,18 +204,18 @@ def _slice(call: Call, data: Laid, types: TypedRewrite) -> Any:
 
 @_sinks("split")
 def _split(call: Call, data: Laid, types: TypedRewrite) -> Any:
-    made = Call(call.op, [data.value], call.attrs.with_(axis=data.axis(call.attrs.axis)), span=call.span)
+    result = Call(call.op, [data.value], call.attrs.with_(axis=data.axis(call.attrs.axis)), span=call.span)
     count = len(types.type_of(call).fields)
-    return Tuple([data.back(TupleGetItem(made, k)) for k in range(count)])
+    return Tuple([data.back(TupleGetItem(result, k)) for k in range(count)])
 
 
 def _concatenate(call: Call) -> Any:
     parts = call.args[0]
     if not isinstance(parts, Tuple):
         return None
-    found = [laid(field) for field in parts.fields]
-    first = found[0]
-    if first is None or not first.is_permuted or not all(one is not None and one.same(first) for one in found):
+    result = [laid(field) for field in parts.fields]
+    first = result[0]
+    if first is None or not first.is_permuted or not all(one is not None and one.same(first) for one in result):
         return None
-    joined = Tuple([one.value for one in found if one is not None])
+    joined = Tuple([one.value for one in result if one is not None])
     return first.back(Call(call.op, [joined], call.attrs.with_(axis=first.axis(call.attrs.axis)), span=call.span))

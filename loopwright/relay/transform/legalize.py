@@ -38,8 +38,8 @@ class _Legalize(TypedRewrite):
         if replace is None:
             return call
         types = [*[self.type_of(arg) for arg in call.args], self.type_of(call)]
-        made = replace(call.attrs, list(call.args), types)
-        return call if made is None else made
+        result = replace(call.attrs, list(call.args), types)
+        return call if result is None else result
 
 
 def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> GraphPass:

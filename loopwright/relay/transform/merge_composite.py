@@ -32,9 +32,9 @@ class _Hide(ExprMutator):
         name = Var("composite")
         name.checked_type_ = call.op.checked_type_
         self.hidden[name] = call.op
-        made = Call(name, [self.visit(arg) for arg in call.args], call.attrs, call.type_args, call.span)
-        made.checked_type_ = call.checked_type_
-        return made
+        result = Call(name, [self.visit(arg) for arg in call.args], call.attrs, call.type_args, call.span)
+        result.checked_type_ = call.checked_type_
+        return result
 
 
 class _Show(ExprMutator):
@@ -54,8 +54,8 @@ def MergeComposite(pattern_table: Sequence[Any]) -> GraphPass:
         body = function.body
         for name, pattern, *check in table:
             hide = _Hide()
-            found = partition(pattern, hide.visit(body), {"Composite": name}, *check)
-            body = _Show(hide.hidden).visit(found)
+            result = partition(pattern, hide.visit(body), {"Composite": name}, *check)
+            body = _Show(hide.hidden).visit(result)
         if body is function.body:
             return function
         return Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)

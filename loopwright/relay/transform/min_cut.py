@@ -32,13 +32,13 @@ class Cut:
         self._room.append({})
         return len(self._room) - 1
 
-    def costs(self, thing: int, first: float = 0.0, second: float = 0.0) -> None:
-        """What it costs if `thing` is the first, and if it is the second; `inf` forbids it."""
+    def costs(self, item: int, first: float = 0.0, second: float = 0.0) -> None:
+        """What it costs if `item` is the first, and if it is the second; `inf` forbids it."""
         shared = min(first, second)  # to be paid in any case: it decides nothing
         if shared == inf:
             shared = 0.0
-        self._flow(_FIRST, thing, second - shared)
-        self._flow(thing, _SECOND, first - shared)
+        self._flow(_FIRST, item, second - shared)
+        self._flow(item, _SECOND, first - shared)
 
     def apart(self, one: int, other: int, cost: float) -> None:
         """What it costs if the two differ."""
@@ -59,7 +59,7 @@ class Cut:
         while True:
             before = self._search()
             if _SECOND not in before:
-                return {thing for thing in range(2, len(self._room)) if thing not in before}
+                return {item for item in range(2, len(self._room)) if item not in before}
             way = [_SECOND]
             while way[-1] != _FIRST:
                 way.append(before[way[-1]])

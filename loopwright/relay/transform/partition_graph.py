@@ -140,7 +140,7 @@ def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Mo
     def change(mod: IRModule, context: PassContext) -> IRModule:
         infer_module(mod)
         changed: dict[Any, Any] = {}
-        made: dict[Any, Any] = {}
+        result: dict[Any, Any] = {}
         for var, function in mod.items():
             if not isinstance(function, Function) or "Compiler" in function.attrs:
                 changed[var] = function
@@ -155,7 +155,7 @@ def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Mo
                     function.params, body, function.ret_type, function.type_params, function.attrs, function.span
                 )
             )
-            made |= partition.functions
-        return infer_module(IRModule({**changed, **made}, mod.type_definitions, mod.attrs)) if made else mod
+            result |= partition.functions
+        return infer_module(IRModule({**changed, **result}, mod.type_definitions, mod.attrs)) if result else mod
 
     return ModulePass(change, PassInfo(0, "PartitionGraph"))

@@ -92,17 +92,17 @@ class ShapeValues:
 
     def numbers(self, expression: Any) -> np.ndarray | None:
         """The elements, where all of them are numbers."""
-        found = self.of(expression)
-        return found if isinstance(found, np.ndarray) and found.dtype != object else None
+        result = self.of(expression)
+        return result if isinstance(result, np.ndarray) and result.dtype != object else None
 
     def sizes(self, expression: Any) -> tuple[Any, ...] | None:
         """The elements of a vector as sizes, where all of them are known."""
-        found = self.of(expression)
-        if not isinstance(found, np.ndarray) or any(element is None for element in found.flat):
+        result = self.of(expression)
+        if not isinstance(result, np.ndarray) or any(element is None for element in result.flat):
             return None
-        if any(isinstance(element, (float, np.floating)) for element in found.flat):
+        if any(isinstance(element, (float, np.floating)) for element in result.flat):
             return None
-        return tuple(element if isinstance(element, PrimExpr) else int(element) for element in found.flat)
+        return tuple(element if isinstance(element, PrimExpr) else int(element) for element in result.flat)
 
     def _of(self, expression: Any, depth: int) -> Any:
         if id(expression) not in self._found:
@@ -203,24 +203,24 @@ def _has_objects(value: Any) -> bool:
 
 def _array(elements: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Elements as an array: of numbers where they all are."""
-    made = np.empty(shape, dtype=object)
+    result = np.empty(shape, dtype=object)
     listed = np.asarray(elements, dtype=object).reshape(-1) if not isinstance(elements, list) else elements
-    for place in range(made.size):
-        made.reshape(-1)[place] = listed[place]
-    if all(isinstance(element, (bool, np.bool_)) for element in made.flat) and made.size:
-        return made.astype(bool)
-    if all(isinstance(element, (int, np.integer)) for element in made.flat):
-        return made.astype("int64")
-    if all(isinstance(element, (int, float, np.integer, np.floating)) for element in made.flat):
-        return made.astype("float64")
-    return made
+    for index in range(result.size):
+        result.reshape(-1)[index] = listed[index]
+    if all(isinstance(element, (bool, np.bool_)) for element in result.flat) and result.size:
+        return result.astype(bool)
+    if all(isinstance(element, (int, np.integer)) for element in result.flat):
+        return result.astype("int64")
+    if all(isinstance(element, (int, float, np.integer, np.floating)) for element in result.flat):
+        return result.astype("float64")
+    return result
 
 
 def _elements(function: Callable[..., Any], *inputs: Any) -> np.ndarray:
     repeated = np.broadcast_arrays(*[np.asarray(value, dtype=object) for value in inputs])
     shape = repeated[0].shape
-    made = [function(*[value.flat[place] for value in repeated]) for place in range(repeated[0].size)]
-    return _array(made, shape)
+    result = [function(*[value.flat[index] for value in repeated]) for index in range(repeated[0].size)]
+    return _array(result, shape)
 
 
 def _plain(element: Any) -> Any:
@@ -243,8 +243,8 @@ def _computed(function: Callable[[Any, Any], Any], name: str, one: Any, other: A
         return quotient if "divide" in name else one - quotient * other
     if isinstance(one, int) and isinstance(other, int) and name in ("maximum", "minimum"):
         return max(one, other) if name == "maximum" else min(one, other)
-    found = function(one, other)
-    return None if found is None else as_dim(found)
+    result = function(one, other)
+    return None if result is None else as_dim(result)
 
 
 def _is_number(element: Any, value: int) -> bool:

@@ -50,9 +50,9 @@ class _Simplify(TypedRewrite):
         if any(new is not old for new, old in zip(args, call.args, strict=True)):
             return Call(call.op, args, call.attrs, call.type_args, call.span)
         for each in RULES.get(call.op.name, ()):
-            found = each(call, self)
-            if found is not None and found is not call:
-                return found
+            result = each(call, self)
+            if result is not None and result is not call:
+                return result
         return None
 
 

@@ -46,12 +46,12 @@ class _Sink(TypedRewrite):
         args = [self._operand(arg, inner, outer) for arg in call.args]
         if any(arg is None for arg in args):
             return call
-        made = Call(call.op, args, call.attrs, call.type_args, call.span)
-        found = shape_of(self, made)
-        if found is None or not same_dims(found, inner):
+        built = Call(call.op, args, call.attrs, call.type_args, call.span)
+        answer = shape_of(self, built)
+        if answer is None or not same_dims(answer, inner):
             return call
-        self.made[id(made)] = made
-        return make("reshape", made, newshape=tuple(outer), allowzero=True)
+        self.made[id(built)] = built
+        return make("reshape", built, newshape=tuple(outer), allowzero=True)
 
     def _follows_product(self, arg: Any) -> bool:
         if not is_call(arg, *_RESHAPES) or not isinstance(arg.args[0], Call) or not isinstance(arg.args[0].op, Op):

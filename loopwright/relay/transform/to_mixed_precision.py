@@ -118,8 +118,8 @@ class _Mix(TypedRewrite):
             fields = (
                 value.fields if isinstance(value, Tuple) else [TupleGetItem(value, k) for k in range(len(of.fields))]
             )
-            made = [self.cast(field, dtype) for field in fields]
-            return value if all(new is old for new, old in zip(made, fields, strict=True)) else Tuple(made)
+            result = [self.cast(field, dtype) for field in fields]
+            return value if all(new is old for new, old in zip(result, fields, strict=True)) else Tuple(result)
         if not isinstance(of, TensorType) or not of.dtype.is_float or str(of.dtype) == dtype:
             return value
         key = (id(value), dtype)
@@ -140,8 +140,8 @@ class _Mix(TypedRewrite):
                 if isinstance(value, Tuple)
                 else [TupleGetItem(value, k) for k in range(len(wanted.fields))]
             )
-            made = [self._as(field, of) for field, of in zip(fields, wanted.fields, strict=True)]
-            return value if all(new is old for new, old in zip(made, fields, strict=True)) else Tuple(made)
+            result = [self._as(field, of) for field, of in zip(fields, wanted.fields, strict=True)]
+            return value if all(new is old for new, old in zip(result, fields, strict=True)) else Tuple(result)
         return self.cast(value, str(wanted.dtype)) if isinstance(wanted, TensorType) else value
 
     def visit_call(self, call: Call) -> Any:
@@ -167,8 +167,8 @@ class _Mix(TypedRewrite):
         ):
             attrs = attrs.with_(out_dtype=accumulates)
         same = attrs is call.attrs and all(new is old for new, old in zip(args, call.args, strict=True))
-        made = call if same else Call(call.op, args, attrs, call.type_args, call.span)
-        return self.cast(made, result) if precision == Precision.ALWAYS and result != accumulates else made
+        built = call if same else Call(call.op, args, attrs, call.type_args, call.span)
+        return self.cast(built, result) if precision == Precision.ALWAYS and result != accumulates else built
 
     def _precision(self, call: Call, args: list[Any]) -> tuple[Precision, str, str]:
         name = call.op.name
@@ -235,9 +235,9 @@ class _Mix(TypedRewrite):
 
     def visit_if(self, branch: If) -> Any:
         parts = (branch.cond, branch.true_branch, branch.false_branch)
-        made = [self.restored(self.visit(part), part) for part in parts]
-        same = all(new is old for new, old in zip(made, parts, strict=True))
-        return branch if same else If(made[0], made[1], made[2], branch.span)
+        result = [self.restored(self.visit(part), part) for part in parts]
+        same = all(new is old for new, old in zip(result, parts, strict=True))
+        return branch if same else If(result[0], result[1], result[2], branch.span)
 
     def visit_match(self, match: Match) -> Any:
         data = self.restored(self.visit(match.data), match.data)

@@ -61,8 +61,8 @@ class TypedRewrite(ExprMutator):
 
     def tensor_type(self, expression: Any) -> TensorType | None:
         """Its type, if it is a tensor."""
-        found = self.type_of(expression)
-        return found if isinstance(found, TensorType) else None
+        result = self.type_of(expression)
+        return result if isinstance(result, TensorType) else None
 
     def visit_call(self, call: Call) -> Any:
         changed = super().visit_call(call)

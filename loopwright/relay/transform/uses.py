@@ -116,13 +116,13 @@ def _common(one: Node | None, other: Node | None) -> tuple[Node | None, int]:
 
 def _own_expressions(body: Any) -> list[Any]:
     """What the body evaluates, but for what lies inside the functions in it."""
-    found: list[Any] = []
+    result: list[Any] = []
     done: set[int] = set()
     stack: list[tuple[Any, bool]] = [(body, False)]
     while stack:
         expression, ready = stack.pop()
         if ready:
-            found.append(expression)
+            result.append(expression)
             continue
         if id(expression) in done or isinstance(expression, (Op, GlobalVar)):
             continue
@@ -130,7 +130,7 @@ def _own_expressions(body: Any) -> list[Any]:
         stack.append((expression, True))
         if not isinstance(expression, Function):
             stack.extend((part, False) for part in reversed(parts(expression)))
-    return found
+    return result
 
 
 def _kind(expression: Any) -> int:

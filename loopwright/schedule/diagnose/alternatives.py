@@ -361,8 +361,8 @@ def _transform_layout(asked: Asked) -> Iterator[Attempt]:
 
         def attempt(sch: Schedule, method: str = "cache_read" if reads else "cache_write", name: str = name) -> None:
             copy = getattr(sch, method)(asked.inputs["block"], name, "global")
-            made = sch.view().realize(copy.key).block
-            regions = made.writes if method == "cache_read" else made.reads
+            result = sch.view().realize(copy.key).block
+            regions = result.writes if method == "cache_read" else result.reads
             asked.again(sch, buffer=regions[0].buffer.name)
 
         yield attempt

@@ -26,7 +26,7 @@ def instead(name: str, asked: Callable[[], str]) -> Mapping[str, str]:
     """What to write for `name`, and for others; `asked` gives the user's line, whose own names and numbers are used."""
     if name != "tile":
         return INSTEAD
-    found = _TILE.search(asked())
-    sch, i, j, rows, columns = found.groups() if found is not None else ("sch", "i", "j", "8", "8")
+    result = _TILE.search(asked())
+    sch, i, j, rows, columns = result.groups() if result is not None else ("sch", "i", "j", "8", "8")
     splits = f"{i}_0, {i}_1 = {sch}.split({i}, [None, {rows}]); {j}_0, {j}_1 = {sch}.split({j}, [None, {columns}])"
     return {name: f"split both loops and reorder: {splits}; {sch}.reorder({i}_0, {j}_0, {i}_1, {j}_1)"}

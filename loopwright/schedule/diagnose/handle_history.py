@@ -44,8 +44,8 @@ class _History:
 
     def loop(self, var: Var) -> Fate:
         if var in MARKS:
-            place = "where a block stands now" if MARKS[var] is Mark.ROOT else "inside the readers of a block"
-            return Fate(f"{var.name} is no loop, but a place: {place}", "only compute_at and its reverse take it")
+            location = "where a block stands now" if MARKS[var] is Mark.ROOT else "inside the readers of a block"
+            return Fate(f"{var.name} is no loop, but a place: {location}", "only compute_at and its reverse take it")
         step = self._last(var, is_loop=True)
         if step is None:
             return self._never(f"loop {var.name}")
@@ -53,12 +53,12 @@ class _History:
         blocks = self._blocks_of(var, step)
         if parts is None:
             names = ", ".join([block.name_hint for block in blocks])
-            made = f"made the loops of {names} anew" if names else "took it out"
-            return Fate(f"{text}: {inst}{_at(inst)} {made}", self._hint_of(blocks))
-        told, living = self._told(step, parts)
-        found = [part.name for part in living]
+            result = f"made the loops of {names} anew" if names else "took it out"
+            return Fate(f"{text}: {inst}{_at(inst)} {result}", self._hint_of(blocks))
+        message, living = self._told(step, parts)
+        answer = [part.name for part in living]
         rest = self._hint_of(blocks)
-        return Fate(f"{text}: it was {told}", f"use {_either(found)}; {rest}" if found else rest, found)
+        return Fate(f"{text}: it was {message}", f"use {_either(answer)}; {rest}" if answer else rest, answer)
 
     def block(self, key: BlockKey) -> Fate:
         name = key.name if isinstance(key, Var) else key
@@ -87,37 +87,37 @@ class _History:
     def _parts(self, step: int) -> list[Var] | None:
         """The loops that a step made of a loop; None where it did something else."""
         inst = self.steps[step]
-        made = [handle.var for handle in inst.outputs if isinstance(handle, LoopRV)]
-        return made if inst.kind in _DONE and made else None
+        result = [handle.var for handle in inst.outputs if isinstance(handle, LoopRV)]
+        return result if inst.kind in _DONE and result else None
 
     def _told(self, step: int, parts: Sequence[Var], name: str = "") -> tuple[str, list[Var]]:
         """What became of a loop and its parts, in words, and those that are there."""
         inst = self.steps[step]
-        told = f"{name}{_DONE[inst.kind] if not name else ''} into {_both([part.name for part in parts])}{_at(inst)}"
+        message = f"{name}{_DONE[inst.kind] if not name else ''} into {_both([part.name for part in parts])}{_at(inst)}"
         living: list[Var] = []
         for part in parts:
             if any([part in view.index.loops for view in self.now.values()]):
                 living.append(part)
                 continue
             later = self._last(part, is_loop=True)
-            made = None if later is None else self._parts(later)
-            if later is not None and made is not None:
-                words, below = self._told(later, made, part.name)
-                told += f", and {words}"
+            result = None if later is None else self._parts(later)
+            if later is not None and result is not None:
+                words, below = self._told(later, result, part.name)
+                message += f", and {words}"
                 living += below
-        return told, list(dict.fromkeys(living))
+        return message, list(dict.fromkeys(living))
 
     def _blocks_of(self, var: Var, step: int) -> list[Block]:
         """The blocks that were in the loop, as far as they are there."""
-        found: list[Block] = []
+        result: list[Block] = []
         for view in self.versions[step].values():
             if var in view.index.loops:
                 keys = [block_key(realize.block) for realize in view.blocks_below(view.loop(var))]
                 for after in self.now.values():
                     paths = [after.index.blocks.get(after.current(key)) for key in keys]
                     ends = [path[-1] for path in paths if path is not None]
-                    found += [end.block for end in ends if isinstance(end, BlockRealize)]
-        return found
+                    result += [end.block for end in ends if isinstance(end, BlockRealize)]
+        return result
 
     # --- what there is ----------------------------------------------------------------------------------------------
 

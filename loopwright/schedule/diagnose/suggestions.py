@@ -55,8 +55,8 @@ class Suggestion:
                 if _identity(handle) not in known:
                     known[_identity(handle)] = _asked_for(sch, handle)
             inputs = {name: _exchanged(value, known) for name, value in inst.inputs.items()}
-            made = sch.run_instruction(inst.kind, inputs, inst.attrs)
-            known.update({_identity(old): new for old, new in zip(inst.outputs, made, strict=True)})
+            result = sch.run_instruction(inst.kind, inputs, inst.attrs)
+            known.update({_identity(old): new for old, new in zip(inst.outputs, result, strict=True)})
 
 
 @dataclass(frozen=True)
@@ -76,17 +76,17 @@ class Refusal:
             return []
         _, view = _place(self.frozen().views(), self.inputs)
         words = _Words(self.owner, _user_frame(error.__traceback__))
-        found: dict[str, Suggestion] = {}
+        answer: dict[str, Suggestion] = {}
         row = PRIMITIVES[self.kind]
         usual = usual_settings(row.method)
         inputs = {name: self.inputs.get(name, usual.get(name)) for name in row.inputs}
         attrs = {name: self.attrs.get(name, usual.get(name)) for name in row.attrs}
         for sch in self._accepted(alternatives(Asked(self.kind, inputs, attrs, view, error))):
-            made = words.told(sch)
-            found.setdefault(made.text, made)
-            if len(found) == SHOWN:
+            result = words.told(sch)
+            answer.setdefault(result.text, result)
+            if len(answer) == SHOWN:
                 break
-        return list(found.values())
+        return list(answer.values())
 
     def _accepted(self, tries: Iterator[Attempt]) -> Iterator[Schedule]:
         _ = PRIMITIVES["ComputeAt"].function  # loads what most tries need: the time is not for that
@@ -157,12 +157,12 @@ class _Words:
         for position, (inst, views) in enumerate(changes):
             line = _Line(self, known, *_place(views, inst.inputs))
             text = f"{self.sch}.{call_text(inst.method, {**inst.inputs, **inst.attrs}, line.handle)}"
-            made = [handle for handle in inst.outputs if isinstance(handle, LoopRV)]
+            result = [handle for handle in inst.outputs if isinstance(handle, LoopRV)]
             later = [handle for other, _ in changes[position + 1 :] for handle in handles_in(other.inputs.values())]
             used = {handle.var for handle in later if isinstance(handle, LoopRV)}
-            if any(handle.var in used for handle in made):
-                known.update({handle.var: handle.name for handle in made})
-                text = f"{', '.join([handle.name if handle.var in used else '_' for handle in made])} = {text}"
+            if any(handle.var in used for handle in result):
+                known.update({handle.var: handle.name for handle in result})
+                text = f"{', '.join([handle.name if handle.var in used else '_' for handle in result])} = {text}"
             lines.append(text)
         return Suggestion(tuple([inst for inst, _ in changes]), "; ".join(lines))
 
@@ -213,9 +213,9 @@ def _place(views: Mapping[str, View], inputs: Mapping[str, Any]) -> tuple[str, V
 
 def _user_frame(traceback: TracebackType | None) -> FrameType | None:
     """The innermost frame of the user's that an error passed through: their variables have names for the handles."""
-    found = None
+    result = None
     while traceback is not None:
         if not is_ours(traceback.tb_frame.f_code.co_filename):
-            found = traceback.tb_frame
+            result = traceback.tb_frame
         traceback = traceback.tb_next
-    return found
+    return result

@@ -88,15 +88,15 @@ def composite(*, override: bool = False) -> Callable[[Callable[..., Any]], Compo
 def composite(function: Callable[..., Any] | None = None, *, override: bool = False) -> Any:
     """Register a function of a schedule, handles and settings as one step, named after the function."""
 
-    def register(made: Callable[..., Any]) -> Composite:
-        parameters = list(signature(made).parameters.values())
+    def register(result: Callable[..., Any]) -> Composite:
+        parameters = list(signature(result).parameters.values())
         if not parameters or any(item.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for item in parameters):
             problem = "takes the schedule first, then each handle by position and each setting by name"
-            raise BadStepArgument("composite", f"{made.__name__} {problem}", hint="def tile(sch, i, j, *, size=8): …")
+            raise BadStepArgument("composite", f"{result.__name__} {problem}", hint="def tile(sch, i, j, *, size=8): …")
         rest = parameters[1:]
         inputs = [item.name for item in rest if _is_handle(item)]
         attrs = [item.name for item in rest if not _is_handle(item)]
-        return _register(made, inputs, attrs, override, is_composite=True)
+        return _register(result, inputs, attrs, override, is_composite=True)
 
     return register if function is None else register(function)
 
@@ -158,5 +158,5 @@ def _register(
     PRIMITIVES[kind] = Primitive(
         kind, tuple(inputs), tuple(attrs), name=name, is_users=True, is_composite=is_composite, given=function
     )
-    made = USERS[name] = Composite(function, kind, inputs)
-    return made
+    result = USERS[name] = Composite(function, kind, inputs)
+    return result

@@ -86,20 +86,20 @@ def _composed(first: OldValues, then: OldValues) -> OldValues:
 
 def _are_copies(function: PrimFunc, keys: set[BlockKey]) -> bool:
     """Whether the blocks of these keys still do nothing but copy a cell."""
-    found = True
+    result = True
 
     def look(node: Node) -> bool:
-        nonlocal found
+        nonlocal result
         if isinstance(node, BlockRealize) and block_key(node.block) in keys:
             body: Stmt = node.block.body
             while isinstance(body, (For, IfThenElse)):
                 body = body.body if isinstance(body, For) else body.then_case
             plain = isinstance(body, BufferStore) and isinstance(body.value, BufferLoad)
-            found = found and plain and node.block.init is None
+            result = result and plain and node.block.init is None
         return isinstance(node, Stmt)
 
     pre_order_visit(function.body, look)
-    return found
+    return result
 
 
 class Deferred:
@@ -126,8 +126,8 @@ class Deferred:
             return
         stretch.prove(view.function)
         if step.proof is Proof.VALUES:
-            found = find_mismatch(step.given or view.function, step.after, origins, step.buffers)
-            if found is not None:
+            result = find_mismatch(step.given or view.function, step.after, origins, step.buffers)
+            if result is not None:
                 raise Doubt
         self.stretches[name] = _Stretch(step.after)
 

@@ -146,11 +146,11 @@ class Schedule(
         enable_check: bool = True,
     ) -> Schedule:
         """A schedule that shows no trace of its steps."""
-        made = Schedule(
+        result = Schedule(
             mod, seed=seed, debug_mask=debug_mask, error_render_level=error_render_level, enable_check=enable_check
         )
-        made._is_traced = False
-        return made
+        result._is_traced = False
+        return result
 
     @property
     def is_proved(self) -> bool:
@@ -381,7 +381,7 @@ class Schedule(
                 raise WrongType(row.method, "what it gives", "handles of blocks, loops or numbers", handle)
         self._history.append((dict(self._views), len(self._trace.insts)))
         self._views = inner._views
-        made = Instruction(
+        built = Instruction(
             InstructionKind(row.kind),
             dict(inputs),
             dict(attrs),
@@ -393,16 +393,16 @@ class Schedule(
             proof_of_all([inst.proof for inst in inner._trace.insts]),
             thread_time() - start,
         )
-        self._trace.append(made, list(inner._trace.decisions.values()) or None)
+        self._trace.append(built, list(inner._trace.decisions.values()) or None)
         return handles
 
     def __getattr__(self, name: str) -> Any:
         """Steps that users have registered are methods too."""
-        found = USERS.get(name)
-        if found is None:
+        result = USERS.get(name)
+        if result is None:
             known = [*dir(type(self)), *USERS]
             raise no_attribute("Schedule has no step or attribute", name, known, instead(name, asked_text))
-        return partial(found, self)
+        return partial(result, self)
 
     def replay(self, steps: Callable[[], None]) -> None:
         """Do steps that were proved once before, and prove them again as a whole; one by one if that finds a doubt."""
@@ -451,8 +451,8 @@ class Schedule(
         """Blocks given by name become handles, as if `get_block` had been called."""
         if isinstance(value, str):
             attrs = {"name": value, "func_name": self._function}
-            (found,) = PRIMITIVES["GetBlock"].function(self.view(), **attrs)
-            handle = self._handle(found)
+            (result,) = PRIMITIVES["GetBlock"].function(self.view(), **attrs)
+            handle = self._handle(result)
             kind = InstructionKind("GetBlock")
             asked.append(Instruction(kind, {}, attrs, [handle], False, "get_block", str(caller() or "")))
             return handle

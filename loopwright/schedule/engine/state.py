@@ -163,14 +163,14 @@ def _memory(block: Block, writes: bool) -> set[Var]:
 
 def _kinds(src: Block, dst: Block) -> list[DepKind]:
     written, read = _memory(src, True), _memory(src, False)
-    found = []
+    result = []
     if written & _memory(dst, False):
-        found.append(DepKind.RAW)
+        result.append(DepKind.RAW)
     if written & _memory(dst, True):
-        found.append(DepKind.WAW)
+        result.append(DepKind.WAW)
     if read & _memory(dst, True):
-        found.append(DepKind.WAR)
-    return found
+        result.append(DepKind.WAR)
+    return result
 
 
 class CachedFlags(NamedTuple):
@@ -206,8 +206,8 @@ class ScheduleState:
         This state's own program changes, that of a schedule does not: there, every change is a step that is proved.
         What is looked up afterwards is in the new program, so `block_sref_reuse` says nothing that is needed.
         """
-        found = [name for name, function in self.mod.functions_items() if _is_of(src_sref, function)]
-        if not found or src_sref._view is None:
+        answer = [name for name, function in self.mod.functions_items() if _is_of(src_sref, function)]
+        if not answer or src_sref._view is None:
             raise NotInState(src_sref)
         last = src_sref._path[-1]
         new: Stmt
@@ -218,9 +218,9 @@ class ScheduleState:
         else:
             kinds = "a block by a block, and a loop by a loop or a BlockRealize"
             raise BadStepArgument("replace", f"{src_sref} cannot become {type(tgt).__name__}", hint=f"replace {kinds}")
-        made = src_sref._view.replaced(src_sref._path, new)
-        verify(made)
-        functions = {name: made if name == found[0] else function for name, function in self.mod.functions_items()}
+        result = src_sref._view.replaced(src_sref._path, new)
+        verify(result)
+        functions = {name: result if name == answer[0] else function for name, function in self.mod.functions_items()}
         self.mod = IRModule(functions)  # type: ignore[arg-type]
         self._views = [View(function) for _, function in self.mod.functions_items() if isinstance(function, PrimFunc)]
 
@@ -272,8 +272,8 @@ def _is_affine(view: View, realize: BlockRealize) -> bool:
         return True
     loops = view.loops_of(block_key(realize.block))
     domains = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops}
-    found = detect_iter_map(list(realize.iter_values), domains, realize.predicate, "surjective").indices
-    return bool(found)
+    result = detect_iter_map(list(realize.iter_values), domains, realize.predicate, "surjective").indices
+    return bool(result)
 
 
 def _is_covered(view: View, path: Path) -> bool:

@@ -166,10 +166,10 @@ class Trace:
         return self._kept(reversed(kept))
 
     def _position(self, inst: Instruction) -> int:
-        found = next((position for position, other in enumerate(self.insts) if other is inst), None)
-        if found is None:
+        result = next((position for position, other in enumerate(self.insts) if other is inst), None)
+        if result is None:
             raise BadStepArgument("Trace", f"the step {inst} is not one of its own")
-        return found
+        return result
 
     def _length(self, remove_postproc: bool) -> int:
         """How many steps count: with `remove_postproc`, those before the mark."""
@@ -315,11 +315,11 @@ def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: Schedu
         except (KeyError, IndexError, AttributeError, TypeError, ValueError, RecursionError):
             problem = f"entry {position} does not fit {row.method}: {reprlib.repr(step)}"
             raise BadStepArgument("apply_json_to_schedule", problem) from None
-        made = sch.run_instruction(kind, given, settings, decisions.get(position))
-        if len(made) != len(outputs):
-            problem = f"names {len(outputs)} results, but {row.method} gave {len(made)}"
+        result = sch.run_instruction(kind, given, settings, decisions.get(position))
+        if len(result) != len(outputs):
+            problem = f"names {len(outputs)} results, but {row.method} gave {len(result)}"
             raise TraceDoesNotFit("apply_json_to_schedule", position, problem)
-        known.update(zip(outputs, made, strict=True))
+        known.update(zip(outputs, result, strict=True))
 
 
 def _is_step(step: Any) -> bool:
@@ -351,8 +351,8 @@ def _parameters(method: str) -> Mapping[str, Parameter]:
     from loopwright.schedule.engine.composites import USERS
     from loopwright.schedule.engine.schedule import Schedule
 
-    found = getattr(Schedule, method, None)
-    return USERS[method].parameters if found is None else signature(found).parameters
+    result = getattr(Schedule, method, None)
+    return USERS[method].parameters if result is None else signature(result).parameters
 
 
 _MAPS = ("layout", "index_map")  # settings that are a lambda, carried as its text

@@ -69,8 +69,8 @@ def step_data(kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], na
 
 def _graph_of(text: Any) -> str | None:
     """A map of indices as others write it; None where they have no way to."""
-    made = IndexMap.of(text) if isinstance(text, str) else None
-    return write_map(made) if made is not None and not made.separators else None
+    result = IndexMap.of(text) if isinstance(text, str) else None
+    return write_map(result) if result is not None and not result.separators else None
 
 
 def read_step(
@@ -114,13 +114,13 @@ def _in_our_places(
         attrs = [[_SIDES[side], number], *rest[: usual - 1]]
     if graphs:
         attrs.insert(1 if kind == "TransformLayout" else len(attrs), graphs[0])
-    return inputs, [_ungraphed(kind, place, item, known) for place, item in enumerate(attrs)]
+    return inputs, [_ungraphed(kind, index, item, known) for index, item in enumerate(attrs)]
 
 
-def _ungraphed(kind: str, place: int, item: Any, known: Mapping[str, Any]) -> Any:
+def _ungraphed(kind: str, index: int, item: Any, known: Mapping[str, Any]) -> Any:
     if kind not in _WITH_MAP or not is_graph(item):
         return item
-    return read_value(item) if kind == "TransformLayout" and place == 2 else read_map(item, known).text
+    return read_value(item) if kind == "TransformLayout" and index == 2 else read_map(item, known).text
 
 
 def _input(value: Any, names: Any) -> Any:

@@ -76,17 +76,17 @@ def cell_story(module: IRModule, name: str, sizes: Mapping[str, int], seed: int)
 
 def _sizes(function: PrimFunc, given: Mapping[str, int]) -> dict[Var, int]:
     """A number for each variable that the shapes of the arguments use, and for each integer parameter."""
-    found: dict[Var, int] = {}
+    result: dict[Var, int] = {}
 
     def note(node: object) -> None:
         if isinstance(node, Var) and node.dtype.is_int:
-            found.setdefault(node, given.get(node.name, USUAL_SIZE))
+            result.setdefault(node, given.get(node.name, USUAL_SIZE))
 
     for param in function.params:
         buffer = function.buffer_map.get(param)
         for expr in [param] if buffer is None else [*buffer.shape, *buffer.strides, buffer.elem_offset]:
             post_order_visit(expr, note)
-    return found
+    return result
 
 
 def _number(expr: Expr, values: Mapping[Var, int]) -> int | None:
@@ -125,10 +125,10 @@ def _arguments(function: PrimFunc, values: Mapping[Var, int], seed: int) -> list
 
 
 def _shape(buffer: Buffer, values: Mapping[Var, int]) -> tuple[int, ...]:
-    found = [_number(size, values) for size in buffer.shape]
-    if None in found or buffer.dtype.lanes > 1 or buffer.strides:
+    result = [_number(size, values) for size in buffer.shape]
+    if None in result or buffer.dtype.lanes > 1 or buffer.strides:
         raise NoStory(f"the layout of its argument {buffer.name} is not plain")
-    shape = tuple([size for size in found if size is not None])
+    shape = tuple([size for size in result if size is not None])
     if prod(shape) > MOST_CELLS:
         raise NoStory(f"its argument {buffer.name} has {prod(shape):,} cells, more than {MOST_CELLS:,}; {_ADVICE}")
     return shape

@@ -73,13 +73,13 @@ class Diff:
     def lines(self) -> list[str]:
         """The lines of the unified diff; none when nothing changed."""
         rows = list(line_changes(self.before, self.after))
-        found: list[str] = []
+        result: list[str] = []
         for low, high in _hunks(rows):
             begin = [1 + sum([mark != skipped for mark, _ in rows[:low]]) for skipped in "+-"]
             count = [sum([mark != skipped for mark, _ in rows[low:high]]) for skipped in "+-"]
-            found.append(f"@@ -{begin[0]},{count[0]} +{begin[1]},{count[1]} @@")
-            found += [f"{mark if mark in '+-' else ' '}{line}" for mark, line in rows[low:high]]
-        return [f"--- {self.names[0]}", f"+++ {self.names[1]}", *found] if found else []
+            result.append(f"@@ -{begin[0]},{count[0]} +{begin[1]},{count[1]} @@")
+            result += [f"{mark if mark in '+-' else ' '}{line}" for mark, line in rows[low:high]]
+        return [f"--- {self.names[0]}", f"+++ {self.names[1]}", *result] if result else []
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -126,7 +126,7 @@ def _version_name(number: int) -> str:
 
 def changed_words(rows: Sequence[tuple[Mark, str]]) -> dict[int, list[list[int]]]:
     """Where lines took the place of others: the ranges of characters that changed, by the position of the row."""
-    found: dict[int, list[list[int]]] = {}
+    result: dict[int, list[list[int]]] = {}
     gone: list[int] = []
     new: list[int] = []
     for position, (mark, _) in enumerate([*rows, (" ", "")]):
@@ -138,9 +138,9 @@ def changed_words(rows: Sequence[tuple[Mark, str]]) -> dict[int, list[list[int]]
             for one, other in zip(gone, new, strict=False):
                 pair = _pair(rows[one][1], rows[other][1])
                 if pair is not None:
-                    found[one], found[other] = pair
+                    result[one], result[other] = pair
             gone, new = [], []
-    return found
+    return result
 
 
 def _pair(before: str, after: str) -> tuple[list[list[int]], list[list[int]]] | None:

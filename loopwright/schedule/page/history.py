@@ -45,16 +45,16 @@ class History(Sequence[Entry]):
     def of(sch: Schedule) -> History:
         """The history of a schedule. Refusals of versions that were taken back are left out."""
         states = versions(sch)
-        found: list[Entry] = []
+        result: list[Entry] = []
         steps = [inst for inst, _ in sch.changes()]
         for number, state in enumerate(states):
             if number:
                 inst = steps[number - 1]
-                found.append(Entry(number, str(inst), inst.seconds, inst.proof, inst.where))
+                result.append(Entry(number, str(inst), inst.seconds, inst.proof, inst.where))
             for refused in sch._refused:
                 if refused.after == number and same_version(refused.views, state):
-                    found.append(_refused_entry(refused))
-        return History(found)
+                    result.append(_refused_entry(refused))
+        return History(result)
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...
@@ -88,10 +88,10 @@ class History(Sequence[Entry]):
         done = [entry for entry in self.entries if entry.number is not None]
         unproved = len([entry for entry in done if "unproved" in entry.proof])
         count = f"{len(done)} step{'s' * (len(done) != 1)}" if done else "no steps yet"
-        told = [f"{unproved} unproved" if unproved else "each proved"] if done else []
+        message = [f"{unproved} unproved" if unproved else "each proved"] if done else []
         if len(done) < len(self.entries):
-            told.append(f"{len(self.entries) - len(done)} refused")
-        top = heading(count, ", ".join(told))
+            message.append(f"{len(self.entries) - len(done)} refused")
+        top = heading(count, ", ".join(message))
         if not self.entries:
             return Sheet(top)
         rows = [

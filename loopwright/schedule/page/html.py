@@ -82,19 +82,19 @@ class _Page:
 
     def entries(self) -> list[dict[str, Any]]:
         """The start, then what was done and refused."""
-        found = [{"kind": "start", "version": 0, "call": "the program", "code": self._code(0), **self._trees(0)}]
+        result = [{"kind": "start", "version": 0, "call": "the program", "code": self._code(0), **self._trees(0)}]
         version = 0
         history = History.of(self.sch)
         with progress.task("page", len(history)) as task:
             for entry in history:
                 task.now(entry.call)
                 if entry.refused is not None:
-                    found.append(self._refused(entry, entry.refused, version))
+                    result.append(self._refused(entry, entry.refused, version))
                 else:
                     version += 1
-                    found.append(self._step(entry, version))
+                    result.append(self._step(entry, version))
                 task.advance()
-        return found
+        return result
 
     def _step(self, entry: Entry, version: int) -> dict[str, Any]:
         return {
@@ -111,7 +111,7 @@ class _Page:
 
     def _refused(self, entry: Entry, refused: Refused, version: int) -> dict[str, Any]:
         error = error_of(self.sch, refused)
-        told: dict[str, Any] = {
+        message: dict[str, Any] = {
             "kind": "refused",
             "version": version,
             "call": entry.call,
@@ -122,10 +122,10 @@ class _Page:
             **self._trees(version, asked={_identity(handle) for handle in handles_in(refused.inputs.values())}),
         }
         if error is not None:
-            told.update(problem=error.problem, why=error.why or "", hint=error.hint or "", code_of_error=error.code)
-            told["figure"] = witness_figure(error, refused.views) or ""
-            told["suggestions"] = self._suggestions(error)
-        return told
+            message.update(problem=error.problem, why=error.why or "", hint=error.hint or "", code_of_error=error.code)
+            message["figure"] = witness_figure(error, refused.views) or ""
+            message["suggestions"] = self._suggestions(error)
+        return message
 
     def _suggestions(self, error: ScheduleError) -> list[str]:
         self.tried += 1
@@ -164,13 +164,13 @@ def _identity(handle: BlockRV | LoopRV) -> object:
 
 
 def _node(node: TreeNode) -> dict[str, Any]:
-    found: dict[str, Any] = {"what": node.what, "name": node.name}
+    result: dict[str, Any] = {"what": node.what, "name": node.name}
     for name in ("extent", "kind", "detail", "mark"):
         if getattr(node, name):
-            found[name] = getattr(node, name)
+            result[name] = getattr(node, name)
     if node.children:
-        found["children"] = [_node(child) for child in node.children]
-    return found
+        result["children"] = [_node(child) for child in node.children]
+    return result
 
 
 def _stories(

@@ -89,8 +89,8 @@ def tree_text(tree: LoopTree) -> str:
     while pending:
         node, depth = pending.pop()
         name = f"block {node.name}" if node.what == "block" else node.name
-        told = " · ".join([part for part in (name, node.extent, node.kind, node.detail, node.mark) if part])
-        lines.append("  " * depth + told)
+        message = " · ".join([part for part in (name, node.extent, node.kind, node.detail, node.mark) if part])
+        lines.append("  " * depth + message)
         pending += [(child, depth + 1) for child in reversed(node.children)]
     return "\n".join(lines)
 
@@ -110,8 +110,8 @@ def _nodes(statement: Stmt) -> list[TreeNode]:
     if isinstance(statement, IfThenElse):
         inside = _nodes(statement.then_case)
         otherwise = [] if statement.else_case is None else _nodes(statement.else_case)
-        found = [TreeNode("if", None, f"if {statement.condition}", children=inside)] if inside else []
-        return [*found, TreeNode("if", None, "else", children=otherwise)] if otherwise else found
+        result = [TreeNode("if", None, f"if {statement.condition}", children=inside)] if inside else []
+        return [*result, TreeNode("if", None, "else", children=otherwise)] if otherwise else result
     if isinstance(statement, While):
         return [TreeNode("while", None, f"while {statement.condition}", children=_nodes(statement.body))]
     return [node for child in statement.children() if isinstance(child, Stmt) for node in _nodes(child)]
@@ -170,8 +170,8 @@ def _mark(tree: LoopTree, before: LoopTree) -> None:
 
 
 def _by_key(tree: LoopTree) -> Mapping[object, tuple[TreeNode, TreeNode | None]]:
-    found = [pair for root in tree.roots for pair in root.walk()]
-    return {node.key: (node, parent) for node, parent in found if node.key is not None}
+    result = [pair for root in tree.roots for pair in root.walk()]
+    return {node.key: (node, parent) for node, parent in result if node.key is not None}
 
 
 def _key(node: TreeNode | None) -> object:

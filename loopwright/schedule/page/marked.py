@@ -31,17 +31,17 @@ def marked_program(sch: Schedule, black_format: bool | None, options: Mapping[st
     lines: list[str] = []
     gone = 0
     for mark, run in groupby(line_changes(texts[0].split("\n"), texts[1].split("\n")), lambda item: item[0]):
-        found = [line for _, line in run]
+        result = [line for _, line in run]
         if mark == "-":
-            gone = len(found)
+            gone = len(result)
             continue
         if mark != "+" and gone:  # nothing new stands in their place
             marks.append("-")
             lines.append(f"# {gone} line{'s' * (gone != 1)} went here")
         gone = 0
-        marks += [mark if mark == "+" else " "] * len(found)
-        lines += found
+        marks += [mark if mark == "+" else " "] * len(result)
+        lines += result
     step = changes[-1][0]
-    told = "marked +: new with it" if "+" in marks else "nothing new with it" if "-" in marks else "no line changed"
-    heading = f"# step {len(changes)}: {step} · {told}"
+    message = "marked +: new with it" if "+" in marks else "nothing new with it" if "-" in marks else "no line changed"
+    heading = f"# step {len(changes)}: {step} · {message}"
     return Code("\n".join([heading, *lines]), marks=(" ", *marks))

@@ -47,9 +47,9 @@ def checked_number(step: str, number: Any, low: int, count: int) -> int:
     """A number of a step or version from `low` to `count`; negative ones count from the end."""
     if isinstance(number, bool) or not isinstance(number, int):
         raise WrongType(step, "a step", "a number", number)
-    found = number + count + 1 if number < 0 else number
-    if not low <= found <= count:
+    result = number + count + 1 if number < 0 else number
+    if not low <= result <= count:
         there = f"there are {count} steps" if count != 1 else "there is 1 step"
         hint = f"give a number from {low} to {count}" if count else "do a step first"
         raise BadStepArgument(step, f"{number} is no step; {there}", hint=hint)
-    return found
+    return result

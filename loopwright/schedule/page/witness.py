@@ -128,8 +128,8 @@ class _Spaces:
         if late or witness.when == "never":
             return Drawing(reader, reads, cell, f"no longer {writes}", second)
         # What the reader finds was there before it: the writer comes first.
-        told = {"twice": f"{writes} twice", "extra": f"{writes} as well"}.get(kind, f"{writes} last")
-        return Drawing(replace(second, role="first"), told, cell, reads, replace(reader, role="second"))
+        message = {"twice": f"{writes} twice", "extra": f"{writes} as well"}.get(kind, f"{writes} last")
+        return Drawing(replace(second, role="first"), message, cell, reads, replace(reader, role="second"))
 
     def of_race(self, fields: Mapping[str, Any]) -> Drawing:
         panels = []

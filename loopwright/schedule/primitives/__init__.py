@@ -58,8 +58,8 @@ class Primitive:
         if self.given is not None:
             return self.given
         module = importlib.import_module(".".join(filter(None, (__name__, self.folder, self.file or self.method))))
-        found: Callable[..., Any] = getattr(module, self.method)
-        return found
+        result: Callable[..., Any] = getattr(module, self.method)
+        return result
 
 
 def _row(folder: str, kind: str, inputs: str = "", attrs: str = "", **options: Any) -> Primitive:

@@ -48,17 +48,17 @@ def get_consumers(view: View, block: BlockRealize) -> list[BlockResult]:
 
 def get_output_blocks(view: View, scope_block: BlockRealize) -> list[BlockResult]:
     """The blocks inside, at any depth, that write a buffer not allocated within the scope."""
-    found: list[BlockResult] = []
+    result: list[BlockResult] = []
 
     def look(scope: BlockRealize, outer: set[Var]) -> None:
         own = outer | {buffer.data for buffer in scope.block.alloc_buffers}
         for realize in view.blocks_below(scope.block.body):
             if _memory(realize, reads=False) - own:
-                found.append(BlockResult(block_key(realize.block)))
+                result.append(BlockResult(block_key(realize.block)))
             look(realize, own)
 
     look(scope_block, set())
-    return found
+    return result
 
 
 def enter_postproc(view: View) -> list[BlockResult]:

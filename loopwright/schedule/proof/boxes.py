@@ -66,7 +66,7 @@ class CellIndex(NamedTuple):
 
 def boxes_of(access: Access, depth: int, ranges: Ranges) -> Boxes | None:
     """The values that a block's axes take while the outermost `depth` loops stand still; None: they are no box."""
-    place = access.instance.place
+    location = access.instance.place
     counts: dict[Var, int] = {}
     for loop in access.loops[depth:]:
         low, high = loop.low, loop.high
@@ -75,9 +75,9 @@ def boxes_of(access: Access, depth: int, ranges: Ranges) -> Boxes | None:
         counts[loop.var] = high.const + 1
     idle = {var for var, count in counts.items() if count > 1}
     still = {loop.var: loop.low.const for loop in access.loops if loop.low is not None and is_single(loop)}
-    values = [_without(value, still) for value in place.values if value is not None]
+    values = [_without(value, still) for value in location.values if value is not None]
     boxes = [box for value in values for box in [_box(value, counts, idle)] if box is not None]
-    if len(boxes) < len(place.values):
+    if len(boxes) < len(location.values):
         return None
     for condition in _all_of(access.guards):
         if condition is None:
@@ -146,20 +146,20 @@ def _limit(condition: Form, value: Form, box: Box) -> int | None:
 
 def _all_of(conditions: Sequence[Condition]) -> list[Form | None]:
     """The forms that must not be negative; None among them for a condition of another kind."""
-    found: list[Form | None] = []
+    result: list[Form | None] = []
     for item in conditions:
         if isinstance(item, AllOf):
-            found += _all_of(item.items)
+            result += _all_of(item.items)
         else:
-            found.append(item.form if isinstance(item, Ge) else None)
-    return found
+            result.append(item.form if isinstance(item, Ge) else None)
+    return result
 
 
 def cell_index(store: Access) -> CellIndex | None:
     """How a store finds its cell from the axes of its block; None when the cell does not tell them back."""
-    place = store.instance.place
-    assert place.block is not None
-    axes = {axis.var: k for k, axis in enumerate(place.block.iter_vars)}
+    location = store.instance.place
+    assert location.block is not None
+    axes = {axis.var: k for k, axis in enumerate(location.block.iter_vars)}
     index = CellIndex({}, {}, {})
     quotients: dict[tuple[int, int], int] = {}
     remainders: dict[tuple[int, int], int] = {}
@@ -169,11 +169,11 @@ def cell_index(store: Access) -> CellIndex | None:
         elif isinstance(expr, Var) and expr in axes and axes[expr] not in index.whole:
             index.whole[axes[expr]] = dimension
         elif isinstance(expr, (FloorDiv, FloorMod)) and isinstance(expr.a, Var) and isinstance(expr.b, IntImm):
-            found = quotients if isinstance(expr, FloorDiv) else remainders
+            result = quotients if isinstance(expr, FloorDiv) else remainders
             part = axes.get(expr.a, -1), expr.b.value
-            if part in found or part[0] < 0 or part[1] <= 0:
+            if part in result or part[0] < 0 or part[1] <= 0:
                 return None
-            found[part] = dimension
+            result[part] = dimension
         else:
             return None
     if quotients.keys() != remainders.keys():

@@ -62,9 +62,9 @@ class LeavesScope(ScheduleError):
         )
 
 
-def check_scopes(step: str, made: Step) -> None:
+def check_scopes(step: str, result: Step) -> None:
     """Every use of a buffer in the new version, start values of reductions included, is where the buffer exists."""
-    function = made.after
+    function = result.after
     try:
         verify(function)
         if _has_scoped_reduction(function):
@@ -72,9 +72,9 @@ def check_scopes(step: str, made: Step) -> None:
     except NotWellFormed as error:
         if error.memory is None:
             raise
-        raise LeavesScope(step, error, made.at) from error
+        raise LeavesScope(step, error, result.at) from error
     except InitUsesReduction as error:
-        raise NotSupported(step, error.problem, made.at) from None
+        raise NotSupported(step, error.problem, result.at) from None
 
 
 @lru_cache(maxsize=16)  # a primitive may ask before the engine does

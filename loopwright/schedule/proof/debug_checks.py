@@ -52,9 +52,9 @@ def _inside(statement: Stmt) -> list[Node]:
 
 def _check_proof(method: str, before: PrimFunc, step: Step) -> None:
     if step.proof is not Proof.GIVEN:
-        found = find_mismatch(step.given or before, step.after, step.origins, None, by_lemmas=False)
-        if isinstance(found, Mismatch):
-            raise InternalError(f"{method} was accepted, but would change a value: {found.why()}")
+        result = find_mismatch(step.given or before, step.after, step.origins, None, by_lemmas=False)
+        if isinstance(result, Mismatch):
+            raise InternalError(f"{method} was accepted, but would change a value: {result.why()}")
     for loop in concurrent_loops(View(step.after)):
         race = find_race(step.after, loop.loop_var)
         if isinstance(race, Race):

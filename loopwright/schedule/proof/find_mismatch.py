@@ -56,16 +56,16 @@ def find_mismatch(
     """
     if by_lemmas:
         before, after = changed_parts(before, after)
-    found: Mismatch | Unproved | None = None
+    result: Mismatch | Unproved | None = None
     for way in Way:
         # What one way of naming instances does not prove, a finer one may; a witness counts before a doubt.
         other = _find(before, after, origins, buffers, by_lemmas, way)
         if other is None:
             return None
-        found = other if found is None or isinstance(found, Unproved) else found
+        result = other if result is None or isinstance(result, Unproved) else result
         if not (_sight(before).naming.uses_outside() or _sight(after).naming.uses_outside()):
             break
-    return found
+    return result
 
 
 def _find(
@@ -84,25 +84,25 @@ def _find(
             new = Sight(new.dataflow, origins, new.settled, way, old)
         comparison = _Comparison(old, new, by_lemmas)
         divisions = max(old.divisions, new.divisions)
-        found = within_budget(lambda _: comparison.find(buffers), PROOF_BUDGET, divisions)
+        result = within_budget(lambda _: comparison.find(buffers), PROOF_BUDGET, divisions)
     except NotProvable as reason:
         return Unproved(str(reason))
     except BudgetExceeded:
         return Unproved("comparing what the reads see takes too many steps")
-    if way in BY_WHAT_IT_DOES and found is not None and not _touch_alike(old, new):
+    if way in BY_WHAT_IT_DOES and result is not None and not _touch_alike(old, new):
         return Unproved("a block that is known by its indices has others now")  # so the names say nothing
-    return found
+    return result
 
 
 def _touch_alike(old: Sight, new: Sight) -> bool:
     """Whether every block that is in both versions touches the same buffers, one after the other."""
 
     def touched(sight: Sight) -> dict[BlockKey, list[tuple[Buffer, bool]]]:
-        places = sight.dataflow.by_place.items()
-        return {sight.dataflow.key(place): [(item.cell[0], item.writes) for item in found] for place, found in places}
+        indices = sight.dataflow.by_place.items()
+        return {sight.dataflow.key(place): [(item.cell[0], item.writes) for item in found] for place, found in indices}
 
     before, after = touched(old), touched(new)
-    return all([key not in before or before[key] == found for key, found in after.items()])
+    return all([key not in before or before[key] == result for key, result in after.items()])
 
 
 def find_race(function: PrimFunc, loop_var: Var) -> Race | Unproved | None:
@@ -114,12 +114,12 @@ def find_race(function: PrimFunc, loop_var: Var) -> Race | Unproved | None:
         private = without_race(function, race)
         if private is not None:
             return find_race(private, loop_var)
-        found = race or find_crossing(program, certain=False)
+        result = race or find_crossing(program, certain=False)
     else:
-        found = find_race_in(function, loop_var)
-    if isinstance(found, str):
-        return Unproved(found)
-    return None if found is None else Race(found)
+        result = find_race_in(function, loop_var)
+    if isinstance(result, str):
+        return Unproved(result)
+    return None if result is None else Race(result)
 
 
 class _Kept(threading.local):
@@ -135,13 +135,13 @@ _kept: Final = _Kept()
 
 def _sight(function: PrimFunc) -> Sight:
     """What the readers of a version see."""
-    found = _kept.sights.get(function)
-    if found is None:
-        found = _kept.sights[function] = Sight(dataflow_of(accesses_of(function)))
+    result = _kept.sights.get(function)
+    if result is None:
+        result = _kept.sights[function] = Sight(dataflow_of(accesses_of(function)))
         if len(_kept.sights) > VERSIONS:
             _kept.sights.popitem(last=False)
     _kept.sights.move_to_end(function)
-    return found
+    return result
 
 
 class _Comparison:
@@ -167,9 +167,9 @@ class _Comparison:
                 continue
             if buffer.data in unchanged or self._is_plain_input(buffer) or self._is_settled(buffer):
                 continue
-            found = self._compare(buffer)
-            if found is not None:
-                return found
+            result = self._compare(buffer)
+            if result is not None:
+                return result
         return None
 
     def _check_calls(self, unchanged: set[Var]) -> None:
@@ -186,11 +186,11 @@ class _Comparison:
         for access in self.new.dataflow.program.pointers:
             # A call knows the memory by its layout, which is no part of what is compared.
             theirs = self.old.loads.get(self._origin_of(access)) if not access.writes else None
-            pointer, place = access.pointer, access.instance.place
+            pointer, location = access.pointer, access.instance.place
             assert pointer is not None
             if access.writes or access.cell[0].data in unchanged or (theirs is not None and theirs.pointer is pointer):
                 continue
-            name = place.block.name_hint if place.block is not None else "root"
+            name = location.block.name_hint if location.block is not None else "root"
             raise NotProvable(f"block {name} has a pointer to {pointer.name}, which it had not before")
 
     def _check_inlined(self) -> None:
@@ -258,14 +258,14 @@ class _Comparison:
         if any([access.writes for access in [*accesses, *old.by_buffer.get(buffer, ())]]):
             return False
         for access in accesses:
-            place = access.instance.place
-            key, ordinal = new.key(place), new.ordinals[access]
+            location = access.instance.place
+            key, ordinal = new.key(location), new.ordinals[access]
             theirs = self.old.loads.get((key, ordinal))
             if (
                 theirs is None
                 or theirs.node is not access.node
-                or place.outer
-                or place.indexed
+                or location.outer
+                or location.indexed
                 or access.cell[0] is not access.buffer
             ):
                 return False
@@ -294,14 +294,14 @@ class _Comparison:
         defined = base.subtract_range(self._undefined()).domain()
 
         wrong = self._possible(seen.named_base.intersect_domain(defined).subtract(base))
-        found = None
+        result = None
         if wrong is not None:
-            found = Mismatch("base", self.old, self.new, seen, known, wrong)
+            result = Mismatch("base", self.old, self.new, seen, known, wrong)
         elif not seen.updates.is_empty() or not updates.is_empty():
-            found = self._compare_updates(seen, known, updates, defined)
+            result = self._compare_updates(seen, known, updates, defined)
         for other in known:
             self.old.check_names(other.flow.buffer)
-        return found
+        return result
 
     def _check_starts(self, buffer: Buffer) -> None:
         """An update must find a start value if it found one before, though nobody reads what it makes.
@@ -356,7 +356,7 @@ class _Comparison:
 
     def _counterparts(self, seen: Through) -> list[Through]:
         """The flow through the old buffers that the readers' origins read."""
-        found: dict[Buffer, Through] = {}
+        result: dict[Buffer, Through] = {}
         old, naming = self.old.dataflow, self.new.naming
         checked = []
         for reader in seen.readers:
@@ -365,25 +365,25 @@ class _Comparison:
                 continue
             checked.append(reader)
             for field in {buffer, *old.groups.get(buffer, ())}:
-                found[field] = self.old.through(field)
-        names = [self.old.naming.name(reader) for item in found.values() for reader in item.readers]
+                result[field] = self.old.through(field)
+        names = [self.old.naming.name(reader) for item in result.values() for reader in item.readers]
         spaces = {(name.space, len(name.values)) for name in names}
         for reader in checked:
             # Relations of another length are never equal, nor different: such a reader would not be compared at all.
             name = naming.name(reader)
             if (name.space, len(name.values)) not in spaces:
                 raise NotProvable(f"block {name.label.title} reads {reader.buffer.name} in a new way")
-        return list(found.values())
+        return list(result.values())
 
     def _old_buffer(self, reader: Reference) -> Buffer | None:
         """What the reader's origin reads; None when its block is new and stands for no other.
 
         What a block computes that did not exist before, nobody who did can have seen: its own reads need no proof.
         """
-        buffer, place = reader.shadow_of or reader.buffer, reader.place
-        if place is None:
+        buffer, location = reader.shadow_of or reader.buffer, reader.place
+        if location is None:
             return self.new.naming.origins.buffers.get(buffer, buffer)
-        key, ordinal, _ = self.new.naming.origin(reader, place)
+        key, ordinal, _ = self.new.naming.origin(reader, location)
         access = self.old.loads.get((key, ordinal))
         if access is not None:
             return access.cell[0]

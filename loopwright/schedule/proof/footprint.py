@@ -42,9 +42,9 @@ class Footprint:
 
     def shared(self, other: Footprint) -> dict[Var, Buffer]:
         """The memory both touch and at least one writes."""
-        found = {data: buffer for data, buffer in self.writes.items() if data in other.writes or data in other.reads}
-        found.update({data: buffer for data, buffer in other.writes.items() if data in self.reads})
-        return found
+        result = {data: buffer for data, buffer in self.writes.items() if data in other.writes or data in other.reads}
+        result.update({data: buffer for data, buffer in other.writes.items() if data in self.reads})
+        return result
 
 
 class _Collect(Visitor):
@@ -115,10 +115,10 @@ class _Collect(Visitor):
         if mask & 2:
             self._add(self.found.writes, buffer)
 
-    def _add(self, found: dict[Var, Buffer], buffer: Buffer) -> None:
+    def _add(self, result: dict[Var, Buffer], buffer: Buffer) -> None:
         while buffer.data in self.views and self.views[buffer.data].data is not buffer.data:
             buffer = self.views[buffer.data]
-        found.setdefault(buffer.data, buffer)
+        result.setdefault(buffer.data, buffer)
 
 
 @deep

@@ -100,8 +100,8 @@ class Naming:
         self.way = way
         self.axes_around: dict[BlockKey, tuple[Var, ...]] = {} if like is None else like.axes_around
         if way is Way.NESTED and like is None:
-            for place in dataflow.by_place:
-                self.axes_around.setdefault(dataflow.key(place), tuple(_axes_around(place)))
+            for location in dataflow.by_place:
+                self.axes_around.setdefault(dataflow.key(location), tuple(_axes_around(location)))
         self._used: dict[Place, list[tuple[str, Form]]] = {}
         self.labels: dict[str, Label] = {}
         self.ambiguous: set[str] = set()  # names of blocks without axes that more than one block has
@@ -109,11 +109,11 @@ class Naming:
 
     def name(self, item: Reference) -> Name:
         """The name of an access. Raises NotProvable when axes are not affine."""
-        found = self._names.get(item)
-        if found is None:
-            found = self._names[item] = self._virtual(item) if item.access is None else self._real(item)
-            self.labels[found.space] = found.label
-        return found
+        result = self._names.get(item)
+        if result is None:
+            result = self._names[item] = self._virtual(item) if item.access is None else self._real(item)
+            self.labels[result.space] = result.label
+        return result
 
     def is_copy(self, item: Reference) -> bool:
         """Whether the access is in a block that only copies."""
@@ -133,79 +133,79 @@ class Naming:
         return f"_x{self.dataflow.groups[item.shadow_of].index(item.buffer)}"
 
     def _real(self, item: Reference) -> Name:
-        access, place = item.access, item.place
-        assert access is not None and place is not None
-        key, ordinal, values = self.origin(item, place)
+        access, location = item.access, item.place
+        assert access is not None and location is not None
+        key, ordinal, values = self.origin(item, location)
         if key in self.ambiguous:
             raise NotProvable(f"several blocks without axes are called {key!r}")
         # Loops inside the block, lanes and unknown indices tell its accesses apart, and so does whatever the block
         # uses from outside beside its axes.
         inner = []
-        if not self._is_inlined(item, place):  # such a load is called what it was called in its old block
-            inner += [(loop.var.name, item.names[loop.var]) for loop in access.running[place.depth :]]
+        if not self._is_inlined(item, location):  # such a load is called what it was called in its old block
+            inner += [(loop.var.name, item.names[loop.var]) for loop in access.running[location.depth :]]
         inner += [(dim, dim) for dim in item.dims[len(access.loops) :]]
-        outer, tag = self._outside(key, place)
+        outer, tag = self._outside(key, location)
         texts = []
         for value in [*values, *[form for _, form in outer]]:
             if value is None:
-                raise NotProvable(f"the axes of block {_title(place)} are not affine in its loops")
+                raise NotProvable(f"the axes of block {_title(location)} are not affine in its loops")
             texts.append(self.dataflow.text.form(value, item.names))
         role = "r" if item.kind == "read" else "w" if item.kind == "write" else "u"
         space = f"{role}{_key_text(key)}_{ordinal}{self._shadow(item)}{tag}"
-        axes = [axis.var.name for axis in place.block.iter_vars] if place.block is not None else []
+        axes = [axis.var.name for axis in location.block.iter_vars] if location.block is not None else []
         axes = [*axes[: len(values)], *[f"axis {k}" for k in range(len(axes), len(values))]]
         label = Label(
             item.kind,
-            _title(place),
+            _title(location),
             (*axes, *[name for name, _ in outer], *[name for name, _ in inner]),
             item.shadow_of or item.buffer,
         )
         return Name(space, (*texts, *[text for _, text in inner]), label)
 
-    def _outside(self, key: BlockKey, place: Place) -> tuple[list[tuple[str, Form | None]], str]:
+    def _outside(self, key: BlockKey, location: Place) -> tuple[list[tuple[str, Form | None]], str]:
         """What a name holds besides the axes, with words for it; and a mark of what sort of thing that is."""
         values = self.dataflow.program.affine.values
         if self.way in BY_WHAT_IT_DOES:
-            used = self.used(place)
+            used = self.used(location)
             return [*used], f"_u{len(used)}"
-        around = [var for var in self.axes_around.get(key, ()) if var not in place.outer]
-        if around and not {*around} <= {*_axes_around(place)}:
-            raise NotProvable(f"block {_title(place)} is not inside the blocks that it was in")
-        outer = [*place.outer, *around]
+        around = [var for var in self.axes_around.get(key, ()) if var not in location.outer]
+        if around and not {*around} <= {*_axes_around(location)}:
+            raise NotProvable(f"block {_title(location)} is not inside the blocks that it was in")
+        outer = [*location.outer, *around]
         return [(var.name, values.get(var)) for var in outer], "".join([f"_o{id(var)}" for var in outer])
 
-    def used(self, place: Place) -> list[tuple[str, Form]]:
+    def used(self, location: Place) -> list[tuple[str, Form]]:
         """What the block computes from variables from outside, beside what its own loops add, in order."""
-        found = self._used.get(place)
-        if found is None:
-            found = self._used[place] = []
-            if place.outer or place.indexed:
-                found += _used_in(place, self.dataflow, self.way is Way.BY_USE)
-        return found
+        result = self._used.get(location)
+        if result is None:
+            result = self._used[location] = []
+            if location.outer or location.indexed:
+                result += _used_in(location, self.dataflow, self.way is Way.BY_USE)
+        return result
 
     def uses_outside(self) -> bool:
         """Whether other ways to name things would name them differently."""
-        return any([place.outer or place.indexed or _axes_around(place) for place in self.dataflow.by_place])
+        return any([offset.outer or offset.indexed or _axes_around(offset) for offset in self.dataflow.by_place])
 
-    def origin(self, item: Reference, place: Place) -> tuple[BlockKey, int, Sequence[Form | None]]:
+    def origin(self, item: Reference, location: Place) -> tuple[BlockKey, int, Sequence[Form | None]]:
         """The old block, the number of the access in it, and the old axis values in the loops of this access."""
-        key, ordinal = self.dataflow.key(place), item.ordinal
+        key, ordinal = self.dataflow.key(location), item.ordinal
         if item.kind == "read" and (key, ordinal) in self.origins.loads:
             old, old_ordinal, exprs = self.origins.loads[key, ordinal]
-            return old, old_ordinal, self._forms(place, exprs)
+            return old, old_ordinal, self._forms(location, exprs)
         if key in self.origins.renamed:
-            assert place.block is not None
+            assert location.block is not None
             old, values = self.origins.renamed[key]
-            return old, ordinal, self._forms(place, values([axis.var for axis in place.block.iter_vars]))
-        return key, ordinal, place.values
+            return old, ordinal, self._forms(location, values([axis.var for axis in location.block.iter_vars]))
+        return key, ordinal, location.values
 
-    def _is_inlined(self, item: Reference, place: Place) -> bool:
+    def _is_inlined(self, item: Reference, location: Place) -> bool:
         """Whether the access is a load that stands for one of another block."""
         if not self.origins.loads or item.kind != "read":
             return False
-        key = self.dataflow.key(place)
-        found = self.origins.loads.get((key, item.ordinal))
-        return found is not None and found[0] != key
+        key = self.dataflow.key(location)
+        result = self.origins.loads.get((key, item.ordinal))
+        return result is not None and result[0] != key
 
     def texts(self, item: Reference, exprs: Sequence[Expr]) -> list[str] | None:
         """Expressions in the axes of an access's block, as isl text in its loops; None when they are not affine."""
@@ -227,22 +227,22 @@ class Naming:
         texts = [self.dataflow.text.form(form, item.names) for form in forms if form is not None]
         return texts if len(texts) == len(forms) else None
 
-    def _forms(self, place: Place, exprs: Sequence[Expr]) -> list[Form | None]:
+    def _forms(self, location: Place, exprs: Sequence[Expr]) -> list[Form | None]:
         affine = self.dataflow.program.affine
         # A block may stand in several places; here its axes are what they are in this one.
-        assert place.block is not None
-        affine.values.update(zip([axis.var for axis in place.block.iter_vars], place.values, strict=True))
+        assert location.block is not None
+        affine.values.update(zip([axis.var for axis in location.block.iter_vars], location.values, strict=True))
         return [affine.form(expr) for expr in exprs]
 
 
-def _axes_around(place: Place) -> list[Var]:
+def _axes_around(location: Place) -> list[Var]:
     """The axes of the blocks around a block."""
-    found: list[Var] = []
-    outer = place.around
+    result: list[Var] = []
+    outer = location.around
     while outer is not None:
-        found += [axis.var for axis in outer.block.iter_vars] if outer.block is not None else []
+        result += [axis.var for axis in outer.block.iter_vars] if outer.block is not None else []
         outer = outer.around
-    return found
+    return result
 
 
 @deep
@@ -257,7 +257,7 @@ def _used_in(place: Place, dataflow: Dataflow, in_loads: bool) -> list[tuple[str
     inner = {
         loop.var for access in dataflow.by_place[place] for loop in access.loops[place.depth :] if loop.product is None
     }
-    found: list[tuple[str, Form]] = []
+    result: list[tuple[str, Form]] = []
 
     def look(node: Node) -> bool:
         if isinstance(node, (BlockRealize, BufferRegion, Buffer)) or (isinstance(node, BufferLoad) and not in_loads):
@@ -271,15 +271,15 @@ def _used_in(place: Place, dataflow: Dataflow, in_loads: bool) -> list[tuple[str
             return True
         if any([isinstance(term, Part) and not term.variables.isdisjoint(inner) for term in form.terms]):
             raise NotProvable(f"block {block.name_hint} mixes its own loops with what it computes from outside")
-        found.append((str(node), Form({term: k for term, k in form.terms.items() if term not in inner}, form.const)))
+        result.append((str(node), Form({term: k for term, k in form.terms.items() if term not in inner}, form.const)))
         return False
 
     pre_order_visit(block.body, look)
-    return found
+    return result
 
 
-def _title(place: Place) -> str:
-    return place.block.name_hint if place.block is not None else "the function"
+def _title(location: Place) -> str:
+    return location.block.name_hint if location.block is not None else "the function"
 
 
 def _key_text(key: BlockKey) -> str:

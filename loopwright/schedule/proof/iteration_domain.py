@@ -197,10 +197,10 @@ class _OwnTerms:
         if not isinstance(condition, (LT, LE, GT, GE, EQ, NE)) or not condition.a.dtype.is_int:
             return None
         variables = list(self.loops)
-        found = linear_coefficients(condition.a - condition.b, variables, self.facts)
-        if found is None:
+        result = linear_coefficients(condition.a - condition.b, variables, self.facts)
+        if result is None:
             return None
-        coefficients, base = found
+        coefficients, base = result
         left = [c.value if isinstance(c, IntImm) else None for c in coefficients]
         total: Expr = base
         for axis, value in zip(self.axes, self.values, strict=True):
@@ -223,9 +223,9 @@ class _OwnTerms:
 
     def _by_inverse(self, condition: Expr) -> Expr | None:
         """Where the axes say which iteration it is, the loop variables are expressions of them."""
-        found = detect_iter_map(list(self.values), self.loops, True, "bijective")
-        if not found.indices:
+        result = detect_iter_map(list(self.values), self.loops, True, "bijective")
+        if not result.indices:
             return None
-        inverse = inverse_affine_iter_map(found.indices, self.axes)
+        inverse = inverse_affine_iter_map(result.indices, self.axes)
         translated = substitute(condition, inverse)
         return None if self._has_loops(translated) else translated

@@ -121,24 +121,24 @@ def is_alone_with(block: Block, memory: Var, writes: bool, statement: Stmt) -> b
 
 def fixed_by(indices: Sequence[Expr]) -> set[Var]:
     """The variables whose value the indices tell: each is one of them, or both `v // c` and `v % c` are."""
-    found = {index for index in indices if isinstance(index, Var)}
+    result = {index for index in indices if isinstance(index, Var)}
     parts: dict[tuple[Var, int], set[type]] = {}
     for index in indices:
         if isinstance(index, (FloorDiv, FloorMod)) and isinstance(index.a, Var) and isinstance(index.b, IntImm):
             parts.setdefault((index.a, index.b.value), set()).add(type(index))
-    return found | {var for (var, _), kinds in parts.items() if len(kinds) == 2}
+    return result | {var for (var, _), kinds in parts.items() if len(kinds) == 2}
 
 
 @deep
 def unchanged_memory(before: PrimFunc, after: PrimFunc) -> set[Var]:
     """The memory whose users are the same top-level statements, in the same order, in both versions."""
     old, new = _users(before), _users(after)
-    found = set()
+    result = set()
     for data, mine in new.items():
         theirs = old.get(data, [])
         if len(mine) == len(theirs) and all([a is b for a, b in zip(mine, theirs, strict=True)]):
-            found.add(data)
-    return found
+            result.add(data)
+    return result
 
 
 def _users(function: PrimFunc) -> dict[Var, list[Stmt]]:
@@ -177,20 +177,20 @@ def _is_around_all(statement: Stmt) -> TypeGuard[BlockRealize]:
 @lru_cache(maxsize=2048)
 def memory_named(statement: Stmt | Expr) -> frozenset[Var]:
     """All memory that a statement or an expression names; and what is outside, where a call reaches it."""
-    found: set[Var] = set()
+    result: set[Var] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, (BufferLoad, BufferStore)):
-            found.add(node.buffer.data)
+            result.add(node.buffer.data)
         elif isinstance(node, MatchBufferRegion):
-            found.update((node.buffer.data, node.source.buffer.data))
+            result.update((node.buffer.data, node.source.buffer.data))
         elif isinstance(node, Var) and node.dtype is HANDLE:
-            found.add(node)
+            result.add(node)
         elif isinstance(node, Call) and reaches_outside(node):
-            found.add(OUTSIDE.data)
+            result.add(OUTSIDE.data)
 
     pre_order_visit(statement, look)
-    return frozenset(found)
+    return frozenset(result)
 
 
 def beside(path: Sequence[Stmt]) -> list[Stmt | Expr]:
@@ -231,15 +231,15 @@ def permutation_is_free(function: PrimFunc, loop_var: Var) -> bool:
 
 
 def _find(root: Stmt, loop_var: Var) -> For | None:
-    found: list[For] = []
+    result: list[For] = []
 
     def look(node: Node) -> bool:
         if isinstance(node, For) and node.loop_var is loop_var:
-            found.append(node)
-        return not found and isinstance(node, Stmt)
+            result.append(node)
+        return not result and isinstance(node, Stmt)
 
     pre_order_visit(root, look)
-    return found[0] if found else None
+    return result[0] if result else None
 
 
 def _collect(statement: Stmt, blocks: list[BlockRealize]) -> bool:
@@ -272,15 +272,15 @@ def _reads_around(statement: Stmt) -> set[Var]:
 
 def _loop_vars(root: For) -> set[Var]:
     """The variables of a loop and of those inside it."""
-    found: set[Var] = set()
+    result: set[Var] = set()
 
     def look(node: Node) -> bool:
         if isinstance(node, For):
-            found.add(node.loop_var)
+            result.add(node.loop_var)
         return isinstance(node, Stmt)
 
     pre_order_visit(root, look)
-    return found
+    return result
 
 
 def _written_freely(realize: BlockRealize, written_below: set[Var], running: set[Var]) -> set[Var] | None:
@@ -335,14 +335,14 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
 
 def _used(root: Stmt, variables: set[Var]) -> set[Var]:
     """The variables that a statement uses."""
-    found: set[Var] = set()
+    result: set[Var] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, Var) and node in variables:
-            found.add(node)
+            result.add(node)
 
     pre_order_visit(root, look)
-    return found
+    return result
 
 
 def _accesses(root: Stmt, stores: list[BufferStore], loads: list[BufferLoad]) -> None:

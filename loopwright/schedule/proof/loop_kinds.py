@@ -67,14 +67,14 @@ def to_prove_again(before: View, after: View, step: Step) -> list[Var]:
     Memory that is used in a parallel loop only may be that of each iteration; used elsewhere too, it is one for all.
     Lanes of a vector have no memory of their own.
     """
-    found = list(step.concurrent)
+    result = list(step.concurrent)
     for loop in concurrent_loops(after):
         old, new = before.index.loops.get(loop.loop_var), after.index.loops[loop.loop_var]
-        if loop.loop_var in found:
+        if loop.loop_var in result:
             continue
         if old is None or old[-1] is not loop or (loop.kind in _ON_THREADS and _shares_more(loop, old, new)):
-            found.append(loop.loop_var)
-    return found
+            result.append(loop.loop_var)
+    return result
 
 
 def _shares_more(loop: For, old: Path, new: Path) -> bool:
@@ -87,16 +87,16 @@ def _shares_more(loop: For, old: Path, new: Path) -> bool:
 
 def owned_memory(function: PrimFunc) -> list[Buffer]:
     """The buffers whose memory is not one for all: who sees what in them depends on the loops that are bound."""
-    found: dict[Buffer, None] = {}
+    result: dict[Buffer, None] = {}
 
     def look(node: Node) -> None:
         if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.scope() != "global":
-            found[node.buffer] = None
+            result[node.buffer] = None
         elif isinstance(node, Block):
-            found.update({match.source.buffer: None for match in node.match_buffers})
+            result.update({match.source.buffer: None for match in node.match_buffers})
 
     pre_order_visit(function.body, look)
-    return list(found)
+    return list(result)
 
 
 class ThreadExtentsDiffer(ScheduleError):
@@ -137,9 +137,9 @@ def check_thread_loops(method: str, view: View) -> None:
     """Loops bound to one axis are equally long, and no threads run inside vectors."""
     check_threads_outside_vectors(method, view)
     if view.index.has_threads:
-        found = find_mismatch_of_extents(view.function.body)
-        if found is not None:
-            raise ThreadExtentsDiffer(method, *found)
+        result = find_mismatch_of_extents(view.function.body)
+        if result is not None:
+            raise ThreadExtentsDiffer(method, *result)
         _check_sums(method, view)
         _check_order(method, view)
 

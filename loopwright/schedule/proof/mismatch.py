@@ -108,9 +108,9 @@ class Mismatch:
     @cached_property
     def witness(self) -> Witness:
         """The smallest case, in the user's names."""
-        found = self.kind, self._old, self._new, self._seen, self._known, self._wrong, self._iterations
+        result = self.kind, self._old, self._new, self._seen, self._known, self._wrong, self._iterations
         divisions = max(self._old.divisions, self._new.divisions)
-        return within_budget(lambda _: _Search(*found).find(), WITNESS_BUDGET, divisions)
+        return within_budget(lambda _: _Search(*result).find(), WITNESS_BUDGET, divisions)
 
     @property
     def reader(self) -> Actor:
@@ -143,13 +143,13 @@ class Mismatch:
     def why(self) -> str:
         """The witness as a sentence."""
         try:
-            found = self.witness
+            result = self.witness
         except BudgetExceeded:
             if self._seen.flow.buffer is OUTSIDE:
                 return "calls with effects would come in another order (the case itself is hard to find)"
             return f"a read of {self._seen.flow.buffer.name} would see another value (the case itself is hard to find)"
-        sentence = _sentence_of_calls(found) if self._seen.flow.buffer is OUTSIDE else _sentence(self.kind, found)
-        sizes = ", ".join([f"{name} = {value}" for name, value in found.sizes.items()])
+        sentence = _sentence_of_calls(result) if self._seen.flow.buffer is OUTSIDE else _sentence(self.kind, result)
+        sizes = ", ".join([f"{name} = {value}" for name, value in result.sizes.items()])
         return f"{sentence} (for {sizes})" if sizes else sentence
 
     def __repr__(self) -> str:
@@ -191,19 +191,19 @@ def _sentence(kind: Kind, w: Witness) -> str:
 def _sentence_of_calls(w: Witness) -> str:
     """What is wrong with the order of calls that have effects: each sees the one before it, the caller the last."""
     expected = None if w.expected is None or w.expected.kind == "start" else w.expected
-    found = None if w.found is None or w.found.kind in ("start", "undefined") else w.found
+    result = None if w.found is None or w.found.kind in ("start", "undefined") else w.found
     if expected is not None and w.when == "never":
         return f"{expected} would no longer make its call, which has effects"
     if w.reader.kind == "final":
-        if found is None:
+        if result is None:
             return f"{expected} would no longer make the last of the calls, which have effects"
-        return f"the last of the calls, which have effects, would be that of {found}, not of {expected or 'nobody'}"
+        return f"the last of the calls, which have effects, would be that of {result}, not of {expected or 'nobody'}"
     call = f"{w.reader} would make its call, which has effects,"
     if expected is not None and w.when == "later":
         return f"{call} before {expected} makes the one that came before it"
     if expected is None:
-        return f"{call} after {found}, and not first"
-    return f"{call} after {found}, not right after {expected}" if found is not None else f"{call} first"
+        return f"{call} after {result}, and not first"
+    return f"{call} after {result}, not right after {expected}" if result is not None else f"{call} first"
 
 
 class _At(NamedTuple):
@@ -233,16 +233,16 @@ class _Search:
         reader = self._first(self.wrong.domain(), order)
         assert reader is not None
         here = isl.UnionSet.read_from_str(context(), reader.text)
-        found = expected = None
+        result = expected = None
         if self.kind == "base":
-            found = self._first(self._fixed(self.wrong.intersect_domain(here)).range())
+            result = self._first(self._fixed(self.wrong.intersect_domain(here)).range())
             for known in self.known:
                 expected = expected or self._first(self._fixed(known.named_base.intersect_domain(here)).range())
         elif self.kind == "missing":
             expected = self._first(self._fixed(self.wrong.intersect_domain(here)).range())
         else:
-            found = self._first(self._fixed(self.wrong.intersect_domain(here)).range())
-        at = self._iteration(reader, found, expected)
+            result = self._first(self._fixed(self.wrong.intersect_domain(here)).range())
+        at = self._iteration(reader, result, expected)
         item = next(item for item in self.seen.readers if item.tag == at.space)
         values = self._values(item, at)
         label = self._label(reader.space)
@@ -251,7 +251,7 @@ class _Search:
             label.buffer.name,
             self._cell(item, at, values),
             self._actor(expected) if expected is not None else None,
-            self._actor(found) if found is not None else None,
+            self._actor(result) if result is not None else None,
             self._when(item, values, expected),
             {var.name: values[var] for var in self._parameter_vars()},
         )
@@ -262,13 +262,13 @@ class _Search:
         """The least point of the first tuple, by `order`; fixes the parameters when they are still open."""
         sets: list[Any] = []
         points.foreach_set(sets.append)
-        place = {space: k for k, space in reversed(list(enumerate(order)))}
+        location = {space: k for k, space in reversed(list(enumerate(order)))}
         sets = [one for one in sets if not one.is_empty()]
         if not sets:
             return None
         # What was never written comes last: a witness with a writer says more.
         chosen = min(
-            sets, key=lambda one: (place.get(one.get_tuple_name(), len(order)), one.get_tuple_name() == UNDEFINED)
+            sets, key=lambda one: (location.get(one.get_tuple_name(), len(order)), one.get_tuple_name() == UNDEFINED)
         )
         space = chosen.get_tuple_name()
         values, parameters = _least(chosen, self.parameters)
@@ -283,13 +283,13 @@ class _Search:
         names, facts = ", ".join(self.parameters), " and ".join([f"{n} = {v}" for n, v in self.parameters.items()])
         return relation.intersect_params(isl.Set.read_from_str(context(), f"[{names}] -> {{ : {facts} }}"))
 
-    def _iteration(self, reader: _At, found: _At | None, expected: _At | None) -> _At:
+    def _iteration(self, reader: _At, result: _At | None, expected: _At | None) -> _At:
         """The first iteration of the reader that goes wrong."""
         import islpy as isl
 
         here = isl.UnionSet.read_from_str(context(), reader.text)
         relation = self.iterations
-        target = found or expected
+        target = result or expected
         if relation is None and self.kind in ("base", "extra"):
             relation = self.seen.base if self.kind == "base" else self.seen.updates
             relation = relation.apply_range(self.seen.writer_names)
@@ -304,9 +304,9 @@ class _Search:
     # --- words ------------------------------------------------------------------------------------------------------
 
     def _label(self, space: str) -> Label:
-        found = self.new.naming.labels.get(space) or self.old.naming.labels.get(space)
-        assert found is not None
-        return found
+        result = self.new.naming.labels.get(space) or self.old.naming.labels.get(space)
+        assert result is not None
+        return result
 
     def _actor(self, at: _At) -> Actor:
         label = self.old.naming.labels.get(at.space) or self._label(at.space)

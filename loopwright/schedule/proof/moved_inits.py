@@ -50,7 +50,7 @@ def met_by_inits(loop: Stmt) -> list[Buffer]:
     """
     parts = _Parts()
     parts.visit(loop)
-    found: dict[Var, Buffer] = {}
+    result: dict[Var, Buffer] = {}
     for realize in parts.blocks:
         if realize.block.init is None:
             continue
@@ -59,12 +59,12 @@ def met_by_inits(loop: Stmt) -> list[Buffer]:
         for data, buffer in init.writes.items():
             met = any([data in mark.reads or data in mark.writes for mark in others])
             if met or own.effects or _touches_several_cells(realize.block, data) or _shares_cells(realize.block, data):
-                found[data] = buffer
+                result[data] = buffer
         asked = {**init.reads, **read_by(realize.predicate, *realize.iter_values)}
         for data, buffer in asked.items():
             if any([data in mark.writes for mark in (own, *others)]):
-                found[data] = buffer
-    return list(found.values())
+                result[data] = buffer
+    return list(result.values())
 
 
 def started_elsewhere(view: View, loops: Sequence[For]) -> list[Buffer]:
@@ -73,7 +73,7 @@ def started_elsewhere(view: View, loops: Sequence[For]) -> list[Buffer]:
     All of them start before the first is updated. That is the same where each has cells of its own, and where the
     start depends on no condition: it would be asked for in loops of the reduction too, which may have no iterations.
     """
-    found = []
+    result = []
     for realize in view.blocks_below(loops[-1].body):
         block = realize.block
         if block.init is None:
@@ -87,8 +87,8 @@ def started_elsewhere(view: View, loops: Sequence[For]) -> list[Buffer]:
         own = all([any([index is var for index in cell]) for var in axes_of_cells for cell in _cells_of(block.init)])
         path = view.block_path(block_key(block))
         if not own or not is_true(realize.predicate) or any([isinstance(node, IfThenElse) for node in path]):
-            found += [region.buffer for region in block.writes]
-    return found
+            result += [region.buffer for region in block.writes]
+    return result
 
 
 def started_by_rows(view: View, loop: For) -> list[Buffer]:
@@ -159,11 +159,11 @@ def _shares_cells(block: Block, data: Var) -> bool:
 
 def _cells_of(init: Stmt) -> list[tuple[Expr, ...]]:
     """The indices that an init stores at."""
-    found = []
+    result = []
 
     def look(node: Node) -> None:
         if isinstance(node, BufferStore):
-            found.append(node.indices)
+            result.append(node.indices)
 
     pre_order_visit(init, look)
-    return found
+    return result

@@ -111,9 +111,9 @@ def inverse_on(
     """
     whole = [max(size, grown) for size, grown in zip(sizes, _whole(mapping, shape), strict=True)]
     for domain in (sizes, whole) if whole != list(sizes) else (sizes,):
-        found = _inverse(mapping, domain, axes, shape)
-        if found is not None:
-            return found
+        result = _inverse(mapping, domain, axes, shape)
+        if result is not None:
+            return result
     return None
 
 
@@ -125,12 +125,12 @@ def outside(
     for axis, extent in zip(axes, shape, strict=True):
         facts.bind(axis, Range.from_min_extent(const(0, axis.dtype), extent))
     old = [inverse[var] for var in mapping.inputs]
-    found = [index < const(0, index.dtype) for index in old if not facts.can_prove(index >= const(0, index.dtype))]
-    found += [index >= size for index, size in zip(old, sizes, strict=True)]
+    result = [index < const(0, index.dtype) for index in old if not facts.can_prove(index >= const(0, index.dtype))]
+    result += [index >= size for index, size in zip(old, sizes, strict=True)]
     for axis, cell in zip(axes, mapping.at(old), strict=True):
         if not facts.can_prove_equal(cell, axis):
-            found.append(NE(facts.simplify(cell), axis))
-    return found
+            result.append(NE(facts.simplify(cell), axis))
+    return result
 
 
 def _whole(mapping: IndexMap, shape: Sequence[Expr]) -> Iterator[int]:
@@ -152,26 +152,26 @@ def _inverse(
     }
     # An index that falls as its axes rise is turned round: iteration maps count upwards.
     facts = Analyzer()
-    turned = {
+    transposed = {
         axis: extent - 1
         for axis, extent, result in zip(axes, shape, mapping.results, strict=True)
         if _falls(result, mapping.inputs, facts)
     }
     rising = [
-        facts.simplify(turned[axis] - result) if axis in turned else result
+        facts.simplify(transposed[axis] - result) if axis in transposed else result
         for axis, result in zip(axes, mapping.results, strict=True)
     ]
     inverse: dict[Var, Expr] = {}
     if rising:
-        found = detect_iter_map(rising, domains, TRUE, "bijective").indices
-        if not found:
+        answer = detect_iter_map(rising, domains, TRUE, "bijective").indices
+        if not answer:
             return None
         try:
-            inverse = inverse_affine_iter_map(found, list(axes))
+            inverse = inverse_affine_iter_map(answer, list(axes))
         except NotInvertible:
             return None
     single = {var: const(0, var.dtype) for var, size in zip(mapping.inputs, sizes, strict=True) if size == 1}
-    back = {axis: top - axis for axis, top in turned.items()}
+    back = {axis: top - axis for axis, top in transposed.items()}
     inverse = {var: substitute(value, back) for var, value in {**single, **inverse}.items()}
     return inverse if all(var in inverse for var in mapping.inputs) else None
 

@@ -34,11 +34,11 @@ def prove_step(method: str, view: View, step: Step) -> str:
     check_order_kept(method, view, step)
     step = with_turns_proved(method, view, step)
     if step.proof is Proof.VALUES:
-        found = find_mismatch(step.given or view.function, step.after, step.origins, step.buffers)
-        if isinstance(found, Mismatch):
-            raise WouldChangeValues(method, found, step.at)
-        if found is not None:
-            raise NotProved(method, found.reason, step.at)
+        result = find_mismatch(step.given or view.function, step.after, step.origins, step.buffers)
+        if isinstance(result, Mismatch):
+            raise WouldChangeValues(method, result, step.at)
+        if result is not None:
+            raise NotProved(method, result.reason, step.at)
     after = View(step.after)
     check_thread_loops(method, after)
     check_tensorized(method, view, after)

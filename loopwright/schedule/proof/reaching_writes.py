@@ -62,10 +62,10 @@ class Sight:
         self.settled = settled or SettledBuffers(dataflow)
         self.loads: dict[tuple[BlockKey, int], Access] = self.settled.loads
         self.keys: dict[BlockKey, Block | None] = {}
-        for place in dataflow.by_place:
-            key = dataflow.key(place)
+        for location in dataflow.by_place:
+            key = dataflow.key(location)
             # A block that stands in several places has one axis variable there; a name alone may be a coincidence.
-            if self.keys.setdefault(key, place.block) is not place.block and isinstance(key, str):
+            if self.keys.setdefault(key, location.block) is not location.block and isinstance(key, str):
                 self.naming.ambiguous.add(key)
         self.followed: dict[str, Reference] = {}  # every write and update met, by tag
         self._found: dict[Buffer, Through] = {}
@@ -78,10 +78,10 @@ class Sight:
 
     def through(self, buffer: Buffer) -> Through:
         """What the readers of `buffer` see. Raises NotProvable."""
-        found = self._found.get(buffer)
-        if found is None:
-            found = self._found[buffer] = self._make(buffer)
-        return found
+        result = self._found.get(buffer)
+        if result is None:
+            result = self._found[buffer] = self._make(buffer)
+        return result
 
     def check_names(self, buffer: Buffer) -> None:
         """Make sure that a name stands for one value: raise NotProvable when it may stand for several.
@@ -101,9 +101,9 @@ class Sight:
                 if not isinstance(reason, NotProvable):
                     raise
                 self._checked[buffer] = reason
-        found = self._checked[buffer]
-        if found is not None:
-            raise found
+        result = self._checked[buffer]
+        if result is not None:
+            raise result
 
     def _check(self, buffer: Buffer) -> None:
         seen = self.through(buffer)
@@ -118,9 +118,9 @@ class Sight:
             raise NotProvable(f"{buffer.name} is updated several times with the same axis values")
         spaces: set[str] = set()
         for writer in [*seen.flow.writers, *seen.flow.updaters]:
-            space, place = self.naming.name(writer).space, writer.place
-            if place is not None and (space in spaces or not self._is_told_apart(writer)):
-                for access in self.dataflow.by_place[place]:
+            space, location = self.naming.name(writer).space, writer.place
+            if location is not None and (space in spaces or not self._is_told_apart(writer)):
+                for access in self.dataflow.by_place[location]:
                     if not access.writes and not self.settled.is_fixed_input(access):
                         self.check_names(access.cell[0])
             spaces.add(space)
@@ -204,14 +204,14 @@ class Sight:
 
     def _told_apart(self, item: Reference) -> bool:
         """A quick yes: every loop around the block is a digit of an axis of its own."""
-        access, place = item.access, item.place
-        if access is None or place is None:
+        access, location = item.access, item.place
+        if access is None or location is None:
             return item.kind == "final"
-        origins, key = self.naming.origins, self.dataflow.key(place)
+        origins, key = self.naming.origins, self.dataflow.key(location)
         if key in origins.renamed or (item.kind == "read" and (key, item.ordinal) in origins.loads):
             return False
-        open_vars = {loop.var: loop for loop in access.loops[: place.depth]}
-        for form in place.values:
+        open_vars = {loop.var: loop for loop in access.loops[: location.depth]}
+        for form in location.values:
             for var in _digits(form, self.dataflow, access) if form is not None else ():
                 open_vars.pop(var, None)
         return not open_vars
@@ -232,8 +232,8 @@ class Sight:
             at += around
             only = self.union([f"{reader.tuple_text} -> {self.naming.name(w).space}[{', '.join(at)}]" for w in writers])
             mine = self.union([f"{reader.tuple_text} -> {reader.tuple_text}"]).domain()
-            found = seen.base.intersect_domain(mine).apply_range(seen.writer_names)
-            if found.is_subset(only) and seen.updates.intersect_domain(mine).is_empty():
+            result = seen.base.intersect_domain(mine).apply_range(seen.writer_names)
+            if result.is_subset(only) and seen.updates.intersect_domain(mine).is_empty():
                 return True
         return False
 
@@ -282,29 +282,29 @@ class Sight:
 
     def _copied(self, writer: Reference) -> tuple[Reference, Flow]:
         """The load of a block that copies, and the flow through the buffer that it copies from."""
-        place = writer.place
-        assert place is not None and writer.access is not None
-        loads = [access for access in self.dataflow.by_place[place] if not access.writes]
+        location = writer.place
+        assert location is not None and writer.access is not None
+        loads = [access for access in self.dataflow.by_place[location] if not access.writes]
         if len(loads) == 1:
             flow = self.dataflow.flow(loads[0].cell[0])
             for reader in flow.readers:
                 if reader.access is loads[0] and reader.shadow_of is None and len(reader.dims) == len(writer.dims):
                     return reader, flow
-        assert place.block is not None
-        raise NotProvable(f"block {place.block.name_hint} does not simply copy a cell")
+        assert location.block is not None
+        raise NotProvable(f"block {location.block.name_hint} does not simply copy a cell")
 
 
 def _digits(form: Form, dataflow: Dataflow, access: Access) -> list[Var]:
     """The loops that a value fixes: the sum of `stride * loop` in which each stride is above all that is smaller."""
-    reach, found = 0, []
+    reach, result = 0, []
     for term, stride in sorted(form.terms.items(), key=lambda pair: abs(pair[1])):
         loop = next((loop for loop in access.loops if loop.var is term), None)
         if loop is None or loop.low is None or loop.high is None or abs(stride) <= reach:
             return []
         ranges = dataflow.program.ranges
         top, bottom = ranges.greatest(loop.high, access.loops), ranges.greatest(loop.low.negated(), access.loops)
-        found.append(loop.var)
+        result.append(loop.var)
         if top is None or bottom is None:
-            return found if len(found) == len(form.terms) else []
+            return result if len(result) == len(form.terms) else []
         reach += abs(stride) * max(top + bottom, 0)
-    return found
+    return result

@@ -108,8 +108,8 @@ class SettledBuffers:
 
     def is_fixed_input(self, access: Access) -> bool:
         """Whether the load, for given values of its block's axes, reads a given cell that nobody writes."""
-        place, buffer = access.instance.place, access.cell[0]
-        if buffer.data in self.dataflow.program.unknown or place.indexed or place.outer or None in access.cell[1]:
+        location, buffer = access.instance.place, access.cell[0]
+        if buffer.data in self.dataflow.program.unknown or location.indexed or location.outer or None in access.cell[1]:
             return False
         return not any([other.writes for other in self.dataflow.by_buffer[buffer]])
 
@@ -148,14 +148,14 @@ class SettledBuffers:
 
     def _writer(self, access: Access) -> _Writer | None:
         """A write whose cell tells all axes of its block, but those that an update sums over."""
-        place = access.instance.place
+        location = access.instance.place
         index = cell_index(access)
-        if index is None or place.block is None:
+        if index is None or location.block is None:
             return None
         is_update = self.dataflow.is_update(access)
         rest: list[Hashable] = []
         sums: dict[int, int] = {}
-        for k, (axis, value) in enumerate(zip(place.block.iter_vars, place.values, strict=True)):
+        for k, (axis, value) in enumerate(zip(location.block.iter_vars, location.values, strict=True)):
             if is_update and axis.iter_type == IterType.CommReduce:
                 extent = axis.dom.extent if axis.dom is not None else None
                 if k in index.axes() or not isinstance(extent, IntImm):
@@ -168,7 +168,7 @@ class SettledBuffers:
                 return None
             else:
                 rest.append(("is", value.const))
-        name = Name(self.dataflow.key(place), self.dataflow.ordinals[access], index.key, tuple(rest))
+        name = Name(self.dataflow.key(location), self.dataflow.ordinals[access], index.key, tuple(rest))
         return _Writer(access, index, sums, name)
 
     def _caller(self, buffer: Buffer) -> _Reader | None:
@@ -216,7 +216,7 @@ class SettledBuffers:
         first, then = self._boxes(init.access, depth), self._boxes(update.access, depth)
         if first is None or then is None:
             return False
-        told: set[Var] = set()
+        message: set[Var] = set()
         for axis in update.cell.axes():
             mine = then.axes[axis]
             outer = [digit for digit in mine.digits if digit[1] in between]
@@ -231,8 +231,8 @@ class SettledBuffers:
                 return False
             if [*its.digits[-len(outer) :]] != outer or any([var in between for _, var in its.digits[: -len(outer)]]):
                 return False
-            told.update([var for _, var in outer])
-        return told == between
+            message.update([var for _, var in outer])
+        return message == between
 
     def _is_filled(self, reader: _Reader, writer: _Writer, depth: int) -> bool:
         """Whether the reader's cell is written, by all that is summed up in it, while the outer loops stand still."""
@@ -287,13 +287,13 @@ class SettledBuffers:
 
 def _is_plain(access: Access) -> bool:
     """Whether the access is directly in a block that knows nothing but its axes."""
-    place = access.instance.place
+    location = access.instance.place
     return (
-        place.block is not None
-        and not place.has_blocks
-        and not place.outer
-        and not place.indexed
-        and len(access.loops) == place.depth
+        location.block is not None
+        and not location.has_blocks
+        and not location.outer
+        and not location.indexed
+        and len(access.loops) == location.depth
     )
 
 

@@ -130,7 +130,7 @@ def with_room(step: str, view: View, keys: Collection[BlockKey]) -> PrimFunc:
         touched = {region.buffer for region in (*block.reads, *block.writes)} & owned
         for buffer in sorted(touched, key=lambda item: item.name):
             sizes = [extent.value if isinstance(extent, IntImm) else 0 for extent in buffer.shape]
-            found = needed.setdefault(buffer, sizes)
+            result = needed.setdefault(buffer, sizes)
             for part in [part for part in (block.init, block.body) if part is not None]:
                 for access in accesses(part, buffer):
                     for loop in access.loops:
@@ -138,7 +138,7 @@ def with_room(step: str, view: View, keys: Collection[BlockKey]) -> PrimFunc:
                     for position, index in enumerate(access.indices):
                         top = facts.const_int_bound(index).max_value + 1
                         if isinstance(buffer.shape[position], IntImm) and top < 2**31:
-                            found[position] = max(found[position], top)
+                            result[position] = max(result[position], top)
     function = view.function
     grown: list[tuple[Buffer, Buffer]] = []
     for buffer, sizes in needed.items():
@@ -159,10 +159,10 @@ def _initialised(step: str, function: PrimFunc, grown: Sequence[tuple[Buffer, Bu
             check_initialised(function)
             return function
         except UninitialisedRead as error:
-            found = [pair for pair in grown if pair[1].name == error.fields.get("buffer")]
-        if not found:
+            result = [pair for pair in grown if pair[1].name == error.fields.get("buffer")]
+        if not result:
             return function
-        old, new = found[0]
+        old, new = result[0]
         axes = axes_over(new.shape)
         outside = [
             axis >= extent

@@ -54,12 +54,12 @@ def with_turns_proved(method: str, view: View, step: Step) -> Step:
 
 def _turns(view: View) -> dict[BlockKey, Turn]:
     """The blocks that reduce over threads."""
-    found: dict[BlockKey, Turn] = {}
+    result: dict[BlockKey, Turn] = {}
     for key, path in view.index.blocks.items():
         turn = _turn_of(path)
         if turn is not None:
-            found[key] = turn
-    return found
+            result[key] = turn
+    return result
 
 
 def _turn_of(path: Path) -> Turn | None:

@@ -29,9 +29,9 @@ Requests = list[list[int]]
 
 def requests_of(block: Block) -> Requests | None:
     """What a block asks for: [buffer, axis, factor, offset] each. None where the annotation is no such list."""
-    found: Any = block.annotations.get(ALIGN_KEY, ())
+    result: Any = block.annotations.get(ALIGN_KEY, ())
     try:
-        requests = [[int(number) for number in request] for request in found]
+        requests = [[int(number) for number in request] for request in result]
     except (TypeError, ValueError):
         return None
     return requests if all([len(request) == 4 and request[0] >= 0 for request in requests]) else None
@@ -79,8 +79,8 @@ def with_alignment(view: View, step: Step) -> Step:
 
 
 def _blocks(view: View) -> dict[BlockKey, Block]:
-    found = {key: path[-1] for key, path in view.index.blocks.items()}
-    return {key: realize.block for key, realize in found.items() if isinstance(realize, BlockRealize)}
+    result = {key: path[-1] for key, path in view.index.blocks.items()}
+    return {key: realize.block for key, realize in result.items() if isinstance(realize, BlockRealize)}
 
 
 def _written(block: Block) -> list[Buffer]:

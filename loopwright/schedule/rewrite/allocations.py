@@ -48,25 +48,25 @@ def home_of(step: str, view: View, buffer: Buffer, at: Node) -> Home:
     """Where `buffer` is allocated; arguments of the function and names of part of another buffer are refused."""
     if any(buffer.data is argument.data for argument in view.function.argument_buffers()):
         raise NotOurMemory(step, buffer, at)
-    found: list[Path] = []
+    result: list[Path] = []
     path: list[Stmt] = []
 
     def look(statement: Stmt) -> None:
         path.append(statement)
         if isinstance(statement, Allocate) and statement.buffer_var is buffer.data:
-            found.append(tuple(path))
+            result.append(tuple(path))
         if isinstance(statement, BlockRealize) and any(b.data is buffer.data for b in statement.block.alloc_buffers):
-            found.append(tuple(path))
+            result.append(tuple(path))
         for child in statement.children():
             if isinstance(child, Stmt):
                 look(child)
         path.pop()
 
     deep(look)(view.function.body)
-    if not found:
+    if not result:
         problem = f"{buffer.name} is not allocated in the program: it names part of another buffer"
         raise NotSupported(step, problem, at, "name the buffer it is part of")
-    return Home(found[0])
+    return Home(result[0])
 
 
 class OutsideAllocation(ScheduleError):
@@ -86,8 +86,8 @@ class OutsideAllocation(ScheduleError):
 
     code = "LW0257"
 
-    def __init__(self, step: str, buffer: Buffer, loop: For, place: For | None) -> None:
-        inside = f" in loop {place.loop_var.name}" if place is not None else " further in"
+    def __init__(self, step: str, buffer: Buffer, loop: For, location: For | None) -> None:
+        inside = f" in loop {location.loop_var.name}" if location is not None else " further in"
         super().__init__(
             f"{step}: {buffer.name} is allocated{inside}, so there is none of it at loop {loop.loop_var.name}",
             at=loop,
@@ -120,12 +120,12 @@ def _uses(realize: Stmt, buffer: Buffer) -> bool:
     return isinstance(realize, BlockRealize) and bool(uses_of(realize.block, buffer))
 
 
-def allocated_in(view: View, home: Home, buffer: Buffer, shared: Path, place: int) -> PrimFunc:
+def allocated_in(view: View, home: Home, buffer: Buffer, shared: Path, index: int) -> PrimFunc:
     """The function with the allocation at the start of the loop `shared[place]`."""
-    loop = shared[place]
+    loop = shared[index]
     assert isinstance(loop, For)
     inner = loop.with_(body=allocate(buffer, loop.body))
-    after = view.replaced(shared[: place + 1], inner)
+    after = view.replaced(shared[: index + 1], inner)
     return without_allocation(View(after), buffer, home)
 
 
@@ -147,18 +147,18 @@ def _without_alloc_buffer(view: View, buffer: Buffer, realize: BlockRealize) -> 
 
 def _without_allocate(view: View, buffer: Buffer) -> PrimFunc:
     """The outermost Allocate of the buffer is taken out."""
-    found: list[Allocate] = []
+    result: list[Allocate] = []
 
     def look(statement: Stmt) -> None:
         if isinstance(statement, Allocate) and statement.buffer_var is buffer.data:
-            found.append(statement)
+            result.append(statement)
             return
         for child in statement.children():
             if isinstance(child, Stmt):
                 look(child)
 
     deep(look)(view.function.body)
-    body = found[0].body
+    body = result[0].body
     edits = Edits()
-    edits.replaced[found[0]] = body.body if isinstance(body, DeclBuffer) and body.buffer is buffer else body
+    edits.replaced[result[0]] = body.body if isinstance(body, DeclBuffer) and body.buffer is buffer else body
     return edits.apply(view.function)

@@ -76,21 +76,21 @@ class _Unfold(Rewriter):
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
         outside = list(self.axes)
         for axis, bound in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-            for place, value in enumerate(self.values):
-                if structural_equal(bound, value) or bound is outside[place]:
-                    self.axes[place] = axis.var
-        made = realize.with_(block=self.visit(realize.block))
+            for index, value in enumerate(self.values):
+                if structural_equal(bound, value) or bound is outside[index]:
+                    self.axes[index] = axis.var
+        result = realize.with_(block=self.visit(realize.block))
         self.axes = outside
-        return made
+        return result
 
     def visit_Block(self, block: Block) -> Block:
-        made = block.rebuild(self.visit)
-        buffers = tuple([self.wide if item is self.buffer else item for item in made.alloc_buffers])
-        return made.with_(alloc_buffers=buffers) if self.buffer in made.alloc_buffers else made
+        result = block.rebuild(self.visit)
+        buffers = tuple([self.wide if item is self.buffer else item for item in result.alloc_buffers])
+        return result.with_(alloc_buffers=buffers) if self.buffer in result.alloc_buffers else result
 
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        made: BufferLoad = load.rebuild(self.visit)
-        return made.with_(buffer=self.wide, indices=self._cell(made.indices)) if load.buffer is self.buffer else made
+        built: BufferLoad = load.rebuild(self.visit)
+        return built.with_(buffer=self.wide, indices=self._cell(built.indices)) if load.buffer is self.buffer else built
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         made: BufferStore = store.rebuild(self.visit)

@@ -175,15 +175,15 @@ def _may_be_empty(loop: For) -> bool:
 
 def _may_fail(expr: Expr) -> bool:
     """Whether an expression loads memory, calls or divides: outside of its loop it may have no value."""
-    found = False
+    result = False
 
     def look(node: Node) -> None:
-        nonlocal found
+        nonlocal result
         divides = isinstance(node, (FloorDiv, FloorMod, Div, Mod)) and not isinstance(node.b, IntImm)
-        found = found or divides or isinstance(node, (BufferLoad, Call))
+        result = result or divides or isinstance(node, (BufferLoad, Call))
 
     pre_order_visit(expr, look)
-    return found
+    return result
 
 
 def is_true(predicate: Expr) -> bool:

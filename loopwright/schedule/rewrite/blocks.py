@@ -8,15 +8,15 @@ from loopwright.schedule.view import View
 
 def blocks_in(root: Stmt) -> list[Block]:
     """Every block of a statement, blocks inside blocks included, in program order."""
-    found: list[Block] = []
+    result: list[Block] = []
 
     def look(node: Node) -> bool:
         if isinstance(node, Block):
-            found.append(node)
+            result.append(node)
         return not isinstance(node, Expr)
 
     pre_order_visit(root, look)
-    return found
+    return result
 
 
 def is_leaf(block: Block) -> bool:

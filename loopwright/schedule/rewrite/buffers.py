@@ -79,9 +79,9 @@ def find_buffer(step: str, realize: BlockRealize, given: BufferName, kind: str) 
         return given
     else:
         name = given.name if isinstance(given, Buffer) else given
-        found = [buffer for buffer in buffers if buffer.name == name]
-        if len(found) == 1:
-            return found[0]
+        result = [buffer for buffer in buffers if buffer.name == name]
+        if len(result) == 1:
+            return result[0]
     raise NoSuchBuffer(step, realize, given, buffers, kind)
 
 
@@ -144,7 +144,7 @@ Use = BufferLoad | BufferStore | BufferRegion | MatchBufferRegion | Call | Let |
 
 def uses_of(root: Node, buffer: Buffer) -> list[Use]:
     """Every node below `root` that touches the buffer's memory, or says where it is."""
-    found: list[Use] = []
+    result: list[Use] = []
     hints: list[Expr] = []
 
     def look(node: Node) -> None:
@@ -163,10 +163,10 @@ def uses_of(root: Node, buffer: Buffer) -> list[Use]:
                 element = node.args[0]
                 touched = isinstance(element, BufferLoad) and element.buffer.data is buffer.data
         if touched:
-            found.append(node)  # type: ignore[arg-type]
+            result.append(node)  # type: ignore[arg-type]
 
     pre_order_visit(root, look)
-    return found
+    return result
 
 
 def check_no_pointer(step: str, root: Stmt, buffer: Buffer) -> None:

@@ -183,24 +183,24 @@ def read_reduction(step: str, realize: BlockRealize) -> Reduction:
     starts = _stores(step, realize, block.init, "init")
     _check_fields(step, realize, stores, starts)
     fields = [store.buffer for store in stores]
-    found = _fieldwise(stores, fields) or _joint(stores, fields)
-    if found is None:
+    result = _fieldwise(stores, fields) or _joint(stores, fields)
+    if result is None:
         unknown = next((s for s in stores if _operation(s, fields) is None), stores[0])
         raise UnknownCombiner(step, realize, unknown.buffer, unknown.value)
     inits = {store.buffer: store.value for store in starts}
     identity = tuple([_identity(step, realize, store, inits[store.buffer]) for store in stores])
     start = tuple([inits[field] for field in fields])
-    if found.combiner is not None and not _absorbs(found.combiner, start, identity):
+    if result.combiner is not None and not _absorbs(result.combiner, start, identity):
         problem = f"starts {fields[0].name} with {start[0]}, which changes the result when it is combined in again"
         raise MalformedReduction(step, realize, problem)
     return Reduction(
         tuple(fields),
         stores[0].indices,
-        tuple(found.operands),
-        found.combine,
+        tuple(result.operands),
+        result.combine,
         identity,
         start,
-        found.commutative,
+        result.commutative,
     )
 
 
@@ -277,9 +277,9 @@ def _check_fields(
     first = stores[0]
     for store in [*stores, *starts]:
         if not structural_equal(store.indices, first.indices):
-            told = ", ".join([str(index) for index in store.indices])
+            message = ", ".join([str(index) for index in store.indices])
             mine = ", ".join([str(index) for index in first.indices])
-            problem = f"stores {store.buffer.name}[{told}] beside {first.buffer.name}[{mine}]"
+            problem = f"stores {store.buffer.name}[{message}] beside {first.buffer.name}[{mine}]"
             raise MalformedReduction(step, realize, problem, "every field has one cell, at the same indices")
         if not structural_equal(store.buffer.shape, first.buffer.shape):
             problem = f"has fields of different shapes: {first.buffer.name} and {store.buffer.name}"
@@ -287,15 +287,15 @@ def _check_fields(
 
 
 def _loads(expr: Node, buffers: Sequence[Buffer]) -> bool:
-    found = False
+    result = False
 
     def look(node: Node) -> bool:
-        nonlocal found
-        found = found or (isinstance(node, BufferLoad) and node.buffer in buffers)
-        return not found
+        nonlocal result
+        result = result or (isinstance(node, BufferLoad) and node.buffer in buffers)
+        return not result
 
     pre_order_visit(expr, look)
-    return found
+    return result
 
 
 # --- recognising the operation ------------------------------------------------------------------------------------
@@ -369,9 +369,9 @@ def _extreme(value: Expr) -> Expr:
 
 def _fieldwise(stores: Sequence[BufferStore], fields: Sequence[Buffer]) -> _Found | None:
     """Every field has an operation of its own."""
-    found = [_operation(store, fields) for store in stores]
-    known = [item for item in found if item is not None]
-    if len(known) < len(found):
+    result = [_operation(store, fields) for store in stores]
+    known = [item for item in result if item is not None]
+    if len(known) < len(result):
         return None
 
     def combine(a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:

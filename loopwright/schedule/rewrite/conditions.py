@@ -86,16 +86,16 @@ def _condition(step: str, tree: ast.expr, names: Mapping[str, Var]) -> Expr:
         return logical_not(_condition(step, tree.operand, names))
     if isinstance(tree, ast.Compare):
         sides = [as_expr(read_index(step, item, names)) for item in (tree.left, *tree.comparators)]
-        made = []
+        result = []
         for left, kind, right in zip(sides, tree.ops, sides[1:], strict=False):
             if isinstance(kind, (ast.Eq, ast.NotEq)):
                 equal = left.equal(right)
-                made.append(equal if isinstance(kind, ast.Eq) else logical_not(equal))
+                result.append(equal if isinstance(kind, ast.Eq) else logical_not(equal))
             elif type(kind) in _COMPARISONS:
-                made.append(_COMPARISONS[type(kind)](left, right))
+                result.append(_COMPARISONS[type(kind)](left, right))
             else:
                 raise BadStepArgument(step, f"{ast.unparse(tree)!r} is no comparison of numbers")
-        return logical_and(*made)
+        return logical_and(*result)
     raise BadStepArgument(
         step, f"{ast.unparse(tree)!r} is no condition", hint="compare axes and numbers with < <= > >= =="
     )

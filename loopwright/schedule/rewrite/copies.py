@@ -76,11 +76,11 @@ def around_copy(step: str, view: View, scope: BlockRealize, loops: Sequence[For]
 
 
 def copy_nest(
-    name: str, window: Window, around: Around, other: Buffer, place: Indices, into_other: bool
+    name: str, window: Window, around: Around, other: Buffer, location: Indices, into_other: bool
 ) -> tuple[Stmt, Block]:
     """A nest over the window that copies between it and `other`, and its block.
 
-    `place` gives the indices in `other` of an element, from its offsets in the window. Loops outside that the window
+    `location` gives the indices in `other` of an element, from its offsets in the window. Loops outside that the window
     moves with become axes of the block.
     """
     moving = set(window.variables())
@@ -96,7 +96,7 @@ def copy_nest(
     for var, size in zip([*loops, *inner], [*window.shape, *window.shape], strict=True):
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
     here = [facts.simplify(index) for index in here]
-    there = [facts.simplify(index) for index in place(inner)]
+    there = [facts.simplify(index) for index in location(inner)]
 
     source, target = (window.buffer, other) if into_other else (other, window.buffer)
     from_indices, to_indices = (here, there) if into_other else (there, here)

@@ -29,19 +29,19 @@ class OpenSizes(NamedTuple):
 
     def shape(self, step: str) -> tuple[Expr, ...]:
         """The shape of the new layout."""
-        found = {**self.extents, **dict(zip(self.places, self.others.shape(step, self.other_sizes), strict=True))}
-        return tuple([found[position] for position in range(len(found))])
+        result = {**self.extents, **dict(zip(self.places, self.others.shape(step, self.other_sizes), strict=True))}
+        return tuple([result[position] for position in range(len(result))])
 
     def inverse(self, axes: Sequence[Var]) -> dict[Var, Expr]:
         """The open indices in terms of the new ones."""
-        found: dict[Var, Expr] = {}
+        result: dict[Var, Expr] = {}
         for var, position in self.outer.items():
             if var in self.inner:
-                place, length = self.inner[var]
-                found[var] = axes[position] * const(length, axes[position].dtype) + axes[place]
+                location, length = self.inner[var]
+                result[var] = axes[position] * const(length, axes[position].dtype) + axes[location]
             else:
-                found[var] = axes[position]
-        return found
+                result[var] = axes[position]
+        return result
 
 
 def open_sizes(mapping: IndexMap, sizes: Sequence[Expr]) -> OpenSizes | None:
@@ -53,10 +53,10 @@ def open_sizes(mapping: IndexMap, sizes: Sequence[Expr]) -> OpenSizes | None:
     for var, size in zip(mapping.inputs, sizes, strict=True):
         if isinstance(size, IntImm):
             continue
-        places = [place for place, result in enumerate(mapping.results) if uses_var(result, {var}.__contains__)]
-        parts = [mapping.results[place] for place in places]
+        locations = [index for index, result in enumerate(mapping.results) if uses_var(result, {var}.__contains__)]
+        parts = [mapping.results[location] for location in locations]
         if len(parts) == 1 and parts[0] is var:
-            outer[var], extents[places[0]] = places[0], size
+            outer[var], extents[locations[0]] = locations[0], size
             continue
         quotients = [k for k, part in enumerate(parts) if isinstance(part, FloorDiv)]
         length = _length(parts[quotients[0]], var) if len(parts) == 2 and len(quotients) == 1 else None
@@ -68,13 +68,13 @@ def open_sizes(mapping: IndexMap, sizes: Sequence[Expr]) -> OpenSizes | None:
         blocks = const(length, size.dtype)
         if not facts.can_prove_equal(size % blocks, const(0, size.dtype)):
             return None
-        outer[var], inner[var] = places[quotients[0]], (places[rest], length)
-        extents[places[quotients[0]]], extents[places[rest]] = facts.simplify(size // blocks), blocks
+        outer[var], inner[var] = locations[quotients[0]], (locations[rest], length)
+        extents[locations[quotients[0]]], extents[locations[rest]] = facts.simplify(size // blocks), blocks
     known = [(var, size) for var, size in zip(mapping.inputs, sizes, strict=True) if isinstance(size, IntImm)]
-    left = tuple([place for place in range(len(mapping.results)) if place not in extents])
-    if any(uses_var(mapping.results[place], {var}.__contains__) for place in left for var in outer):
+    left = tuple([index for index in range(len(mapping.results)) if index not in extents])
+    if any(uses_var(mapping.results[location], {var}.__contains__) for location in left for var in outer):
         return None
-    others = IndexMap([var for var, _ in known], [mapping.results[place] for place in left])
+    others = IndexMap([var for var, _ in known], [mapping.results[location] for location in left])
     return OpenSizes(extents, outer, inner, others, tuple([size for _, size in known]), left)
 
 

@@ -54,19 +54,19 @@ class Attribution:
 
     def load(self, buffer: Buffer, indices: Sequence[Expr], origin: Origin, span: object = None) -> BufferLoad:
         """A new load that stands for `origin`."""
-        made = BufferLoad._make(buffer, tuple(indices), span=span)
-        self._alive.append(made)
-        self._origins[id(made)] = origin
-        return made
+        result = BufferLoad._make(buffer, tuple(indices), span=span)
+        self._alive.append(result)
+        self._origins[id(result)] = origin
+        return result
 
     def numbered(self, key: BlockKey, body: Stmt) -> dict[tuple[BlockKey, int], Origin]:
         """The loads of the block `key` by their number, with what they stand for."""
-        found: dict[tuple[BlockKey, int], Origin] = {}
+        result: dict[tuple[BlockKey, int], Origin] = {}
         for number, load in enumerate(loads_in_order(body)):
             origin = self._origins.get(id(load))
             if origin is not None:
-                found[key, number] = origin
-        return found
+                result[key, number] = origin
+        return result
 
 
 class _InOrder(Visitor):
@@ -105,8 +105,8 @@ def is_address(call: Call) -> bool:
 class Retold(Rewriter):
     """An expression of block `key` with its axes replaced by `values`; its loads stand for themselves as they were."""
 
-    def __init__(self, made: Attribution, key: BlockKey, values: Mapping[Var, Expr], axes: Sequence[Expr]) -> None:
-        self.made, self.key, self.axes = made, key, axes
+    def __init__(self, result: Attribution, key: BlockKey, values: Mapping[Var, Expr], axes: Sequence[Expr]) -> None:
+        self.made, self.key, self.axes = result, key, axes
         self.values = dict(values)
         self.count = 0
 
@@ -141,9 +141,9 @@ class Retold(Rewriter):
 
 
 @deep
-def retell(expr: Expr, made: Attribution, key: BlockKey, values: Mapping[Var, Expr], axes: Sequence[Expr]) -> Expr:
+def retell(expr: Expr, built: Attribution, key: BlockKey, values: Mapping[Var, Expr], axes: Sequence[Expr]) -> Expr:
     """`expr` of block `key` at the axis values `axes`; `values` says the same, by variable."""
-    result: Expr = Retold(made, key, values, axes).visit(expr)
+    result: Expr = Retold(built, key, values, axes).visit(expr)
     return result
 
 
@@ -159,12 +159,12 @@ def inverse_of(indices: Sequence[Expr], domain: Mapping[Var, Span]) -> Inverse |
     if one_by_one is not None:
         return one_by_one
     ranges = {axis: Range.from_min_extent(s.low, facts.simplify(s.high - s.low + 1)) for axis, s in domain.items()}
-    found = detect_iter_map([facts.simplify(index) for index in indices], ranges, True, "bijective").indices
-    if not found:
+    result = detect_iter_map([facts.simplify(index) for index in indices], ranges, True, "bijective").indices
+    if not result:
         return None
 
     def inverse(cell: Sequence[Expr]) -> dict[Var, Expr]:
-        values = inverse_affine_iter_map(found, list(cell))
+        values = inverse_affine_iter_map(result, list(cell))
         return {axis: cast(values.get(axis, span.low), axis.dtype) for axis, span in domain.items()}
 
     try:
@@ -189,7 +189,7 @@ def _solve_one_by_one(indices: Sequence[Expr], domain: Mapping[Var, Span], facts
     left = [axis for axis in domain if axis not in fixed]
     while left:
         step = next(
-            (found for k, index in enumerate(indices) if (found := _digits(index, k, left, domain, facts))), None
+            (result for k, index in enumerate(indices) if (result := _digits(index, k, left, domain, facts))), None
         )
         if step is None:
             return None
@@ -229,25 +229,25 @@ def _least(axes: Sequence[tuple[Var, int]], after: Var, domain: Mapping[Var, Spa
 
 
 def _digits(
-    index: Expr, place: int, left: Sequence[Var], domain: Mapping[Var, Span], facts: Analyzer
+    index: Expr, position: int, left: Sequence[Var], domain: Mapping[Var, Span], facts: Analyzer
 ) -> _Digits | None:
     mine = [axis for axis in left if uses_var(index, {axis}.__contains__)]
-    found = linear_coefficients(index, mine, facts) if mine else None
-    if found is None:
+    result = linear_coefficients(index, mine, facts) if mine else None
+    if result is None:
         return None
-    factors = [factor.value if isinstance(factor, IntImm) else 0 for factor in found[0]]
+    factors = [factor.value if isinstance(factor, IntImm) else 0 for factor in result[0]]
     if 0 in factors:
         return None
     axes = sorted(zip(mine, factors, strict=True), key=lambda pair: -abs(pair[1]))
     if len(axes) == 1 and abs(factors[0]) == 1:
-        return _Digits(place, found[1], axes)
+        return _Digits(position, result[1], axes)
     reach = 0
     for axis, factor in reversed(axes):
         low, high = domain[axis]
         if not (isinstance(low, IntImm) and isinstance(high, IntImm)) or reach >= abs(factor):
             return None
         reach += abs(factor) * (high.value - low.value)
-    return _Digits(place, found[1], axes)
+    return _Digits(position, result[1], axes)
 
 
 # --- what blocks read afterwards --------------------------------------------------------------------------------------

@@ -40,12 +40,12 @@ def child_on(path: Path, parent: Path) -> Stmt:
 
 def visible_from(path: Path, buffer: Buffer) -> int:
     """How many statements of a path stand around the buffer's declaration: from there on it may be used."""
-    found = 0
+    result = 0
     for position, statement in enumerate(path):
         allocates = isinstance(statement, Allocate) and statement.buffer_var is buffer.data
         if allocates or (isinstance(statement, DeclBuffer) and statement.buffer is buffer):
-            found = position + 1
-    return found
+            result = position + 1
+    return result
 
 
 # Statements that only declare things or put others in order.
@@ -65,7 +65,7 @@ def place_before(
 
     Where a writer shares loops with the first consumer, the copy stands in these loops, too: each iteration copies.
     """
-    found: tuple[Path, bool] | None = None
+    result: tuple[Path, bool] | None = None
     while writers:
         shared = common_path([*consumers, *writers])
         if not isinstance(shared[-1], SeqStmt):
@@ -73,12 +73,12 @@ def place_before(
         order = list(shared[-1].seq)
         first = min(_position(order, child_on(path, shared)) for path in consumers)
         earlier = [k for k in [_position(order, child_on(path, shared)) for path in writers] if k < first]
-        found = ((*shared, order[max(earlier)]), True) if earlier else ((*shared, order[first]), False)
+        result = ((*shared, order[max(earlier)]), True) if earlier else ((*shared, order[first]), False)
         consumers, writers = (
             [path for path in paths if child_on(path, shared) is order[first]] for paths in (consumers, writers)
         )
-    if found is not None:
-        return found
+    if result is not None:
+        return result
     path: list[Stmt] = [*view.block_path(block_key(scope.block)), scope.block]
     start = scope.block.body
     while isinstance(start, (SeqStmt, AllocateConst, DeclBuffer)):  # constants are declared before anything happens

@@ -224,7 +224,7 @@ class Solver:
 
         With `at_end`, outside which the last cell of the region is not in the box.
         """
-        found: dict[Var, Span] = {}
+        result: dict[Var, Span] = {}
         remainders: list[tuple[FloorMod, Span]] = []
         for part, span in zip(region.region, box, strict=True):
             if span is None:
@@ -243,10 +243,10 @@ class Solver:
             if isinstance(index, FloorMod):
                 remainders.append((index, span))
             else:
-                self._solve(index, cast(low, index.dtype), cast(high, index.dtype), found)
+                self._solve(index, cast(low, index.dtype), cast(high, index.dtype), result)
         for remainder, span in remainders:
-            self._within_block(remainder, span, found)
-        return found
+            self._within_block(remainder, span, result)
+        return result
 
     def _last_of_reduction(self, index: Expr) -> Expr:
         """`v_y + v_ry` at its greatest over the reduction axis v_ry; an index of reduction axes alone stays."""
@@ -257,12 +257,12 @@ class Solver:
         ends = interval_of(index, {axis: (span.low, span.high) for axis, span in inner.items()}, self.facts)
         return index if ends is None else self.facts.simplify(ends.max_value)
 
-    def _solve(self, index: Expr, low: Expr, high: Expr, found: dict[Var, Span]) -> None:
+    def _solve(self, index: Expr, low: Expr, high: Expr, result: dict[Var, Span]) -> None:
         """low ≤ index ≤ high."""
         facts = self.facts
         if isinstance(index, FloorDiv) and isinstance(index.b, IntImm) and index.b.value > 0:
             c = index.b
-            self._solve(index.a, facts.simplify(low * c), facts.simplify(high * c + (c.value - 1)), found)
+            self._solve(index.a, facts.simplify(low * c), facts.simplify(high * c + (c.value - 1)), result)
             return
         axes = [axis for axis in self.domain if uses_var(index, {axis}.__contains__)]
         linear = linear_coefficients(index, axes, facts)
@@ -275,8 +275,8 @@ class Solver:
             return
         parts.sort(key=lambda part: -abs(part[0]))
         low, high = facts.simplify(low - base), facts.simplify(high - base)
-        for place, (k, axis) in enumerate(parts):
-            rest = self._range(parts[place + 1 :])
+        for position, (k, axis) in enumerate(parts):
+            rest = self._range(parts[position + 1 :])
             if rest is None or rest[1] - rest[0] >= abs(k):
                 return
             least, greatest = facts.simplify(low - rest[1]), facts.simplify(high - rest[0])
@@ -285,7 +285,7 @@ class Solver:
             step = const(abs(k), index.dtype)
             first = facts.simplify(least if abs(k) == 1 else ceildiv(least, step))
             last = facts.simplify(greatest if abs(k) == 1 else greatest // step)
-            self.narrow(found, axis, Span(first, last))
+            self.narrow(result, axis, Span(first, last))
             if not facts.can_prove_equal(first, last):
                 return
             low, high = facts.simplify(low - first * k), facts.simplify(high - first * k)
@@ -301,24 +301,24 @@ class Solver:
             greatest += max(c * low.value, c * high.value)
         return least, greatest
 
-    def _within_block(self, index: FloorMod, span: Span, found: dict[Var, Span]) -> None:
+    def _within_block(self, index: FloorMod, span: Span, result: dict[Var, Span]) -> None:
         """low ≤ axis % c ≤ high, where the axis is known to lie in one block of c."""
         axis, c = index.a, index.b
-        if not (isinstance(axis, Var) and axis in found and isinstance(c, IntImm)):
+        if not (isinstance(axis, Var) and axis in result and isinstance(c, IntImm)):
             return
-        facts, known = self.facts, found[axis]
+        facts, known = self.facts, result[axis]
         whole = facts.can_prove_equal(known.low % c, 0) and facts.can_prove_equal(known.high - known.low, c.value - 1)
         if whole:
-            found[axis] = Span(facts.simplify(known.low + span.low), facts.simplify(known.low + span.high))
+            result[axis] = Span(facts.simplify(known.low + span.low), facts.simplify(known.low + span.high))
 
-    def narrow(self, found: dict[Var, Span], axis: Var, span: Span) -> None:
-        known = found.get(axis)
+    def narrow(self, result: dict[Var, Span], axis: Var, span: Span) -> None:
+        known = result.get(axis)
         if known is None:
-            found[axis] = span
+            result[axis] = span
             return
         low = span.low if self.facts.can_prove(span.low >= known.low) else known.low
         high = span.high if self.facts.can_prove(span.high <= known.high) else known.high
-        found[axis] = Span(low, high)
+        result[axis] = Span(low, high)
 
     def hull(self, a: Span | None, b: Span | None) -> Span | None:
         """A span around both; None where they cannot be compared."""

@@ -96,8 +96,8 @@ class AxesDiffer(ScheduleError):
             (f"the access of block {realize.block.name_hint!r} uses", only_access),
             ("the layout uses", only_map),
         ]
-        told = [f"{what} {', '.join([var.name for var in axes])} alone" for what, axes in sides if axes]
-        super().__init__(f"{step}: {', and '.join(told)}", at=realize)
+        message = [f"{what} {', '.join([var.name for var in axes])} alone" for what, axes in sides if axes]
+        super().__init__(f"{step}: {', and '.join(message)}", at=realize)
 
 
 @dataclass(frozen=True)
@@ -134,25 +134,25 @@ def reindexed(view: View, step: str, block: BlockRealize, buffer: Buffer, writes
         raise NotSupported(step, problem, block)
     if writes:
         readers = [view.block_path(block_key(item.block)) for item in others if touches(item.block.reads, buffer)]
-        place, after = place_after(view, scope, path, readers, visible_from(path, buffer)), True
+        offset, after = place_after(view, scope, path, readers, visible_from(path, buffer)), True
     else:
-        place, after = place_before(view, scope, [path], [view.block_path(block_key(item.block)) for item in writers])
+        offset, after = place_before(view, scope, [path], [view.block_path(block_key(item.block)) for item in writers])
 
     # Build
-    still = loops_within(place[:-1], scope)
+    still = loops_within(offset[:-1], scope)
     around = around_copy(step, view, scope, still, buffer)
     new = fresh_buffer(wanted.name, _shape(step, block, used, layout), buffer, wanted.scope)
     cell = _cell(block.block, used, layout)
-    nest, made = _copy(view, block, used, around, (buffer, indices), (new, cell), into_new=not writes)
+    nest, result = _copy(view, block, used, around, (buffer, indices), (new, cell), into_new=not writes)
     edits = Edits()
     edits.replaced[block] = _pointed(block, buffer, new, cell, writes)
-    (edits.after if after else edits.before).setdefault(place[-1], []).append(nest)
+    (edits.after if after else edits.before).setdefault(offset[-1], []).append(nest)
     edits.allocated[scope] = [new]
     return Step(
         edits.apply(view.function),
         Proof.VALUES,
-        Origins(copies=frozenset([block_key(made)])),
-        results=[BlockResult(block_key(made))],
+        Origins(copies=frozenset([block_key(result)])),
+        results=[BlockResult(block_key(result))],
         at=block,
         buffers=[buffer],
     )
@@ -161,15 +161,15 @@ def reindexed(view: View, step: str, block: BlockRealize, buffer: Buffer, writes
 def _the_point(step: str, realize: BlockRealize, buffer: Buffer, writes: bool) -> tuple[Expr, ...]:
     """The indices of the one cell that the block touches."""
     block = realize.block
-    found = [access for part in (block.init, block.body) if part is not None for access in accesses(part, buffer)]
+    result = [access for part in (block.init, block.body) if part is not None for access in accesses(part, buffer)]
     if not writes:
-        found = [access for access in found if not access.writes]
-    if not found or (writes and not any([access.writes for access in found])):
+        result = [access for access in result if not access.writes]
+    if not result or (writes and not any([access.writes for access in result])):
         raise NotOnePoint(step, realize, buffer, f"nowhere that it {'writes' if writes else 'reads'}")
-    first = found[0].indices
-    for access in found:
+    first = result[0].indices
+    for access in result:
         if len(access.indices) != len(first) or not all(map(structural_equal, access.indices, first)):
-            cells = sorted({f"{buffer.name}[{', '.join(map(str, item.indices))}]" for item in found})
+            cells = sorted({f"{buffer.name}[{', '.join(map(str, item.indices))}]" for item in result})
             raise NotOnePoint(step, realize, buffer, f"in several places: {' and '.join(cells)}")
         inner = {loop.loop_var for loop in access.loops}
         if any([uses_var(index, inner.__contains__) for index in access.indices]):
@@ -270,10 +270,10 @@ def _pointed(realize: BlockRealize, old: Buffer, new: Buffer, cell: Sequence[Exp
     rewriter = _Pointed(old, new, tuple(cell), writes)
     block = realize.block
     init = None if block.init is None else rewriter.visit(block.init)
-    made = block.with_(body=rewriter.visit(block.body), init=init)
-    reads = replaced_regions(made.reads, old, region_in(made, new, writes=False))
-    kept = replaced_regions(made.writes, old, region_in(made, new, writes=True)) if writes else made.writes
-    return realize.with_(block=made.with_(reads=reads, writes=kept))
+    result = block.with_(body=rewriter.visit(block.body), init=init)
+    reads = replaced_regions(result.reads, old, region_in(result, new, writes=False))
+    kept = replaced_regions(result.writes, old, region_in(result, new, writes=True)) if writes else result.writes
+    return realize.with_(block=result.with_(reads=reads, writes=kept))
 
 
 class _Pointed(Rewriter):

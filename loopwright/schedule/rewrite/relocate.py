@@ -280,14 +280,14 @@ def _loop_extent(extent: Expr, facts: Facts, running: set[Var]) -> Expr | None:
 
 
 def _has_parts(extent: Expr, kinds: tuple[type[Expr], ...]) -> bool:
-    found = False
+    result = False
 
     def look(node: Node) -> None:
-        nonlocal found
-        found = found or isinstance(node, kinds)
+        nonlocal result
+        result = result or isinstance(node, kinds)
 
     pre_order_visit(extent, look)
-    return found
+    return result
 
 
 def _constant_limit(extent: Expr, facts: Facts) -> int | None:

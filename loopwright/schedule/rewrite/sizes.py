@@ -17,16 +17,16 @@ from loopwright.schedule.rewrite.index_map import quoted, read_index, tree_of
 
 def size_variables(function: PrimFunc) -> list[Var]:
     """The whole numbers that a function is given: its parameters, and the variables in the shapes of its arguments."""
-    found = {param: None for param in function.params if param.dtype.is_int}
+    result = {param: None for param in function.params if param.dtype.is_int}
 
     def look(node: Node) -> None:
         if isinstance(node, Var) and node.dtype.is_int:
-            found[node] = None
+            result[node] = None
 
     for buffer in function.argument_buffers():
         for extent in (*buffer.shape, *buffer.strides):
             pre_order_visit(extent, look)
-    return list(found)
+    return list(result)
 
 
 @deep

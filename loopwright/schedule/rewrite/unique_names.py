@@ -33,8 +33,8 @@ def with_unique_names(function: PrimFunc) -> PrimFunc:
 
 
 class _Rename(Rewriter):
-    def __init__(self, taken: set[str]) -> None:
-        self.taken = taken
+    def __init__(self, used: set[str]) -> None:
+        self.taken = used
         self.met: set[str] = set()
 
     def visit_Block(self, block: Block) -> Block:

@@ -76,10 +76,10 @@ class Window:
 
     def variables(self) -> list[Var]:
         """The loop variables that the origin depends on, in order of appearance."""
-        found: dict[Var, None] = {}
+        result: dict[Var, None] = {}
         for low in self.origin:
-            pre_order_visit(low, lambda node: found.setdefault(node) if isinstance(node, Var) else None)
-        return list(found)
+            pre_order_visit(low, lambda node: result.setdefault(node) if isinstance(node, Var) else None)
+        return list(result)
 
 
 @deep
@@ -182,10 +182,10 @@ def _values_through(path: Sequence[Stmt]) -> dict[Var, Expr]:
 def _interval(facts: Analyzer, index: Expr, domains: Mapping[Var, Range]) -> IntervalSet | None:
     if index.dtype.lanes != 1 or reads_memory(index):
         return None
-    found = interval_of(facts.simplify(index), domains, facts)
-    if found is None or any(uses_var(end, domains.__contains__) for end in found):
+    result = interval_of(facts.simplify(index), domains, facts)
+    if result is None or any(uses_var(end, domains.__contains__) for end in result):
         return None
-    return found
+    return result
 
 
 def _hull(facts: Analyzer, a: IntervalSet | None, b: IntervalSet | None) -> IntervalSet | None:
@@ -252,11 +252,11 @@ def loops_from_axes(view: View, realize: BlockRealize) -> dict[Var, Expr]:
                 if any(uses_var(axes[axis], {var}.__contains__) for axis in chosen)
             }
             guard = _about(predicate, set(used))
-            found = detect_iter_map([facts.simplify(axes[axis]) for axis in chosen], used, guard).indices
-            if not found:
+            result = detect_iter_map([facts.simplify(axes[axis]) for axis in chosen], used, guard).indices
+            if not result:
                 continue
             try:
-                inverse = inverse_affine_iter_map(found, list(chosen))
+                inverse = inverse_affine_iter_map(result, list(chosen))
             except NotInvertible:
                 continue
             for var, value in inverse.items():
@@ -279,12 +279,12 @@ def _digits(axis: Var, value: Expr) -> dict[Var, Expr]:
     steps = [int(step.value) if isinstance(step, IntImm) else 0 for step in linear[0]]
     if min(steps) < 1:
         return {}
-    found: dict[Var, Expr] = {}
+    result: dict[Var, Expr] = {}
     rest: Expr = axis - linear[1]
     for step, var in sorted(zip(steps, variables, strict=True), key=lambda pair: -pair[0]):
-        found[var] = rest // step
+        result[var] = rest // step
         rest = rest % step
-    return found
+    return result
 
 
 def _returns(facts: Analyzer, axes: Mapping[Var, Expr], var: Var, value: Expr) -> bool:

@@ -32,8 +32,8 @@ def roundings(tile: int, taps: Sequence[int], channels: int) -> int:
     """K: the most roundings that a product of the written-out sum goes through."""
     count = channels + 1
     for window in taps:
-        made = transforms(tile, window)
-        count += sum(_terms(matrix) + 3 for matrix in (made.result, made.weight, made.data))
+        result = transforms(tile, window)
+        count += sum(_terms(matrix) + 3 for matrix in (result.result, result.weight, result.data))
     return count
 
 
@@ -54,14 +54,14 @@ def amplification(tile: int, taps: Sequence[int]) -> float:
     >>> [round(amplification(tile, (3, 3)), 1) for tile in (2, 4, 6)]
     [64.0, 751.7, 4578.8]
     """
-    found = []
+    answer = []
     for window in taps:
-        made = transforms(tile, window)
-        weight = [sum(row) for row in absolute(made.weight)]
-        data = [sum(row) for row in absolute(made.data)]
-        rows = absolute(made.result)
-        found.append(max(sum(a * g * d for a, g, d in zip(row, weight, data, strict=True)) for row in rows))
-    return float(prod(found))
+        result = transforms(tile, window)
+        weight = [sum(row) for row in absolute(result.weight)]
+        data = [sum(row) for row in absolute(result.data)]
+        rows = absolute(result.result)
+        answer.append(max(sum(a * g * d for a, g, d in zip(row, weight, data, strict=True)) for row in rows))
+    return float(prod(answer))
 
 
 class Range(NamedTuple):
@@ -82,10 +82,10 @@ def safe_range(tile: int, taps: Sequence[int], channels: int, dtype: str = "floa
     greatest = float(np.finfo(dtype).max) / 2
     grown, summed = [], []
     for window in taps:
-        made = transforms(tile, window)
-        weight = [sum(row) for row in absolute(made.weight)]
-        data = [sum(row) for row in absolute(made.data)]
-        rows = absolute(made.result)
+        result = transforms(tile, window)
+        weight = [sum(row) for row in absolute(result.weight)]
+        data = [sum(row) for row in absolute(result.data)]
+        rows = absolute(result.result)
         grown.append(max(data))
         largest = max(g * d for g, d in zip(weight, data, strict=True))
         summed.append(
@@ -112,14 +112,14 @@ def error_bound(data: Any, weight: Any, tile: int, dtype: str = "float32") -> np
     numbers = np.abs(np.asarray(data, "float64"))
     window = np.abs(np.asarray(weight, "float64"))
     rank = numbers.ndim - 2
-    places = [size - taps + 1 for size, taps in zip(numbers.shape[2:], window.shape[2:], strict=True)]
-    made = [transforms(tile, taps) for taps in window.shape[2:]]
-    counts = [-(-place // tile) for place in places]
+    locations = [size - taps + 1 for size, taps in zip(numbers.shape[2:], window.shape[2:], strict=True)]
+    built = [transforms(tile, taps) for taps in window.shape[2:]]
+    counts = [-(-location // tile) for location in locations]
     room = [
-        (0, count * tile + m.window - 1 - size) for count, m, size in zip(counts, made, numbers.shape[2:], strict=True)
+        (0, count * tile + m.window - 1 - size) for count, m, size in zip(counts, built, numbers.shape[2:], strict=True)
     ]
     numbers = np.pad(numbers, [(0, 0), (0, 0), *room])
-    for axis, (item, count) in enumerate(zip(made, counts, strict=True)):
+    for axis, (item, count) in enumerate(zip(built, counts, strict=True)):
         window = _along(window, item.weight, axis + 2)
         cells = np.arange(count)[:, None] * tile + np.arange(item.size)
         # Each dimension becomes two: which tile, and where in it. Those already done are twice as many.
@@ -129,10 +129,10 @@ def error_bound(data: Any, weight: Any, tile: int, dtype: str = "float32") -> np
     tiles, inside = letters[:rank], letters[rank : 2 * rank]
     mixed = "".join(a + b for a, b in zip(tiles, inside, strict=True))
     total = np.einsum(f"nc{mixed},oc{inside}->no{mixed}", numbers, window, optimize=True)
-    for axis, item in enumerate(made):
+    for axis, item in enumerate(built):
         total = _along(total, item.result, 3 + 2 * axis)
     whole = total.reshape(*total.shape[:2], *[count * tile for count in counts])
-    kept = whole[(slice(None), slice(None), *[slice(place) for place in places])]
+    kept = whole[(slice(None), slice(None), *[slice(location) for location in locations])]
     return np.asarray(kept * _gamma(roundings(tile, weight.shape[2:], weight.shape[1]), dtype))
 
 

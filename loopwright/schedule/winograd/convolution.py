@@ -100,17 +100,17 @@ class Convolution:
 
 def convolution_of(view: View, realize: BlockRealize) -> Convolution:
     """The block as a convolution that stands by itself; raises NotWinograd where it is none."""
-    found = parts_of(realize)
+    result = parts_of(realize)
     _check_own_nest(view, realize)
-    return found
+    return result
 
 
 def parts_of(realize: BlockRealize) -> Convolution:
     """The parts of a convolution, wherever it stands; raises NotWinograd where it is none."""
     store, data, weight = _operands(realize)
     _check_type(realize, store)
-    taken = _Axes(realize, store, load_of(data), load_of(weight))
-    windows, single = taken.windows()
+    used = _Axes(realize, store, load_of(data), load_of(weight))
+    windows, single = used.windows()
     moving = {axis.var for window in windows for axis in (window.place, window.tap)}
     if not windows:
         problem = "has no window: no index of the data is the sum of an axis and a reduction axis"
@@ -118,7 +118,7 @@ def parts_of(realize: BlockRealize) -> Convolution:
     parts: dict[str, list[IterVar]] = {"groups": [], "batch": [], "inputs": [], "outputs": []}
     for axis in realize.block.iter_vars:
         if axis.var not in moving and axis.var not in single:
-            parts[taken.part(axis)].append(axis)
+            parts[used.part(axis)].append(axis)
     groups, batch, inputs, outputs = (tuple(parts[name]) for name in ("groups", "batch", "inputs", "outputs"))
     return Convolution(realize, store, data, weight, windows, single, groups, batch, inputs, outputs)
 
@@ -199,7 +199,7 @@ class _Axes:
 
     def windows(self) -> tuple[tuple[Window, ...], tuple[Var, ...]]:
         """The places with several taps; and taps that have one value only."""
-        found: list[Window] = []
+        result: list[Window] = []
         single: list[Var] = []
         for index, form in zip(self.data.indices, self.data_forms, strict=True):
             if isinstance(index, IntImm):
@@ -216,8 +216,8 @@ class _Axes:
             if window.taps == 1:
                 single.append(window.tap.var)
             else:
-                found.append(window)
-        return tuple(found), tuple(single)
+                result.append(window)
+        return tuple(result), tuple(single)
 
     def _see(self, var: Var) -> None:
         if var in self.in_data:
@@ -230,14 +230,14 @@ class _Axes:
             return None
         if any(var not in self.axes for var in terms):
             return None
-        place, tap = sorted([self.axes[var] for var in terms], key=_is_reduce)
-        if _is_reduce(place) or not _is_reduce(tap):
+        location, tap = sorted([self.axes[var] for var in terms], key=_is_reduce)
+        if _is_reduce(location) or not _is_reduce(tap):
             return None
-        fits = place.var in self.in_result and place.var not in self.in_weight and tap.var in self.in_weight
+        fits = location.var in self.in_result and location.var not in self.in_weight and tap.var in self.in_weight
         if not fits:
             return None
-        places, taps = (self._size(axis) for axis in (place, tap))
-        return Window(place, tap, places, taps)
+        locations, taps = (self._size(axis) for axis in (location, tap))
+        return Window(location, tap, locations, taps)
 
     def _size(self, axis: IterVar) -> int:
         extent = axis.dom.extent if axis.dom is not None else None
@@ -274,16 +274,16 @@ class _Axes:
 
     def _single(self, indices: Sequence[Expr], name: str) -> set[Var]:
         """The axes of an access whose every index is one of them, or a number."""
-        found: set[Var] = set()
+        result: set[Var] = set()
         for index in indices:
             if isinstance(index, IntImm):
                 continue
             if not isinstance(index, Var) or index not in self.axes:
                 raise NotWinograd(self.realize, f"touches {name} at {index}, which is no single axis")
-            if index in found:
+            if index in result:
                 raise NotWinograd(self.realize, f"uses axis {index.name} twice in {name}")
-            found.add(index)
-        return found
+            result.add(index)
+        return result
 
 
 def _is_reduce(axis: IterVar) -> bool:

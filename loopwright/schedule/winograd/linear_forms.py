@@ -27,16 +27,16 @@ def rows_of(matrix: Matrix, values: Sequence[Expr]) -> list[Expr]:
 
 def _partners(matrix: Matrix) -> dict[int, int]:
     """Neighbouring columns that are equal but for signs: the first one's number, and the second's."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     column, width = 0, len(matrix[0])
     while column + 1 < width:
         pairs = [(row[column], row[column + 1]) for row in matrix]
         signs = {a == b for a, b in pairs if a or b}
         if len(signs) == 2 and all(abs(a) == abs(b) for a, b in pairs):
-            found[column] = column + 1
+            result[column] = column + 1
             column += 1
         column += 1
-    return found
+    return result
 
 
 def _row(row: Sequence[Fraction], values: Sequence[Expr], partners: dict[int, int]) -> Expr:

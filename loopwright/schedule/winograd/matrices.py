@@ -70,36 +70,36 @@ def transforms(tile: int, window: int) -> Transforms:
     return Transforms(tile, window, result, tuple(weight), tuple(data))
 
 
-def check(made: Transforms) -> str | None:
+def check(result: Transforms) -> str | None:
     """None when the matrices compute the filter for all numbers; else the first coefficient that is wrong, in words.
 
     Both sides are linear in every g[k] and every d[l], so they are equal for all numbers exactly when the coefficients
     of all products g[k] d[l] are: there are tile · window · size of them.
     """
-    for i in range(made.tile):
-        for k in range(made.window):
-            for n in range(made.size):
-                found = sum([made.result[i][j] * made.weight[j][k] * made.data[j][n] for j in range(made.size)])
+    for i in range(result.tile):
+        for k in range(result.window):
+            for n in range(result.size):
+                found = sum([result.result[i][j] * result.weight[j][k] * result.data[j][n] for j in range(result.size)])
                 if found != (1 if n == i + k else 0):
-                    return f"F({made.tile}, {made.window}): y[{i}] has {found} times g[{k}] d[{n}]"
+                    return f"F({result.tile}, {result.window}): y[{i}] has {found} times g[{k}] d[{n}]"
     return None
 
 
 def _distance(points: list[Fraction], point: Fraction) -> Fraction:
-    found = Fraction(1)
+    result = Fraction(1)
     for other in points:
         if other != point:
-            found *= point - other
-    return found
+            result *= point - other
+    return result
 
 
 def _product(roots: list[Fraction]) -> tuple[Fraction, ...]:
     """The coefficients of Π (x - root), the constant one first."""
-    found = [Fraction(1)]
+    result = [Fraction(1)]
     for root in roots:
-        shifted = [Fraction(0), *found]
-        found = [high - root * low for high, low in zip(shifted, [*found, Fraction(0)], strict=True)]
-    return tuple(found)
+        shifted = [Fraction(0), *result]
+        result = [high - root * low for high, low in zip(shifted, [*result, Fraction(0)], strict=True)]
+    return tuple(result)
 
 
 def absolute(matrix: Matrix) -> Matrix:

@@ -118,12 +118,12 @@ class _Builder:
 
     def _cells(self, last: int, halo: bool) -> list[_Axis]:
         """Places of the data or of the result, in all tiles of the first `last` dimensions."""
-        found = []
+        result = []
         for k in range(last):
             item = self.matrices[k]
             size = self.counts[k] * item.tile + (item.window - 1 if halo else 0)
-            found.append(_Axis(self._place(k), const(size)))
-        return found
+            result.append(_Axis(self._place(k), const(size)))
+        return result
 
     # --- the blocks -----------------------------------------------------------------------------------------------
 
@@ -134,14 +134,14 @@ class _Builder:
         first = len(self.groups) + len(self.batch)
 
         def value(at: Values) -> Expr:
-            places = at[first : first + self.rank]
+            locations = at[first : first + self.rank]
             known = dict(zip(_vars(conv.groups, conv.batch), at, strict=False))
             known |= dict(zip(_vars(conv.inputs), at[first + self.rank :], strict=True))
             inside: list[Expr] = []
-            for window, item, count, place in zip(conv.windows, self.matrices, self.counts, places, strict=True):
-                known |= {window.place.var: place, window.tap.var: _zero(window.tap.var)}
+            for window, item, count, location in zip(conv.windows, self.matrices, self.counts, locations, strict=True):
+                known |= {window.place.var: location, window.tap.var: _zero(window.tap.var)}
                 if count * item.tile > window.places:  # what no result needs is not read
-                    inside.append(place < const(window.places + window.taps - 1, place.dtype))
+                    inside.append(location < const(window.places + window.taps - 1, location.dtype))
             known |= {var: _zero(var) for var in conv.single}
             element = _at(conv.data, known)
             return if_then_else(logical_and(*inside), element, const(0, element.dtype)) if inside else element
@@ -153,38 +153,38 @@ class _Builder:
         name = f"{load_of(conv.weight).buffer.name}_winograd"
         others = [*self.groups, *self.inputs, *self.outputs]
         variables = _vars(conv.groups, conv.inputs, conv.outputs)
-        made: Buffer | None = None
+        result: Buffer | None = None
         for k in reversed(range(self.rank)):
             taps = [_Axis(self.names[window.tap.var], const(window.taps)) for window in conv.windows[:k]]
             axes = [*taps, *self._positions(k), *others]
-            before = made
+            before = result
 
             def value(at: Values, k: int = k, before: Buffer | None = before) -> Expr:
                 def element(tap: int) -> Expr:
                     if before is not None:
                         return BufferLoad(before, (*at[:k], const(tap), *at[k + 1 :]))
-                    places = [*at[:k], const(tap)]
-                    known = {w.tap.var: place for w, place in zip(conv.windows, places, strict=True)}
+                    locations = [*at[:k], const(tap)]
+                    known = {w.tap.var: location for w, location in zip(conv.windows, locations, strict=True)}
                     known |= dict(zip(variables, at[k + 1 :], strict=True))
                     return _at(conv.weight, known | {var: _zero(var) for var in conv.single})
 
                 return _chosen(at[k], self.matrices[k].weight, element)
 
-            made = self._block(name if k == 0 else f"{name}_{k}", axes, value)
-        assert made is not None
-        return made
+            result = self._block(name if k == 0 else f"{name}_{k}", axes, value)
+        assert result is not None
+        return result
 
     def _data(self, wide: Buffer) -> Buffer:
         name = f"{load_of(self.conv.data).buffer.name}_winograd"
         around = len(self.groups) + len(self.batch)
-        made = wide
+        result = wide
         for k in reversed(range(self.rank)):
             outer = [*self.groups, *self.batch]
             # cells of the dimensions to come, tiles and positions of those that are done
             axes = [*outer, *self._cells(k, halo=True), *self._tiles(k), *self._positions(k), *self.inputs]
             if k == 0:
                 axes = [*self._positions(), *outer, *self._tiles(), *self.inputs]
-            before, tile = made, self.matrices[k].tile
+            before, tile = result, self.matrices[k].tile
 
             def value(at: Values, k: int = k, before: Buffer = before, tile: int = tile) -> Expr:
                 done = self.rank - k
@@ -199,8 +199,8 @@ class _Builder:
 
                 return _chosen(positions[0], self.matrices[k].data, element)
 
-            made = self._block(name if k == 0 else f"{name}_{k}", axes, value)
-        return made
+            result = self._block(name if k == 0 else f"{name}_{k}", axes, value)
+        return result
 
     def _product(self, data: Buffer, weight: Buffer) -> Buffer:
         positions, outer = self._positions(), [*self.groups, *self.batch, *self._tiles()]
@@ -216,14 +216,14 @@ class _Builder:
         return self._block(f"{self.out.name}_winograd", axes, value)
 
     def _result(self, product: Buffer) -> Buffer:
-        made = product
+        result = product
         name = f"{self.out.name}_tiles"
         outer = [*self.groups, *self.batch]
         around = len(outer)
         for k in reversed(range(self.rank)):
             inside = [_Axis(f"{self._place(j)}_in", const(self.matrices[j].tile)) for j in range(k, self.rank)]
             axes = [*self._positions()[:k], *outer, *self._tiles(), *inside, *self.outputs]
-            before = made
+            before = result
 
             def value(at: Values, k: int = k, before: Buffer = before) -> Expr:
                 split = k + around + self.rank  # where the places inside tiles begin
@@ -236,19 +236,19 @@ class _Builder:
                 return _chosen(inside[0], self.matrices[k].result, element)
 
             if k > 0:
-                made = self._block(f"{name}_{k}", axes, value)
+                result = self._block(f"{name}_{k}", axes, value)
                 continue
 
             def cell(at: Values) -> Values:
                 tiles, inside = at[around : around + self.rank], at[around + self.rank : around + 2 * self.rank]
-                places = [
-                    tile * item.tile + place for tile, place, item in zip(tiles, inside, self.matrices, strict=True)
+                locations = [
+                    tile * item.tile + offset for tile, offset, item in zip(tiles, inside, self.matrices, strict=True)
                 ]
-                return [*at[:around], *places, *at[around + 2 * self.rank :]]
+                return [*at[:around], *locations, *at[around + 2 * self.rank :]]
 
             shape = [axis.extent for axis in [*outer, *self._cells(self.rank, halo=False), *self.outputs]]
-            made = self._block(name, axes, value, cell, shape)
-        return made
+            result = self._block(name, axes, value, cell, shape)
+        return result
 
     def _copy(self, result: Buffer) -> None:
         """The old block: it writes what it wrote before, from the tiles."""
@@ -294,16 +294,16 @@ class _Builder:
         shape = shape or [axis.extent for axis in axes if not axis.is_reduce]
         buffer = fresh_buffer(name, shape, self.out, "global")
         indices = tuple(cell(own) if cell is not None else own)
-        made = value(at)
+        result = value(at)
         is_sum = len(own) < len(at)
         init = BufferStore(buffer, const(0, buffer.dtype), indices) if is_sum else None
         if is_sum:
-            made = BufferLoad(buffer, indices) + made
+            result = BufferLoad(buffer, indices) + result
         iter_vars = [
             axis_from_zero(var, axis.extent, IterType.CommReduce if axis.is_reduce else IterType.DataPar)
             for var, axis in zip(at, axes, strict=True)
         ]
-        block = Block(tuple(iter_vars), (), (), name, BufferStore(buffer, made, indices), init=init)
+        block = Block(tuple(iter_vars), (), (), name, BufferStore(buffer, result, indices), init=init)
         sources = [*self.made.buffers, load_of(self.conv.data).buffer, load_of(self.conv.weight).buffer]
         block = _with_regions(block, sources, buffer)
         loops = [Var(axis.name, axis.extent.dtype) for axis in axes]

@@ -21,8 +21,8 @@ def ir_module() -> BuilderFrame:
         outer, builder.module = builder.module, IRModule()
 
         def close(body: Stmt) -> IRModule | None:
-            made, builder.module = builder.module, outer
-            return made
+            result, builder.module = builder.module, outer
+            return result
 
         return None, None, close
 

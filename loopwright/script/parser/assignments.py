@@ -58,15 +58,15 @@ class Assignments(BlockStatements):
                 values = list(value)
             except TypeError as error:
                 raise WrongTargets(f"{describe(value)} cannot be unpacked", self.place(target)) from error
-            made: list[Any] = []
+            result: list[Any] = []
 
             def bind(name: ast.Name, part: Any) -> None:
                 bound = self.bind(name, part, node.value)
                 if bound is not None:
-                    made.append(bound)
+                    result.append(bound)
 
             self.unpack(target, values, bind)
-            return made
+            return result
         raise UnsupportedStatement("assignment to an attribute", "assign to a name or a buffer", self.place(target))
 
     def _target_names(self, target: ast.Tuple | ast.List) -> list[str] | None:
@@ -153,19 +153,19 @@ class Assignments(BlockStatements):
         expected = annotation.dtype if isinstance(annotation, PrimType) else DataType("handle")
         try:
             number = isinstance(value, (bool, int, float))
-            made = stored_value(value, expected) if number and expected != "handle" else as_expr(value)
+            result = stored_value(value, expected) if number and expected != "handle" else as_expr(value)
         except Exception as error:
             raise self.failed(error, node.value) from error
-        if made.dtype is not expected:
+        if result.dtype is not expected:
             raise BadValueType(
-                f"{node.target.id} is annotated as {expected}, but its value is {made.dtype}",
+                f"{node.target.id} is annotated as {expected}, but its value is {result.dtype}",
                 self.place(node.value),
                 f"convert the value with .astype({str(expected)!r})" if expected != "handle" else None,
             )
-        if isinstance(annotation, PointerType) and isinstance(made, Var) and made.name == "":
+        if isinstance(annotation, PointerType) and isinstance(result, Var) and result.name == "":
             self.define(node.target, Var(node.target.id, annotation))
             return None
-        return self._let(node.target, made, annotation)
+        return self._let(node.target, result, annotation)
 
     def _store(self, target: ast.Subscript, value: Any, node: ast.stmt) -> Stmt:
         buffer = self.evaluate(target.value)
@@ -199,9 +199,9 @@ class Assignments(BlockStatements):
     def _warn_when_lossy(self, buffer: Buffer, given: DataType, node: ast.stmt) -> None:
         lossy = given.is_float and not buffer.dtype.is_float
         if lossy or "handle" in (given.kind, buffer.dtype.kind):
-            place = self.place(node)
+            location = self.place(node)
             text = f"a {given} value is stored in {buffer.name}, which holds {buffer.dtype}; convert it with .astype"
-            warnings.warn_explicit(text, LossyStore, place.file, place.line)
+            warnings.warn_explicit(text, LossyStore, location.file, location.line)
 
     def augmented(self, node: ast.AugAssign) -> Stmt:
         target = node.target

@@ -157,7 +157,7 @@ class BlockStatements(Memory):
                 self.place(node),
                 "give one name for each loop in the list",
             )
-        made = []
+        result = []
         for k, (kind, binding) in enumerate(zip(spec.kinds, spec.bindings, strict=True)):
             loop = self.loops.get(binding) if isinstance(binding, Var) else None
             if loop is None:
@@ -168,8 +168,8 @@ class BlockStatements(Memory):
                 )
             name = names[k] if names is not None else f"v{k}"
             assert isinstance(binding, Var)
-            made.append(self._add_axis(frame, Range.from_min_extent(*loop), name, _KINDS[kind], binding))
-        return made
+            result.append(self._add_axis(frame, Range.from_min_extent(*loop), name, _KINDS[kind], binding))
+        return result
 
     def _named_remap(self, spec: d.RemapSpec, name: str, node: ast.expr) -> Var | list[Var]:
         one = len(spec.bindings) == 1

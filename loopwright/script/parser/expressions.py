@@ -324,13 +324,13 @@ class Evaluator:
         return self._items(node.elts)
 
     def _dict(self, node: ast.Dict) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
+        result: dict[Any, Any] = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                made.update(self.evaluate(value))
+                result.update(self.evaluate(value))
             else:
-                made[self.evaluate(key)] = self.evaluate(value)
-        return made
+                result[self.evaluate(key)] = self.evaluate(value)
+        return result
 
     def _call(self, node: ast.Call) -> Any:
         function = self.evaluate(node.func)
@@ -423,7 +423,7 @@ def stored_value(value: Any, dtype: DataType) -> Expr:
             return const(float(value), dtype)
         if isinstance(value, int) and (dtype.is_int or dtype.is_bool):
             return const(value, dtype)
-    made = as_expr(value)
-    if isinstance(made, Call) and made.op.name == "tir.undef":
+    result = as_expr(value)
+    if isinstance(result, Call) and result.op.name == "tir.undef":
         return undef(dtype)  # there is nothing to convert
-    return made if isinstance(made, StringImm) else cast(made, dtype)
+    return result if isinstance(result, StringImm) else cast(result, dtype)

@@ -111,11 +111,11 @@ class FunctionParser(StatementParser):
             self.scopes.define(name, buffer, lambda: self.place(argument))
             return
         try:
-            made = value() if callable(value) and not isinstance(value, (Type, Expr)) else value
+            result = value() if callable(value) and not isinstance(value, (Type, Expr)) else value
         except Exception as error:
             raise self.failed(error, annotation) from error
-        kind = type(made) if isinstance(made, Var) else Var
-        var = kind(name, self.as_type(made, annotation), span=self.place(argument))
+        kind = type(result) if isinstance(result, Var) else Var
+        var = kind(name, self.as_type(result, annotation), span=self.place(argument))
         frame.params.append(var)
         self.scopes.define(name, var, lambda: self.place(argument))
 
@@ -146,8 +146,8 @@ class _Complete(Rewriter):
 
 @deep
 def _complete(body: Stmt, blocks: Mapping[Block, Any]) -> Stmt:
-    made: Stmt = _Complete(blocks).visit(body)
-    return made
+    result: Stmt = _Complete(blocks).visit(body)
+    return result
 
 
 @deep

@@ -69,14 +69,14 @@ Box = list[Interval | None]  # None: the whole dimension
 @deep
 def infer_regions(block: Block, span: SourceLine) -> tuple[list[BufferRegion], list[BufferRegion]]:
     """The regions that `block` reads and writes, in terms of its own iteration variables."""
-    found = _Accesses(block, span)
+    result = _Accesses(block, span)
     if block.init is not None:
-        found.visit(block.init)
-    started = set(found.writes)  # a reduction's own output is not listed among what it reads
-    found.visit(block.body)
-    local = {*block.alloc_buffers, *found.declared}
-    reads = [found.region(b, box) for b, box in found.reads.items() if b not in local and b not in started]
-    writes = [found.region(b, box) for b, box in found.writes.items() if b not in local]
+        result.visit(block.init)
+    started = set(result.writes)  # a reduction's own output is not listed among what it reads
+    result.visit(block.body)
+    local = {*block.alloc_buffers, *result.declared}
+    reads = [result.region(b, box) for b, box in result.reads.items() if b not in local and b not in started]
+    writes = [result.region(b, box) for b, box in result.writes.items() if b not in local]
     return reads, writes
 
 
@@ -201,8 +201,8 @@ class _Accesses(Visitor):
             return None
         low, high = self._pick(a.low, b.low, 1), self._pick(a.high, b.high, -1)
         if low is None or high is None:
-            found = hull_while_running(IntervalSet(*a), IntervalSet(*b), self.reduced, self.arith)
-            return None if found is None else Interval(*found)
+            result = hull_while_running(IntervalSet(*a), IntervalSet(*b), self.reduced, self.arith)
+            return None if result is None else Interval(*result)
         return a if low is a.low and high is a.high else Interval(low, high)
 
     def _pick(self, a: Expr, b: Expr, sign: int) -> Expr | None:

@@ -79,14 +79,14 @@ class Scopes:
             else:
                 self.values[name] = outer
 
-    def define(self, name: str, value: Any, place: Callable[[], SourceLine]) -> None:
+    def define(self, name: str, value: Any, location: Callable[[], SourceLine]) -> None:
         """Give `name` a value in the innermost frame; a second, different one there is an error."""
         frame = self.frames[-1]
         if name in frame:
             if not _identical(self.values[name], value):
-                raise Rebinding(name, frame[name][1], place())
+                raise Rebinding(name, frame[name][1], location())
             return
-        frame[name] = (self.values.get(name, MISSING), place())
+        frame[name] = (self.values.get(name, MISSING), location())
         self.values[name] = value
 
     def is_defined_here(self, name: str) -> bool:

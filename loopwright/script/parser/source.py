@@ -143,11 +143,11 @@ def _parse(
         shown = lines[line - 1].rstrip("\n") if lines else ""
         column = max((error.offset or 1) - 1, 0)
         end = (error.end_offset or 0) - 1 if error.end_lineno == error.lineno else None
-        place = SourceLine(file, line, column, end if end is not None and end > column else column + 1, shown)
-        raise InvalidSyntax(error.msg, place) from None
+        location = SourceLine(file, line, column, end if end is not None and end > column else column + 1, shown)
+        raise InvalidSyntax(error.msg, location) from None
     except (RecursionError, MemoryError, ValueError) as error:
-        place = SourceLine(file, first, 0, 1, chosen[0].rstrip("\n") if chosen else "")
-        raise InvalidSyntax(f"Python's own parser gives up ({error or 'nested too deeply'})", place) from error
+        location = SourceLine(file, first, 0, 1, chosen[0].rstrip("\n") if chosen else "")
+        raise InvalidSyntax(f"Python's own parser gives up ({error or 'nested too deeply'})", location) from error
     if indented:
         outer = module.body[0]
         assert isinstance(outer, ast.If)

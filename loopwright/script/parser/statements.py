@@ -90,19 +90,19 @@ class StatementParser(Assignments):
                 else:
                     opened.append((done, part))
                     done = []
-        made = sequence(done)
+        built = sequence(done)
         for before, wrap in reversed(opened):
-            made = sequence([*before, wrap(made) or no_op()])
-        return made
+            built = sequence([*before, wrap(built) or no_op()])
+        return built
 
     def scoped_body(self, nodes: Sequence[ast.stmt], frame: Frame) -> Stmt:
         """The statements in a frame and a name scope of their own."""
         self.frames.append(frame)
         self.scopes.enter()
-        made = self.body(nodes)
+        result = self.body(nodes)
         self.scopes.leave()
         self.frames.pop()
-        return made
+        return result
 
     # --- control ---
 
@@ -124,13 +124,13 @@ class StatementParser(Assignments):
         for var, low, extent, *_ in loops:
             self.loops[var] = (low, extent)
         self._bind_loop_vars(node.target, variables, isinstance(spec, d.GridSpec))
-        made = self.body(node.body)
+        result = self.body(node.body)
         self.scopes.leave()
         self.frames.pop()
         for var, low, extent, kind, thread, notes in reversed(loops):
             del self.loops[var]
-            made = For._make(var, low, extent, kind, made, thread, notes, span=span)
-        return made
+            result = For._make(var, low, extent, kind, result, thread, notes, span=span)
+        return result
 
     def _loop_spec(self, node: ast.expr) -> d.LoopSpec | d.GridSpec:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -241,12 +241,12 @@ class StatementParser(Assignments):
                     what = "this scope gives no value for `as`" if bound is None else "`as` takes one name here"
                     raise WrongTargets(what, self.place(target), "drop the `as`" if bound is None else None)
                 self.define(target, bound)
-        made: Stmt | None = self.body(node.body)
+        result: Stmt | None = self.body(node.body)
         for wrap in reversed(wraps):
             self.scopes.leave()
             self.frames.pop()
-            made = wrap(made if made is not None else no_op())
-        return made
+            result = wrap(result if result is not None else no_op())
+        return result
 
     # --- expressions as statements ---
 

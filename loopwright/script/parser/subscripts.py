@@ -13,29 +13,29 @@ from loopwright.script.parser.errors import BadValueType
 Place = Callable[[], SourceLine]
 
 
-def read(buffer: Buffer, indices: tuple[Any, ...], place: Place) -> BufferLoad | BufferRegion:
+def read(buffer: Buffer, indices: tuple[Any, ...], location: Place) -> BufferLoad | BufferRegion:
     """`buffer[indices]`: a load, a region when slices have no step, or a vector load."""
     _check_count(buffer, indices)
     slices = [index for index in indices if type(index) is slice]
     if not slices:
-        return BufferLoad(buffer, _integers(buffer, indices, place))
+        return BufferLoad(buffer, _integers(buffer, indices, location))
     if any(one.step is not None for one in slices):
-        return BufferLoad(buffer, indices_of(buffer, indices, place))
+        return BufferLoad(buffer, indices_of(buffer, indices, location))
     return BufferRegion(buffer, tuple([_range(buffer, axis, index) for axis, index in enumerate(indices)]))
 
 
-def vector_of(region: BufferRegion, place: Place) -> BufferLoad:
+def vector_of(region: BufferRegion, location: Place) -> BufferLoad:
     """The values of a region as one vector."""
     buffer = region.buffer
-    return BufferLoad(buffer, tuple([_lanes(buffer, part, 1, place) for part in region.region]))
+    return BufferLoad(buffer, tuple([_lanes(buffer, part, 1, location) for part in region.region]))
 
 
-def indices_of(buffer: Buffer, indices: tuple[Any, ...], place: Place) -> tuple[Expr, ...]:
+def indices_of(buffer: Buffer, indices: tuple[Any, ...], location: Place) -> tuple[Expr, ...]:
     """Indices as expressions; slices become vectors of indices."""
     _check_count(buffer, indices)
     if any(type(index) is slice for index in indices):
-        return tuple([_ramp(buffer, axis, index, place) for axis, index in enumerate(indices)])
-    return _integers(buffer, indices, place)
+        return tuple([_ramp(buffer, axis, index, location) for axis, index in enumerate(indices)])
+    return _integers(buffer, indices, location)
 
 
 def _check_count(buffer: Buffer, indices: tuple[Any, ...]) -> None:
@@ -43,18 +43,18 @@ def _check_count(buffer: Buffer, indices: tuple[Any, ...]) -> None:
         raise WrongIndexCount(buffer.name, len(buffer.shape), len(indices))
 
 
-def _integers(buffer: Buffer, indices: tuple[Any, ...], place: Place) -> tuple[Expr, ...]:
-    made = []
+def _integers(buffer: Buffer, indices: tuple[Any, ...], location: Place) -> tuple[Expr, ...]:
+    result = []
     for axis, index in enumerate(indices):
         value = as_expr(index)
         if not value.dtype.is_int and not value.dtype.is_bool:
             raise BadValueType(
                 f"index {axis} of {buffer.name} must be an integer, got {value.dtype}",
-                place(),
+                location(),
                 'convert it with .astype("int32")',
             )
-        made.append(value)
-    return tuple(made)
+        result.append(value)
+    return tuple(result)
 
 
 def _range(buffer: Buffer, axis: int, index: Any) -> Range:
@@ -66,25 +66,25 @@ def _range(buffer: Buffer, axis: int, index: Any) -> Range:
     return Range.from_min_extent(*extent_between(low, high))
 
 
-def _ramp(buffer: Buffer, axis: int, index: Any, place: Place) -> Expr:
+def _ramp(buffer: Buffer, axis: int, index: Any, location: Place) -> Expr:
     if type(index) is not slice:
         return as_expr(index)
     step = 1 if index.step is None else index.step
     if isinstance(step, IntImm):
         step = step.value
     if not isinstance(step, int) or step == 0:
-        raise BadValueType(f"the step of a slice must be a constant other than 0, got {step!r}", place())
-    return _lanes(buffer, _range(buffer, axis, slice(index.start, index.stop)), step, place)
+        raise BadValueType(f"the step of a slice must be a constant other than 0, got {step!r}", location())
+    return _lanes(buffer, _range(buffer, axis, slice(index.start, index.stop)), step, location)
 
 
-def _lanes(buffer: Buffer, part: Range, step: int, place: Place) -> Expr:
+def _lanes(buffer: Buffer, part: Range, step: int, location: Place) -> Expr:
     if not isinstance(part.extent, IntImm):
         raise BadValueType(
             f"a slice of {buffer.name} that is used as a vector needs a constant length",
-            place(),
+            location(),
             "write both bounds so that their difference is constant, or use a loop",
         )
     lanes = -(-part.extent.value // step)
     if lanes < 1:
-        raise BadValueType(f"a slice of {buffer.name} that is used as a vector is empty", place())
+        raise BadValueType(f"a slice of {buffer.name} that is used as a vector is empty", location())
     return part.min if lanes == 1 else Ramp(part.min, const(step, part.min.dtype), lanes)

@@ -147,9 +147,9 @@ class ExpressionPrinter(Visitor):
         """`node` as text, in parentheses if it binds less tightly than `level`."""
         saved, self.out = self.out, []
         self._table[type(node)](self, node, level)
-        made = "".join(self.out)
+        result = "".join(self.out)
         self.out = saved
-        return made
+        return result
 
     def texts_of(self, nodes: tuple[Any, ...]) -> str:
         """The nodes, separated by commas."""
@@ -158,8 +158,8 @@ class ExpressionPrinter(Visitor):
     def undefined(self, node: Var | Buffer) -> str:
         """How a variable or buffer that nothing defines is written; statement printers declare it."""
         fallback = "buffer" if isinstance(node, Buffer) else "v"
-        made = self.texts[node] = self.names.fresh_everywhere(self.hint(node), fallback)
-        return made
+        result = self.texts[node] = self.names.fresh_everywhere(self.hint(node), fallback)
+        return result
 
     def hint(self, node: Var | Buffer) -> str:
         """What the name of `node` is made from."""
@@ -393,9 +393,9 @@ class ExpressionPrinter(Visitor):
         """`low` and `low + extent` as two arguments."""
         saved, self.out = self.out, []
         self.bounds(low, extent, ", ")
-        made = "".join(self.out)
+        result = "".join(self.out)
         self.out = saved
-        return made
+        return result
 
     def visit_BufferRegion(self, region: BufferRegion, level: int = 0) -> None:
         self._table[type(region.buffer)](self, region.buffer, 0)
@@ -510,14 +510,14 @@ def _is_same_call(node: Call, name: str) -> bool:
     if name in ("tir.call_packed", "tir.call_cpacked") and args and isinstance(args[0], StringImm):
         args[0] = args[0].value
     try:
-        made = _BUILDERS[name](*args)
+        result = _BUILDERS[name](*args)
     except Exception:  # the builder refuses these arguments: the call is written in full
         return False
-    if type(made) is not Call or made.op is not node.op or made.dtype is not node.dtype:
+    if type(result) is not Call or result.op is not node.op or result.dtype is not node.dtype:
         return False
-    if len(made.args) != len(node.args):
+    if len(result.args) != len(node.args):
         return False
-    return all(new is old or isinstance(old, StringImm) for new, old in zip(made.args, node.args))
+    return all(new is old or isinstance(old, StringImm) for new, old in zip(result.args, node.args))
 
 
 def _is_slice(ramp: Ramp) -> bool:

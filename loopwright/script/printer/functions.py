@@ -131,12 +131,12 @@ def result_dtype(func: PrimFunc) -> str:
 
 
 def _has_blocks(body: Stmt) -> bool:
-    found = False
+    result = False
 
     def look(node: object) -> bool:
-        nonlocal found
-        found = found or isinstance(node, BlockRealize)
-        return isinstance(node, Stmt) and not found
+        nonlocal result
+        result = result or isinstance(node, BlockRealize)
+        return isinstance(node, Stmt) and not result
 
     pre_order_visit(body, look)
-    return found
+    return result

@@ -41,21 +41,21 @@ class NoSuchPart(LoopwrightError, LookupError):
 
 def node_at(root: Any, path: str) -> Node:
     """The part of `root` that `path` leads to; the node that holds it when it is no node itself."""
-    found, nearest = root, root
+    result, nearest = root, root
     for match in _STEP.finditer("" if path == "the root" else path):
         name, param, position, _, key = match.groups()
         try:
             if name is not None:
-                found = len(found) if name == "length" and isinstance(found, tuple) else getattr(found, name)
+                result = len(result) if name == "length" and isinstance(result, tuple) else getattr(result, name)
             elif param is not None:
-                found = found[nearest.params[int(param)]]
+                result = result[nearest.params[int(param)]]
             else:
-                found = found[int(position) if position is not None else key]
+                result = result[int(position) if position is not None else key]
         except (AttributeError, LookupError, TypeError):
-            raise NoSuchPart(path, match.group(0).lstrip("."), found) from None
-        if isinstance(found, (Node, IRModule)):
-            nearest = found
-        elif not isinstance(found, (tuple, Mapping)):
+            raise NoSuchPart(path, match.group(0).lstrip("."), result) from None
+        if isinstance(result, (Node, IRModule)):
+            nearest = result
+        elif not isinstance(result, (tuple, Mapping)):
             break  # a plain value: its node is what can be marked
     if isinstance(nearest, (IRModule, PrimFunc)) and nearest is root:
         nearest = nearest.body if isinstance(nearest, PrimFunc) else next(iter(nearest.functions.values())).body

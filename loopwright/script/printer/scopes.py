@@ -96,20 +96,20 @@ class ScopePrinter(DataPrinter):
             learned.exposed.add(node)
         if node in self.launched:
             learned.roaming.add(node)
-        made = super().undefined(node)
-        self.top.append(f"{made} = {self.var_creation(node)}")
-        return made
+        result = super().undefined(node)
+        self.top.append(f"{result} = {self.var_creation(node)}")
+        return result
 
     def _undefined_buffer(self, buffer: Buffer) -> str:
-        found = self.learned.aliases.setdefault(buffer.data, [])
+        answer = self.learned.aliases.setdefault(buffer.data, [])
         # Where its pointer is visible, the next pass declares the buffer right behind that pointer.
-        if buffer.data in self.texts and not any(other is buffer for other in found):
-            found.append(buffer)
+        if buffer.data in self.texts and not any(other is buffer for other in answer):
+            answer.append(buffer)
             return super().undefined(buffer)
-        made = super().undefined(buffer)
-        arguments = self.buffer_arguments(buffer, made, everywhere=True)
-        self.top.append(f"{made} = {self.prefix}.Buffer({arguments})")
-        return made
+        result = super().undefined(buffer)
+        arguments = self.buffer_arguments(buffer, result, everywhere=True)
+        self.top.append(f"{result} = {self.prefix}.Buffer({arguments})")
+        return result
 
     def declare_aliases(self, var: Var) -> None:
         """Declare the buffers that look through the pointer `var` and are declared nowhere."""
@@ -128,7 +128,7 @@ class ScopePrinter(DataPrinter):
         With `everywhere`, they are declared at the top and for the whole text.
         """
         keywords: list[str] = []
-        made: list[tuple[Var, str]] = []  # what is known by the buffer's attributes afterwards
+        result: list[tuple[Var, str]] = []  # what is known by the buffer's attributes afterwards
         to_declare: dict[Var, None] = {}
         strings: dict[Var, str] = {}
         index_dtype = buffer.shape[0].dtype if buffer.shape else INT32
@@ -140,12 +140,12 @@ class ScopePrinter(DataPrinter):
         for axis, stride in enumerate(buffer.strides):
             if is_new(stride) and stride.dtype is INT32:
                 strings[stride] = quote(stride.name)  # type: ignore[index,attr-defined]
-                made.append((stride, f"{name}.strides[{axis}]"))  # type: ignore[arg-type]
+                result.append((stride, f"{name}.strides[{axis}]"))  # type: ignore[arg-type]
         offset = buffer.elem_offset
         fresh_offset = is_new(offset) and offset.dtype is index_dtype
         if fresh_offset:
-            made.append((offset, f"{name}.elem_offset"))  # type: ignore[arg-type]
-        known = {var for var, _ in made}
+            result.append((offset, f"{name}.elem_offset"))  # type: ignore[arg-type]
+        known = {var for var, _ in result}
         for var in counts:
             if var not in self.texts and var not in known:
                 to_declare[var] = None
@@ -159,7 +159,7 @@ class ScopePrinter(DataPrinter):
         if data in self.texts:
             keywords.append(f"data={self.texts[data]}")
         elif has_plain_pointer(buffer):
-            made.append((data, f"{name}.data"))
+            result.append((data, f"{name}.data"))
             if buffer.scope() != "global":
                 keywords.append(f"scope={quote(buffer.scope())}")
         else:
@@ -188,7 +188,7 @@ class ScopePrinter(DataPrinter):
         parts = [tuple_text([self.text(extent) for extent in buffer.shape])]
         if show_dtype or buffer.dtype is not self.options.buffer_dtype:
             parts.append(quote(buffer.dtype))
-        for var, text in made:
+        for var, text in result:
             if everywhere:
                 self.texts[var] = text
             else:

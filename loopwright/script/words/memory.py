@@ -134,8 +134,8 @@ def prefetch(buffer: BufferNode, bounds: Sequence[Any]) -> Stmt:
 
 def buffer_store(buffer: BufferNode, value: Any, indices: Sequence[Any]) -> Stmt:
     """The assignment `buffer[indices] = value`."""
-    places = as_exprs(tuple(indices) if isinstance(indices, (tuple, list)) else (indices,))
-    return BufferStore(buffer, cast(as_expr(value), BufferLoad(buffer, places).dtype), places)
+    locations = as_exprs(tuple(indices) if isinstance(indices, (tuple, list)) else (indices,))
+    return BufferStore(buffer, cast(as_expr(value), BufferLoad(buffer, locations).dtype), locations)
 
 
 def evaluate(value: Any) -> Stmt:

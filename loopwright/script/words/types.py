@@ -43,16 +43,16 @@ DTYPE_NAMES: Final = [f"{kind}{lanes}" for kind in _KINDS for lanes in ("", "x2"
 
 def dtype_function(name: str) -> DtypeFunction | None:
     """The word for a data type of any lane count: `float32x4`, `int8x3`; None when there is no such type."""
-    found = _FUNCTIONS.get(name)
-    if found is None:
+    result = _FUNCTIONS.get(name)
+    if result is None:
         if not name[:1].isalpha() or not name[-1:].isalnum():
             return None
         kind, times, lanes = name.partition("x")
         try:
-            found = _FUNCTIONS[name] = DtypeFunction(f"{_OTHER_NAMES.get(kind, kind)}{times}{lanes}")
+            result = _FUNCTIONS[name] = DtypeFunction(f"{_OTHER_NAMES.get(kind, kind)}{times}{lanes}")
         except ValueError:
             return None
-    return found
+    return result
 
 
 def handle(dtype: str | Type | None = None, storage_scope: str = "global", *, is_size_var: bool = False) -> Var:

@@ -80,7 +80,7 @@ def partials(expr: Expr, is_leaf: Callable[[Leaf], bool], factor: Expr | None = 
     order = _float_parts(expr)
     start = const(1, expr.dtype) if factor is None else factor
     factors: dict[int, dict[tuple[int, ...], tuple[Conditions, Expr]]] = {id(expr): {(): ((), start)}}
-    found: list[Partial] = []
+    result: list[Partial] = []
     for part in order:
         arriving = factors.pop(id(part), None)
         if not arriving:
@@ -89,7 +89,7 @@ def partials(expr: Expr, is_leaf: Callable[[Leaf], bool], factor: Expr | None = 
             if is_leaf(part):
                 partial = Partial(part)
                 partial.terms = list(arriving.values())
-                found.append(partial)
+                result.append(partial)
             continue
         for child, more, rule in _rules(part, is_leaf):
             into = factors.setdefault(id(child), {})
@@ -99,7 +99,7 @@ def partials(expr: Expr, is_leaf: Callable[[Leaf], bool], factor: Expr | None = 
                 value = rule(factor)
                 known = into.get(key)
                 into[key] = (under, value if known is None else known[1] + value)
-    return found
+    return result
 
 
 def _float_parts(expr: Expr) -> list[Expr]:
@@ -242,17 +242,17 @@ def _name(call: Call) -> str:
 
 
 def _depends(expr: Expr, is_leaf: Callable[[Leaf], bool]) -> bool:
-    found = False
+    result = False
 
     def look(node: Node) -> bool:
-        nonlocal found
+        nonlocal result
         if isinstance(node, (ProducerLoad, Var)):
-            found = found or is_leaf(node)
-            return not found and not isinstance(node, ProducerLoad)
-        return not found and not (isinstance(node, Expr) and not node.dtype.is_float)
+            result = result or is_leaf(node)
+            return not result and not isinstance(node, ProducerLoad)
+        return not result and not (isinstance(node, Expr) and not node.dtype.is_float)
 
     pre_order_visit(expr, look)
-    return found
+    return result
 
 
 def total(terms: Sequence[Expr]) -> Expr:

@@ -72,9 +72,9 @@ class WrongGradientArgument(LoopwrightError, TypeError):
     code = "LW0462"
 
     def __init__(self, what: str, given: object) -> None:
-        told = repr(given) if isinstance(given, Tensor) else f"{type(given).__name__} {given!r}"
+        message = repr(given) if isinstance(given, Tensor) else f"{type(given).__name__} {given!r}"
         super().__init__(
-            f"te.gradient: {what} is {told}, not a tensor of floating-point numbers",
+            f"te.gradient: {what} is {message}, not a tensor of floating-point numbers",
             hint="give tensors made by te.placeholder or te.compute, of a float type",
         )
 
@@ -127,14 +127,14 @@ class _Backward:
         return [self._result(tensor) for tensor in self.inputs]
 
     def _result(self, tensor: Tensor) -> Tensor:
-        found = self._total(tensor)
-        if found is None and tensor == self.output:
-            found = self._identity()
-        if found is not None:
-            return found
+        answer = self._total(tensor)
+        if answer is None and tensor == self.output:
+            answer = self._identity()
+        if answer is not None:
+            return answer
         zero = const(0, tensor.dtype)
-        made: Tensor = compute([*self.prefix, *tensor.shape], lambda *_: zero, name=f"{tensor.name}.grad")
-        return made
+        result: Tensor = compute([*self.prefix, *tensor.shape], lambda *_: zero, name=f"{tensor.name}.grad")
+        return result
 
     def _identity(self) -> Tensor:
         rank, dtype = self.output.ndim, self.output.dtype
@@ -143,8 +143,8 @@ class _Backward:
             same = [a == b for a, b in zip(indices[:rank], indices[rank:], strict=True)]
             return if_then_else(logical_and(const(True), *same), const(1, dtype), const(0, dtype))
 
-        made: Tensor = compute([*self.output.shape, *self.output.shape], one, name=f"{self.output.name}.grad")
-        return made
+        result: Tensor = compute([*self.output.shape, *self.output.shape], one, name=f"{self.output.name}.grad")
+        return result
 
     def _total(self, tensor: Tensor) -> Tensor | None:
         """The derivative by a tensor, all of whose readers are done."""
@@ -169,8 +169,8 @@ class _Backward:
             tensor = op.output(k)
             if tensor == self.output and self.head is None:
                 heads[k] = None
-            elif (found := self._total(tensor)) is not None:
-                heads[k] = found
+            elif (result := self._total(tensor)) is not None:
+                heads[k] = result
         if not heads:
             return
         if not isinstance(op, ComputeOp):
@@ -191,19 +191,19 @@ class _Backward:
             if not is_sum(first):
                 slopes = Slopes(op, tensor)
                 return [
-                    self._by_slopes(op, tensor, head, slopes, found)
+                    self._by_slopes(op, tensor, head, slopes, answer)
                     for k, head in heads.items()
-                    if (found := slopes.output_of(k)) is not None
+                    if (answer := slopes.output_of(k)) is not None
                 ]
-        made = []
+        result = []
         for k, head in heads.items():
             body = op.body[k]
             value = body.source[0] if isinstance(body, Reduce) else body
             # The head's element stands in the derivative as a variable until it is known which one it is.
             factor = None if head is None else Var("head", value.dtype)
             for partial in partials(value, lambda leaf: getattr(leaf, "producer", None) == tensor, factor):
-                made.append(self._by_load(op, tensor, head, partial, factor))
-        return made
+                result.append(self._by_load(op, tensor, head, partial, factor))
+        return result
 
     def _by_load(
         self, op: ComputeOp, tensor: Tensor, head: Tensor | None, partial: Partial, factor: Var | None
@@ -240,8 +240,8 @@ class _Backward:
             result = _where([*conditions, *[here(condition) for condition in guard]], result)
             return te_sum(result, axis=free) if free else result
 
-        made: Tensor = compute([*self.prefix, *tensor.shape], at, name=f"{op.name}.{tensor.name}.grad")
-        return made
+        built: Tensor = compute([*self.prefix, *tensor.shape], at, name=f"{op.name}.{tensor.name}.grad")
+        return built
 
     def _by_slopes(self, op: ComputeOp, tensor: Tensor, head: Tensor | None, slopes: Slopes, slope: Tensor) -> Tensor:
         """What a reduction that is no sum contributes to the derivative by `tensor`."""
@@ -272,8 +272,8 @@ class _Backward:
             result = _where(conditions, gained)
             return te_sum(result, axis=free) if free else result
 
-        made: Tensor = compute([*self.prefix, *tensor.shape], at, name=f"{op.name}.{tensor.name}.grad")
-        return made
+        built: Tensor = compute([*self.prefix, *tensor.shape], at, name=f"{op.name}.{tensor.name}.grad")
+        return built
 
 
 def _within(value: Expr, domain: Range, extent: Expr) -> list[Expr]:
@@ -287,13 +287,13 @@ def _where(conditions: Sequence[Expr], value: Expr) -> Expr:
 
 def _fresh_axes(variables: Sequence[Var], axes: dict[Var, Range]) -> tuple[list[IterVar], dict[Var, Expr]]:
     """A reduce axis for each variable, and what replaces it."""
-    made: list[IterVar] = []
+    result: list[IterVar] = []
     fresh: dict[Var, Expr] = {}
     for var in variables:
         low, extent = substitute(axes[var].min, fresh), substitute(axes[var].extent, fresh)
-        made.append(reduce_axis((low, low + extent), name=var.name))
-        fresh[var] = made[-1].var
-    return made, fresh
+        result.append(reduce_axis((low, low + extent), name=var.name))
+        fresh[var] = result[-1].var
+    return result, fresh
 
 
 def _operations(last: Operation) -> list[Operation]:

@@ -61,7 +61,7 @@ class Slopes:
             partials(source, lambda leaf: getattr(leaf, "producer", None) is tensor) if source.dtype.is_float else []
             for source in first.source
         ]
-        self.fixed = _fixed_axes(op, [partial for found in by_source for partial in found])
+        self.fixed = _fixed_axes(op, [partial for result in by_source for partial in result])
         self.rest = [axis for axis in op.axis if axis.var not in self.fixed]
         self.tensors = self._compute(by_source)
 
@@ -86,8 +86,8 @@ class Slopes:
             return tuple([Reduce(combiner, tuple(sources), tuple(axes), condition, k, ()) for k in range(len(sources))])
 
         shape = [*self.tensor.shape, *[axis.dom.extent for axis in self.rest if axis.dom is not None]]
-        made = compute(shape, pair, name=f"{self.op.name}.{self.tensor.name}.slope")
-        return {k: made[position] for position, k in enumerate(floats)}
+        result = compute(shape, pair, name=f"{self.op.name}.{self.tensor.name}.slope")
+        return {k: result[position] for position, k in enumerate(floats)}
 
     def _fixed_pairs(self) -> list[tuple[IterVar, int]]:
         return [(axis, self.fixed[axis.var]) for axis in self.op.axis if axis.var in self.fixed]
@@ -109,10 +109,10 @@ def check_no_start_value(op: ComputeOp, reduce: Reduce) -> None:
         )
 
 
-def _fixed_axes(op: ComputeOp, found: Sequence[Partial]) -> dict[Var, int]:
+def _fixed_axes(op: ComputeOp, result: Sequence[Partial]) -> dict[Var, int]:
     """The data axes that stand at one place in the indices of every load, with that place."""
     fixed: dict[Var, int] = {}
-    loads = [partial.leaf for partial in found]
+    loads = [partial.leaf for partial in result]
     for axis in op.axis:
         for at in range(loads[0].producer.ndim if loads else 0):  # type: ignore[union-attr]
             if all([load.indices[at] is axis.var for load in loads]):  # type: ignore[union-attr]
@@ -121,11 +121,11 @@ def _fixed_axes(op: ComputeOp, found: Sequence[Partial]) -> dict[Var, int]:
     return fixed
 
 
-def _derivative(found: Sequence[Partial], element: Sequence[Var], values: dict[Var, Expr], source: Expr) -> Expr:
+def _derivative(result: Sequence[Partial], element: Sequence[Var], values: dict[Var, Expr], source: Expr) -> Expr:
     """The derivative of a value by one element: of all loads of it, those that are at the element."""
     zero = const(0, source.dtype)
     terms: list[Expr] = []
-    for partial in found:
+    for partial in result:
         indices = [substitute(index, values) for index in partial.leaf.indices]  # type: ignore[union-attr]
         here = [
             index == at.astype(index.dtype)

@@ -92,11 +92,11 @@ class _Solver:
             for var in open_axes
             if any([uses_var(index, lambda one, var=var: one is var) for index, _ in digits])  # type: ignore[misc]
         }
-        found = detect_iter_map([index for index, _ in digits], used).indices if used else []
-        if not found:
+        result = detect_iter_map([index for index, _ in digits], used).indices if used else []
+        if not result:
             return now
         try:
-            inverse = inverse_affine_iter_map(found, [at for _, at in digits])
+            inverse = inverse_affine_iter_map(result, [at for _, at in digits])
         except NotInvertible:
             return now
         if set(inverse) != set(used):

@@ -80,12 +80,12 @@ class AssignmentReader(ExpressionReader):
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in STORAGE:
             self._new_memory(target, value, value.func.id)
             return
-        made = self.read(value)
-        if isinstance(made, (Tensor, tuple, str)) and not (isinstance(made, Tensor) and not made.shape):
-            self._define(target, made)
+        result = self.read(value)
+        if isinstance(result, (Tensor, tuple, str)) and not (isinstance(result, Tensor) and not result.shape):
+            self._define(target, result)
             return
         try:
-            self._store_scalar(target, number(made, "the value"))
+            self._store_scalar(target, number(result, "the value"))
         except WrongCall as error:
             raise HybridError(error.problem, self.place(value), error.hint) from None
 
@@ -95,20 +95,20 @@ class AssignmentReader(ExpressionReader):
         self.scope.names[target.id] = Value(value)
 
     def _refuse_loop_variable(self, target: ast.Name) -> None:
-        found = self.scope.find(target.id)
-        if isinstance(found, Value) and found.is_loop:
+        result = self.scope.find(target.id)
+        if isinstance(result, Value) and result.is_loop:
             raise HybridNameError(
                 f"the loop variable {target.id} is assigned", self.place(target), "use another name for the new value"
             )
 
     def _store_scalar(self, target: ast.Name, value: Expr) -> None:
         self._refuse_loop_variable(target)
-        found = self.scope.find(target.id)
-        if isinstance(found, Value):
+        result = self.scope.find(target.id)
+        if isinstance(result, Value):
             raise HybridNameError(
                 f"{target.id} stands for something else already", self.place(target), "use another name for the number"
             )
-        if found is None:
+        if result is None:
             # A name for what does not change (literals, sizes, loop variables) needs no memory.
             if not has_load(value) and _stores_of(target.id, self.regions[-1]) == 1:
                 self.scope.names[target.id] = Value(value)
@@ -121,8 +121,8 @@ class AssignmentReader(ExpressionReader):
                 )
             cell = placeholder((1,), value.dtype, target.id)
             self.scope.memory.append((cell, "global"))
-            found = self.scope.names[target.id] = Scalar(cell)
-        self._store_cell(target, found, value)
+            result = self.scope.names[target.id] = Scalar(cell)
+        self._store_cell(target, result, value)
 
     def _store_cell(self, target: ast.AST, scalar: Scalar, value: Expr) -> None:
         dtype = scalar.cell.dtype
@@ -156,15 +156,15 @@ class AssignmentReader(ExpressionReader):
             self._store_element(target, self.combine(node.op, holder(*indices), value, node))
         elif isinstance(target, ast.Name):
             self._refuse_loop_variable(target)
-            found = self.scope.find(target.id)
-            if not isinstance(found, Scalar):
+            result = self.scope.find(target.id)
+            if not isinstance(result, Scalar):
                 raise HybridNameError(
                     f"{target.id} is changed before it has a value",
                     self.place(node),
                     f"assign it first: {target.id} = …",
                 )
-            old = ProducerLoad(found.cell, (const(0),))
-            self._store_cell(node, found, self.combine(node.op, old, value, node))
+            old = ProducerLoad(result.cell, (const(0),))
+            self._store_cell(node, result, self.combine(node.op, old, value, node))
         else:
             raise HybridError("this cannot be assigned", self.place(target), "assign names and elements")
 

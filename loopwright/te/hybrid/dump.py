@@ -90,17 +90,17 @@ class _Dump:
         self.lines: list[str] = []
 
     def text(self) -> str:
-        taken = []
+        used = []
         sizes: list[tuple[Expr, str]] = []
         for param in self.function.params:
             buffer = self.function.buffer_map.get(param)
             if buffer is None:
                 self.variables[param] = self.names.fresh(identifier(param.name))
-                taken.append(self.variables[param])
+                used.append(self.variables[param])
                 continue
             called = self.buffers[buffer.data] = self.names.fresh(identifier(buffer.name))
             if buffer not in self.outputs:
-                taken.append(called)
+                used.append(called)
                 sizes += [(size, f"{called}.shape[{k}]") for k, size in enumerate(buffer.shape)]
         for size, text in sizes:
             if isinstance(size, Var):
@@ -110,7 +110,7 @@ class _Dump:
             self.lines.append(f'    {self.buffers[buffer.data]} = output_tensor({shape}, "{buffer.dtype}")')
         self.statement(self.function.body, 1)
         returned = ", ".join([self.buffers[buffer.data] for buffer in self.outputs])
-        return "\n".join([f"def {self.name}({', '.join(taken)}):", *self.lines, f"    return {returned}", ""])
+        return "\n".join([f"def {self.name}({', '.join(used)}):", *self.lines, f"    return {returned}", ""])
 
     # --- statements -----------------------------------------------------------------------------------------------
 

@@ -84,9 +84,9 @@ def run_as_python(function: types.FunctionType, arguments: tuple[Any, ...], keyw
     """Call `function` with the words of hybrid script among its globals."""
     constants = {name: value for name, value in function.__globals__.items() if _is_constant(value)}
     scope = {**function.__globals__, **WORDS, **constants}  # imported functions do not change what the words mean
-    made = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made(*arguments, **keywords)
+    built = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
+    built.__kwdefaults__ = function.__kwdefaults__
+    return built(*arguments, **keywords)
 
 
 def _is_constant(value: Any) -> bool:

@@ -111,11 +111,11 @@ class ExpressionReader:
         raise HybridError(f"the literal {value!r} has no meaning here", self.place(node), "use numbers")
 
     def read_Name(self, node: ast.Name) -> Any:
-        found = self.scope.find(node.id)
-        if isinstance(found, Scalar):
-            return ProducerLoad(found.cell, (const(0),))
-        if found is not None:
-            return found.meaning
+        result = self.scope.find(node.id)
+        if isinstance(result, Scalar):
+            return ProducerLoad(result.cell, (const(0),))
+        if result is not None:
+            return result.meaning
         if node.id in self.gone:
             raise HybridNameError(
                 f"{node.id} is used outside the loop over {self.gone[node.id]}, which defines it",

@@ -83,8 +83,8 @@ class HybridFunction:
         inputs = list(dict.fromkeys([tensor for value in bound.values() for tensor in _tensors_in(value)]))
         body = _on_own_copies(scope.close(statements), inputs)
         op = HybridOp(self.__name__, resolve_tag(self.__name__, ""), None, inputs, outputs, reading.axes, body)
-        made = [op.output(k) for k in range(op.num_outputs)]
-        return made[0] if len(made) == 1 else made
+        result = [op.output(k) for k in range(op.num_outputs)]
+        return result[0] if len(result) == 1 else result
 
     def read_into(
         self,
@@ -93,12 +93,12 @@ class HybridFunction:
         statements: list[Stmt],
         arguments: Sequence[Any],
         keywords: Mapping[str, Any],
-        place: SourceLine,
+        location: SourceLine,
     ) -> list[Tensor]:
         """Add this function's statements to those of the function that calls it; what it returns."""
         scope = Scope(None, False, caller.in_threads)
         scope.memory = caller.memory  # what it returns lives as long as the caller's own memory
-        for name, value in self._bind(arguments, keywords, place).items():
+        for name, value in self._bind(arguments, keywords, location).items():
             if isinstance(value, Expr) and has_load(value):
                 # Its value now: the memory may change while the function runs.
                 cell = placeholder((1,), value.dtype, name)
@@ -115,12 +115,12 @@ class HybridFunction:
         reader.read_function(tree)
         return reader.returned or []
 
-    def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any], place: SourceLine | None) -> dict[str, Any]:
+    def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any], offset: SourceLine | None) -> dict[str, Any]:
         signature = inspect.signature(self.func)
         for parameter in signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise HybridCallError(
-                    f"{self.__name__} collects arguments in {parameter}", place, "give every argument a name"
+                    f"{self.__name__} collects arguments in {parameter}", offset, "give every argument a name"
                 )
         try:
             bound = signature.bind(*arguments, **keywords)
@@ -129,7 +129,7 @@ class HybridFunction:
             raise HybridCallError(
                 f"{self.__name__} takes {count} argument{'s' * (count != 1)} ({', '.join(signature.parameters)}), "
                 f"got {len(arguments) + len(keywords)}: {error}",
-                place,
+                offset,
                 "give every argument once",
             ) from None
         bound.apply_defaults()
@@ -208,11 +208,11 @@ class _Stored(Rewriter):
 
 def _on_own_copies(body: Stmt, inputs: Sequence[Tensor]) -> Stmt:
     """The body, storing to copies of those inputs that it stores to: tensors keep their values."""
-    found = _Stored(inputs)
-    found.visit(body)
-    if not found.stored:
+    result = _Stored(inputs)
+    result.visit(body)
+    if not result.stored:
         return body
-    copies = {tensor: placeholder(tensor.shape, tensor.dtype, f"{tensor.name}_own") for tensor in found.stored}
+    copies = {tensor: placeholder(tensor.shape, tensor.dtype, f"{tensor.name}_own") for tensor in result.stored}
     body = _Stored(inputs, copies).visit(body)
     body = seq([*[_copy(tensor, copy) for tensor, copy in copies.items()], body])
     for copy in copies.values():

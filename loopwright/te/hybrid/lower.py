@@ -87,9 +87,9 @@ class _Lowering:
 
     def expressions(self, axes: Sequence[IterVar] = ()) -> BodyLowering:
         """What rewrites the expressions of one statement."""
-        made = BodyLowering(self.making.buffers, self.variables, self.making.index)
-        made.bind(axes)
-        return made
+        result = BodyLowering(self.making.buffers, self.variables, self.making.index)
+        result.bind(axes)
+        return result
 
     # --- statements -----------------------------------------------------------------------------------------------
 
@@ -109,33 +109,33 @@ class _Lowering:
         return stmt
 
     def sequence(self, statements: Sequence[Stmt]) -> Stmt:
-        made: list[Stmt] = []
+        result: list[Stmt] = []
         for position, stmt in enumerate(statements):
             if isinstance(stmt, AssertStmt):
                 if has_load(stmt.condition):
-                    made.append(self.block(stmt, "check"))
+                    result.append(self.block(stmt, "check"))
                     continue
                 # What holds for sizes and loop variables holds for all that follows, and helps to prove it right.
                 rest = self.sequence(statements[position + 1 :])
                 condition = self.expressions().value(stmt.condition)
-                return seq([*made, AssertStmt(condition, stmt.message, rest)])
-            made.append(self.statement(stmt))
-        return seq(made)
+                return seq([*result, AssertStmt(condition, stmt.message, rest)])
+            result.append(self.statement(stmt))
+        return seq(result)
 
     def loop(self, stmt: For) -> Stmt:
         lowering = self.expressions()
         low, extent = lowering.index(stmt.min), lowering.index(stmt.extent)
         var = Var(self.loop_names.fresh(identifier(stmt.loop_var.name)), self.making.index.of(stmt.loop_var))
         self.loop_names.taken.discard(var.name)  # loops one after the other may share a name
-        taken = self.loop_names.taken
-        self.loop_names.taken = {*taken, var.name}
+        used = self.loop_names.taken
+        self.loop_names.taken = {*used, var.name}
         outer, was_in_loops = self.loops, self.in_loops
         self.loops = [*outer, _Loop(stmt.loop_var, var, Range.from_min_extent(low, extent))]
         self.variables[stmt.loop_var] = var
         self.making.loops.setdefault(self.op, {})[stmt.loop_var] = var
         self.in_loops = True
         body = self.statement(stmt.body)
-        self.loops, self.in_loops, self.loop_names.taken = outer, was_in_loops, taken
+        self.loops, self.in_loops, self.loop_names.taken = outer, was_in_loops, used
         thread = stmt.thread_binding
         if thread is not None:
             tag = thread.thread_tag
@@ -244,30 +244,30 @@ class _Lowering:
 
 
 def _variables(body: Stmt, buffers: Sequence[Buffer]) -> set[Var]:
-    found = set(free_variables(body))
+    result = set(free_variables(body))
     for buffer in buffers:
         for size in buffer.shape:
-            uses_var(size, lambda var: bool(found.add(var)))  # type: ignore[func-returns-value]
-    return found
+            uses_var(size, lambda var: bool(result.add(var)))  # type: ignore[func-returns-value]
+    return result
 
 
 def _has_structure(stmt: Stmt) -> bool:
     """Whether there are loops or memory inside."""
-    found: list[Node] = []
+    result: list[Node] = []
 
     def look(node: Node) -> bool:
         if isinstance(node, (For, ProducerRealize)):
-            found.append(node)
-        return not found and not isinstance(node, Expr)
+            result.append(node)
+        return not result and not isinstance(node, Expr)
 
     pre_order_visit(stmt, look)
-    return bool(found)
+    return bool(result)
 
 
 def _first_stored(stmt: Stmt) -> str | None:
-    found: list[str] = []
-    pre_order_visit(stmt, lambda node: found.append(node.producer.name) if isinstance(node, ProducerStore) else None)
-    return found[0] if found else None
+    result: list[str] = []
+    pre_order_visit(stmt, lambda node: result.append(node.producer.name) if isinstance(node, ProducerStore) else None)
+    return result[0] if result else None
 
 
 def _axis_kinds(variables: Sequence[Var], body: Stmt) -> dict[Var, IterType]:

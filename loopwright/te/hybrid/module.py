@@ -45,8 +45,8 @@ class HybridModule:
         linecache.cache[file] = (len(src), None, src.splitlines(keepends=True), file)
         scope: dict[str, Any] = {}
         exec(compile(tree, file, "exec"), scope)
-        made = scope[chosen]
-        self.func_ = made if isinstance(made, HybridFunction) else script(made)
+        result = scope[chosen]
+        self.func_ = result if isinstance(result, HybridFunction) else script(result)
         self.src_, self.name = src, chosen
 
     def __call__(self, *args: Any) -> Any:

@@ -285,9 +285,9 @@ class StatementReader(AssignmentReader):
             raise HybridCallError(
                 f"{other.__name__} calls itself without end", self.place(node), "hybrid functions cannot recurse"
             )
-        made = other.read_into(self.reading, self.scope, self.statements, arguments, keywords, self.place(node))
+        result = other.read_into(self.reading, self.scope, self.statements, arguments, keywords, self.place(node))
         self.reading.depth -= 1
-        self.outputs.update(dict.fromkeys(made))
-        if not made:
+        self.outputs.update(dict.fromkeys(result))
+        if not result:
             return None
-        return made[0] if len(made) == 1 else tuple(made)
+        return result[0] if len(result) == 1 else tuple(result)

@@ -33,69 +33,69 @@ def split_sizes(extent: Expr, factor: Expr | None, nparts: Expr | None, keep: bo
 def extents(roots: Iterable[IterVar], relations: Sequence[IterVarRelation], bound: Iterable[IterVar] = ()) -> Values:
     """How often each axis runs, from the domains of `roots` down; axes `bound` to threads keep the size given."""
     held = _ancestors(bound, relations)
-    found: Values = {axis: axis.dom.extent for axis in roots if axis.dom is not None}
+    result: Values = {axis: axis.dom.extent for axis in roots if axis.dom is not None}
     facts = Analyzer()
     for relation in relations:
         if isinstance(relation, Split):
             keep = relation.outer in held or relation.inner in held
-            outer, inner = split_sizes(found[relation.parent], relation.factor, relation.nparts, keep)
-            found[relation.outer], found[relation.inner] = outer, inner
+            outer, inner = split_sizes(result[relation.parent], relation.factor, relation.nparts, keep)
+            result[relation.outer], result[relation.inner] = outer, inner
         elif isinstance(relation, Fuse):
-            found[relation.fused] = facts.simplify(found[relation.outer] * found[relation.inner])
+            result[relation.fused] = facts.simplify(result[relation.outer] * result[relation.inner])
         elif isinstance(relation, Singleton):
-            found[relation.iter] = const(1)
+            result[relation.iter] = const(1)
         elif isinstance(relation, Rebase):
-            found[relation.rebased] = found[relation.parent]
+            result[relation.rebased] = result[relation.parent]
         elif isinstance(relation, Transform):
-            found.update({axis: axis.dom.extent for axis in relation.transformed_variables if axis.dom is not None})
-    return found
+            result.update({axis: axis.dom.extent for axis in relation.transformed_variables if axis.dom is not None})
+    return result
 
 
 def _ancestors(axes: Iterable[IterVar], relations: Sequence[IterVarRelation]) -> set[IterVar]:
     """The axes given, and those they come from."""
-    found = set(axes)
+    result = set(axes)
     for relation in reversed(relations):
-        if isinstance(relation, Split) and (relation.outer in found or relation.inner in found):
-            found.add(relation.parent)
-        elif isinstance(relation, Fuse) and relation.fused in found:
-            found.update([relation.outer, relation.inner])
-    return found
+        if isinstance(relation, Split) and (relation.outer in result or relation.inner in result):
+            result.add(relation.parent)
+        elif isinstance(relation, Fuse) and relation.fused in result:
+            result.update([relation.outer, relation.inner])
+    return result
 
 
 def roots_from_leaves(
     leaves: Mapping[IterVar, Expr], relations: Sequence[IterVarRelation], sizes: Mapping[IterVar, Expr]
 ) -> tuple[Values, list[Expr]]:
     """Every axis in terms of the leaves' values, and the conditions under which they stand for an iteration."""
-    found: Values = dict(leaves)
+    result: Values = dict(leaves)
     conditions: list[Expr] = []
     facts = Analyzer()
     for relation in reversed(relations):
-        if isinstance(relation, Split) and relation.outer in found and relation.inner in found:
+        if isinstance(relation, Split) and relation.outer in result and relation.inner in result:
             inner = sizes[relation.inner]
-            value = found[relation.outer] * inner + found[relation.inner]
-            found[relation.parent] = value
+            value = result[relation.outer] * inner + result[relation.inner]
+            result[relation.parent] = value
             whole = facts.simplify(sizes[relation.outer] * inner)
             if not facts.can_prove_equal(whole, sizes[relation.parent]):
                 conditions.append(value < sizes[relation.parent])
-        elif isinstance(relation, Fuse) and relation.fused in found:
+        elif isinstance(relation, Fuse) and relation.fused in result:
             inner = sizes[relation.inner]
-            found[relation.outer] = found[relation.fused] // inner
-            found[relation.inner] = found[relation.fused] % inner
-    return found, conditions
+            result[relation.outer] = result[relation.fused] // inner
+            result[relation.inner] = result[relation.fused] % inner
+    return result, conditions
 
 
 def leaves_from_roots(
     roots: Mapping[IterVar, Expr], relations: Sequence[IterVarRelation], sizes: Mapping[IterVar, Expr]
 ) -> Values:
     """Every axis in terms of the roots' values."""
-    found: Values = dict(roots)
+    result: Values = dict(roots)
     for relation in relations:
-        if isinstance(relation, Split) and relation.parent in found:
+        if isinstance(relation, Split) and relation.parent in result:
             inner = sizes[relation.inner]
-            found[relation.outer] = found[relation.parent] // inner
-            found[relation.inner] = found[relation.parent] % inner
-        elif isinstance(relation, Fuse) and relation.outer in found and relation.inner in found:
-            found[relation.fused] = found[relation.outer] * sizes[relation.inner] + found[relation.inner]
+            result[relation.outer] = result[relation.parent] // inner
+            result[relation.inner] = result[relation.parent] % inner
+        elif isinstance(relation, Fuse) and relation.outer in result and relation.inner in result:
+            result[relation.fused] = result[relation.outer] * sizes[relation.inner] + result[relation.inner]
         elif isinstance(relation, Singleton):
-            found[relation.iter] = const(0)
-    return found
+            result[relation.iter] = const(0)
+    return result

@@ -36,20 +36,20 @@ from loopwright.te.schedule.to_module import named_function
 def InferBound(sch: Schedule) -> dict[IterVar, Range]:
     """The range of every axis: of a stage's own axes the part that is computed, of loops how often they run."""
     done = replay(sch, _all_args(sch))
-    found: dict[IterVar, Range] = {}
+    result: dict[IterVar, Range] = {}
     for stage, nests in done.nests.items():
         for nest in nests:
             lows = _lows(done, stage, nest)
             for axis, extent in nest.extents.items():
                 low = lows.get(axis, const(0, extent.dtype))
-                found[axis] = Range.from_min_extent(low, extent)
+                result[axis] = Range.from_min_extent(low, extent)
     for stage in sch.stages:
         if isinstance(stage.op, ScanOp) and stage.op.scan_axis.dom is not None:
-            found[stage.op.scan_axis] = stage.op.scan_axis.dom
+            result[stage.op.scan_axis] = stage.op.scan_axis.dom
         for axis, attr in stage.iter_var_attrs.items():
-            if attr.bind_thread is not None and axis in found:
-                found[attr.bind_thread] = found[axis]
-    return found
+            if attr.bind_thread is not None and axis in result:
+                result[attr.bind_thread] = result[axis]
+    return result
 
 
 def _all_args(sch: Schedule) -> list[Any]:
@@ -84,7 +84,7 @@ def SchedulePostProcToPrimFunc(arg_list: Any, body: Stmt, extern_buffer: Any = N
 
 def CreateAttachPath(sch: Schedule) -> dict[Operation, list[IterVar]]:
     """The loops that each operation is computed under, innermost first."""
-    found: dict[Operation, list[IterVar]] = {}
+    result: dict[Operation, list[IterVar]] = {}
     for stage in sch.stages:
         path: list[IterVar] = []
         here = attach_of(stage)
@@ -101,8 +101,8 @@ def CreateAttachPath(sch: Schedule) -> dict[Operation, list[IterVar]]:
             if axis in leaves:
                 path += reversed(leaves[: leaves.index(axis) + 1])
             here = attach_of(parent)
-        found[stage.op] = path
-    return found
+        result[stage.op] = path
+    return result
 
 
 def ScanGetBody(scan_op: ScanOp) -> list[Operation]:
@@ -138,13 +138,13 @@ def _keeps(scan: ScanOp, op: Operation, dimension: int, seen: set[tuple[Operatio
     for load in loads:
         source = getattr(load.producer, "op", None)
         if source in states or source in members:
-            places = [k for k, index in enumerate(load.indices) if index is var]
-            if not places:
+            locations = [k for k, index in enumerate(load.indices) if index is var]
+            if not locations:
                 return False
             if source in states:
-                if dimension not in places:
+                if dimension not in locations:
                     return False
-            elif not any([_keeps(scan, source, place, seen) for place in places]):
+            elif not any([_keeps(scan, source, location, seen) for location in locations]):
                 return False
     return True
 

@@ -51,8 +51,8 @@ def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tenso
     copy = ComputeOp(_name(sch, source.name, scope), "", {}, axes, [value], [source])
     # The copy stands right behind what it copies: before every reader.
     after = sch.stages[sch.stages.index(stage) + 1]
-    made = sch.insert_before(after, copy, stage.group)
-    made.scope = scope
+    result = sch.insert_before(after, copy, stage.group)
+    result.scope = scope
     sch.retarget({source: copy.output(0)}, chosen)
     sch.record("cache_read")
     return copy.output(0)
@@ -87,8 +87,8 @@ def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
     values = [cache.output(k)(*copied) for k in range(op.num_outputs)]
     attrs = {key: value for key, value in op.attrs.items() if key not in FOR_FUNCTION}
     copy = ComputeOp(op.name, op.tag, attrs, op.axis, values, tensors_in(values))
-    made = sch.insert_before(stage, cache, stage.group)
-    made.scope = scope
+    result = sch.insert_before(stage, cache, stage.group)
+    result.scope = scope
     old = [op.output(k) for k in range(op.num_outputs)]
     sch.set_op(stage, copy)
     stage.reset()
@@ -141,9 +141,9 @@ def _with_layout(sch: Schedule, stage: Stage, op: ComputeOp, scope: str) -> tupl
         )
     axes = [data_axis(f"{axis.var.name}.c", sizes[axis]) for axis in leaves]
     new = {leaf: axis.var for leaf, axis in zip(leaves, axes, strict=True)}
-    found, conditions = roots_from_leaves(new, stage.relations, sizes)
+    result, conditions = roots_from_leaves(new, stage.relations, sizes)
     facts = Analyzer()
-    renamed: dict[Var, Expr] = {axis.var: facts.simplify(found[axis]) for axis in op.axis}
+    renamed: dict[Var, Expr] = {axis.var: facts.simplify(result[axis]) for axis in op.axis}
     body = rewrite_body(op, BodyRewriter(renamed))
     if conditions:
         body = _only_where(body, logical_and(const(True), *conditions))
@@ -169,8 +169,8 @@ def _check_scope(step: str, scope: object) -> None:
 
 def _name(sch: Schedule, stem: str, scope: str) -> str:
     """The name of the new stage; a second cache of the same kind gets a `.d`."""
-    taken = {stage.name for stage in sch.stages}
+    used = {stage.name for stage in sch.stages}
     suffix = f".{scope}" if scope else ".cache"
-    while f"{stem}{suffix}" in taken:
+    while f"{stem}{suffix}" in used:
         stem = f"{stem}.d"
     return f"{stem}{suffix}"

@@ -38,9 +38,9 @@ class Threads(tuple[IterVar, ...]):
     _set: Callable[[Any], None]
 
     def __new__(cls, threads: Sequence[IterVar], set_them: Callable[[Any], None]) -> Threads:
-        made = super().__new__(cls, tuple(threads))
-        made._set = set_them
-        return made
+        result = super().__new__(cls, tuple(threads))
+        result._set = set_them
+        return result
 
     def __call__(self, threads: Any) -> None:
         self._set(threads)

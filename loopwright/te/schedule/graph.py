@@ -102,8 +102,8 @@ def rewrite_body(op: ComputeOp, rewriter: BodyRewriter) -> list[Expr]:
     """The body of a compute, rewritten; the fields of one reduction stay fields of one reduction."""
     first = op.body[0]
     if isinstance(first, Reduce):
-        made = rewriter.visit(first)
-        return [made.with_(value_index=body.value_index) for body in op.body if isinstance(body, Reduce)]
+        result = rewriter.visit(first)
+        return [result.with_(value_index=body.value_index) for body in op.body if isinstance(body, Reduce)]
     return [rewriter.visit(value) for value in op.body]
 
 
@@ -128,8 +128,8 @@ def replace_inputs(op: Operation, change: Mapping[Tensor, Tensor]) -> Operation:
         body = rewrite_body(op, _Retarget(change))
         return ComputeOp(op.name, op.tag, attrs, op.axis, body, tensors_in(body))
     if isinstance(op, ExternOp):
-        made = new(op.inputs)
-        return ExternOp(op.name, op.tag, op.attrs, made, op.input_placeholders, op.output_placeholders, op.body)
+        result = new(op.inputs)
+        return ExternOp(op.name, op.tag, op.attrs, result, op.input_placeholders, op.output_placeholders, op.body)
     if isinstance(op, HybridOp):
         rewritten = deep(_Retarget(change).visit)(op.body)
         return HybridOp(op.name, op.tag, op.attrs, new(op.inputs), op.outputs, op.axis, rewritten)

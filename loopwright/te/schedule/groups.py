@@ -49,15 +49,15 @@ def create_group(sch: Schedule, outputs: Any, inputs: Any, include_inputs: bool 
 def _between(ends: list[Operation], starts: list[Operation], include: bool) -> set[Operation]:
     order = in_post_order(ends)
     needing: set[Operation] = set(starts)
-    found: set[Operation] = set()
+    result: set[Operation] = set()
     for op in order:
         if op in starts:
             if include and not isinstance(op, PlaceholderOp):
-                found.add(op)
+                result.add(op)
         elif any([tensor.op in needing for tensor in op.input_tensors]):
             needing.add(op)
-            found.add(op)
-    return found
+            result.add(op)
+    return result
 
 
 def _around(sch: Schedule, stages: list[Stage]) -> tuple[Stage | None, list[Stage]]:
@@ -87,12 +87,12 @@ def _around(sch: Schedule, stages: list[Stage]) -> tuple[Stage | None, list[Stag
 
 def _groups_of(stage: Stage) -> list[Stage]:
     """The groups around a stage, innermost first."""
-    found: list[Stage] = []
+    result: list[Stage] = []
     around = stage.group
     while around is not None:
-        found.append(around)
+        result.append(around)
         around = around.group
-    return found
+    return result
 
 
 def _break_foreign_attach(stage: Stage, group: Stage) -> None:

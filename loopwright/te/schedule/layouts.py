@@ -53,17 +53,17 @@ def transform_layout(stage: Stage, mapping_function: Callable[..., Any]) -> list
         stage._record("transform_layout")
         return None
     names = [_name(result, k) for k, result in enumerate(mapping.final_indices)]
-    made = [data_axis(name, size) for name, size in zip(names, new_shape, strict=True)]
+    built = [data_axis(name, size) for name, size in zip(names, new_shape, strict=True)]
     first = stage.leaf_iter_vars.index(axes[0])
-    stage.leaf_iter_vars[first : first + len(axes)] = made
-    stage.all_iter_vars += made
-    relation = Transform(tuple(axes), tuple(made), mapping, inverse)
+    stage.leaf_iter_vars[first : first + len(axes)] = built
+    stage.all_iter_vars += built
+    relation = Transform(tuple(axes), tuple(built), mapping, inverse)
     stage.relations.append(relation)
     if stage.wishes:
         # Orders that were asked for name axes that are no more: the order that they made is asked for again.
         stage.wishes.append(Wish(tuple(stage.leaf_iter_vars), caller()))
     stage._record("transform_layout")
-    return made
+    return built
 
 
 def _check_start(stage: Stage, mapping: IndexMap) -> None:
@@ -122,10 +122,10 @@ class Relaid(BodyRewriter):
 
     def visit_ProducerLoad(self, load: ProducerLoad) -> Expr:
         indices = tuple([self.visit(index) for index in load.indices])
-        found = self.layouts.get(load.producer)  # type: ignore[call-overload]
-        if found is None:
+        result = self.layouts.get(load.producer)  # type: ignore[call-overload]
+        if result is None:
             return load if same_objects(indices, load.indices) else ProducerLoad(load.producer, indices)
-        tensor, maps = found
+        tensor, maps = result
         for mapping in maps:
             indices = _apply(mapping, indices, self.facts)
         return ProducerLoad(tensor, indices)

@@ -88,8 +88,8 @@ class _Inlined(BodyRewriter):
         self.count += 1
         pairs = zip(self.op.axis, indices, strict=True)
         values: Mapping[Var, Expr] = {axis.var: cast(index, axis.var.dtype) for axis, index in pairs}
-        made: Expr = BodyRewriter(values).visit(self.op.body[0])
-        return as_stored(made, self.facts)
+        result: Expr = BodyRewriter(values).visit(self.op.body[0])
+        return as_stored(result, self.facts)
 
 
 def _inline(sch: Schedule, stage: Stage) -> None:

@@ -59,21 +59,21 @@ def make_program(sch: Schedule, args: Sequence[object] | None, binds: Mapping[Te
     """The function of `sch` with the parameters `args`; tensors in `binds` lie in these buffers."""
     given = _check_args(sch, args, binds)
     ops = _final_ops(sch)
-    made: list[Tensor | Var] = []
+    result: list[Tensor | Var] = []
     bound: dict[Tensor, Buffer] = {}
     names: dict[Tensor, str] = {}
     for tensor, buffer in given:
         if not isinstance(tensor, Tensor):
-            made.append(tensor)
+            result.append(tensor)
             continue
         final = ops[sch[tensor]].output(tensor.value_index)
         if buffer is not None:
             _check_fits(final, buffer)
             bound[final] = buffer
         names[final] = tensor.name
-        made.append(final)
-    making = _Making(IndexTypes(None, made), ops, names)
-    function = function_of(made, making, bound)
+        result.append(final)
+    making = _Making(IndexTypes(None, result), ops, names)
+    function = function_of(result, making, bound)
     return Program(function.with_attr("from_legacy_te_schedule", True), ops, making)
 
 
@@ -95,7 +95,7 @@ def _check_args(
         raise ArgumentsMissing(wanted, [], wanted)
     buffers = dict(binds or {})
     of_buffer = {id(buffer): tensor for tensor, buffer in buffers.items()}
-    found: list[tuple[Tensor | Var, Buffer | None]] = []
+    result: list[tuple[Tensor | Var, Buffer | None]] = []
     for position, arg in enumerate(args):
         if isinstance(arg, Buffer):
             tensor = of_buffer.get(id(arg))
@@ -104,27 +104,27 @@ def _check_args(
                     f"schedule: entry {position} of args is the buffer {arg.name}, which stands for no tensor",
                     hint=f"say which: binds={{tensor: {arg.name}}}",
                 )
-            found.append((tensor, arg))
+            result.append((tensor, arg))
         elif isinstance(arg, Tensor):
             sch[arg]  # refused here when the schedule does not know it
-            found.append((arg, buffers.get(arg)))
+            result.append((arg, buffers.get(arg)))
         elif isinstance(arg, Var):
-            found.append((arg, None))
+            result.append((arg, None))
         else:
             raise BadBinding(
                 f"schedule: entry {position} of args is {with_article(type(arg).__name__)}, which is no parameter",
                 hint="give tensors, buffers and variables",
             )
-    listed = {id(sch[arg].op) for arg, _ in found if isinstance(arg, Tensor)}
+    listed = {id(sch[arg].op) for arg, _ in result if isinstance(arg, Tensor)}
     missing = [op.name for op in [*placeholders, *sch.outputs] if id(op) not in listed]
     if missing:
-        raise ArgumentsMissing(missing, [arg.name for arg, _ in found], wanted)
+        raise ArgumentsMissing(missing, [arg.name for arg, _ in result], wanted)
     seen: set[object] = set()
-    for arg, _ in found:
+    for arg, _ in result:
         if arg in seen:
             raise BadBinding(f"schedule: args holds {arg.name} twice", hint="give each parameter once")
         seen.add(arg)
-    return found
+    return result
 
 
 def inputs_of(sch: Schedule) -> list[Operation]:
@@ -161,7 +161,7 @@ def _check_fits(tensor: Tensor, buffer: Buffer) -> None:
 
 
 def _final_ops(sch: Schedule) -> dict[Stage, Operation]:
-    found: dict[Stage, Operation] = {}
+    result: dict[Stage, Operation] = {}
     changed: dict[Tensor, Tensor] = {}
     layouts: dict[Tensor, tuple[Tensor, Sequence[object]]] = {}
     for stage in sch.stages:
@@ -177,8 +177,8 @@ def _final_ops(sch: Schedule) -> dict[Stage, Operation]:
                     layouts[stage.op.output(k)] = (op.output(k), stage.layout_transforms)
                 else:
                     changed[stage.op.output(k)] = op.output(k)
-        found[stage] = op
-    return found
+        result[stage] = op
+    return result
 
 
 def _with_layouts(op: Operation, layouts: Mapping[Tensor, tuple[Tensor, Sequence[object]]]) -> Operation:
@@ -212,9 +212,9 @@ def _from_zero(op: Operation) -> Operation:
         moved[axis.var] = low + new
     if not moved:
         return op
-    made = BodyRewriter(moved).visit(reduce.with_(axis=()))
+    result = BodyRewriter(moved).visit(reduce.with_(axis=()))
     body = [
-        made.with_(axis=tuple(axes), value_index=field.value_index) for field in op.body if isinstance(field, Reduce)
+        result.with_(axis=tuple(axes), value_index=field.value_index) for field in op.body if isinstance(field, Reduce)
     ]
     return ComputeOp(op.name, op.tag, op.attrs, op.axis, body, tensors_in(body))
 

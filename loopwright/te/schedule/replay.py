@@ -88,7 +88,7 @@ class _Replay:
                 self.inline(stage)
         placed = [stage for stage in reversed(computed) if not self.is_gone(stage)]
         for stage in placed:
-            self.nests[stage] = [Nest(self.engine.get_block(made.name)) for made in self.blocks_of(stage)]
+            self.nests[stage] = [Nest(self.engine.get_block(result.name)) for result in self.blocks_of(stage)]
             self.place(stage)
             for nest in self.nests[stage]:
                 self.shape(stage, nest)
@@ -136,26 +136,26 @@ class _Replay:
 
     def legend(self) -> dict[str, str]:
         """What the user calls the loops of the program whose names differ from those of their axes."""
-        told: dict[str, list[str]] = {}
+        message: dict[str, list[str]] = {}
         for stage, nests in self.nests.items():
             for axis, loop in [item for nest in nests for item in nest.loops.items()]:
-                told.setdefault(loop.name, []).append(f"{axis.var.name} of {stage.name}")
-        names = {name: list(dict.fromkeys(axes)) for name, axes in told.items()}
+                message.setdefault(loop.name, []).append(f"{axis.var.name} of {stage.name}")
+        names = {name: list(dict.fromkeys(axes)) for name, axes in message.items()}
         return {name: " or ".join(axes) for name, axes in names.items() if not axes[0].startswith(f"{name} ")}
 
     # --- places ---------------------------------------------------------------------------------------------------
 
     def inline(self, stage: Stage) -> None:
         with self.asked_at(stage.inline_line):
-            for made in self.blocks_of(stage):
-                self.engine.compute_inline(made.name)
+            for result in self.blocks_of(stage):
+                self.engine.compute_inline(result.name)
 
     def place(self, stage: Stage) -> None:
         """Move the stage to the loop where it shall be computed, and find its own loops there."""
         target = attach_of(stage)
-        for made, nest in zip(self.blocks_of(stage), self.nests[stage], strict=True):
+        for result, nest in zip(self.blocks_of(stage), self.nests[stage], strict=True):
             if target is None:
-                self.find_loops(stage, nest, made.given)
+                self.find_loops(stage, nest, result.given)
                 continue
             parent, axis, line = target
             with self.asked_at(line):
@@ -191,8 +191,8 @@ class _Replay:
         if isinstance(op, HybridOp):
             variables = self.program.making.loops.get(op, {})
             by_var = {loop.var: loop for loop in loops}
-            found = {axis: by_var.get(variables.get(axis.var, axis.var)) for axis in op.axis}
-            for axis, loop in found.items():
+            result = {axis: by_var.get(variables.get(axis.var, axis.var)) for axis in op.axis}
+            for axis, loop in result.items():
                 if loop is not None:
                     self.name_loops(nest, [axis], [loop])
             return
@@ -269,8 +269,8 @@ class _Replay:
         keep = self.is_bound(stage, wish.outer) or self.is_bound(stage, wish.inner)
         outer, inner = split_sizes(extent, wish.factor, wish.nparts, keep)
         sizes = [None, _plain(inner)] if wish.factor is not None else [_plain(outer), None]
-        made = self.engine.split(loop, sizes)
-        self.name_loops(nest, [wish.outer, wish.inner], made)
+        result = self.engine.split(loop, sizes)
+        self.name_loops(nest, [wish.outer, wish.inner], result)
 
     def fuse(self, nest: Nest, wish: Fuse) -> None:
         if wish.outer not in nest.loops or wish.inner not in nest.loops:
@@ -345,8 +345,8 @@ class _Replay:
             if len(points) > 1:
                 names = " and ".join([point.var.name for point in points])
                 raise CannotMark(f"tensorize: {stage.name} has two such loops, {names}", hint="choose the outer one")
-            place = stage.leaf_iter_vars.index(axis)
-            outside, inside = stage.leaf_iter_vars[:place], stage.leaf_iter_vars[place:]
+            location = stage.leaf_iter_vars.index(axis)
+            outside, inside = stage.leaf_iter_vars[:location], stage.leaf_iter_vars[location:]
             for inner in inside[1:]:
                 marked = stage.iter_var_attrs.get(inner)
                 if marked is not None and (marked.bind_thread is not None or marked.iter_type in _NOTES):

@@ -43,7 +43,7 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
             hint=f"give {-rank} to {rank - 1}",
         )
     _check_combiner(stage, reduce)
-    place = factor_axis % rank
+    location = factor_axis % rank
     sizes = stage.sizes()
     touched = _touched(stage, op, axis)
 
@@ -70,7 +70,7 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
     )
     over = (*kept, *rest.values())
     fields = [body.value_index for body in op.body if isinstance(body, Reduce)]
-    axes = [*data[:place], factored, *data[place:]]
+    axes = [*data[:location], factored, *data[location:]]
     if over:
         body: list[Expr] = [Reduce(reduce.combiner, source, over, condition, k) for k in fields]
     else:
@@ -80,7 +80,7 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
     # The second stage reduces over what is now a dimension.
     last = IterVar(Range(sizes[axis]), ReduceVar(f"{axis.var.name}.v", axis.var.dtype), IterType.CommReduce)
     own = [item.var for item in op.axis]
-    at = [*own[:place], last.var, *own[place:]]
+    at = [*own[:location], last.var, *own[location:]]
     by_field = {field: first.output(k)(*at) for k, field in enumerate(fields)}
     partial = tuple([by_field[k] for k in range(len(reduce.source))])
     always = const(True)
@@ -88,8 +88,8 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
     attrs = {key: value for key, value in op.attrs.items() if key not in FOR_FUNCTION}
     second = ComputeOp(f"{op.name}.repl", op.tag, attrs, op.axis, final, tensors_in(final))
 
-    made = sch.insert_before(stage, first, stage.group)
-    _carry(stage, made, touched)
+    result = sch.insert_before(stage, first, stage.group)
+    _carry(stage, result, touched)
     old = [op.output(k) for k in range(op.num_outputs)]
     sch.set_op(stage, second)
     stage.reset()
@@ -129,15 +129,15 @@ def _check(stage: Stage, axis: IterVar) -> tuple[ComputeOp, Reduce]:
 
 def _check_combiner(stage: Stage, reduce: Reduce) -> None:
     """The values may be combined in any order and grouping, and the identity as often as there are partial results."""
-    made = reduce.combiner
-    combiner = Combiner(tuple(made.lhs), tuple(made.rhs), tuple(made.result))
-    start = reduce.init or made.identity_element
+    result = reduce.combiner
+    combiner = Combiner(tuple(result.lhs), tuple(result.rhs), tuple(result.result))
+    start = reduce.init or result.identity_element
     is_literal = all([isinstance(value, (IntImm, FloatImm)) for value in start])
     laws: dict[str, Callable[[], bool]] = {
         "is not commutative": lambda: is_commutative(combiner),
         "is not associative": lambda: is_associative(combiner),
         "has an identity that changes the result": lambda: absorbs(
-            combiner, start if is_literal else made.rhs, made.identity_element
+            combiner, start if is_literal else result.rhs, result.identity_element
         ),
     }
     for problem, law in laws.items():
@@ -155,22 +155,22 @@ def _check_combiner(stage: Stage, reduce: Reduce) -> None:
 
 def _touched(stage: Stage, op: ComputeOp, axis: IterVar) -> set[IterVar]:
     """The reduce axes that `axis` comes from, and all that comes from those."""
-    found = {axis}
+    result = {axis}
     for relation in reversed(stage.relations):
         used, given = parts_of(relation)
-        if found.intersection(given):
-            found.update(used)
+        if result.intersection(given):
+            result.update(used)
     for relation in stage.relations:
         used, given = parts_of(relation)
-        if found.intersection(used):
-            found.update([*given, *used])
-    data = [item for item in op.axis if item in found]
+        if result.intersection(used):
+            result.update([*given, *used])
+    data = [item for item in op.axis if item in result]
     if data:
         raise CannotFactor(
             f"rfactor: {axis.var.name} of {stage.name} is made of the data axis {data[0].var.name} as well",
             hint="split and fuse reduce axes among themselves",
         )
-    return found
+    return result
 
 
 def _carry(old: Stage, new: Stage, touched: set[IterVar]) -> None:
@@ -179,8 +179,8 @@ def _carry(old: Stage, new: Stage, touched: set[IterVar]) -> None:
         if isinstance(wish.what, (Split, Fuse)):
             used, given = parts_of(wish.what)
             if all([axis.iter_type is IterType.CommReduce and axis not in touched for axis in used]):
-                place = new.leaf_iter_vars.index(used[0])
-                new.leaf_iter_vars[place : place + len(used)] = given
+                location = new.leaf_iter_vars.index(used[0])
+                new.leaf_iter_vars[location : location + len(used)] = given
                 new.all_iter_vars += given
                 new.relations.append(wish.what)
                 new.wishes.append(wish)

@@ -50,13 +50,13 @@ class Schedule:
 
     def __getitem__(self, key: Tensor | Operation) -> Stage:
         op = key.op if isinstance(key, Tensor) else key
-        found = self.stage_map.get(op) if isinstance(op, Operation) else None
-        if found is None:
+        result = self.stage_map.get(op) if isinstance(op, Operation) else None
+        if result is None:
             names = [stage.name for stage in self.stages]
             if isinstance(op, Operation):
                 raise UnknownStage(f"{op.name} is not among what this schedule computes", names)
             raise UnknownStage(f"{type(key).__name__} {key!r} is neither a tensor nor an operation", names)
-        return found
+        return result
 
     def tensor(self, tensor: Tensor) -> Tensor:
         """The tensor that stands for `tensor` now: caches and factored reductions make operations anew."""
@@ -92,13 +92,13 @@ class Schedule:
 
     def insert_before(self, stage: Stage, op: Operation, group: Stage | None) -> Stage:
         """A new stage for `op`, before `stage`, in a group or in none."""
-        made = Stage(self, op)
-        made.group = group
-        if made.group is not None:
-            made.group.num_child_stages += 1
-        self.stages.insert(self.stages.index(stage), made)
-        self.stage_map[op] = made
-        return made
+        result = Stage(self, op)
+        result.group = group
+        if result.group is not None:
+            result.group.num_child_stages += 1
+        self.stages.insert(self.stages.index(stage), result)
+        self.stage_map[op] = result
+        return result
 
     def set_op(self, stage: Stage, op: Operation) -> None:
         """Another operation for a stage; the old one still finds it."""

@@ -39,8 +39,8 @@ class StageLoops(StageState):
         outer = IterVar(None, Var(f"{axis.var.name}.outer", dtype), kind)
         inner = IterVar(None, Var(f"{axis.var.name}.inner", dtype), kind)
         relation = Split(axis, outer, inner, size if name == "factor" else None, size if name == "nparts" else None)
-        place = self.leaf_iter_vars.index(axis)
-        self.leaf_iter_vars[place : place + 1] = [outer, inner]
+        location = self.leaf_iter_vars.index(axis)
+        self.leaf_iter_vars[location : location + 1] = [outer, inner]
         self._relate(relation, [outer, inner])
         return outer, inner
 
@@ -88,9 +88,9 @@ class StageLoops(StageState):
                     hint="reorder the loops of the stages inside the scan",
                 )
             wanted.append(leaf)
-        places = sorted([self.leaf_iter_vars.index(axis) for axis in wanted])
-        for place, axis in zip(places, wanted, strict=True):
-            self.leaf_iter_vars[place] = axis
+        locations = sorted([self.leaf_iter_vars.index(axis) for axis in wanted])
+        for location, axis in zip(locations, wanted, strict=True):
+            self.leaf_iter_vars[location] = axis
         if len(wanted) > 1:
             self.wishes.append(Wish(tuple(wanted), caller()))
             self._record("reorder")
@@ -104,9 +104,9 @@ class StageLoops(StageState):
         self.reorder(xo, yo, xi, yi)
         return xo, yo, xi, yi
 
-    def _relate(self, relation: Split | Fuse | Singleton, made: Sequence[IterVar]) -> None:
+    def _relate(self, relation: Split | Fuse | Singleton, result: Sequence[IterVar]) -> None:
         self.relations.append(relation)
-        self.all_iter_vars += made
+        self.all_iter_vars += result
         self.wishes.append(Wish(relation, caller()))
         self._record(type(relation).__name__.lower())
 

@@ -126,8 +126,8 @@ class StageState:
             owner = self.schedule.owner_of(axis) if isinstance(axis, IterVar) else None
             name = None if owner is None or owner is self else owner.name
             raise ForeignAxis(step, self.name, axis, self.leaf_names(), name)
-        told, parts, line = self._fate(axis)
-        raise AxisGone(step, self.name, axis.var.name, told, [part.var.name for part in parts], line, self.leaf_names())
+        text, parts, line = self._fate(axis)
+        raise AxisGone(step, self.name, axis.var.name, text, [part.var.name for part in parts], line, self.leaf_names())
 
     def _fate(self, axis: IterVar) -> tuple[str, list[IterVar], SourceLine | None]:
         """What became of an axis, in words; the loops that stand for it now; where that was asked for."""
@@ -136,18 +136,18 @@ class StageState:
             for relation, line in zip(self.relations, self._relation_lines, strict=True)
             if axis in parts_of(relation)[0]
         )
-        made = parts_of(relation)[1]
+        result = parts_of(relation)[1]
         done = "split" if isinstance(relation, Split) else "fused" if isinstance(relation, Fuse) else "laid out"
-        told = f"{done} into {' and '.join([part.var.name for part in made])}" + (f" at {line}" if line else "")
+        message = f"{done} into {' and '.join([part.var.name for part in result])}" + (f" at {line}" if line else "")
         parts: list[IterVar] = []
-        for part in made:
+        for part in result:
             if part in self.leaf_iter_vars:
                 parts.append(part)
             else:
                 later, below, _ = self._fate(part)
-                told += f", and {part.var.name} was {later}"
+                message += f", and {part.var.name} was {later}"
                 parts += below
-        return told, list(dict.fromkeys(parts)), line
+        return message, list(dict.fromkeys(parts)), line
 
     @property
     def _relation_lines(self) -> list[SourceLine | None]:

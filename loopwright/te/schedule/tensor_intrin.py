@@ -208,8 +208,8 @@ class _OnlyInit(_Meaning):
     def visit_BlockRealize(self, realize: BlockRealize) -> BlockRealize:
         block = realize.block
         if block.init is None:
-            made: BlockRealize = self.rebuild(realize)
-            return made
+            result: BlockRealize = self.rebuild(realize)
+            return result
         pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
         data = [(axis, value) for axis, value in pairs if axis.iter_type == axis.DataPar]
         self.reducing.update(
@@ -220,14 +220,14 @@ class _OnlyInit(_Meaning):
 
 
 def _written(function: PrimFunc) -> set[str]:
-    found: set[str] = set()
+    result: set[str] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, Block):
-            found.update([region.buffer.name for region in node.writes])
+            result.update([region.buffer.name for region in node.writes])
 
     pre_order_visit(function.body, look)
-    return found
+    return result
 
 
 def decl_tensor_intrin(

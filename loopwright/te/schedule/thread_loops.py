@@ -126,10 +126,10 @@ def check_stored(stage: Stage, condition: Expr) -> None:
     left: Expr | None = None
     for numbers in islice(product(*[range(count) for count in counts]), _THREADS):
         chosen: dict[Var, Expr] = {var: const(k, var.dtype) for var, k in zip(axes, numbers, strict=True)}
-        found = facts.simplify(substitute(condition, chosen))
-        if not isinstance(found, IntImm):
-            left = found
-        elif found.value:
+        result = facts.simplify(substitute(condition, chosen))
+        if not isinstance(result, IntImm):
+            left = result
+        elif result.value:
             return
     names = " and ".join([var.name for var in axes])
     if left is None:

@@ -52,8 +52,8 @@ class _Rename(Rewriter):
         if name is not None and name != loop.loop_var.name:
             self.variables[loop.loop_var] = Var(name, loop.loop_var.dtype)
         new = self.rebuild(loop)
-        made: Stmt = new.with_(loop_var=self.variables.get(loop.loop_var, loop.loop_var))
-        return made
+        result: Stmt = new.with_(loop_var=self.variables.get(loop.loop_var, loop.loop_var))
+        return result
 
     def visit_Var(self, var: Var) -> Expr:
         return self.variables.get(var, var)

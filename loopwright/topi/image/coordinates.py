@@ -90,14 +90,14 @@ class Real:
 
 
 def source_of(
-    op: str, mode: str, place: Any, size: Expr, target: Expr, region: tuple[Any, Any] | None = None
+    op: str, mode: str, location: Any, size: Expr, target: Expr, region: tuple[Any, Any] | None = None
 ) -> Fraction | Real:
-    """Where in a line of `size` pixels pixel `place` of its copy of `target` pixels comes from."""
+    """Where in a line of `size` pixels pixel `location` of its copy of `target` pixels comes from."""
     if mode == "tf_crop_and_resize":
         assert region is not None, "a region of interest is given with this mode"
-        return cropped(place, size, target, *region)
+        return cropped(location, size, target, *region)
     kind = _wide_enough(size, target)
-    i, length, wanted = (cast(as_expr(value), kind) for value in (place, size, target))
+    i, length, wanted = (cast(as_expr(value), kind) for value in (location, size, target))
     if mode == "half_pixel":
         return Fraction((2 * i + 1) * length - wanted, 2 * wanted)
     if mode == "align_corners":

@@ -67,12 +67,12 @@ def crop_and_resize(
             for k, axis in enumerate(axes)
         ]
 
-        def read(places: Sequence[Expr]) -> Expr:
+        def read(locations: Sequence[Expr]) -> Expr:
             last = data.shape[0] - 1
             picture = maximum(minimum(cast(box_indices(box), last.dtype), last), 0)
             indices: list[Any] = [picture, *at[1:]]
-            for axis, place in zip(axes, places, strict=True):
-                indices[axis] = cast(maximum(minimum(place, cast(data.shape[axis] - 1, place.dtype)), 0), last.dtype)
+            for axis, offset in zip(axes, locations, strict=True):
+                indices[axis] = cast(maximum(minimum(offset, cast(data.shape[axis] - 1, offset.dtype)), 0), last.dtype)
             return data(*indices)
 
         if method == "nearest_neighbor":
@@ -80,7 +80,7 @@ def crop_and_resize(
         else:
             weights = [linear_weights(source.rest(real)) for source in sources]
             base = [source.floor() for source in sources]
-            value = cast(interpolated(lambda places: cast(read(places), real), base, (0, 1), weights), kind)
+            value = cast(interpolated(lambda locations: cast(read(locations), real), base, (0, 1), weights), kind)
         inside = [source.is_inside(data.shape[axis]) for source, axis in zip(sources, axes, strict=True)]
         return if_then_else(all_of(*inside), value, outside)
 

@@ -65,10 +65,10 @@ def _dilation(
         indices: list[Any] = list(at)
         inside: list[Expr] = []
         for number, axis in enumerate(axes):
-            place = simplify(tap_place(at[axis], strides[number], taps[number], spread[number]) - pads[number])
-            indices[axis] = place
+            location = simplify(tap_place(at[axis], strides[number], taps[number], spread[number]) - pads[number])
+            indices[axis] = location
             if not is_zero(pads[number]) or not is_zero(pads[number + 2]):
-                inside += [place >= 0, place < data.shape[axis]]
+                inside += [location >= 0, location < data.shape[axis]]
         where: dict[str, Any] = {"H": taps[0].var, "W": taps[1].var, "C": at[layout.index("C")]}
         element = cast(data(*indices), kind) + cast(weight(*[where[letter] for letter in filter_layout]), kind)
         return te.max(if_then_else(all_of(*inside), element, least) if inside else element, axis=taps)

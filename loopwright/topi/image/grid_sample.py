@@ -37,11 +37,11 @@ def affine_grid(data: te.Tensor, target_shape: Any) -> te.Tensor:
         raise InvalidShapeError("affine_grid", f"target_shape is {target_shape!r}", "give (height, width)")
     height, width = (as_expr(extent) for extent in target_shape)
 
-    def along(place: Expr, size: Expr) -> Expr:
+    def along(index: Expr, size: Expr) -> Expr:
         """From -1 to 1; the only place there is lies in the middle."""
         if is_zero(size - 1):
             return const(0.0, data.dtype)
-        return cast(2 * place - (size - 1), data.dtype) / cast(size - 1, data.dtype)
+        return cast(2 * index - (size - 1), data.dtype) / cast(size - 1, data.dtype)
 
     def body(n: Expr, row: Expr, y: Expr, x: Expr) -> Expr:
         result: Expr = data(n, row, 0) * along(x, width) + data(n, row, 1) * along(y, height) + data(n, row, 2)
@@ -83,17 +83,17 @@ def grid_sample(
     def body(n: Expr, c: Expr, *at: Expr) -> Expr:
         # The last spatial axis is x, the first channel of the grid.
         wanted = [cast(grid(n, count - 1 - axis, *at), real) for axis in range(count)]
-        places = [_place(value, size, align_corners) for value, size in zip(wanted, sizes, strict=True)]
+        locations = [_place(value, size, align_corners) for value, size in zip(wanted, sizes, strict=True)]
         if method == "bicubic" and padding_mode == "reflection":
             # The reflected picture is the same from both sides of its mirror, and so is what lies between its pixels.
-            places = [_reflected(place, size, align_corners) for place, size in zip(places, sizes, strict=True)]
+            locations = [_reflected(offset, size, align_corners) for offset, size in zip(locations, sizes, strict=True)]
         elif method != "bicubic":
-            places = [
-                _kept(place, size, padding_mode, align_corners) for place, size in zip(places, sizes, strict=True)
+            locations = [
+                _kept(offset, size, padding_mode, align_corners) for offset, size in zip(locations, sizes, strict=True)
             ]
         # What is far outside is as good as just outside; it would not fit into an index.
-        places = [
-            maximum(minimum(place, cast(size + 3, real)), -4.0) for place, size in zip(places, sizes, strict=True)
+        locations = [
+            maximum(minimum(offset, cast(size + 3, real)), -4.0) for offset, size in zip(locations, sizes, strict=True)
         ]
 
         def read(pixels: Sequence[Expr]) -> Expr:
@@ -109,9 +109,9 @@ def grid_sample(
             return cast(value, data.shape[0].dtype)
 
         if method == "nearest":
-            return cast(read([whole(nearbyint(place)) for place in places]), data.dtype)
-        base = [whole(floor(place)) for place in places]
-        rests = [place - floor(place) for place in places]
+            return cast(read([whole(nearbyint(location)) for location in locations]), data.dtype)
+        base = [whole(floor(location)) for location in locations]
+        rests = [location - floor(location) for location in locations]
         if method == "bilinear":
             value = interpolated(read, base, (0, 1), [linear_weights(rest) for rest in rests])
         else:
@@ -130,22 +130,22 @@ def _place(value: Expr, size: Expr, align_corners: bool) -> Expr:
     return ((value + 1.0) * cast(size, value.dtype) - 1.0) * 0.5
 
 
-def _kept(place: Expr, size: Expr, padding_mode: str, align_corners: bool) -> Expr:
+def _kept(index: Expr, size: Expr, padding_mode: str, align_corners: bool) -> Expr:
     """A place outside the picture brought back into it, unless there are zeros."""
     if padding_mode == "zeros":
-        return place
+        return index
     if padding_mode == "reflection":
-        place = _reflected(place, size, align_corners)
-    return maximum(minimum(place, cast(size - 1, place.dtype)), 0.0)
+        index = _reflected(index, size, align_corners)
+    return maximum(minimum(index, cast(size - 1, index.dtype)), 0.0)
 
 
-def _reflected(place: Expr, size: Expr, align_corners: bool) -> Expr:
+def _reflected(index: Expr, size: Expr, align_corners: bool) -> Expr:
     """A place outside the picture reflected into it, as often as it takes."""
     low, span = (0.0, size - 1) if align_corners else (-0.5, size)
     if is_zero(span):
-        return const(0.0, place.dtype)
-    period = cast(2 * span, place.dtype)
-    distance = magnitude(place - low)
+        return const(0.0, index.dtype)
+    period = cast(2 * span, index.dtype)
+    distance = magnitude(index - low)
     into = distance - floor(distance / period) * period
     return minimum(into, period - into) + low
 

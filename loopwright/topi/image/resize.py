@@ -135,11 +135,11 @@ def _resize(
             for number, axis in enumerate(axes)
         ]
 
-        def read(places: Sequence[Expr]) -> Expr:
+        def read(locations: Sequence[Expr]) -> Expr:
             indices: list[Any] = list(at)
             there: list[Expr] = []
-            for axis, place in zip(axes, places, strict=True):
-                indices[axis] = _clamped(place, data.shape[axis])
+            for axis, location in zip(axes, locations, strict=True):
+                indices[axis] = _clamped(location, data.shape[axis])
                 if known(indices[axis]) is not None and known(data.shape[axis]) is None:
                     there.append(data.shape[axis] > 0)  # a picture without pixels has not even the first one
             return if_then_else(all_of(*there), data(*indices), const(0, data.dtype)) if there else data(*indices)
@@ -147,7 +147,7 @@ def _resize(
         if method == "nearest_neighbor":
             value = cast(read([source.rounded(rounding) for source in sources]), kind)
         else:
-            wide = lambda places: cast(read(places), real)  # noqa: E731
+            wide = lambda locations: cast(read(locations), real)  # noqa: E731
             value = cast(_between(wide, sources, method, alpha, bool(exclude), data, axes, real), kind)
         outside = [source.is_inside(data.shape[axis]) for source, axis in zip(sources, axes, strict=True)]
         checks = [check for check in outside if check is not None]
@@ -237,7 +237,7 @@ def _region(op: str, roi: Any, count: int) -> list[tuple[Any, Any]]:
     return [(const(float(roi[k]), "float32"), const(float(roi[k + count]), "float32")) for k in range(count)]
 
 
-def _clamped(place: Expr, size: Expr) -> Expr:
+def _clamped(index: Expr, size: Expr) -> Expr:
     """A pixel outside the picture is the one at its edge."""
-    last = cast(size - 1, place.dtype)
-    return cast(maximum(minimum(place, last), 0), size.dtype)
+    last = cast(size - 1, index.dtype)
+    return cast(maximum(minimum(index, last), 0), size.dtype)

@@ -42,12 +42,12 @@ def _adaptive_pool(data: Any, output_size: Any, pool_type: str, layout: str) -> 
     for axis, size in zip(spatial, sizes, strict=True):
         shape[axis] = size
     out = np.zeros(shape, data.dtype)
-    for places in np.ndindex(*sizes):
+    for locations in np.ndindex(*sizes):
         into: list[Any] = [slice(None)] * data.ndim
         window: list[Any] = [slice(None)] * data.ndim
-        for axis, size, place in zip(spatial, sizes, places, strict=True):
-            into[axis] = place
-            window[axis] = slice(place * data.shape[axis] // size, -(-(place + 1) * data.shape[axis] // size))
+        for axis, size, location in zip(spatial, sizes, locations, strict=True):
+            into[axis] = location
+            window[axis] = slice(location * data.shape[axis] // size, -(-(location + 1) * data.shape[axis] // size))
         part = data[tuple(window)]
         if pool_type == "max":
             out[tuple(into)] = part.max(axis=tuple(spatial))
@@ -112,14 +112,14 @@ class _Windows(NamedTuple):
         length = known(self.size)
         return self.out == 1 or (length is not None and length % self.out == 0)
 
-    def start(self, place: Expr) -> Expr:
-        return simplify(place * simplify(self.size // self.out)) if self.is_even else place * self.size // self.out
+    def start(self, index: Expr) -> Expr:
+        return simplify(index * simplify(self.size // self.out)) if self.is_even else index * self.size // self.out
 
-    def cells(self, place: Expr) -> Expr:
+    def cells(self, index: Expr) -> Expr:
         if self.is_even:
             return simplify(self.size // self.out)
-        end = ((place + 1) * self.size + self.out - 1) // self.out
-        return end - self.start(place)
+        end = ((index + 1) * self.size + self.out - 1) // self.out
+        return end - self.start(index)
 
 
 def _windows(axis: int, size: Expr, out: int, name: str) -> _Windows:
@@ -162,11 +162,11 @@ def _adaptive(op: str, data: te.Tensor, output_size: Any, pool_type: str, layout
 
     reduce = te.max if pool_type == "max" else te.sum
     name = "adaptive_pool_max" if pool_type == "max" else "adaptive_pool_sum"
-    made: te.Tensor = te.compute(
+    result: te.Tensor = te.compute(
         shape, lambda *at: reduce(cell(at), axis=taps, where=inside(at)), name=name, tag=default_tag(name)
     )
     if pool_type == "max":
-        return made
+        return result
 
     def count(at: Sequence[Expr]) -> Expr:
         number = as_expr(1)
@@ -175,6 +175,6 @@ def _adaptive(op: str, data: te.Tensor, output_size: Any, pool_type: str, layout
         return simplify(number)
 
     mean: te.Tensor = te.compute(
-        shape, lambda *at: divide(made(*at), count(at)), name="adaptive_pool_avg", tag=default_tag(tag.ELEMWISE)
+        shape, lambda *at: divide(result(*at), count(at)), name="adaptive_pool_avg", tag=default_tag(tag.ELEMWISE)
     )
     return mean

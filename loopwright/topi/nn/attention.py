@@ -147,8 +147,8 @@ def attention(
     shape = [result[letter] for letter in orders[3]]
     if known(k["S"]) == 0 or width == 0 or any(known(size) == 0 for size in shape):
         zero = const(0, query.dtype)
-        made: te.Tensor = te.compute(shape, lambda *_: zero, name=_OP)
-        return made
+        built: te.Tensor = te.compute(shape, lambda *_: zero, name=_OP)
+        return built
     total = "float64" if str(query.dtype) == "float64" else "float32"
     index = query.shape[0].dtype
     wanted = Attention(

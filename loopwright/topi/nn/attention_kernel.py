@@ -95,15 +95,15 @@ class _Kernel:
             count = count * size
         with ib.for_range(0, count, "task", kind=kind) as task:
             rest: Expr = task
-            places: list[Expr] = []
+            locations: list[Expr] = []
             for size in reversed(fused[1:]):
-                places.insert(0, rest % size)
+                locations.insert(0, rest % size)
                 rest = rest // size
             with self._nest(inner) as serial:
-                places += serial
-                self.b, self.h = ib.let("b", rest), ib.let("h", places[0])
+                locations += serial
+                self.b, self.h = ib.let("b", rest), ib.let("h", locations[0])
                 self.kh = ib.let("kh", self.h // what.group)
-                self.q0 = ib.let("q0", places[1] * tiles.queries)
+                self.q0 = ib.let("q0", locations[1] * tiles.queries)
                 self._task()
         return ib.get()
 
@@ -192,19 +192,19 @@ class _Kernel:
         """Whether keys from `seen` on, which no query of the group sees, may be skipped."""
         ib, what, columns = self.ib, self.what, self.tiles.queries
         zero, huge = const(0, what.dtype), const(self._huge(), what.dtype)
-        found = ib.allocate(what.dtype, (columns,), "found")
+        result = ib.allocate(what.dtype, (columns,), "found")
         with self._lanes(columns) as lane:
-            found[lane] = self.counts[self.b, self.kh]
+            result[lane] = self.counts[self.b, self.kh]
         if what.causal_by == "add":
             with ib.for_range(0, what.depth, "c") as c, self._lanes(columns) as lane:
-                found[lane] = found[lane] + self.turned[c, lane] * huge * zero
+                result[lane] = result[lane] + self.turned[c, lane] * huge * zero
         if self.mask is not None and what.causal_by != "select":  # NaN and +inf count; -inf hides, as causal does
             with ib.for_range(seen, what.keys, "k") as k, self._lanes(columns) as lane:
                 added = self._mask_at(k, self._query_place(self.q0 + lane))
-                found[lane] = found[lane] + select(added < infinity(what.dtype), zero, added - added)
+                result[lane] = result[lane] + select(added < infinity(what.dtype), zero, added - added)
         with ib.for_range(1, columns, "lane") as one:
-            found[0] = found[0] + found[one]
-        return found[0] == zero
+            result[0] = result[0] + result[one]
+        return result[0] == zero
 
     def _all_blocks(self) -> None:
         """Block after block of keys; the last may be shorter."""
@@ -259,8 +259,8 @@ class _Kernel:
         wide = what.dtype.with_lanes(lanes)
         rows: list[Expr] = []
         for r in range(lanes):
-            place = self._query_place(self.q0 + (x0 + r))
-            rows.append(ib.let("row", cast(self._at(self.query, 0, self.h, place, whole), wide) * scale))
+            location = self._query_place(self.q0 + (x0 + r))
+            rows.append(ib.let("row", cast(self._at(self.query, 0, self.h, location, whole), wide) * scale))
         half = lanes // 2
         low, high = ([const(lane // 2 + start + lanes * (lane % 2)) for lane in range(lanes)] for start in (0, half))
         for _ in range(lanes.bit_length() - 1):
@@ -269,9 +269,9 @@ class _Kernel:
         for r, row in enumerate(rows):
             self.turned[c0 + r, Ramp(x0, const(1, self.index), lanes)] = row
 
-    def _query_place(self, place: Expr) -> Expr:
+    def _query_place(self, index: Expr) -> Expr:
         """The last group has the last query again, and does not store it."""
-        return place if self.full_groups else minimum(place, self.what.queries - 1)
+        return index if self.full_groups else minimum(index, self.what.queries - 1)
 
     def _scores(self, first: Expr, count: int) -> None:
         """Scores of keys from `first` on, `count` of them, less what is not seen; and the new largest of each query.
@@ -309,8 +309,8 @@ class _Kernel:
             tile[r, lane] = tile[r, lane] + number * self.turned[c, lane]
         self._finish_tile(tile, first, at, rows)
 
-    def _key_place(self, place: Expr) -> Expr:
-        return minimum(place, self.what.keys - 1) if known(self.what.keys) is None else place
+    def _key_place(self, index: Expr) -> Expr:
+        return minimum(index, self.what.keys - 1) if known(self.what.keys) is None else index
 
     def _finish_tile(self, tile: BufferVar, first: Expr, at: Expr, rows: int) -> None:
         """Add the mask, hide what is later, keep the largest."""
@@ -320,11 +320,11 @@ class _Kernel:
             with self._rows(rows) as r, self._lanes(columns) as lane:
                 tile[r, lane] = new(tile[r, lane], self._key_place(first + at + r), self.q0 + lane)
 
-        def masked(place: Callable[[Expr], Expr]) -> None:
-            change(lambda score, key, q: self._masked(score, self._mask_at(key, place(q))))
+        def masked(location: Callable[[Expr], Expr]) -> None:
+            change(lambda score, key, q: self._masked(score, self._mask_at(key, location(q))))
             if self.tracks_dead:
                 with self._rows(rows) as r, self._lanes(columns) as lane:
-                    added = self._mask_at(self._key_place(first + at + r), place(self.q0 + lane))
+                    added = self._mask_at(self._key_place(first + at + r), location(self.q0 + lane))
                     self.alive[lane] = _larger(added, self.alive[lane])
 
         def hide() -> None:
@@ -412,12 +412,12 @@ class _Kernel:
         what = self.what
         zero = const(0, what.dtype)
         with self._lanes(self.tiles.queries) as lane:
-            found = const(1, what.dtype) / self.total[lane]
+            result = const(1, what.dtype) / self.total[lane]
             if what.hidden_is_zero:
-                found = select(self.total[lane] == zero, zero, found)
+                result = select(self.total[lane] == zero, zero, result)
             elif known(what.keys) is None:
-                found = select(what.keys == 0, zero, found)
-            self.factor[lane] = found
+                result = select(what.keys == 0, zero, result)
+            self.factor[lane] = result
         if self.tracks_dead:  # and its scores are no numbers: it is 0 all the same
             with self._lanes(self.tiles.queries) as lane:
                 is_number = self.total[lane] == self.total[lane]

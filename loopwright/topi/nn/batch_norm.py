@@ -98,8 +98,8 @@ def batch_norm(
         check_same(op, "channels differ", (f"axis {at_axis} of the data", channels), (what, tensor.shape[0]))
 
     def each_channel(name: str, value: Callable[[Expr], Expr]) -> te.Tensor:
-        made: te.Tensor = te.compute((channels,), value, name=name, tag=default_tag(tag.ELEMWISE))
-        return made
+        result: te.Tensor = te.compute((channels,), value, name=name, tag=default_tag(tag.ELEMWISE))
+        return result
 
     mean, variance = moving_mean, moving_var
     if training:
@@ -143,8 +143,8 @@ def _of_the_batch(data: te.Tensor, axis: int, each_channel: Callable[..., te.Ten
             value: Expr = te.sum(term(c, read), axis=list(taps.values()))
             return value
 
-        made: te.Tensor = te.compute((data.shape[axis],), total, name=name, tag=default_tag(tag.COMM_REDUCE))
-        return made
+        result: te.Tensor = te.compute((data.shape[axis],), total, name=name, tag=default_tag(tag.COMM_REDUCE))
+        return result
 
     total = reduced("T_batch_norm_sum", lambda c, x: x)
     mean = each_channel("T_batch_norm_batch_mean", lambda c: te.div(total(c), number))

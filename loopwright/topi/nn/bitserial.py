@@ -49,10 +49,10 @@ def _bitpack(data: np.ndarray, bits: int, pack_axis: int, bit_axis: int, pack_ty
     shape = list(data.shape)
     shape[pack_axis : pack_axis + 1] = [shape[pack_axis] // width, width]
     whole = data.astype(np.int64).reshape(shape)
-    places = [1] * whole.ndim
-    places[pack_axis + 1] = width
+    locations = [1] * whole.ndim
+    locations[pack_axis + 1] = width
     # The first number is the highest bit.
-    powers = np.array([1 << (width - 1 - k) for k in range(width)], np.uint64).reshape(places)
+    powers = np.array([1 << (width - 1 - k) for k in range(width)], np.uint64).reshape(locations)
     words = [(((whole >> bit) & 1).astype(np.uint64) * powers).sum(axis=pack_axis + 1) for bit in range(bits)]
     return np.stack(words, axis=bit_axis).astype(pack_type)
 

@@ -89,11 +89,11 @@ def conv(
 
     over = [sizes[axis] for axis in spatial], [kernel[axis] for axis in spatial]
     window = window_over(op, *over, stride, padding, dilation)
-    strides, dilations, low, high, places = (dict(zip(spatial, numbers, strict=True)) for numbers in window)
+    strides, dilations, low, high, locations = (dict(zip(spatial, numbers, strict=True)) for numbers in window)
     out_layout = out_layout or data_layout
     if sorted(out_layout) != sorted(data_layout):
         raise UnsupportedLayout(op, out_layout, f"order the letters {', '.join(data_layout)}")
-    shape = [{"N": sizes["N"], "C": kernel["O"], **places}[axis] for axis in out_layout]
+    shape = [{"N": sizes["N"], "C": kernel["O"], **locations}[axis] for axis in out_layout]
     padded = pad_unless_zero(inp, [low.get(a, 0) for a in data_layout], [high.get(a, 0) for a in data_layout])
 
     dtype = out_dtype or inp.dtype

@@ -91,12 +91,12 @@ def correlation_nchw(
     other = pad_unless_zero(data2, [0, 0, top, left], [0, 0, bottom, right])
     radius, border = max_displacement // stride2, max_displacement + kernel_size // 2
     across = 2 * radius + 1
-    places = []
+    locations = []
     for size in (height + top + bottom, width + left + right):
         free = simplify(size - 2 * border)
         if not at_least(free, 0):
             raise BadWindow(op, f"a border of {border} leaves nothing of {known(size)} cells", "pad more")
-        places.append(simplify((free + stride1 - 1) // stride1))
+        locations.append(simplify((free + stride1 - 1) // stride1))
     rc = te.reduce_axis((0, channels), name="rc")
     ry, rx = (te.reduce_axis((0, kernel_size), name=name) for name in ("ry", "rx"))
 
@@ -107,7 +107,7 @@ def correlation_nchw(
         value: Expr = te.sum(a * b if is_multiply else te.abs(a - b), axis=[rc, ry, rx])
         return value
 
-    shape = (batch, as_expr(across * across), *places)
+    shape = (batch, as_expr(across * across), *locations)
     summed = te.compute(shape, total, name="correlation_sum", tag=default_tag(op))
     cells = simplify(channels * (kernel_size * kernel_size)).astype(data1.dtype)
     out: te.Tensor = te.compute(

@@ -73,7 +73,7 @@ def _nhwc(data: np.ndarray, offset: np.ndarray, kernel: np.ndarray, *rest: Any) 
 
 
 def _samples(is_last: bool) -> Iterator[Sample]:
-    def turned(data: np.ndarray, offset: np.ndarray, kernel: np.ndarray) -> tuple[np.ndarray, ...]:
+    def transposed(data: np.ndarray, offset: np.ndarray, kernel: np.ndarray) -> tuple[np.ndarray, ...]:
         if not is_last:
             return data, offset, kernel
         moved = data.transpose(0, 2, 3, 1), offset.transpose(0, 2, 3, 1), kernel.transpose(2, 3, 1, 0)
@@ -82,10 +82,10 @@ def _samples(is_last: bool) -> Iterator[Sample]:
     # Offsets of halves: weights are exact, and so is the sum.
     half = whole_numbers((2, 18, 4, 4)) / 2
     data, kernel = whole_numbers((2, 3, 4, 4)), whole_numbers((2, 3, 3, 3))
-    yield Sample((*turned(data, half.astype("float32"), kernel), 1, 1, 1, 1, 1))
+    yield Sample((*transposed(data, half.astype("float32"), kernel), 1, 1, 1, 1, 1))
     two = (whole_numbers((1, 2 * 8, 2, 3)) / 2).astype("float32")
-    yield Sample((*turned(whole_numbers((1, 4, 6, 7)), two, whole_numbers((3, 4, 2, 2))), (2, 2), 0, (2, 2), 2, 1))
-    real = turned(real_numbers((1, 3, 5, 5)), real_numbers((1, 18, 5, 5)), real_numbers((2, 3, 3, 3)))
+    yield Sample((*transposed(whole_numbers((1, 4, 6, 7)), two, whole_numbers((3, 4, 2, 2))), (2, 2), 0, (2, 2), 2, 1))
+    real = transposed(real_numbers((1, 3, 5, 5)), real_numbers((1, 18, 5, 5)), real_numbers((2, 3, 3, 3)))
     eps = float(np.finfo("float32").eps)
 
     def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
@@ -170,8 +170,8 @@ def _convolve(
         ("the offset", moved["C"]),
         ("rows · columns · 2 for each group", rows * columns * (2 * deformable_groups)),
     )
-    for axis, place in zip("HW", window.places, strict=True):
-        check_same(op, f"places along {axis} differ", ("the offset", moved[axis]), ("the result", place))
+    for axis, location in zip("HW", window.places, strict=True):
+        check_same(op, f"places along {axis} differ", ("the offset", moved[axis]), ("the result", location))
     dtype = out_dtype or data.dtype
     real = offset.dtype
 
@@ -181,10 +181,10 @@ def _convolve(
     def deformed(n: Expr, c: Expr, i: Expr, j: Expr, y: Expr, x: Expr) -> Expr:
         first = ((c // per_group) * rows * columns + i * columns + j) * 2
         spots: list[tuple[Expr, Expr]] = []
-        for which, (place, tap, axis) in enumerate(((y, i, "H"), (x, j, "W"))):
+        for which, (location, tap, axis) in enumerate(((y, i, "H"), (x, j, "W"))):
             step, spread, before = window.strides[which], window.dilations[which], window.before[which]
             shift = offset(*at(layout, N=n, C=first + which, H=y, W=x))
-            whole = (place * step + tap * spread - before).astype(real)
+            whole = (location * step + tap * spread - before).astype(real)
             # Far outside all is zero; a number that no index holds is never turned into one.
             limit = sizes[axis].astype(real) + const(1, real)
             spot = minimum(maximum(whole + shift, const(-2, real)), limit)
@@ -210,9 +210,9 @@ def _convolve(
     ry, rx = te.reduce_axis((0, rows), name="ry"), te.reduce_axis((0, columns), name="rx")
 
     def element(*indices: Expr) -> Expr:
-        place = dict(zip(layout, indices, strict=True))
-        value = gathered(place["N"], rc.var, ry.var, rx.var, place["H"], place["W"]).astype(dtype)
-        factor = kernel(*at(kernel_layout, O=place["C"], I=rc.var, H=ry.var, W=rx.var)).astype(dtype)
+        location = dict(zip(layout, indices, strict=True))
+        value = gathered(location["N"], rc.var, ry.var, rx.var, location["H"], location["W"]).astype(dtype)
+        factor = kernel(*at(kernel_layout, O=location["C"], I=rc.var, H=ry.var, W=rx.var)).astype(dtype)
         total: Expr = te.sum(value * factor, axis=[rc, ry, rx])
         return total
 

@@ -49,8 +49,8 @@ def dilate(data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, n
 
     def cell(*indices: Expr) -> Expr:
         on = [(index % step).equal(0) for index, step in zip(indices, steps, strict=True) if step != 1]
-        places = [index // step if step != 1 else index for index, step in zip(indices, steps, strict=True)]
-        read: Expr = data(*places)
+        locations = [index // step if step != 1 else index for index, step in zip(indices, steps, strict=True)]
+        read: Expr = data(*locations)
         return if_then_else(all_of(*on), read, between) if on else read
 
     dilated: te.Tensor = te.compute(shape, cell, name=name, tag=default_tag(f"{tag.INJECTIVE},dilate"))

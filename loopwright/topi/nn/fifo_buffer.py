@@ -52,8 +52,8 @@ def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
         assume(kept >= 0, [data.shape[along], buffer.shape[along]], "the first to be no larger than the second")
 
     def cell(*at: Expr) -> Expr:
-        def read(source: te.Tensor, place: Expr) -> Expr:
-            return source(*at[:along], place, *at[along + 1 :])
+        def read(source: te.Tensor, index: Expr) -> Expr:
+            return source(*at[:along], index, *at[along + 1 :])
 
         old = read(buffer, at[along] + data.shape[along])
         return if_then_else(at[along] < kept, old, read(data, at[along] - kept))

@@ -39,10 +39,10 @@ def _shifted(x: Any, axis: int, by: int) -> Any:
         return Rounded(_shifted(x.value, axis, by), x.dtype, _shifted(np.array(x.error), axis, by))
     length = x.shape[axis]
     index = np.arange(length) + by
-    taken = np.take(x, np.clip(index, 0, length - 1), axis=axis)
+    used = np.take(x, np.clip(index, 0, length - 1), axis=axis)
     shape = [1] * x.ndim
     shape[axis] = length
-    return np.where(((index >= 0) & (index < length)).reshape(shape), taken, 0.0)
+    return np.where(((index >= 0) & (index < length)).reshape(shape), used, 0.0)
 
 
 def _samples() -> Iterator[Sample]:

@@ -152,10 +152,10 @@ def lstm(
     c_state = te.placeholder((rows, *state), dtype, name="c_state")
 
     def first(given: te.Tensor | None, width: Expr, name: str) -> te.Tensor:
-        made: te.Tensor = te.compute(
+        result: te.Tensor = te.compute(
             (1, batch, width), lambda _, b, h: const(0, dtype) if given is None else given(b, h), name=name
         )
-        return made
+        return result
 
     k = te.reduce_axis((0, back), name="k")
     h2h = te.compute(
@@ -175,8 +175,8 @@ def lstm(
                 return value
             return value + hole(b, h) * (c_state(t - 1, b, h) if cells is None else cells(t, b, h))
 
-        made: te.Tensor = te.compute((rows, *state), element, name=f"gate_{letter.lower()}")
-        return made
+        result: te.Tensor = te.compute((rows, *state), element, name=f"gate_{letter.lower()}")
+        return result
 
     i, f, g = f_act(gate("I", p_i)), f_act(gate("F", p_f)), g_act(gate("G"))
     next_c = te.compute(
@@ -199,9 +199,9 @@ def lstm(
     )
 
     def after(scanned: te.Tensor, width: Expr, name: str) -> te.Tensor:
-        made: te.Tensor = te.compute(
+        result: te.Tensor = te.compute(
             (steps, batch, width), lambda t, b, h: scanned(t + 1, b, h), name=name, tag=default_tag(tag.INJECTIVE)
         )
-        return made
+        return result
 
     return after(hidden, back, "hidden_state"), after(cells, size, "cell_state")

@@ -63,8 +63,8 @@ def _matmul(
     if isinstance(a, np.ndarray) and a.dtype.kind != "f":
         a, b = a.astype(wide), b.astype(wide)
     left, right = [
-        one.transpose(*range(one.ndim - 2), one.ndim - 1, one.ndim - 2) if turned else one
-        for one, turned in ((a, transpose_a), (b, transpose_b))
+        one.transpose(*range(one.ndim - 2), one.ndim - 1, one.ndim - 2) if transposed else one
+        for one, transposed in ((a, transpose_a), (b, transpose_b))
     ]
     out = np.matmul(left, right)
     return out if bias is None else out + bias
@@ -154,7 +154,7 @@ def _batch(op: str, one: Sequence[Expr], other: Sequence[Expr]) -> list[Expr]:
 def _own(batch: Sequence[Expr], at: Sequence[Expr], whole: Sequence[Expr]) -> list[Any]:
     """The index in a batch of its own; one of size 1 is repeated."""
     skipped = len(at) - len(batch)
-    return [repeated(*place) for place in zip(at[skipped:], batch, whole[skipped:], strict=True)]
+    return [repeated(*location) for location in zip(at[skipped:], batch, whole[skipped:], strict=True)]
 
 
 def _batch_matmul(

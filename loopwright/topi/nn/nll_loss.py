@@ -27,8 +27,8 @@ def _nll_loss(
 ) -> Any:
     used = targets != ignore_index
     at = np.where(used, targets, 0)
-    places = np.indices(targets.shape)
-    picked = predictions[(places[0], at, *places[1:])]
+    locations = np.indices(targets.shape)
+    picked = predictions[(locations[0], at, *locations[1:])]
     zero = np.zeros(targets.shape)
     weight = weights[at]
     if isinstance(weight, Rounded):

@@ -163,8 +163,8 @@ def _moments(
     number = count_as(wide, extents, op)
 
     def each_row(name: str, value: Callable[..., Expr]) -> te.Tensor:
-        made: te.Tensor = te.compute(shape, value, name=f"T_{op}_{name}", tag=default_tag(tag.ELEMWISE))
-        return made
+        result: te.Tensor = te.compute(shape, value, name=f"T_{op}_{name}", tag=default_tag(tag.ELEMWISE))
+        return result
 
     total = reduced("sum", lambda row, x: x)
     mean = each_row("mean", lambda *row: te.div(total(*row), number))

@@ -53,16 +53,16 @@ def pad(
 
     def cell(*indices: Expr) -> Expr:
         inside: list[Expr] = []
-        places: list[Expr] = []
+        locations: list[Expr] = []
         for index, size, low, high in zip(indices, data.shape, before, after, strict=True):
             if is_zero(low):
-                places.append(index)
+                locations.append(index)
             else:
-                places.append(index - low)
+                locations.append(index - low)
                 inside.append(index >= low)
             if not is_zero(high):
                 inside.append(index < simplify(size + low))
-        read: Expr = data(*places)
+        read: Expr = data(*locations)
         return if_then_else(all_of(*inside), read, value) if inside else read
 
     padded: te.Tensor = te.compute(shape, cell, name=name, tag=default_tag(f"{tag.INJECTIVE},pad"), attrs=attrs)
@@ -108,15 +108,15 @@ def mirror_pad(
             require_cells(name, size, maximum(as_expr(low), high) + skipped)
 
     def cell(*indices: Expr) -> Expr:
-        places: list[Expr] = []
+        locations: list[Expr] = []
         for index, size, low, high in zip(indices, data.shape, before, after, strict=True):
-            place = index if is_zero(low) else index - low
+            location = index if is_zero(low) else index - low
             if not is_zero(high):
-                place = if_then_else(place >= size, size * 2 - 1 - skipped - place, place)
+                location = if_then_else(location >= size, size * 2 - 1 - skipped - location, location)
             if not is_zero(low):
-                place = if_then_else(index < low, low - index - 1 + skipped, place)
-            places.append(place)
-        read: Expr = data(*places)
+                location = if_then_else(index < low, low - index - 1 + skipped, location)
+            locations.append(location)
+        read: Expr = data(*locations)
         return read
 
     padded: te.Tensor = te.compute(shape, cell, name=name, tag=default_tag(f"{tag.INJECTIVE},pad"))

@@ -66,8 +66,8 @@ def _samples() -> Iterator[Sample]:
         yield Sample((whole_numbers((2, 3, 3, 3)), data, (2, 2), (2, 2), (0, 0, 0, 0), kind))
         yield Sample((whole_numbers((2, 3, 6, 7)), data, (2, 4), (1, 1), (0, 1, 1, 2), kind))
         yield Sample((whole_numbers((2, 3, 4, 3)), data, (2, 2), (2, 3), (1, 0, 1, 0), kind, True))
-    turned = whole_numbers((1, 4, 2, 2), "float64"), whole_numbers((1, 5, 4, 2), "float64")
-    yield Sample((*turned, (2, 2), (1, 2), (0, 0, 0, 0), "max", False, "NHWC"))
+    transposed = whole_numbers((1, 4, 2, 2), "float64"), whole_numbers((1, 5, 4, 2), "float64")
+    yield Sample((*transposed, (2, 2), (1, 2), (0, 0, 0, 0), "max", False, "NHWC"))
     eps = float(np.finfo("float32").eps)
     # At most six windows meet in a cell; each part was divided.
     yield Sample(
@@ -155,8 +155,8 @@ def pool_grad(
     def routed(*at: Expr) -> Expr:
         index, is_there = of_window(at)
         own = (at[axes[0]] + before[0]) * width + (at[axes[1]] + before[1])
-        taken = all_of(is_there, where(*index).equal(own))
-        total: Expr = te.sum(if_then_else(taken, grads(*index), zero), axis=reach)
+        used = all_of(is_there, where(*index).equal(own))
+        total: Expr = te.sum(if_then_else(used, grads(*index), zero), axis=reach)
         return total
 
     largest: te.Tensor = te.compute(data.shape, routed, name="pool_grad_max", tag=default_tag("pool_grad_max"))

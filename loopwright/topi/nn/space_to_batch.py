@@ -86,13 +86,13 @@ def space_to_batch_nd(
         if is_zero(batch):
             return data(*[0] * data.ndim)  # never computed; and nothing is divided by 0
         corner = unravel(at[0] // batch, blocks)
-        places, inside = [], []
+        locations, inside = [], []
         for k, (low, high) in enumerate(zip(before, after, strict=True)):
-            place = at[k + 1] * blocks[k] + corner[k] - low
-            places.append(place)
-            inside += [place >= 0] if low else []
-            inside += [place < spatial[k]] if high else []
-        read = data(at[0] % batch, *places, *at[count + 1 :])
+            location = at[k + 1] * blocks[k] + corner[k] - low
+            locations.append(location)
+            inside += [location >= 0] if low else []
+            inside += [location < spatial[k]] if high else []
+        read = data(at[0] % batch, *locations, *at[count + 1 :])
         return if_then_else(all_of(*inside), read, value) if inside else read
 
     sizes = [simplify(size // block) for size, block in zip(padded, blocks, strict=True)]
@@ -139,9 +139,9 @@ def batch_to_space_nd(data: te.Tensor, block_shape: Sequence[int], crop_begin: A
             raise BadWindow(op, problem, "cut off less")
 
     def cell(*at: Expr) -> Expr:
-        places = [at[k + 1] + low for k, low in enumerate(begin)]
-        corner = ravel([place % block for place, block in zip(places, blocks, strict=True)], blocks)
-        inner = [place // block for place, block in zip(places, blocks, strict=True)]
+        locations = [at[k + 1] + low for k, low in enumerate(begin)]
+        corner = ravel([location % block for location, block in zip(locations, blocks, strict=True)], blocks)
+        inner = [location // block for location, block in zip(locations, blocks, strict=True)]
         return data(corner * batch + at[0], *inner, *at[count + 1 :])
 
     return moved((batch, *sizes, *data.shape[count + 1 :]), cell, op)

@@ -100,15 +100,15 @@ def _row_sum(
     total[0] = const(0, dtype)
     line = row // high if data.ndim == 3 else row
     index = row.dtype
-    with _places(ib, starts, line, data.shape[0]) as place:
+    with _places(ib, starts, line, data.shape[0]) as location:
         if data.ndim == 1:
-            column = _column(ib, columns[place], width)
-            total[0] = total[0] + cast(values[place] * element(column), total.dtype)
+            column = _column(ib, columns[location], width)
+            total[0] = total[0] + cast(values[location] * element(column), total.dtype)
         else:
-            block = _column(ib, columns[place], simplify(width // data.shape[2]))
+            block = _column(ib, columns[location], simplify(width // data.shape[2]))
             with ib.for_range(0, data.shape[2], "c") as c:
                 column = cast(block, index) * data.shape[2] + c
-                total[0] = total[0] + cast(values[place, row % high, c] * element(column), total.dtype)
+                total[0] = total[0] + cast(values[location, row % high, c] * element(column), total.dtype)
     return total
 
 
@@ -144,16 +144,16 @@ def sparse_transpose(sparse_data: te.Tensor, sparse_indices: te.Tensor, sparse_i
             new_start[to] = new_start[to] + one
         with ib.for_range(0, rows, "i") as i:
             new_start[i + 1] = new_start[i + 1] + new_start[i]
-        taken = ib.allocate(str(index), (rows,), name="taken")
+        used = ib.allocate(str(index), (rows,), name="taken")
         with ib.for_range(0, rows, "i") as i:
-            taken[i] = cast(new_start[i], index)
-        with ib.for_range(0, rows, "row") as row, _places(ib, start, row, count) as place:
-            at = _column(ib, column[place], rows)
+            used[i] = cast(new_start[i], index)
+        with ib.for_range(0, rows, "row") as row, _places(ib, start, row, count) as location:
+            at = _column(ib, column[location], rows)
             # Rows that share values would ask for more room than there is.
-            target = checked_place(ib, "a sparse matrix", "the place of a value", taken[at], count)
-            new_value[target] = value[place]
+            target = checked_place(ib, "a sparse matrix", "the place of a value", used[at], count)
+            new_value[target] = value[location]
             new_column[target] = cast(row, kind)
-            taken[at] = cast(target, index) + 1
+            used[at] = cast(target, index) + 1
         return ib.get()
 
     inputs = [sparse_data, sparse_indices, sparse_indptr]
@@ -181,9 +181,9 @@ def sparse_add(
         with ib.for_range(0, rows, "row", kind="parallel") as row:
             with ib.for_range(0, columns, "k") as k:
                 out[row, k] = dense[row, k]
-            with _places(ib, start, row, sparse_data.shape[0]) as place:
-                at = (row, _column(ib, column[place], columns))
-                out[at] = out[at] + cast(value[place], dense_data.dtype)
+            with _places(ib, start, row, sparse_data.shape[0]) as location:
+                at = (row, _column(ib, column[location], columns))
+                out[at] = out[at] + cast(value[location], dense_data.dtype)
         return ib.get()
 
     inputs = [dense_data, sparse_data, sparse_indices, sparse_indptr]
@@ -224,17 +224,17 @@ def sparse_conv2d(
         x, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
 
         def at(n: Any, y: Any, column: Any, c: Any) -> tuple[Any, ...]:
-            places = {"N": n, "H": y, "W": column, "C": c}
-            return tuple(places[letter] for letter in layout)
+            locations = {"N": n, "H": y, "W": column, "C": c}
+            return tuple(locations[letter] for letter in layout)
 
         with ib.for_range(0, batch * height, "line", kind="parallel") as line:
             n, y = line // height, line % height
             with ib.for_range(0, width, "x") as column, ib.for_range(0, filters, "f") as f:
 
-                def element(place: Expr) -> Expr:
+                def element(index: Expr) -> Expr:
                     if kernel_size == 1:
-                        return x[at(n, y, column, place)]
-                    tap, c = place // channels, place % channels
+                        return x[at(n, y, column, index)]
+                    tap, c = index // channels, index % channels
                     row, other = y + tap // 3 - around, column + tap % 3 - around
                     inside = te.all(row >= 0, row < height, other >= 0, other < width)
                     return te.if_then_else(inside, x[at(n, row, other, c)], const(0, dense_data.dtype))

@@ -72,10 +72,10 @@ def conv_transpose(
         value: Expr = kernel(channel, feature, *[size - 1 - tap for size, tap in zip(window, taps, strict=True)])
         return value
 
-    turned = te.compute(
+    transposed = te.compute(
         (simplify(per_group * groups), inner, *window), flipped, name="kernel_transform", tag=default_tag("injective")
     )
-    return conv(spread, turned, 1, 0, 1, groups, "NC" + spatial, "OI" + spatial, out_dtype)
+    return conv(spread, transposed, 1, 0, 1, groups, "NC" + spatial, "OI" + spatial, out_dtype)
 
 
 def _named(spatial: str, grouped: bool) -> Callable[..., te.Tensor]:

@@ -29,5 +29,5 @@ def window_over(
     reach = [simplify((size - 1) * step + 1) for size, step in zip(kernel, dilations, strict=True)]
     before, after = get_pad_tuple_generic(padding, reach)
     pads = [low + high for low, high in zip(before, after, strict=True)]
-    found = [places(op, *numbers) for numbers in zip(sizes, kernel, strides, dilations, pads, strict=True)]
-    return Window(strides, dilations, before, after, found)
+    result = [places(op, *numbers) for numbers in zip(sizes, kernel, strides, dilations, pads, strict=True)]
+    return Window(strides, dilations, before, after, result)

@@ -42,24 +42,24 @@ TILE: Final = 4  # results each way; larger tiles lose more digits than they sav
 def _by_tiles(data: np.ndarray, ready: np.ndarray, padding: Any, layout: str, magnitudes: bool = False) -> np.ndarray:
     """The whole in numpy, from a transformed weight; of magnitudes only, it bounds what rounding may do."""
     taps = ready.shape[0] - TILE + 1
-    made = transforms(TILE, taps)
-    a, b = numbers_of(made.result), numbers_of(made.data)
+    result = transforms(TILE, taps)
+    a, b = numbers_of(result.result), numbers_of(result.data)
     if magnitudes:
         data, ready, a, b = np.abs(data), np.abs(ready), np.abs(a), np.abs(b)
     x = data if layout == "NCHW" else data.transpose(0, 3, 1, 2)
     top, left, bottom, right = get_pad_tuple(padding, (taps, taps))
-    places = x.shape[2] + top + bottom - taps + 1, x.shape[3] + left + right - taps + 1
-    counts = [-(-size // TILE) for size in places]
-    more = [count * TILE - size for count, size in zip(counts, places, strict=True)]
+    locations = x.shape[2] + top + bottom - taps + 1, x.shape[3] + left + right - taps + 1
+    counts = [-(-size // TILE) for size in locations]
+    more = [count * TILE - size for count, size in zip(counts, locations, strict=True)]
     x = np.pad(x, [(0, 0), (0, 0), (top, bottom + more[0]), (left, right + more[1])])
     out = np.zeros((x.shape[0], ready.shape[2], counts[0] * TILE, counts[1] * TILE))
     for i, j in np.ndindex(*counts):
-        tile = x[:, :, i * TILE : i * TILE + made.size, j * TILE : j * TILE + made.size]
+        tile = x[:, :, i * TILE : i * TILE + result.size, j * TILE : j * TILE + result.size]
         seen = np.einsum("ak,bl,nckl->abnc", b, b, tile)
-        found = np.einsum("abnc,aboc->abno", seen, ready)
+        answer = np.einsum("abnc,aboc->abno", seen, ready)
         at = slice(i * TILE, (i + 1) * TILE), slice(j * TILE, (j + 1) * TILE)
-        out[:, :, at[0], at[1]] = np.einsum("ka,lb,abno->nokl", a, a, found)
-    out = out[:, :, : places[0], : places[1]]
+        out[:, :, at[0], at[1]] = np.einsum("ka,lb,abno->nokl", a, a, answer)
+    out = out[:, :, : locations[0], : locations[1]]
     return out if layout == "NCHW" else out.transpose(0, 2, 3, 1)
 
 
@@ -150,7 +150,7 @@ def _winograd(
         taps, outputs, inputs = kernel["H"], kernel["O"], kernel["I"]
         check_same(op, "the window is not square", ("rows", taps), ("columns", kernel["W"]))
     check_same(op, "input channels differ", ("the data", sizes["C"]), ("the weight", inputs))
-    made = checked_transforms(op, TILE, taps)
+    result = checked_transforms(op, TILE, taps)
     window = window_over(op, (sizes["H"], sizes["W"]), (taps, taps), strides, padding, dilation)
     if any(number != 1 for number in (*window.strides, *window.dilations)):
         problem = f"strides are {window.strides} and dilations {window.dilations}"
@@ -163,19 +163,19 @@ def _winograd(
             return value
 
         ready = transformed_weight(op, weight, TILE, read, (outputs, inputs), taps)
-    return _in_tiles(op, layout, data, ready, made, window, out_dtype or data.dtype)
+    return _in_tiles(op, layout, data, ready, result, window, out_dtype or data.dtype)
 
 
 def _in_tiles(op: str, layout: str, data: te.Tensor, ready: te.Tensor, made: Any, window: Any, dtype: Any) -> te.Tensor:
     size = made.size
     sizes = dict(zip(layout, data.shape, strict=True))
     batch, inputs, outputs = sizes["N"], sizes["C"], ready.shape[2]
-    counts = [simplify((place + TILE - 1) // TILE) for place in window.places]
+    counts = [simplify((location + TILE - 1) // TILE) for location in window.places]
     tiles = simplify(batch * counts[0] * counts[1])
     # The last tiles may reach past the data by some cells.
     ends = [
-        simplify(high + count * TILE - place)
-        for high, count, place in zip(window.after, counts, window.places, strict=True)
+        simplify(high + count * TILE - location)
+        for high, count, location in zip(window.after, counts, window.places, strict=True)
     ]
     low = {"H": window.before[0], "W": window.before[1]}
     high = {"H": ends[0], "W": ends[1]}

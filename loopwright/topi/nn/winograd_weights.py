@@ -57,8 +57,8 @@ def constant_matrix(rows: Sequence[Sequence[Fraction]], dtype: Any, name: str) -
                     value = select(te.all(i.equal(a), j.equal(b)), const(float(rows[a][b]), dtype), value)
         return value
 
-    made: te.Tensor = te.compute((height, width), cell, name=name, tag=default_tag("const_matrix"))
-    return made
+    result: te.Tensor = te.compute((height, width), cell, name=name, tag=default_tag("const_matrix"))
+    return result
 
 
 def numbers_of(rows: Sequence[Sequence[Fraction]]) -> np.ndarray:
@@ -124,15 +124,15 @@ def transformed_weight(
     op: str, kernel: te.Tensor, tile: int, read: Callable[..., Expr], channels: Sequence[Expr], taps: Any = None
 ) -> te.Tensor:
     """The stage G g Gᵀ; `read` gives the weight of an output and an input channel at a tap."""
-    made = checked_transforms(op, tile, kernel.shape[2] if taps is None else taps)
-    g = constant_matrix(made.weight, kernel.dtype, "G")
-    r_kh, r_kw = (te.reduce_axis((0, made.window), name=name) for name in ("r_kh", "r_kw"))
+    result = checked_transforms(op, tile, kernel.shape[2] if taps is None else taps)
+    g = constant_matrix(result.weight, kernel.dtype, "G")
+    r_kh, r_kw = (te.reduce_axis((0, result.window), name=name) for name in ("r_kh", "r_kw"))
 
     def element(eps: Expr, nu: Expr, o: Expr, i: Expr) -> Expr:
         total: Expr = te.sum(read(o, i, r_kh.var, r_kw.var) * g(eps, r_kh.var) * g(nu, r_kw.var), axis=[r_kh, r_kw])
         return total
 
-    shape = (made.size, made.size, *channels)
+    shape = (result.size, result.size, *channels)
     out: te.Tensor = te.compute(shape, element, name="transform_weight", tag=default_tag("winograd_weight_transform"))
     return out
 
@@ -161,9 +161,9 @@ def conv3d_winograd_weight_transform(kernel: te.Tensor, tile_size: int) -> te.Te
     check_rank(op, "weight", kernel, "OIDHW", 5)
     outputs, inputs, deep, rows, columns = kernel.shape
     check_same(op, "the window is not square", ("rows", rows), ("columns", columns))
-    made = checked_transforms(op, tile_size, rows)
-    g = constant_matrix(made.weight, kernel.dtype, "G")
-    r_kh, r_kw = (te.reduce_axis((0, made.window), name=name) for name in ("r_kh", "r_kw"))
+    result = checked_transforms(op, tile_size, rows)
+    g = constant_matrix(result.weight, kernel.dtype, "G")
+    r_kh, r_kw = (te.reduce_axis((0, result.window), name=name) for name in ("r_kh", "r_kw"))
     if (known(deep) or 0) < 3:
         if known(deep) is None:
             assume(deep < 3, [deep], "it less than 3, for the window is not transformed along it")
@@ -173,18 +173,18 @@ def conv3d_winograd_weight_transform(kernel: te.Tensor, tile_size: int) -> te.Te
             total: Expr = te.sum(value, axis=[r_kh, r_kw])
             return total
 
-        shape = (made.size, made.size, deep, outputs, inputs)
+        shape = (result.size, result.size, deep, outputs, inputs)
         thin: te.Tensor = te.compute(shape, flat, name="transform_weight")
         return thin
     check_same(op, "the window is no cube", ("depth", deep), ("rows", rows))
-    r_kd = te.reduce_axis((0, made.window), name="r_kd")
+    r_kd = te.reduce_axis((0, result.window), name="r_kd")
 
     def cube(omg: Expr, eps: Expr, nu: Expr, o: Expr, i: Expr) -> Expr:
         value = kernel(o, i, r_kd.var, r_kh.var, r_kw.var) * g(omg, r_kd.var) * g(eps, r_kh.var) * g(nu, r_kw.var)
         total: Expr = te.sum(value, axis=[r_kd, r_kh, r_kw])
         return total
 
-    out: te.Tensor = te.compute((made.size,) * 3 + (outputs, inputs), cube, name="transform_weight")
+    out: te.Tensor = te.compute((result.size,) * 3 + (outputs, inputs), cube, name="transform_weight")
     return out
 
 

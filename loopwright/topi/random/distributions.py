@@ -76,10 +76,10 @@ def multinomial(gen: te.Tensor, probs: te.Tensor, num_samples: Any) -> list[te.T
         name="multinomial_drawn",
         tag=default_tag(tag.INJECTIVE),
     )
-    found = searchsorted(sums, drawn, right=True, out_dtype="int32")
+    result = searchsorted(sums, drawn, right=True, out_dtype="int32")
     indices: te.Tensor = te.compute(
-        found.shape,
-        lambda *at: minimum(found(*at), cast(last, DataType("int32"))),
+        result.shape,
+        lambda *at: minimum(result(*at), cast(last, DataType("int32"))),
         name="multinomial",
         tag=default_tag(tag.ELEMWISE),
     )

@@ -63,9 +63,9 @@ def threefry_generate(gen: te.Tensor, out_shape: Sequence[Any]) -> list[te.Tenso
             counter = [state[4] + cast(block, _WORD), *[const(0, _WORD)] * 3]
             words = cipher(ib, [state[k] for k in range(4)], counter)
             for number, word in enumerate(words):
-                place = block * 4 + number
-                with ib.if_scope(place < count):
-                    bits[place] = word
+                location = block * 4 + number
+                with ib.if_scope(location < count):
+                    bits[location] = word
         return ib.get()
 
     state, line = te.extern([(STATE_SIZE,), (count,)], [gen], body, name=op, dtype=["uint64"] * 2, tag=default_tag(op))
@@ -133,8 +133,8 @@ def cipher(ib: IRBuilder, key: Sequence[Expr], counter: Sequence[Expr]) -> list[
         pairs = ((0, 1), (2, 3)) if turn % 2 == 0 else ((0, 3), (2, 1))
         for (left, right), bits in zip(pairs, meaning.ROTATIONS[turn % 8], strict=True):
             words[left] = ib.let("word", words[left] + words[right])
-            turned = (words[right] << const(bits, _WORD)) | (words[right] >> const(64 - bits, _WORD))
-            words[right] = ib.let("word", turned ^ words[left])
+            transposed = (words[right] << const(bits, _WORD)) | (words[right] >> const(64 - bits, _WORD))
+            words[right] = ib.let("word", transposed ^ words[left])
         if turn % 4 == 3:
             injected = turn // 4 + 1
             for k in range(4):

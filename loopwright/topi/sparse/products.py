@@ -55,10 +55,10 @@ def _product(op: str, a: Any, b: te.Tensor, c: te.Tensor | None) -> te.Tensor:
                 for what, line in (("the start of a row", row), ("the end of a row", row + 1))
             )
             # A whole row of the result at a time: memory is read as it lies.
-            with ib.for_range(first, last, "place") as place:
-                line = checked_place(ib, op, "the column of a value", column[place], b.shape[0])
+            with ib.for_range(first, last, "place") as location:
+                line = checked_place(ib, op, "the column of a value", column[location], b.shape[0])
                 with ib.for_range(0, columns, "j") as j:
-                    term = value[place] * dense[line, j]
+                    term = value[location] * dense[line, j]
                     out[row, j] = out[row, j] + cast(term, b.dtype)
         return ib.get()
 
@@ -72,14 +72,14 @@ def dense(data: Any, weight: Any, bias: te.Tensor | None = None) -> te.Tensor:
     if is_sparse(data) == is_sparse(weight):
         raise InvalidShapeError("sparse.dense", "one of data and weight is sparse, the other one is not", None)
     if is_sparse(data):
-        made = sparse_dense_sp_lhs(*parts(data), weight)
+        built = sparse_dense_sp_lhs(*parts(data), weight)
     else:
-        made = sparse_dense_sp_rhs(data, *parts(weight))
+        built = sparse_dense_sp_rhs(data, *parts(weight))
     if bias is None:
-        return made
+        return built
     check_rank("sparse.dense", "bias", bias, "(n)", 1)
-    check_same("sparse.dense", "columns", ("the product", made.shape[1]), ("the bias", bias.shape[0]))
+    check_same("sparse.dense", "columns", ("the product", built.shape[1]), ("the bias", bias.shape[0]))
     result: te.Tensor = te.compute(
-        made.shape, lambda i, j: made(i, j) + bias(j), name="T_add", tag=default_tag(tag.BROADCAST)
+        built.shape, lambda i, j: built(i, j) + bias(j), name="T_add", tag=default_tag(tag.BROADCAST)
     )
     return result

@@ -53,13 +53,13 @@ def non_max_suppression(
     return_indices: bool = True,
     invalid_to_bottom: bool = False,
 ) -> Any:
-    found, numbers = np.full(data.shape[:2], -1), np.zeros((data.shape[0], 1), "int32")
+    result, numbers = np.full(data.shape[:2], -1), np.zeros((data.shape[0], 1), "int32")
     boxes = np.full_like(data, -1)
     limit = int(np.asarray(max_output_size).reshape(-1)[0])
     for b, rows in enumerate(data):
         order = np.argsort(-rows[: valid_count[b], score_index], kind="stable")
         kept: list[int] = []
-        for place, index in enumerate(order[: top_k if top_k >= 0 else None]):
+        for position, index in enumerate(order[: top_k if top_k >= 0 else None]):
             if (id_index >= 0 and rows[index, id_index] < 0) or (0 <= limit <= len(kept)):
                 continue
             corners = slice(coord_start, coord_start + 4)
@@ -69,12 +69,12 @@ def non_max_suppression(
                 for better in kept
             )
             if not falls:
-                kept.append(place)
-        for number, place in enumerate(kept):
-            boxes[b, number if invalid_to_bottom else place] = rows[order[place]]
-            found[b, number] = order[place] if indices is None else indices[b, order[place]]
+                kept.append(position)
+        for number, position in enumerate(kept):
+            boxes[b, number if invalid_to_bottom else position] = rows[order[position]]
+            result[b, number] = order[position] if indices is None else indices[b, order[position]]
         numbers[b] = len(kept)
-    return [found, numbers] if return_indices else boxes
+    return [result, numbers] if return_indices else boxes
 
 
 def _class_boxes(
@@ -105,7 +105,7 @@ def all_class_non_max_suppression(
     output_format: str = "onnx",
 ) -> list[np.ndarray]:
     batch, classes, count = scores.shape
-    found = [
+    result = [
         (b, c, index)
         for b in range(batch)
         for c in range(classes)
@@ -113,11 +113,11 @@ def all_class_non_max_suppression(
     ]
     if output_format == "onnx":
         rows = np.full((batch * classes * count, 3), -1)
-        rows[: len(found)] = np.array(found).reshape(-1, 3)
-        return [rows, np.array([len(found)])]
+        rows[: len(result)] = np.array(result).reshape(-1, 3)
+        return [rows, np.array([len(result)])]
     rows, best, totals = np.full((batch, classes * count, 2), -1), np.zeros((batch, classes * count)), np.zeros(batch)
     for b in range(batch):
-        own = sorted([row for row in found if row[0] == b], key=lambda row: -scores[row])
+        own = sorted([row for row in result if row[0] == b], key=lambda row: -scores[row])
         totals[b] = len(own)
         for number, row in enumerate(own):
             rows[b, number], best[b, number] = row[1:], scores[row]
@@ -155,8 +155,8 @@ def _boxes(batch: int, count: int, seed: int = 0) -> np.ndarray:
     random = np.random.default_rng(seed)
     low = random.integers(0, 6, (batch, count, 2))
     boxes = np.concatenate([low, low + random.integers(1, 7, (batch, count, 2))], -1).astype("float32")
-    turned = random.integers(0, 2, (batch, count, 1)).astype(bool)
-    return np.where(turned, boxes[..., [2, 3, 0, 1]], boxes)
+    transposed = random.integers(0, 2, (batch, count, 1)).astype(bool)
+    return np.where(transposed, boxes[..., [2, 3, 0, 1]], boxes)
 
 
 def _scores(*shape: int, seed: int = 0) -> np.ndarray:

@@ -34,12 +34,12 @@ def conv_python(
     parts = windows_of(x, kernel, steps, spread)
     # n, group, channel, places…, taps… by group, feature, channel, taps…
     n, channels = x.shape[:2]
-    places = parts.shape[2 : 2 + count]
+    locations = parts.shape[2 : 2 + count]
     parts = parts.reshape(n, groups, channels // groups, *parts.shape[2:])
     w = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     p, t = "uvw"[:count], "xyz"[:count]
     out = np.einsum(f"ngc{p}{t},gfc{t}->ngf{p}", parts, w)
-    out = out.reshape(n, w.shape[0] * w.shape[1], *places)
+    out = out.reshape(n, w.shape[0] * w.shape[1], *locations)
     return out.transpose([("NC" + spatial).index(letter) for letter in data_layout])
 
 

@@ -42,9 +42,9 @@ def resize(
         matrix = np.zeros((wanted, length))
         is_outside = np.zeros(wanted, bool)
         for i in range(wanted):
-            place = coordinate(mode, i, length, wanted, region)
-            is_outside[i] = region is not None and not 0 <= place <= length - 1
-            for pixel, weight in taps(place, length, method, mode, rounding_method, bicubic_alpha, bicubic_exclude):
+            location = coordinate(mode, i, length, wanted, region)
+            is_outside[i] = region is not None and not 0 <= location <= length - 1
+            for pixel, weight in taps(location, length, method, mode, rounding_method, bicubic_alpha, bicubic_exclude):
                 matrix[i, pixel] += weight
         result = np.moveaxis(np.tensordot(matrix, result, (1, axis)), 0, axis)
         outside = outside | np.expand_dims(is_outside, [k for k in range(data.ndim) if k != axis])
@@ -70,29 +70,29 @@ def coordinate(mode: str, i: int, length: int, wanted: int, region: Any = None) 
     }[mode]
 
 
-def taps(place: Any, length: int, method: str, mode: str, rounding: str, alpha: float, exclude: Any) -> Taps:
-    """The pixels that make up the value at `place`, and their weights."""
+def taps(location: Any, length: int, method: str, mode: str, rounding: str, alpha: float, exclude: Any) -> Taps:
+    """The pixels that make up the value at `location`, and their weights."""
     if method == "nearest_neighbor":
         half = Fraction(1, 2)
         rounding = rounding or ("round" if mode == "align_corners" else "floor")
         whole = {
-            "floor": floor(place),
-            "ceil": ceil(place),
-            "round_prefer_floor": ceil(place - half),
-            "round_prefer_ceil": floor(place + half),
-            "round": floor(place + half) if place >= 0 else ceil(place - half),
+            "floor": floor(location),
+            "ceil": ceil(location),
+            "round_prefer_floor": ceil(location - half),
+            "round_prefer_ceil": floor(location + half),
+            "round": floor(location + half) if location >= 0 else ceil(location - half),
         }[rounding]
         return [(min(max(whole, 0), length - 1), 1.0)]
-    base, rest = floor(place), float(place - floor(place))
+    base, rest = floor(location), float(location - floor(location))
     if method == "linear":
-        found = [(base, 1 - rest), (base + 1, rest)]
+        result = [(base, 1 - rest), (base + 1, rest)]
     else:
-        found = [(base + offset, keys(abs(offset - rest), alpha)) for offset in (-1, 0, 1, 2)]
+        result = [(base + offset, keys(abs(offset - rest), alpha)) for offset in (-1, 0, 1, 2)]
         if exclude:
-            found = [(pixel, weight) for pixel, weight in found if 0 <= pixel < length]
-            total = sum([weight for _, weight in found])
-            found = [(pixel, weight / total) for pixel, weight in found]
-    return [(min(max(pixel, 0), length - 1), weight) for pixel, weight in found]
+            result = [(pixel, weight) for pixel, weight in result if 0 <= pixel < length]
+            total = sum([weight for _, weight in result])
+            result = [(pixel, weight / total) for pixel, weight in result]
+    return [(min(max(pixel, 0), length - 1), weight) for pixel, weight in result]
 
 
 def keys(distance: float, alpha: float) -> float:
@@ -238,28 +238,28 @@ def grid_sample(
     sizes = data.shape[2:]
     result = np.zeros((*data.shape[:2], *grid.shape[2:]))
     for n, *at in np.ndindex(grid.shape[0], *grid.shape[2:]):
-        found: list[Taps] = []
+        answer: list[Taps] = []
         for axis, size in enumerate(sizes):
             value = grid[(n, len(sizes) - 1 - axis, *at)]
-            place = (value + 1) / 2 * (size - 1) if align_corners else ((value + 1) * size - 1) / 2
+            location = (value + 1) / 2 * (size - 1) if align_corners else ((value + 1) * size - 1) / 2
             if method != "bicubic":
-                place = _brought_back(place, size, padding_mode, align_corners)
+                location = _brought_back(location, size, padding_mode, align_corners)
             if method == "nearest":
-                found.append([(round(float(place)), 1.0)])
+                answer.append([(round(float(location)), 1.0)])
                 continue
-            base = floor(place)
+            base = floor(location)
             offsets = (0, 1) if method == "bilinear" else (-1, 0, 1, 2)
             weights = [
-                max(0.0, 1 - abs(offset - (place - base)))
+                max(0.0, 1 - abs(offset - (location - base)))
                 if len(offsets) == 2
-                else keys(abs(offset - (place - base)), -0.75)
+                else keys(abs(offset - (location - base)), -0.75)
                 for offset in offsets
             ]
             pixels: list[Any] = [base + offset for offset in offsets]
             if method == "bicubic":
                 pixels = [_brought_back(pixel, size, padding_mode, align_corners) for pixel in pixels]
-            found.append([(int(pixel), float(weight)) for pixel, weight in zip(pixels, weights, strict=True)])
-        for chosen in product(*found):
+            answer.append([(int(pixel), float(weight)) for pixel, weight in zip(pixels, weights, strict=True)])
+        for chosen in product(*answer):
             pixel = [index for index, _ in chosen]
             if all(0 <= index < size for index, size in zip(pixel, sizes, strict=True)):
                 result[(n, slice(None), *at)] += (
@@ -268,15 +268,15 @@ def grid_sample(
     return result
 
 
-def _brought_back(place: Any, size: int, padding_mode: str, align_corners: bool) -> Any:
+def _brought_back(location: Any, size: int, padding_mode: str, align_corners: bool) -> Any:
     if padding_mode == "zeros":
-        return place
+        return location
     if padding_mode == "reflection":
         low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
-        while high > low and not low <= place <= high:
-            place = 2 * low - place if place < low else 2 * high - place
-        place = place if high > low else 0.0
-    return min(max(place, 0), size - 1)
+        while high > low and not low <= location <= high:
+            location = 2 * low - location if location < low else 2 * high - location
+        location = location if high > low else 0.0
+    return min(max(location, 0), size - 1)
 
 
 def grid_sample_samples() -> Iterable[Sample]:

@@ -105,11 +105,11 @@ def arg_python(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
         count = int(np.prod([data.shape[k] for k in axes]))
         rows = np.transpose(data, [*others, *axes]).reshape([*[data.shape[k] for k in others], count])
         if select_last_index:
-            place = rows.shape[-1] - 1 - function(rows[..., ::-1], axis=-1)
+            location = rows.shape[-1] - 1 - function(rows[..., ::-1], axis=-1)
         else:
-            place = function(rows, axis=-1)
+            location = function(rows, axis=-1)
         shape = [1 if k in axes else data.shape[k] for k in range(data.ndim)] if keepdims else None
-        return np.asarray(place).reshape(shape) if shape is not None else np.asarray(place)
+        return np.asarray(location).reshape(shape) if shape is not None else np.asarray(location)
 
     return reference
 

@@ -35,19 +35,19 @@ def roi_align_nchw(
         for at in np.ndindex(*pooled):
             values = []
             for sample in np.ndindex(*counts):
-                place = [starts[k] + (at[k] + (sample[k] + 0.5) / counts[k]) * bins[k] for k in range(2)]
-                values.append(_between(data[int(batch)], place))
-            found = (np.mean(values, 0) if is_mean else np.max(values, 0)) if values else 0.0
-            result[(r, slice(None), *at)] = found
+                location = [starts[k] + (at[k] + (sample[k] + 0.5) / counts[k]) * bins[k] for k in range(2)]
+                values.append(_between(data[int(batch)], location))
+            answer = (np.mean(values, 0) if is_mean else np.max(values, 0)) if values else 0.0
+            result[(r, slice(None), *at)] = answer
     return result
 
 
-def _between(picture: np.ndarray, place: Sequence[float]) -> np.ndarray:
+def _between(picture: np.ndarray, location: Sequence[float]) -> np.ndarray:
     """The four pixels around a place, weighted."""
     total = np.zeros(picture.shape[0])
-    if any(not -1 <= value <= size for value, size in zip(place, picture.shape[1:], strict=True)):
+    if any(not -1 <= value <= size for value, size in zip(location, picture.shape[1:], strict=True)):
         return total
-    kept = [min(max(value, 0.0), size - 1) for value, size in zip(place, picture.shape[1:], strict=True)]
+    kept = [min(max(value, 0.0), size - 1) for value, size in zip(location, picture.shape[1:], strict=True)]
     for corner in np.ndindex(2, 2):
         pixel = [
             min(floor(value) + step, size - 1)

@@ -52,8 +52,8 @@ def _schedule_for(target: str | Target, name: str) -> Schedule:
     from loopwright.topi import arm_cpu, generic, x86
 
     package = dispatch(target, {"arm_cpu": arm_cpu, "cpu": x86, "generic": generic})
-    found: Schedule = getattr(package, name)
-    return found
+    result: Schedule = getattr(package, name)
+    return result
 
 
 def compare_numpy_tvm(

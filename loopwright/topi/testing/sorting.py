@@ -46,9 +46,9 @@ def topk(
     dtype: str = "int64",
 ) -> Any:
     count = k if k >= 1 else data.shape[axis]
-    places = np.take(_order(data, axis, is_ascend), np.arange(count), axis)
-    values = np.take_along_axis(data, places, axis)
-    return {"both": [values, places], "values": values, "indices": places}[ret_type]
+    locations = np.take(_order(data, axis, is_ascend), np.arange(count), axis)
+    values = np.take_along_axis(data, locations, axis)
+    return {"both": [values, locations], "values": values, "indices": locations}[ret_type]
 
 
 def _rows(*shape: int, seed: int = 0, dtype: str = "float32") -> np.ndarray:
@@ -130,9 +130,9 @@ def unique(data: np.ndarray, is_sorted: bool = True, return_counts: bool = False
     values, first, inverse, counts = np.unique(data, return_index=True, return_inverse=True, return_counts=True)
     if not is_sorted:
         order = np.argsort(first)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        values, first, counts, inverse = values[order], first[order], counts[order], place[inverse]
+        location = np.empty_like(order)
+        location[order] = np.arange(len(order))
+        values, first, counts, inverse = values[order], first[order], counts[order], location[inverse]
     padding = (0, len(data) - len(values))
     result = [np.pad(values, padding), np.pad(first, padding), inverse.reshape(-1), np.array([len(values)])]
     return [*result, np.pad(counts, padding)] if return_counts else result
@@ -150,8 +150,8 @@ def unique_samples() -> Iterable[Sample]:
 
 
 def argwhere(output_shape: Any, condition: np.ndarray) -> np.ndarray:
-    found = np.argwhere(condition)[: output_shape[0]]
-    return np.pad(found, ((0, output_shape[0] - len(found)), (0, 0)), constant_values=-1)
+    result = np.argwhere(condition)[: output_shape[0]]
+    return np.pad(result, ((0, output_shape[0] - len(result)), (0, 0)), constant_values=-1)
 
 
 def argwhere_samples() -> Iterable[Sample]:

@@ -16,9 +16,9 @@ def to_dense(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns:
     blocks = data.reshape(-1, high, wide)
     result = np.zeros(((len(indptr) - 1) * high, columns), data.dtype)
     for row in range(len(indptr) - 1):
-        for place in range(int(indptr[row]), int(indptr[row + 1])):
-            left = int(indices[place]) * wide
-            result[row * high : (row + 1) * high, left : left + wide] += blocks[place]
+        for index in range(int(indptr[row]), int(indptr[row + 1])):
+            left = int(indices[index]) * wide
+            result[row * high : (row + 1) * high, left : left + wide] += blocks[index]
     return result
 
 
@@ -122,12 +122,12 @@ def sparse_fill_empty_rows(
 ) -> list[np.ndarray]:
     rows = shapes[2][0]
     is_empty = np.array([row not in indices[:, 0] for row in range(rows)], bool)
-    found = [(list(index), value) for index, value in zip(indices, values, strict=True)]
-    found += [([row, *[0] * (indices.shape[1] - 1)], default.reshape(-1)[0]) for row in np.nonzero(is_empty)[0]]
-    found.sort(key=lambda pair: pair[0][0])
+    result = [(list(index), value) for index, value in zip(indices, values, strict=True)]
+    result += [([row, *[0] * (indices.shape[1] - 1)], default.reshape(-1)[0]) for row in np.nonzero(is_empty)[0]]
+    result.sort(key=lambda pair: pair[0][0])
     new_indices, new_values = np.full(shapes[0], -1), np.zeros(shapes[1], values.dtype)
-    for place, (index, value) in enumerate(found):
-        new_indices[place], new_values[place] = index, value
+    for position, (index, value) in enumerate(result):
+        new_indices[position], new_values[position] = index, value
     return [new_indices, new_values, is_empty]
 
 
@@ -145,8 +145,8 @@ def sparse_reshape(
     total = int(np.prod(prev_shape))
     known = int(np.prod([size for size in new_shape if size >= 0]))
     shape = [total // known if size < 0 else int(size) for size in new_shape]
-    places = np.ravel_multi_index(tuple(indices.T), tuple(int(size) for size in prev_shape))
-    return [np.stack(np.unravel_index(places, shape), 1), np.array(shape)]
+    locations = np.ravel_multi_index(tuple(indices.T), tuple(int(size) for size in prev_shape))
+    return [np.stack(np.unravel_index(locations, shape), 1), np.array(shape)]
 
 
 def sparse_reshape_samples() -> Iterable[Sample]:

@@ -15,9 +15,9 @@ def windows_of(data: np.ndarray, kernel: Sequence[int], strides: Sequence[int], 
     reach = [(k - 1) * step + 1 for k, step in zip(kernel, dilations, strict=True)]
     view = sliding_window_view(data, reach, axis=axes)
     lead = (slice(None),) * (data.ndim - len(kernel))
-    places = tuple(slice(None, None, step) for step in strides)
+    locations = tuple(slice(None, None, step) for step in strides)
     taps = tuple(slice(None, None, step) for step in dilations)
-    return view[(*lead, *places, *taps)]
+    return view[(*lead, *locations, *taps)]
 
 
 def numbers(given: Any, count: int) -> list[int]:

@@ -107,8 +107,8 @@ def keep_in_class(
     with ib.for_range(0, count, "i") as i:
         order[i] = cast(in_order.place(i), DataType("int32"))
 
-    def box(place: Expr) -> Box:
-        return [corner[b, order[place], k] for k in range(4)]
+    def box(index: Expr) -> Box:
+        return [corner[b, order[index], k] for k in range(4)]
 
     number = keep_best(
         ib,
@@ -116,8 +116,8 @@ def keep_in_class(
         select(most(ib, ins) < 0, cast(count, DataType("int32")), most(ib, ins)),
         chosen,
         box,
-        lambda place: score(order[place]) >= least(ib, ins) if at_least else score(order[place]) > least(ib, ins),
-        lambda better, place, overlap: overlap > shared(ib, ins),
+        lambda offset: score(order[offset]) >= least(ib, ins) if at_least else score(order[offset]) > least(ib, ins),
+        lambda better, location, overlap: overlap > shared(ib, ins),
     )
     with ib.for_range(0, number[0], "i") as i:
         kept[line, i] = order[chosen[i]]
@@ -161,16 +161,16 @@ def _rows_by_score(
     room = simplify(classes * count)
     with ib.for_range(0, batch, "b", kind="parallel") as b:
         filled = ib.allocate("int32", (1,), name="filled", scope="local")
-        found = ib.allocate("int32", (room, 2), name="found")
+        result = ib.allocate("int32", (room, 2), name="found")
         filled[0] = 0
         with ib.for_range(0, classes, "c") as c, ib.for_range(0, numbers[b * classes + c], "i") as i:
-            found[filled[0], 0] = cast(c, DataType("int32"))
-            found[filled[0], 1] = kept[b * classes + c, i]
+            result[filled[0], 0] = cast(c, DataType("int32"))
+            result[filled[0], 1] = kept[b * classes + c, i]
             filled[0] = filled[0] + 1
         total = ib.let("total", filled[0])
 
         def value(i: Expr) -> Expr:
-            return score[b, found[i, 0], found[i, 1]]
+            return score[b, result[i, 0], result[i, 1]]
 
         in_order = sort_row(ib, total, room, value, score.dtype, False)
         with ib.for_range(0, room, "i") as i:
@@ -179,6 +179,6 @@ def _rows_by_score(
             best[b, i] = const(0, score.dtype)
         with ib.for_range(0, total, "i") as i:
             for column in (0, 1):
-                rows[b, i, column] = cast(found[in_order.place(i), column], _LONG)
+                rows[b, i, column] = cast(result[in_order.place(i), column], _LONG)
             best[b, i] = in_order.key(i)
         totals[b] = cast(total, _LONG)

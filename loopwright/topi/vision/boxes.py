@@ -49,15 +49,15 @@ def keep_best(
     number = ib.allocate("int32", (1,), name="number", scope="local")
     against = ib.allocate("int32", (2,), name="against", scope="local")  # where in `kept`, and whether one was found
     number[0] = 0
-    with ib.for_range(0, count, "place") as place, ib.if_scope(all_of(number[0] < most, is_candidate(place))):
+    with ib.for_range(0, count, "place") as location, ib.if_scope(all_of(number[0] < most, is_candidate(location))):
         against[0] = 0
         against[1] = 0
         with ib.while_loop(all_of(against[0] < number[0], against[1].equal(0))):
             better = ib.let("better", kept[against[0]])
-            shared = ib.let("shared", overlap(box(better), box(place)))
-            against[1] = select(suppresses(better, place, shared), const(1), const(0))
+            shared = ib.let("shared", overlap(box(better), box(location)))
+            against[1] = select(suppresses(better, location, shared), const(1), const(0))
             against[0] = against[0] + 1
         with ib.if_scope(against[1].equal(0)):
-            kept[number[0]] = place.astype("int32")
+            kept[number[0]] = location.astype("int32")
             number[0] = number[0] + 1
     return number

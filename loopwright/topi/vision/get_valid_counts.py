@@ -41,19 +41,19 @@ def get_valid_counts(
         source = ib.buffer_ptr(ins[0])
         counts, moved, indices = [ib.buffer_ptr(out) for out in outs]
         with ib.for_range(0, batch, "b", kind="parallel") as b:
-            found = ib.allocate("int32", (1,), name="found", scope="local")
-            found[0] = 0
+            result = ib.allocate("int32", (1,), name="found", scope="local")
+            result[0] = 0
             with ib.for_range(0, boxes, "i") as i:
                 is_valid = [source[b, i, score_index] > threshold(ib, ins)]
                 if id_index >= 0:
                     is_valid.append(source[b, i, id_index] >= const(0, data.dtype))
                 with ib.if_scope(all_of(*is_valid)):
                     with ib.for_range(0, fields, "k") as k:
-                        moved[b, found[0], k] = source[b, i, k]
-                    indices[b, found[0]] = cast(i, DataType("int32"))
-                    found[0] = found[0] + 1
-            counts[b] = found[0]
-            with ib.for_range(found[0], boxes, "i") as i:
+                        moved[b, result[0], k] = source[b, i, k]
+                    indices[b, result[0]] = cast(i, DataType("int32"))
+                    result[0] = result[0] + 1
+            counts[b] = result[0]
+            with ib.for_range(result[0], boxes, "i") as i:
                 with ib.for_range(0, fields, "k") as k:
                     moved[b, i, k] = const(-1, data.dtype)
                 indices[b, i] = -1

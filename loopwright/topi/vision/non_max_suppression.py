@@ -89,26 +89,26 @@ def non_max_suppression(
             looked_at = ib.let("looked_at", minimum(count, top_k) if top_k >= 0 else count)
             limit = ib.let("limit", select(most(ib, ins) < 0, size, most(ib, ins)))
 
-            def box(place: Expr) -> Box:
-                return [source[b, order[place], coord_start + k] for k in range(4)]
+            def box(index: Expr) -> Box:
+                return [source[b, order[index], coord_start + k] for k in range(4)]
 
-            def is_candidate(place: Expr) -> Expr:
-                return source[b, order[place], id_index] >= const(0, data.dtype) if id_index >= 0 else const(True)
+            def is_candidate(index: Expr) -> Expr:
+                return source[b, order[index], id_index] >= const(0, data.dtype) if id_index >= 0 else const(True)
 
-            def suppresses(better: Expr, place: Expr, shared: Expr) -> Expr:
+            def suppresses(better: Expr, index: Expr, shared: Expr) -> Expr:
                 enough = shared >= threshold(ib, ins)
                 if force_suppress or id_index < 0:
                     return enough
-                return all_of(enough, source[b, order[better], id_index].equal(source[b, order[place], id_index]))
+                return all_of(enough, source[b, order[better], id_index].equal(source[b, order[index], id_index]))
 
             number = keep_best(ib, looked_at, limit, kept, box, is_candidate, suppresses)
             if return_indices:
-                found, counted = ib.buffer_ptr(outs[0]), ib.buffer_ptr(outs[1])
+                result, counted = ib.buffer_ptr(outs[0]), ib.buffer_ptr(outs[1])
                 before = ib.buffer_ptr(ins[2])
                 with ib.for_range(0, size, "i") as i:
-                    found[b, i] = -1
+                    result[b, i] = -1
                 with ib.for_range(0, number[0], "i") as i:
-                    found[b, i] = cast(before[b, order[kept[i]]], _INDEX)
+                    result[b, i] = cast(before[b, order[kept[i]]], _INDEX)
                 counted[b, 0] = number[0]
             else:
                 out = ib.buffer_ptr(outs[0])

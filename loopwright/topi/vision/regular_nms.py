@@ -72,19 +72,19 @@ def regular_non_max_suppression(
         found_boxes, found_classes, found_scores, totals = [ib.buffer_ptr(out) for out in outs]
         with ib.for_range(0, batch, "b", kind="parallel") as b:
             filled = ib.allocate("int32", (1,), name="filled", scope="local")
-            found = ib.allocate("int32", (room, 2), name="found")
+            result = ib.allocate("int32", (room, 2), name="found")
             filled[0] = 0
             with (
                 ib.for_range(0, num_classes, "c") as c,
                 ib.for_range(0, numbers[b * num_classes + c], "i") as i,
             ):
-                found[filled[0], 0] = cast(c, index)
-                found[filled[0], 1] = kept[b * num_classes + c, i]
+                result[filled[0], 0] = cast(c, index)
+                result[filled[0], 1] = kept[b * num_classes + c, i]
                 filled[0] = filled[0] + 1
             total = ib.let("total", filled[0])
 
             def value(i: Expr) -> Expr:
-                return score[b, found[i, 1], found[i, 0] + cast(columns - num_classes, index)]
+                return score[b, result[i, 1], result[i, 0] + cast(columns - num_classes, index)]
 
             in_order = sort_row(ib, total, room, value, scores.dtype, False)
             given = ib.let("given", minimum(total, max_detections))
@@ -94,10 +94,10 @@ def regular_non_max_suppression(
                 found_classes[b, i] = const(0, boxes.dtype)
                 found_scores[b, i] = const(0, boxes.dtype)
             with ib.for_range(0, given, "i") as i:
-                place = ib.let("place", in_order.place(i))
+                location = ib.let("place", in_order.place(i))
                 for k in range(4):
-                    found_boxes[b, i, k] = corner[b, found[place, 1], k]
-                found_classes[b, i] = cast(found[place, 0], boxes.dtype)
+                    found_boxes[b, i, k] = corner[b, result[location, 1], k]
+                found_classes[b, i] = cast(result[location, 0], boxes.dtype)
                 found_scores[b, i] = in_order.key(i)
             totals[b] = cast(given, boxes.dtype)
         return ib.get()

@@ -36,8 +36,8 @@ def reorg(data: te.Tensor, stride: int) -> te.Tensor:
         group, row, column = unravel(ravel((c, y, x), shape[1:]), (channels, height, width))
         offset = group // fewer
         spread = (group % fewer, row * stride + offset // stride, column * stride + offset % stride)
-        place = ravel(spread, (fewer, height * stride, width * stride))
-        element: Expr = data(n, *unravel(place, (channels, height, width)))
+        location = ravel(spread, (fewer, height * stride, width * stride))
+        element: Expr = data(n, *unravel(location, (channels, height, width)))
         return element
 
     result: te.Tensor = te.compute(shape, body, name="reorg", tag=default_tag(tag.INJECTIVE))

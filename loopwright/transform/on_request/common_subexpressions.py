@@ -73,13 +73,13 @@ class _Count:
         if isinstance(expr, (And, Or)):
             children = [(expr.a, always), (expr.b, False)]
         elif isinstance(expr, Call) and expr.op is IF_THEN_ELSE:
-            children = [(argument, always and place == 0) for place, argument in enumerate(expr.args)]
+            children = [(argument, always and index == 0) for index, argument in enumerate(expr.args)]
         elif isinstance(expr, Call) and expr.op is ADDRESS_OF and isinstance(expr.args[0], BufferLoad):
             children = [(index, always) for index in expr.args[0].indices]
         else:
-            found: list[Node] = []
-            expr.each_child(found.append)
-            children = [(child, always) for child in found if isinstance(child, Expr)]
+            result: list[Node] = []
+            expr.each_child(result.append)
+            children = [(child, always) for child in result if isinstance(child, Expr)]
         for child, surely in children:
             size += self.walk(child, surely)
         if _can_be_shared(expr):

@@ -23,7 +23,7 @@ PLACE: Final = "irmod_storage_idx"
 class _Extract(StmtRewriter):
     def __init__(self, constants: list[np.ndarray]) -> None:
         self.constants = constants
-        self.places = {_key(array): place for place, array in enumerate(constants)}
+        self.places = {_key(array): index for index, array in enumerate(constants)}
 
     def visit_AllocateConst(self, node: AllocateConst) -> Stmt:
         node = self.rebuild(node)
@@ -32,10 +32,10 @@ class _Extract(StmtRewriter):
         if key not in self.places:
             self.places[key] = len(self.constants)
             self.constants.append(array)
-        place = self.places[key]
-        if node.annotations.get(PLACE) == place:
+        location = self.places[key]
+        if node.annotations.get(PLACE) == location:
             return node
-        return node.with_(annotations={**node.annotations, PLACE: place})
+        return node.with_(annotations={**node.annotations, PLACE: location})
 
 
 def _key(array: np.ndarray) -> tuple[str, tuple[int, ...], bytes]:

@@ -62,10 +62,10 @@ class _HoistExpressions(StmtRewriter):
                 lets.append((body.var, body.value))
                 body = body.body
         extract = _Extract(_defined_in(loop.with_(body=body)))
-        made: Stmt = loop.with_(body=extract.visit(body))
+        result: Stmt = loop.with_(body=extract.visit(body))
         for var, value in reversed([*lets, *extract.lets]):
-            made = LetStmt(var, value, made)
-        return made
+            result = LetStmt(var, value, result)
+        return result
 
 
 def _depends(value: Expr, var: Var) -> bool:
@@ -73,18 +73,18 @@ def _depends(value: Expr, var: Var) -> bool:
 
 
 def _defined_in(loop: For) -> set[Var]:
-    found = {loop.loop_var}
+    result = {loop.loop_var}
 
     def look(node: Node) -> None:
         if isinstance(node, For):
-            found.add(node.loop_var)
+            result.add(node.loop_var)
         elif isinstance(node, (LetStmt, Let)):
-            found.add(node.var)
+            result.add(node.var)
         elif isinstance(node, AttrStmt) and isinstance(node.node, IterVar):
-            found.add(node.node.var)  # a thread that is launched inside
+            result.add(node.node.var)  # a thread that is launched inside
 
     pre_order_visit(loop.body, look)
-    return found
+    return result
 
 
 class _Extract(Rewriter):

@@ -198,14 +198,14 @@ class _Kernel:
         return isinstance(statement, For) and not (self.is_theirs(statement.min) or self.is_theirs(statement.extent))
 
     def accesses(self, statement: Stmt) -> list[Access]:
-        found: dict[Access, None] = {}
+        result: dict[Access, None] = {}
 
         def look(node: Node) -> None:
             if isinstance(node, (BufferLoad, BufferStore)):
-                found.update(dict.fromkeys(self.by_node.get(node, ())))
+                result.update(dict.fromkeys(self.by_node.get(node, ())))
 
         pre_order_visit(statement, look)
-        return list(found)
+        return list(result)
 
     def meet(self, earlier: Earlier, later: Access) -> bool:
         """Whether two threads of a block may touch one cell by these accesses, one of them writing."""
@@ -213,10 +213,10 @@ class _Kernel:
         if one.cell[0].data is not later.cell[0].data or not (one.writes or later.writes):
             return False
         key = earlier, later, self.around
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = may_meet(self.program, one, later, self.around, earlier.carried)
-        return found
+        result = self.known.get(key)
+        if result is None:
+            result = self.known[key] = may_meet(self.program, one, later, self.around, earlier.carried)
+        return result
 
 
 @function_pass

@@ -306,41 +306,41 @@ class _Inside(Rewriter):
 
 
 def _has_bound(statement: Stmt) -> bool:
-    found = False
+    result = False
 
     def look(node: Node) -> bool:
-        nonlocal found
+        nonlocal result
         if isinstance(node, Stmt):
-            found = found or bool(tag_of(node)) or is_barrier(node)
-        return not found and isinstance(node, Stmt)
+            result = result or bool(tag_of(node)) or is_barrier(node)
+        return not result and isinstance(node, Stmt)
 
     pre_order_visit(statement, look)
-    return found
+    return result
 
 
 def _written(statement: Stmt) -> list[Var]:
-    found: dict[Var, None] = {}
+    result: dict[Var, None] = {}
 
     def look(node: Node) -> None:
         if isinstance(node, BufferStore):
-            found[node.buffer.data] = None
+            result[node.buffer.data] = None
 
     pre_order_visit(statement, look)
-    return list(found)
+    return list(result)
 
 
 def _uses_memory(statement: Stmt, data: Var) -> bool:
-    found = False
+    result = False
 
     def look(node: Node) -> bool:
-        nonlocal found
-        found = found or node is data
+        nonlocal result
+        result = result or node is data
         if isinstance(node, (BufferLoad, BufferStore)):
-            found = found or node.buffer.data is data
-        return not found
+            result = result or node.buffer.data is data
+        return not result
 
     pre_order_visit(statement, look)
-    return found
+    return result
 
 
 def _is_launched(statement: Stmt, data: Var) -> bool:

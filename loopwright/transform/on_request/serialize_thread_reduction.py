@@ -59,9 +59,9 @@ class _WriteTurns(Rewriter):
             self.together.alias(loop.loop_var, axis)
             return self.rebuild(loop)
         self.axes.append(axis_of(loop))
-        made: Stmt = self.rebuild(loop)
+        result: Stmt = self.rebuild(loop)
         self.axes.pop()
-        return made
+        return result
 
 
 def _in_turns(statement: Stmt, axes: Sequence[Axis]) -> Stmt:

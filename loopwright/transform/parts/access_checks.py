@@ -51,7 +51,7 @@ class Wanted:
 
     def __init__(self, axes: Mapping[int, Iterable[int]], broadcasts: Collection[Buffer] = ()) -> None:
         self.broadcasts = broadcasts
-        self._axes = {node: sorted(found) for node, found in axes.items()}
+        self._axes = {node: sorted(result) for node, result in axes.items()}
         self._found: set[int] = set()
 
     def axes(self, node: BufferLoad | BufferStore) -> Sequence[int]:

@@ -54,18 +54,18 @@ def early_part(top: Top, constants: Mapping[Var, int], exact: bool) -> EarlyPart
     works = [look(statement) for statement in top.statements]
     if exact:
         works = [replace(work, can_be_early=work.can_be_early and work.is_exact) for work in works]
-    places = constant_work(works, own, constants)
-    if not places:
+    locations = constant_work(works, own, constants)
+    if not locations:
         return None
-    done = {var for place in places for var in works[place].writes}
-    later = {var for place, work in enumerate(works) if place not in places for var in work.touches}
-    early = {var for place in places for var in works[place].touches}
-    rest = seq([statement for place, statement in enumerate(top.statements) if place not in places])
+    done = {var for location in locations for var in works[location].writes}
+    later = {var for index, work in enumerate(works) if index not in locations for var in work.touches}
+    early = {var for location in locations for var in works[location].touches}
+    rest = seq([statement for index, statement in enumerate(top.statements) if index not in locations])
     for wrapper in reversed(top.wrappers):
         if _memory(wrapper) in later or _memory(wrapper) not in early:
             rest = wrapper.with_(body=rest)
     return EarlyPart(
-        [top.statements[place] for place in places],
+        [top.statements[location] for location in locations],
         [own[var] for var in own if var in done & later],
         [own[var] for var in own if var in done - later],
         [wrapper for wrapper in top.wrappers if _memory(wrapper) in early],
@@ -102,13 +102,13 @@ class Parted(NamedTuple):
 
 def constant_params(func: PrimFunc) -> dict[Var, int]:
     """The memory of the parameters that are constants, and their positions."""
-    found: dict[Var, int] = {}
+    result: dict[Var, int] = {}
     named: Any = func.attrs.get(CONSTANT_PARAMS, ())
     for position in map(int, named):
         buffer = func.buffer_map.get(func.params[position])
         if buffer is not None:
-            found[buffer.data] = position
-    return found
+            result[buffer.data] = position
+    return result
 
 
 def part_function(func: PrimFunc, exact: bool) -> Parted | None:

@@ -236,10 +236,10 @@ def look(statement: Node) -> Work:
 
 def constant_work(works: Sequence[Work], own: Mapping[Var, Buffer], constants: Mapping[Var, int]) -> list[int]:
     """The places of the statements that are constant work; `own` are the function's buffers, `constants` have bytes."""
-    chosen = {place for place, work in enumerate(works) if work.can_be_early and work.writes <= own.keys()}
+    chosen = {index for index, work in enumerate(works) if work.can_be_early and work.writes <= own.keys()}
     while True:
         search = _Search(works, own, constants, chosen)
-        kept = {place for place in chosen if search.stands(place)}
+        kept = {location for location in chosen if search.stands(location)}
         if kept == chosen:
             return sorted(chosen)
         chosen = kept
@@ -257,21 +257,21 @@ class _Search:
     ) -> None:
         self.works, self.own, self.constants, self.chosen = works, own, constants, chosen
 
-    def stands(self, place: int) -> bool:
-        work = self.works[place]
+    def stands(self, index: int) -> bool:
+        work = self.works[index]
         return all(var in self.constants or self._is_settled(var) for var in work.touches) and all(
             self._is_worth_storing(self.own[var]) for var in work.writes
         )
 
     def _writers(self, var: Var) -> list[int]:
-        return [place for place, work in enumerate(self.works) if var in work.writes]
+        return [index for index, work in enumerate(self.works) if var in work.writes]
 
     def _is_settled(self, var: Var) -> bool:
         """Whether only constant work writes the buffer, and others see it only when it is finished."""
         writers = self._writers(var)
         if var not in self.own or not writers or not self.chosen.issuperset(writers):
             return False
-        return not any(var in self.works[place].touches for place in range(writers[-1]) if place not in self.chosen)
+        return not any(var in self.works[index].touches for index in range(writers[-1]) if index not in self.chosen)
 
     def _is_worth_storing(self, buffer: Buffer) -> bool:
         size = size_of(buffer)
@@ -280,16 +280,16 @@ class _Search:
 
     def _sources(self, var: Var) -> set[Var]:
         """The constants that a buffer's values come from."""
-        found: set[Var] = set()
+        result: set[Var] = set()
         pending, seen = [var], {var}
         while pending:
-            for place in self._writers(pending.pop()):
-                reads = self.works[place].reads
-                found |= reads & self.constants.keys()
+            for location in self._writers(pending.pop()):
+                reads = self.works[location].reads
+                result |= reads & self.constants.keys()
                 new = reads - seen - self.constants.keys()
                 seen |= new
                 pending += new
-        return found
+        return result
 
 
 def size_of(buffer: Buffer) -> int | None:

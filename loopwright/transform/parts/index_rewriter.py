@@ -75,14 +75,14 @@ class IndexRewriter(LetRewriter):
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         """The same memory; its size may use a variable that has a successor, as that of a view in a loop does."""
-        found = self.buffers.get(buffer)
-        if found is None:
+        result = self.buffers.get(buffer)
+        if result is None:
             size = buffer.shape[0] if buffer.shape else None
-            found = buffer
+            result = buffer
             if size is not None and type(size) is not IntImm and uses_var(size, self.successors.__contains__):
-                found = buffer.with_(shape=rewrite_tuple(buffer.shape, self.index))
-            self.buffers[buffer] = found
-        return found
+                result = buffer.with_(shape=rewrite_tuple(buffer.shape, self.index))
+            self.buffers[buffer] = result
+        return result
 
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
         return load.with_(buffer=self.visit_Buffer(load.buffer), indices=rewrite_tuple(load.indices, self.index))

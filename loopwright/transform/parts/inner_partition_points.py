@@ -52,12 +52,12 @@ class _Walk(Visitor):
 
 def has_serial_loop(statement: Stmt) -> bool:
     """Whether there is a loop in it that is neither lanes nor written out."""
-    found = False
+    result = False
 
     def look(node: object) -> bool:
-        nonlocal found
-        found = found or (isinstance(node, For) and node.kind is ForKind.SERIAL)
-        return not found and not isinstance(node, Expr)
+        nonlocal result
+        result = result or (isinstance(node, For) and node.kind is ForKind.SERIAL)
+        return not result and not isinstance(node, Expr)
 
     pre_order_visit(statement, look)
-    return found
+    return result

@@ -15,11 +15,11 @@ def stride_of(access: Access, var: Var, facts: Analyzer) -> int | None:
     for dimension, index in enumerate(access.indices):
         if not uses_var(index, lambda used: used is var):
             continue
-        found = linear_coefficients(index, [var], facts)
+        result = linear_coefficients(index, [var], facts)
         stride = strides[dimension]
-        if found is None or not isinstance(found[0][0], IntImm) or stride is None:
+        if result is None or not isinstance(result[0][0], IntImm) or stride is None:
             return None
-        total += found[0][0].value * stride
+        total += result[0][0].value * stride
     return total
 
 

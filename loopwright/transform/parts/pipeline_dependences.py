@@ -91,9 +91,9 @@ class Touched(Visitor):
 
 def touched(statement: Stmt) -> Touched:
     """What the statement does to memory; its loop variables are its own, even if others use the same."""
-    found = Touched()
-    found.visit(renew_definitions(statement))
-    return found
+    result = Touched()
+    result.visit(renew_definitions(statement))
+    return result
 
 
 def check_dependences(
@@ -108,10 +108,10 @@ def check_dependences(
             # From this distance on, the first still comes first.
             enough = stages[first] - stages[then] + (1 if orders[first] > orders[then] else 0)
             wrong = range(0 if first < then else 1, enough)
-            found = _meeting(loop, a, b, wrong, private, facts) if wrong else None
-            if found is not None:
+            result = _meeting(loop, a, b, wrong, private, facts) if wrong else None
+            if result is not None:
                 times = (stages[first], orders[first], stages[then], orders[then])
-                raise PipelineBreaksDependence(loop, found[0], first, then, found[1], times)
+                raise PipelineBreaksDependence(loop, result[0], first, then, result[1], times)
 
 
 def _meeting(
@@ -153,9 +153,9 @@ class _Pair(NamedTuple):
             return _Pair(last, [])
         inner = dict((*one.inner, *other.inner))
         known = [
-            found
+            result
             for a, b in zip(one.indices, other.indices, strict=True)
-            if (found := _difference(loop.loop_var, a, b, inner, facts)) is not None
+            if (result := _difference(loop.loop_var, a, b, inner, facts)) is not None
         ]
         return _Pair(last, known)
 

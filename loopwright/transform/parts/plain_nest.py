@@ -128,10 +128,10 @@ def _tell_iterations_apart(accesses: list[Access], var: Var, loops: list[For], f
 
 def _has_own_range(index: Expr, var: Var, loops: list[For], facts: Analyzer) -> bool:
     """Whether the index is `step * var + rest`, and the inner loops move `rest` by less than `step`."""
-    found = linear_coefficients(index, [var], facts)
-    if found is None or not isinstance(found[0][0], IntImm) or found[0][0].value == 0:
+    result = linear_coefficients(index, [var], facts)
+    if result is None or not isinstance(result[0][0], IntImm) or result[0][0].value == 0:
         return False
-    step, rest = abs(found[0][0].value), found[1]
+    step, rest = abs(result[0][0].value), result[1]
     inner = [loop for loop in loops if uses_var(rest, lambda used, var=loop.loop_var: used is var)]  # type: ignore[misc]
     if not inner:
         return True

@@ -28,7 +28,7 @@ def prefetch_loops(node: Prefetch) -> Stmt:
         loops.append((var, ceildiv(part.extent, step) if is_last else part.extent))
         indices.append(add_index(part.min, var * step if is_last else var))
     hint = (address_of(BufferLoad(node.buffer, tuple(indices))), const(0), const(3), const(1))
-    made: Stmt = Evaluate(Call(INT32, PREFETCH, hint))
+    result: Stmt = Evaluate(Call(INT32, PREFETCH, hint))
     for var, extent in reversed(loops):
-        made = For(var, const(0, var.dtype), extent, ForKind.SERIAL, made)
-    return made
+        result = For(var, const(0, var.dtype), extent, ForKind.SERIAL, result)
+    return result

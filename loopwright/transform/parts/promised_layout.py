@@ -62,15 +62,15 @@ def broken_promise(
 
 def _takes_pointer(user: Node, data: Var) -> bool:
     """Whether the pointer itself is used, not only elements of the buffer."""
-    found = False
+    result = False
 
     def look(node: Node) -> bool:
-        nonlocal found
-        found = found or node is data
+        nonlocal result
+        result = result or node is data
         return not isinstance(node, Buffer)
 
     pre_order_visit(user, look)
-    return found
+    return result
 
 
 def _alignment(source: Buffer, is_argument: bool) -> int:

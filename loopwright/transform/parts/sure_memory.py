@@ -33,5 +33,5 @@ class SureMemory:
         offset = load.buffer.elem_offset
         if offset is not None and not (isinstance(offset, IntImm) and offset.value == 0):
             return False
-        found = self.facts.const_int_bound(load.indices[0])
-        return found.min_value >= 0 and found.max_value < size
+        result = self.facts.const_int_bound(load.indices[0])
+        return result.min_value >= 0 and result.max_value < size

@@ -219,8 +219,8 @@ class _CheckAccesses(StmtRewriter):
         None when it can leave none.
         """
         # The message shows the whole index, so what that needs goes along as well.
-        told = [expr for check in group for expr in (check.condition, check.message)]
-        reads, used = _memory(told), _variables(told)
+        message = [expr for check in group for expr in (check.condition, check.message)]
+        reads, used = _memory(message), _variables(message)
         passed: list[_Around] = []
         target: int | None = None
         kept: list[_Around] = []
@@ -289,10 +289,10 @@ class _CheckAccesses(StmtRewriter):
         slow = _asserted(Evaluate(const(0)), group)
         slow = _skeleton(slow, passed)
         if not rest:
-            made: Stmt = IfThenElse(logical_not(condition), slow, None)
+            result: Stmt = IfThenElse(logical_not(condition), slow, None)
         else:
-            made = _inspect(condition, rest, slow)
-        loop.checks.append(renew_definitions(made))
+            result = _inspect(condition, rest, slow)
+        loop.checks.append(renew_definitions(result))
 
     def _is_linear(self, condition: Expr, var: Var) -> bool:
         """Whether the condition is made of `in_bounds` of indices that grow by a number with the variable."""
@@ -356,27 +356,27 @@ def _asserted(statement: Stmt, checks: Sequence[Check]) -> Stmt:
 
 
 def _memory(exprs: Sequence[Expr]) -> set[Var]:
-    found: set[Var] = set()
+    result: set[Var] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, BufferLoad):
-            found.add(node.buffer.data)
+            result.add(node.buffer.data)
 
     for expr in exprs:
         pre_order_visit(expr, look)
-    return found
+    return result
 
 
 def _variables(exprs: Sequence[Expr]) -> set[Var]:
-    found: set[Var] = set()
+    result: set[Var] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, Var):
-            found.add(node)
+            result.add(node)
 
     for expr in exprs:
         pre_order_visit(expr, look)
-    return found
+    return result
 
 
 @function_pass

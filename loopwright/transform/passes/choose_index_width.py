@@ -108,12 +108,12 @@ class _ChooseIndexWidth(IndexRewriter):
         if call.op is IN_BOUNDS:
             parts = tuple([self.index(argument) for argument in call.args])
             return inside(*parts) if self.always else call.with_(args=parts)
-        places = _INDICES.get(getattr(call.op, "name", ""))
-        if places is None:
+        locations = _INDICES.get(getattr(call.op, "name", ""))
+        if locations is None:
             return self.rebuild(call)
         arguments = [
-            self.index(argument) if place in places and argument.dtype.is_int else self.visit(argument)
-            for place, argument in enumerate(call.args)
+            self.index(argument) if index in locations and argument.dtype.is_int else self.visit(argument)
+            for index, argument in enumerate(call.args)
         ]
         return call.with_(args=tuple(arguments))
 
@@ -172,18 +172,18 @@ class _ChooseIndexWidth(IndexRewriter):
 
     def widen(self, expr: Expr) -> Expr:
         """Index arithmetic computed in 64 bits."""
-        found = self.known.get(id(expr))
-        if found is None:
-            found = self.known[id(expr)] = expr, self._widen(expr)
-        return found[1]
+        result = self.known.get(id(expr))
+        if result is None:
+            result = self.known[id(expr)] = expr, self._widen(expr)
+        return result[1]
 
     def _widen(self, expr: Expr) -> Expr:
         element, wide = expr.dtype.element, INT64.with_lanes(expr.dtype.lanes)
         if isinstance(expr, IntImm):
             return expr if element is INT64 else const(expr.value, INT64)
         if isinstance(expr, Var):
-            found = self.successors.get(expr)
-            return found if found is not None else cast(expr, wide)
+            result = self.successors.get(expr)
+            return result if result is not None else cast(expr, wide)
         if isinstance(expr, EXACT_NODES):
             if element is INT32 and isinstance(expr, (Div, Mod)) and self._is_narrow(expr):
                 return cast(self.rebuild(expr), wide)  # which is the cheaper division

@@ -106,8 +106,8 @@ class _FlattenBuffers(Rewriter):
         return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))
 
     def visit_Prefetch(self, node: Prefetch) -> Stmt:
-        made: Stmt = self.visit(prefetch_loops(node))
-        return made
+        result: Stmt = self.visit(prefetch_loops(node))
+        return result
 
     def visit_Block(self, block: Block) -> Stmt:
         raise BlockNotLowered("flatten_buffers", block)

@@ -127,20 +127,20 @@ class _TakeTurns(StmtRewriter):
 
 def _only_buffer(node: Allocate) -> Buffer | None:
     """The one plain buffer through which the memory is used, by its elements alone."""
-    found: set[Buffer] = set()
+    result: set[Buffer] = set()
     is_plain = True
 
     def look(part: Node) -> None:
         nonlocal is_plain
         if isinstance(part, Buffer) and part.data is node.buffer_var:
-            found.add(part)
+            result.add(part)
         elif part is node.buffer_var:
             is_plain = False
 
     pre_order_visit(node.body, look)
-    if not is_plain or len(found) != 1:
+    if not is_plain or len(result) != 1:
         return None
-    (buffer,) = found
+    (buffer,) = result
     return buffer if not buffer.strides and is_literal(buffer.elem_offset, 0) else None
 
 

@@ -111,22 +111,22 @@ class LowerBlocks(FoldingRewriter):
             raise RegionDoesNotMatch(match, broken.what, broken.declared, broken.found)
         self._declare(match, "elem_offset", buffer.elem_offset, offset)
         dropped = source.ndim - buffer.ndim
-        for declared, found in zip(buffer.shape, extents[dropped:], strict=True):
-            self._declare(match, "extent", declared, found)
+        for declared, result in zip(buffer.shape, extents[dropped:], strict=True):
+            self._declare(match, "extent", declared, result)
         if buffer.strides:
-            for declared, found in zip(buffer.strides, source.effective_strides()[dropped:], strict=True):
-                self._declare(match, "stride", declared, found)
+            for declared, result in zip(buffer.strides, source.effective_strides()[dropped:], strict=True):
+                self._declare(match, "stride", declared, result)
         self.regions[buffer] = (source, mins)
 
-    def _declare(self, match: MatchBufferRegion, what: str, declared: Expr, found: Expr) -> None:
+    def _declare(self, match: MatchBufferRegion, what: str, declared: Expr, result: Expr) -> None:
         declared = self.visit(declared)
         if isinstance(declared, Var):
-            self.values[declared] = cast(found, declared.dtype)
+            self.values[declared] = cast(result, declared.dtype)
         # Offset 0 is what a declaration without an offset says: no promise.
         elif what == "elem_offset" and isinstance(declared, IntImm) and declared.value == 0:
             return
-        elif not Analyzer().can_prove_equal(declared, cast(found, declared.dtype)):
-            raise RegionDoesNotMatch(match, what, declared, found)
+        elif not Analyzer().can_prove_equal(declared, cast(result, declared.dtype)):
+            raise RegionDoesNotMatch(match, what, declared, result)
 
     def _in_source(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
         """The element of the source buffer that `buffer[indices]` names; leading dimensions may have been dropped."""

@@ -199,8 +199,8 @@ class _LowerCustom(LetRewriter):
             return Call._make(result, Op.get("tir.call_pure_extern"), (StringImm(symbol), *args), span=node.span)
         assert callable(rule)
         # The user's own function sees the node with operands that are bits; its type says what was meant.
-        made = rule(Call(node.dtype, Op.get("tir.call_pure_extern"), (StringImm(name), *args)))
-        result_expr: Expr = self.visit(made)
+        built = rule(Call(node.dtype, Op.get("tir.call_pure_extern"), (StringImm(name), *args)))
+        result_expr: Expr = self.visit(built)
         return result_expr
 
 
@@ -221,12 +221,12 @@ def lower_custom_datatypes(func: PrimFunc) -> PrimFunc:
 
 
 def _uses_custom(func: PrimFunc) -> bool:
-    found: list[Node] = []
+    result: list[Node] = []
 
     def look(node: Node) -> None:
         dtype = getattr(node, "dtype", None)
         if isinstance(dtype, DataType) and dtype.custom:
-            found.append(node)
+            result.append(node)
 
     pre_order_visit(func.body, look)
-    return bool(found) or any(buffer.dtype.custom for buffer in func.argument_buffers())
+    return bool(result) or any(buffer.dtype.custom for buffer in func.argument_buffers())

@@ -28,14 +28,14 @@ class _LowerIntrinsics(Rewriter, memo=True):
         op = call.op
         if not isinstance(op, Op):
             return call
-        found = None if op in self.inside else apply_rules(call, self.kinds)
-        if found is None:
+        answer = None if op in self.inside else apply_rules(call, self.kinds)
+        if answer is None:
             if op.name in Op.of_users:
                 raise NoIntrinsicRule(call, self.kinds[0])
             return call
-        made = _LowerIntrinsics(self.kinds, self.inside | {op})
-        made._memo.update({argument: argument for argument in call.args})  # lowered already
-        result: Expr = made.visit(found)
+        built = _LowerIntrinsics(self.kinds, self.inside | {op})
+        built._memo.update({argument: argument for argument in call.args})  # lowered already
+        result: Expr = built.visit(answer)
         return result
 
 

@@ -102,8 +102,8 @@ class _PartitionLoops(StmtRewriter):
             return loop
         if has_data(loop.extent):
             return self._inside(loop)  # read once: what its first part does may change it
-        found = find_guards(loop, self.facts)
-        points, guards = self._points(loop, found)
+        answer = find_guards(loop, self.facts)
+        points, guards = self._points(loop, answer)
         parts = self._affordable(loop, points, guards)
         if len(parts) == 1:
             return self._inside(loop.with_(body=parts[0].body))
@@ -140,15 +140,15 @@ class _PartitionLoops(StmtRewriter):
 
     def _cuts_inside(self, loop: For) -> bool:
         """Whether a loop inside has guards of its own, known to be somewhere in the middle of it."""
-        found = False
+        result = False
 
         def look(node: object) -> None:
-            nonlocal found
-            if isinstance(node, For) and not found and isinstance(node.extent, IntImm):
-                found = node.extent.value > MAX_POINTS and bool(find_guards(node, self.facts))
+            nonlocal result
+            if isinstance(node, For) and not result and isinstance(node.extent, IntImm):
+                result = node.extent.value > MAX_POINTS and bool(find_guards(node, self.facts))
 
         pre_order_visit(loop.body, look)
-        return found
+        return result
 
     def _inside(self, loop: For) -> Stmt:
         """The loop with the loops in its body partitioned."""
@@ -164,7 +164,7 @@ class _PartitionLoops(StmtRewriter):
         result: Stmt = self.visit(with_tile_cases(body, self.facts))
         return result
 
-    def _points(self, loop: For, found: Sequence[Guard]) -> tuple[list[Expr], list[Guard]]:
+    def _points(self, loop: For, result: Sequence[Guard]) -> tuple[list[Expr], list[Guard]]:
         """Where to cut (literal points in order and inside the loop), and the guards with equal points made one."""
         facts, zero = self.facts, const(0, loop.loop_var.dtype)
         known: list[Expr] = []
@@ -187,7 +187,7 @@ class _PartitionLoops(StmtRewriter):
                 fails_below=one(guard.fails_below),
                 fails_from=one(guard.fails_from),
             )
-            for guard in found
+            for guard in result
         ]
         symbolic = [guard.node for guard in guards if _is_symbolic(guard.low) or _is_symbolic(guard.high)]
         inside = decided_inside(loop, symbolic) if symbolic else set()
@@ -222,7 +222,7 @@ class _PartitionLoops(StmtRewriter):
 
     def _cut(self, loop: For, parts: Sequence[_Part]) -> Stmt:
         """One loop a part."""
-        made: list[Stmt] = []
+        result: list[Stmt] = []
         extent = parts[-1].high
         start = parts[0].low
         for part in parts:
@@ -232,11 +232,11 @@ class _PartitionLoops(StmtRewriter):
                 is_vector = loop.kind is ForKind.VECTORIZED
                 if is_vector and not isinstance(self.facts.simplify(end - start), IntImm):
                     widths = _widths(loop, self.cpu) if lanes_keep_apart(loop.body) else []
-                    made.append(self._vectors(cut, start, end, widths, renew=bool(made)))
+                    result.append(self._vectors(cut, start, end, widths, renew=bool(result)))
                 else:
-                    made.append(self._part(cut, start, end, renew=bool(made)))
+                    result.append(self._part(cut, start, end, renew=bool(result)))
             start = end
-        return seq(made)
+        return seq(result)
 
     def _vectors(self, loop: For, start: Expr, end: Expr, widths: Sequence[int], renew: bool) -> Stmt:
         """Iterations start to end, how many is known when the program runs: vectors, as many as fit, then the rest."""

@@ -62,8 +62,8 @@ _SHARED_SCOPES: Final = ("global", "shared", "shared.dyn")
 class _Life:
     """One allocation: when it is used first and last, counted in statements."""
 
-    def __init__(self, node: Allocate, place: int) -> None:
-        self.node, self.place = node, place
+    def __init__(self, node: Allocate, index: int) -> None:
+        self.node, self.place = node, index
         self.first, self.last = -1, -1
         self.is_pinned = not _is_shareable(node)
 
@@ -232,21 +232,21 @@ def _works_in_place(statement: Stmt, old: Buffer, new: Buffer) -> bool:
         return False
     if not loops:
         return True
-    found = detect_iter_map(indices, loops, True, "bijective")
-    return len(found.indices) == len(indices)
+    result = detect_iter_map(indices, loops, True, "bijective")
+    return len(result.indices) == len(indices)
 
 
 def _touches(expr: Expr, buffers: Sequence[Buffer]) -> bool:
     memory = [buffer.data for buffer in buffers]
-    found = False
+    result = False
 
     def look(part: object) -> None:
-        nonlocal found
+        nonlocal result
         data = part.data if isinstance(part, Buffer) else part
-        found = found or data in memory
+        result = result or data in memory
 
     pre_order_visit(expr, look)
-    return found
+    return result
 
 
 def _reads_only(value: Expr, old: Buffer, new: Buffer, indices: Sequence[Expr]) -> bool:

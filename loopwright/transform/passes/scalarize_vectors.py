@@ -96,8 +96,8 @@ class _Scalarize(Rewriter):
             load = call.args[0]
             assert isinstance(load, BufferLoad)
             index = self.lane(load.indices[-1], const(0, load.indices[-1].dtype.element))
-            place = mul_index(index, const(load.buffer.dtype.lanes, index.dtype))
-            return call.with_(args=(BufferLoad(self.view(load.buffer), (*load.indices[:-1], place)),))
+            location = mul_index(index, const(load.buffer.dtype.lanes, index.dtype))
+            return call.with_(args=(BufferLoad(self.view(load.buffer), (*load.indices[:-1], location)),))
         if call.op.name == "tir.reinterpret" and call.args[0].dtype.lanes > 1:
             return self.lane_of.reinterpreted(call, const(0))
         if call.op.name == "tir.tvm_access_ptr":  # its first argument is a type, not a value
@@ -118,24 +118,24 @@ class _Scalarize(Rewriter):
             return self.rebuild(store)
         view, dtype = self.view(store.buffer), index.dtype.element
 
-        def place(at: Expr) -> Expr:
+        def location(at: Expr) -> Expr:
             if each == 1:
                 return self.lane(index, at)
             first = mul_index(self.lane(index, at // each), const(each, dtype))
             return add_index(first, cast(at % each, dtype))
 
         if not self._reads_elsewhere(store):
-            return _for_lanes(lanes, dtype, lambda at: BufferStore(view, self.lane(store.value, at), (place(at),)))
+            return _for_lanes(lanes, dtype, lambda at: BufferStore(view, self.lane(store.value, at), (location(at),)))
         kept = decl_buffer((lanes,), store.value.dtype.element, f"{store.buffer.name}_lanes")
         compute = _for_lanes(lanes, dtype, lambda at: BufferStore(kept, self.lane(store.value, at), (at,)))
         if loads_from(index, store.buffer.data):
-            places = decl_buffer((lanes,), dtype, f"{store.buffer.name}_places")
-            find = _for_lanes(lanes, dtype, lambda at: BufferStore(places, place(at), (at,)))
+            locations = decl_buffer((lanes,), dtype, f"{store.buffer.name}_places")
+            find = _for_lanes(lanes, dtype, lambda at: BufferStore(locations, location(at), (at,)))
             write = _for_lanes(
-                lanes, dtype, lambda at: BufferStore(view, BufferLoad(kept, (at,)), (BufferLoad(places, (at,)),))
+                lanes, dtype, lambda at: BufferStore(view, BufferLoad(kept, (at,)), (BufferLoad(locations, (at,)),))
             )
-            return _allocate(kept, _allocate(places, seq([compute, find, write])))
-        write = _for_lanes(lanes, dtype, lambda at: BufferStore(view, BufferLoad(kept, (at,)), (place(at),)))
+            return _allocate(kept, _allocate(locations, seq([compute, find, write])))
+        write = _for_lanes(lanes, dtype, lambda at: BufferStore(view, BufferLoad(kept, (at,)), (location(at),)))
         return _allocate(kept, seq([compute, write]))
 
     def _reads_elsewhere(self, store: BufferStore) -> bool:
@@ -291,13 +291,13 @@ class _LaneOf(Visitor):
         if from_bits > to_bits:
             each = from_bits // to_bits
             shift = cast((number % each) * to_bits, wide)
-            found = bits(number // each) >> shift
+            result = bits(number // each) >> shift
         else:
             each = to_bits // from_bits
-            found = const(0, wide)
+            result = const(0, wide)
             for part in range(each):
-                found = found | (bits(number * each + part) << const(part * from_bits, wide))
-        low = cast(found, DataType(f"uint{to_bits}")) if to_bits > 1 else (found & 1) != 0
+                result = result | (bits(number * each + part) << const(part * from_bits, wide))
+        low = cast(result, DataType(f"uint{to_bits}")) if to_bits > 1 else (result & 1) != 0
         return intrinsics.reinterpret(target, low) if low.dtype is not target else low
 
 
@@ -335,17 +335,17 @@ def scalarize_long_vectors(func: PrimFunc) -> PrimFunc:
 
 
 def _has_long_vectors(body: Stmt) -> bool:
-    found = False
+    result = False
 
     def look(node: Node) -> bool:
-        nonlocal found
+        nonlocal result
         if isinstance(node, BufferStore):
-            found = found or max(node.value.dtype.lanes, node.buffer.dtype.lanes) > LONGEST_VECTOR
+            result = result or max(node.value.dtype.lanes, node.buffer.dtype.lanes) > LONGEST_VECTOR
         elif isinstance(node, (LetStmt, Evaluate)):
-            found = found or node.value.dtype.lanes > LONGEST_VECTOR
+            result = result or node.value.dtype.lanes > LONGEST_VECTOR
         elif isinstance(node, (Allocate, AllocateConst)):
-            found = found or node.dtype.lanes > LONGEST_VECTOR
-        return isinstance(node, Stmt) and not found
+            result = result or node.dtype.lanes > LONGEST_VECTOR
+        return isinstance(node, Stmt) and not result
 
     pre_order_visit(body, look)
-    return found
+    return result

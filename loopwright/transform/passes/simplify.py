@@ -226,16 +226,16 @@ class _Simplify(Rewriter):
     # -- statements that may do nothing
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
-        for place, part in enumerate(node.seq[:-1]):
+        for index, part in enumerate(node.seq[:-1]):
             promised = _promise(part)
             if promised is not None:
                 # What the program promises holds for all that follows.
-                rest = node.seq[place + 1] if place + 2 == len(node.seq) else SeqStmt(node.seq[place + 1 :])
-                parts = [self.visit(each) for each in node.seq[: place + 1]]
+                rest = node.seq[index + 1] if index + 2 == len(node.seq) else SeqStmt(node.seq[index + 1 :])
+                parts = [self.visit(each) for each in node.seq[: index + 1]]
                 with self.facts.constraint_scope(promised):
                     visited = self.visit(rest)
                 after = visited.seq if isinstance(visited, SeqStmt) else (visited,)
-                if len(after) == len(node.seq) - place - 1 and _all_same([*parts, *after], node.seq):
+                if len(after) == len(node.seq) - index - 1 and _all_same([*parts, *after], node.seq):
                     return node
                 return seq([*parts, visited])
         return flat_seq(node, self.visit)

@@ -221,7 +221,7 @@ class Version(NamedTuple):
 def _versions(
     loop: For, body: Body, uses: Sequence[Touched], stages: Sequence[int], orders: Sequence[int]
 ) -> dict[Buffer, Version]:
-    found: dict[Buffer, Version] = {}
+    result: dict[Buffer, Version] = {}
     for allocation in body.allocations:
         data = allocation.buffer_var
         times = [(stages[k], orders[k]) for k, use in enumerate(uses) if data in use.memory()]
@@ -243,8 +243,8 @@ def _versions(
                 f"use {data.name} by its indices alone, or give the statements that use it one stage",
             )
         for view in views:
-            found[view] = Version(_with_versions(view, count), count)
-    return found
+            result[view] = Version(_with_versions(view, count), count)
+    return result
 
 
 def _with_versions(buffer: Buffer, count: int) -> Buffer:
@@ -349,11 +349,11 @@ def _by_number(body: Body) -> Body:
     """One statement a mark: what became of it during lowering belongs together."""
     if not all(is_mark(part) for part in body.statements):
         return body
-    found: dict[int, list[Stmt]] = {}
+    result: dict[int, list[Stmt]] = {}
     for part in body.statements:
         assert isinstance(part, AttrStmt) and isinstance(part.value, IntImm)
-        found.setdefault(part.value.value, []).append(part)
-    return body._replace(statements=tuple([seq(found[k]) for k in sorted(found)]))
+        result.setdefault(part.value.value, []).append(part)
+    return body._replace(statements=tuple([seq(result[k]) for k in sorted(result)]))
 
 
 @function_pass

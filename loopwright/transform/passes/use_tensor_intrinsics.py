@@ -67,12 +67,12 @@ class NotWhatItNames(LoopwrightError, ValueError):
 
     code = "LW0783"
 
-    def __init__(self, block: Block, name: str, found: Differs) -> None:
+    def __init__(self, block: Block, name: str, result: Differs) -> None:
         super().__init__(
-            f"block {block.name_hint!r} names the tensor intrinsic {name!r}, but is not what it describes: {found}",
+            f"block {block.name_hint!r} names the tensor intrinsic {name!r}, but is not what it describes: {result}",
             at=block,
-            hint=found.hint,
-            fields={"intrinsic": name, "block": block.name_hint, "differs": found.what},
+            hint=result.hint,
+            fields={"intrinsic": name, "block": block.name_hint, "differs": result.what},
         )
 
 
@@ -88,8 +88,8 @@ class _UseTensorIntrinsics(Rewriter):
         assert intrin is not None
         try:
             match = match_intrinsic(realize.block, intrin, self.arguments)
-        except Differs as found:
-            raise NotWhatItNames(realize.block, intrin.name, found) from None
+        except Differs as result:
+            raise NotWhatItNames(realize.block, intrin.name, result) from None
         return realize.with_(block=_implemented(realize.block, intrin, match))
 
 

@@ -60,7 +60,7 @@ class _WriteAllocations(StmtRewriter):
     def visit_Allocate(self, node: Allocate) -> Stmt:
         """What blocks asked for holds also where memory is allocated further in."""
         body = self.visit(node.body)
-        wishes = [wish for buffer, found in self.aligned.items() if buffer.data is node.buffer_var for wish in found]
+        wishes = [wish for buffer, result in self.aligned.items() if buffer.data is node.buffer_var for wish in result]
         notes = {ALIGN_KEY: wishes, **node.annotations} if wishes else node.annotations
         return node.with_(body=body, annotations=notes) if notes is not node.annotations else node.with_(body=body)
 
@@ -72,16 +72,16 @@ class _WriteAllocations(StmtRewriter):
 def _read_wishes(block: Block, wishes: Any) -> list[list[int]]:
     """[buffer, axis, factor, offset] each, of the buffers that the block writes."""
     try:
-        found = [[int(number) for number in wish] for wish in wishes]
+        result = [[int(number) for number in wish] for wish in wishes]
     except (TypeError, ValueError):
-        found = [[]]
-    for wish in found:
+        result = [[]]
+    for wish in result:
         is_whole = len(wish) == 4 and 0 <= wish[0] < len(block.writes) and wish[2] > 0
         rank = len(block.writes[wish[0]].buffer.shape) if is_whole else 0
         if not is_whole or not -rank <= wish[1] < rank:
             wanted = f"[buffer, axis, factor, offset] for some of the {len(block.writes)} buffers that it writes"
             raise BadAnnotation(ALIGN_KEY, wishes, wanted, block)
-    return found
+    return result
 
 
 def allocate_around(buffer: Buffer, body: Stmt, aligned: Sequence[Sequence[int]] | None = None) -> Stmt:

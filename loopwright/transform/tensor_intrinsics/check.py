@@ -63,7 +63,7 @@ def check_intrinsic(name: str, target: str | Target | None = None, cases: int = 
     buffers = intrin.parameters
     native = None
     for seed in range(cases):
-        arrays = [_numbers(buffer, np.random.default_rng([seed, place]), seed) for place, buffer in enumerate(buffers)]
+        arrays = [_numbers(buffer, np.random.default_rng([seed, index]), seed) for index, buffer in enumerate(buffers)]
         wanted, got = [array.copy() for array in arrays], [array.copy() for array in arrays]
         evaluate(intrin.desc, *wanted)
         if native is None:
@@ -87,8 +87,8 @@ def _built(function: PrimFunc, target: str | Target | None) -> Callable[..., Any
 
     chosen = Target(target or "llvm")
     lowered = lower(IRModule({"main": function.with_attr("global_symbol", "main")}), chosen)
-    made: Callable[..., Any] = make_module(lowered, describe(chosen))["main"]
-    return made
+    result: Callable[..., Any] = make_module(lowered, describe(chosen))["main"]
+    return result
 
 
 def _numbers(buffer: Buffer, rng: np.random.Generator, seed: int) -> np.ndarray:

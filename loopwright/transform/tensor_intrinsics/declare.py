@@ -70,9 +70,9 @@ def from_text(text: str) -> PrimFunc:
     """The function that a script holds."""
     from loopwright.script import from_source
 
-    made = from_source(text)
-    assert isinstance(made, PrimFunc)
-    return made
+    result = from_source(text)
+    assert isinstance(result, PrimFunc)
+    return result
 
 
 def register_dot(name: str, instruction: str, lanes: int, a: str, b: str) -> None:

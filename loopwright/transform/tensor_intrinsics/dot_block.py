@@ -87,12 +87,12 @@ KINDS: Final[dict[str, DotKind]] = {
 
 def register_named(name: str) -> None:
     """Declare the intrinsic that a name of this family means, if it means one."""
-    found = re.fullmatch(r"dot_block_(\d+)x(\d+)x(\d+)_(\w+?)(_from_zero)?", name)
-    if found is None or found[4] not in KINDS:
+    result = re.fullmatch(r"dot_block_(\d+)x(\d+)x(\d+)_(\w+?)(_from_zero)?", name)
+    if result is None or result[4] not in KINDS:
         return
-    m, n, k = int(found[1]), int(found[2]), int(found[3])
-    if _is_size(KINDS[found[4]], m, n, k):
-        dot_block(m, n, k, found[4], from_zero=bool(found[5]))
+    m, n, k = int(result[1]), int(result[2]), int(result[3])
+    if _is_size(KINDS[result[4]], m, n, k):
+        dot_block(m, n, k, result[4], from_zero=bool(result[5]))
 
 
 def dot_block(m: int, n: int, k: int, kind: str, from_zero: bool = False) -> str:
@@ -105,8 +105,8 @@ def dot_block(m: int, n: int, k: int, kind: str, from_zero: bool = False) -> str
         raise ValueError(f"dot_block: kind {kind!r} is not one of {', '.join(KINDS)}")
     row = KINDS[kind]
     if not _is_size(row, m, n, k):
-        told = f"m is at least 1, n a multiple of {row.lanes} and k of {row.group}"
-        raise ValueError(f"dot_block: {told}; got {m}, {n}, {k}")
+        message = f"m is at least 1, n a multiple of {row.lanes} and k of {row.group}"
+        raise ValueError(f"dot_block: {message}; got {m}, {n}, {k}")
     name = f"dot_block_{m}x{n}x{k}_{kind}{FROM_ZERO if from_zero else ''}"
     if name not in TensorIntrin.known:
         TensorIntrin.register(name, _description(row, m, n, k, from_zero), _implementation(row, m, n, k, from_zero))

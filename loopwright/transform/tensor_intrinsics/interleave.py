@@ -36,9 +36,9 @@ def register() -> None:
 
 def register_named(name: str) -> None:
     """Declare the intrinsic that a name of this family means, if it means one."""
-    found = re.fullmatch(r"interleave_(2|4)x(\d+)_(u?int8|u?int16|bfloat16|float16)", name)
-    if found and 1 < int(found[2]) <= 64:
-        rows, columns, dtype = int(found[1]), int(found[2]), found[3]
+    result = re.fullmatch(r"interleave_(2|4)x(\d+)_(u?int8|u?int16|bfloat16|float16)", name)
+    if result and 1 < int(result[2]) <= 64:
+        rows, columns, dtype = int(result[1]), int(result[2]), result[3]
         TensorIntrin.register(name, _description(rows, columns, dtype), _implementation(rows, columns, dtype))
 
 

@@ -88,9 +88,9 @@ def match_intrinsic(block: Block, intrin: TensorIntrin, arguments: Collection[Bu
         attempt = _Matching(block, nest, intrin, swapped)
         try:
             return attempt.match(arguments)
-        except Differs as found:
+        except Differs as result:
             if closest is None or attempt.agreed > closest[0]:
-                closest = attempt.agreed, found
+                closest = attempt.agreed, result
     assert closest is not None
     raise closest[1]
 
@@ -128,10 +128,10 @@ def _swaps(intrin: TensorIntrin) -> Iterator[Sequence[Expr]]:
 
 
 def _commuting(expr: Expr) -> list[Expr]:
-    found: list[Expr] = []
+    result: list[Expr] = []
     commuting = (Add, Mul, Min, Max, EQ, NE)
-    pre_order_visit(expr, lambda node: found.append(node) if isinstance(node, commuting) else None)
-    return found
+    pre_order_visit(expr, lambda node: result.append(node) if isinstance(node, commuting) else None)
+    return result
 
 
 class _Pair(NamedTuple):
@@ -200,16 +200,16 @@ class _Matching:
         for store in self.pattern.init:
             mine = starts.get(self.buffers[store.buffer])
             if mine is None or not structural_equal(mine, store.value):
-                told = f"the start value of {store.buffer.name} is {store.value} in the description, here {mine}"
-                raise Differs("init", told)
+                message = f"the start value of {store.buffer.name} is {store.value} in the description, here {mine}"
+                raise Differs("init", message)
 
     # --- expressions ----------------------------------------------------------------------------------------------
 
     def _same(self, desc: Expr, here: Expr) -> None:
         """The two compute the same from their loads, which pair up."""
         if desc.dtype is not here.dtype:
-            told = f"{_text(desc)} is {desc.dtype} in the description, {_text(here)} is {here.dtype} here"
-            raise Differs("dtype", told)
+            message = f"{_text(desc)} is {desc.dtype} in the description, {_text(here)} is {here.dtype} here"
+            raise Differs("dtype", message)
         if isinstance(desc, BufferLoad) and isinstance(here, BufferLoad):
             self._same_buffer(desc, here)
             self.pairs.append(_Pair(desc, here))
@@ -246,15 +246,15 @@ class _Matching:
 
     def _same_buffer(self, desc: BufferLoad | BufferStore, here: BufferLoad | BufferStore) -> None:
         if desc.buffer.dtype is not here.buffer.dtype:
-            told = f"{desc.buffer.name} is {desc.buffer.dtype}, but {here.buffer.name} is {here.buffer.dtype}"
-            raise Differs("dtype", told)
+            message = f"{desc.buffer.name} is {desc.buffer.dtype}, but {here.buffer.name} is {here.buffer.dtype}"
+            raise Differs("dtype", message)
         known = self.buffers.setdefault(desc.buffer, here.buffer)
         if known is not here.buffer:
-            told = f"{desc.buffer.name} stands for {known.name} in one access, for {here.buffer.name} in another"
-            raise Differs("access", told)
+            message = f"{desc.buffer.name} stands for {known.name} in one access, for {here.buffer.name} in another"
+            raise Differs("access", message)
         if len(here.indices) < len(desc.indices):
-            told = f"{_text(desc)} has {len(desc.indices)} dimensions, {_text(here)} has {len(here.indices)}"
-            raise Differs("access", told)
+            message = f"{_text(desc)} has {len(desc.indices)} dimensions, {_text(here)} has {len(here.indices)}"
+            raise Differs("access", message)
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
@@ -268,31 +268,31 @@ class _Matching:
 
         In a window such as A[y + k], where another access tells y, the rest of the index tells k.
         """
-        found: dict[Var, Expr] = {}
+        result: dict[Var, Expr] = {}
         windows: list[tuple[Expr, Expr]] = []
         for pair in self.pairs:
             skipped = len(pair.here.indices) - len(pair.desc.indices)
             for desc, here in zip(pair.desc.indices, pair.here.indices[skipped:], strict=True):
                 if isinstance(desc, Var) and desc in self.loops:
-                    found.setdefault(desc, self._moving_part(here))
+                    result.setdefault(desc, self._moving_part(here))
                 else:
                     windows.append((desc, here))
         for desc, here in self.equal:
             if isinstance(desc, Var) and desc in self.loops:
-                found.setdefault(desc, here)
+                result.setdefault(desc, here)
         grown = True
         while grown:
-            told_by = [self._told_by(desc, here, found) for desc, here in windows]
+            told_by = [self._told_by(desc, here, result) for desc, here in windows]
             grown = any([one is not None for one in told_by])
-            found.update([one for one in told_by if one is not None])
+            result.update([one for one in told_by if one is not None])
         for loop in self.pattern.loops:
-            if loop.loop_var not in found:
+            if loop.loop_var not in result:
                 if self.pattern.extent(loop.loop_var) == 1:
-                    found[loop.loop_var] = loop.min
+                    result[loop.loop_var] = loop.min
                 else:
-                    told = f"loop {loop.loop_var.name} of the description is an index of no access by itself"
-                    raise Differs("structure", told)
-        return found
+                    message = f"loop {loop.loop_var.name} of the description is an index of no access by itself"
+                    raise Differs("structure", message)
+        return result
 
     def _told_by(self, desc: Expr, here: Expr, known: Mapping[Var, Expr]) -> tuple[Var, Expr] | None:
         """The one loop of the description that an index has beside known ones, and what it is here."""
@@ -312,12 +312,12 @@ class _Matching:
             bound, wanted = self.facts.const_int_bound(value), self.pattern.extent(var)
             mine = bound.max_value - bound.min_value + 1
             if mine != wanted and isinstance(value, IntImm):
-                told = f"loop {var.name} of the description has extent {wanted}; here its index stands still"
-                raise Differs("extent", told, "name a loop further out, so that the tile holds that loop as well")
+                text = f"loop {var.name} of the description has extent {wanted}; here its index stands still"
+                raise Differs("extent", text, "name a loop further out, so that the tile holds that loop as well")
             if mine != wanted:
-                told = f"loop {var.name} of the description has extent {wanted}, here {_text(value)} has {mine}"
+                text = f"loop {var.name} of the description has extent {wanted}, here {_text(value)} has {mine}"
                 name = value.name if isinstance(value, Var) else None
-                raise Differs("extent", told, _extent_hint(value, mine, wanted), wanted=wanted, found=mine, loop=name)
+                raise Differs("extent", text, _extent_hint(value, mine, wanted), wanted=wanted, found=mine, loop=name)
         domains = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in self.nest.loops}
         units = {loop.loop_var for loop in self.nest.loops if self.nest.extent(loop.loop_var) == 1}
         asked = [value for var, value in solution.items() if self.pattern.extent(var) != 1]
@@ -325,21 +325,21 @@ class _Matching:
         left = [var for var in used if not any(_uses(value, var) for value in asked)]
         if left:
             count = self.nest.extent(left[0])
-            told = f"loop {left[0].name} has {count} iterations, which the description does not have"
+            text = f"loop {left[0].name} has {count} iterations, which the description does not have"
             hint = f"reorder {left[0].name} outwards, so that the tile does not hold it"
-            raise Differs("extent", told, hint)
+            raise Differs("extent", text, hint)
         simplified = [self.facts.simplify(value) for value in asked]
         if asked and not detect_iter_map(simplified, used, check_level="bijective").indices:
-            told = f"{', '.join([_text(value) for value in asked])} do not count each iteration once"
-            raise Differs("structure", told)
+            text = f"{', '.join([_text(value) for value in asked])} do not count each iteration once"
+            raise Differs("structure", text)
         for var, value in solution.items():
             for loop in self.nest.loops:
                 if _uses(value, loop.loop_var):
                     reduced = loop.loop_var in self.nest.reduced
                     if reduced != (var in self.pattern.reduced) and self.pattern.reduced:
                         kinds = ("a data axis", "a reduction axis")
-                        told = f"loop {loop.loop_var.name} is {kinds[reduced]}, {var.name} of the description is not"
-                        raise Differs("structure", told)
+                        text = f"loop {loop.loop_var.name} is {kinds[reduced]}, {var.name} of the description is not"
+                        raise Differs("structure", text)
 
     # --- places ---------------------------------------------------------------------------------------------------
 
@@ -351,8 +351,8 @@ class _Matching:
             known = origins.setdefault(pair.desc.buffer, begin)
             same = [self.facts.can_prove_equal(a, b) for a, b in zip(known, begin, strict=True)]
             if not all(same):
-                told = f"{_text(pair.here)} is not in the tile of {pair.here.buffer.name} that another access is in"
-                raise Differs("access", told)
+                message = f"{_text(pair.here)} is not in the tile of {pair.here.buffer.name} that another access is in"
+                raise Differs("access", message)
         for desc, here in self.equal:
             if not self.facts.can_prove_equal(substitute(desc, solution), here):
                 raise Differs("expression", f"it computes {_text(here)} where the description has {_text(desc)}")
@@ -363,19 +363,19 @@ class _Matching:
         begin: list[Expr] = []
         for index in [self.facts.simplify(index) for index in pair.here.indices[:skipped]]:
             if uses_var(index, self.moving.__contains__):
-                told = f"{_text(pair.here)} moves in a dimension that {_text(pair.desc)} of the description lacks"
-                raise Differs("access", told)
+                message = f"{_text(pair.here)} moves in a dimension that {_text(pair.desc)} of the description lacks"
+                raise Differs("access", message)
             begin.append(index)
         for dim, (desc, here) in enumerate(zip(pair.desc.indices, pair.here.indices[skipped:], strict=True)):
             moving = self._moving_part(here)
             first = Analyzer().simplify(substitute(desc, self.desc_start))
             wanted = self.facts.simplify(substitute(desc, solution) - first)
             if uses_var(moving, lambda v: v not in self.moving) or not self.facts.can_prove_equal(moving, wanted):
-                told = (
+                message = (
                     f"index {dim + skipped} of {_text(pair.here)} moves by {_text(moving)} in the tile, "
                     f"index {dim} of {_text(pair.desc)} in the description by {_text(wanted)}"
                 )
-                raise Differs("access", told)
+                raise Differs("access", message)
             begin.append(self.facts.simplify(substitute(here, self.start) - first))
             self.agreed += 1
         return tuple(begin)
@@ -386,8 +386,8 @@ class _Matching:
         for one in written:
             for other, buffer in self.buffers.items():
                 if other is not one and buffer.data is self.buffers[one].data:
-                    told = f"{one.name} and {other.name} of the description would both be {buffer.name}"
-                    raise Differs("access", told)
+                    message = f"{one.name} and {other.name} of the description would both be {buffer.name}"
+                    raise Differs("access", message)
 
     def _check_strides(self, regions: Sequence[BufferRegion]) -> None:
         """A parameter that declares no strides is contiguous for the machine; one that is a number must be so."""
@@ -395,17 +395,17 @@ class _Matching:
         for parameter, region in zip(parameters, regions, strict=True):
             rank = len(parameter.shape)
             theirs = region.buffer.effective_strides()[len(region.region) - rank :]
-            for dim, (size, wanted, found) in enumerate(
+            for dim, (size, wanted, result) in enumerate(
                 zip(parameter.shape, parameter.effective_strides(), theirs, strict=True)
             ):
                 if isinstance(wanted, Var) or (isinstance(size, IntImm) and size.value == 1):
                     continue  # bound to whatever is found, or never used
-                if not self.facts.can_prove_equal(wanted, cast(found, wanted.dtype)):
-                    told = (
+                if not self.facts.can_prove_equal(wanted, cast(result, wanted.dtype)):
+                    message = (
                         f"the tile of {region.buffer.name} is not contiguous: in dimension {dim} of {parameter.name} "
-                        f"the elements are {found} apart, the intrinsic needs {wanted}"
+                        f"the elements are {result} apart, the intrinsic needs {wanted}"
                     )
-                    raise Differs("access", told, "stage the buffer in a layout that holds a tile together")
+                    raise Differs("access", message, "stage the buffer in a layout that holds a tile together")
 
     def _check_promises(self, regions: Sequence[BufferRegion], arguments: Collection[Buffer]) -> None:
         """Where the tile begins, and in which memory, is as the intrinsic's parameters say."""
@@ -417,9 +417,9 @@ class _Matching:
             for promised, user in ((parameter, self.intrin.impl.body), (described, self.intrin.desc.body)):
                 broken = broken_promise(promised, user, source, offset, source.data in known, self.facts)
                 if broken is not None:
-                    told = f"{promised.name} of the intrinsic is declared with {broken.what} {broken.declared}, "
-                    told += f"but the tile of {source.name} has {broken.found}"
-                    raise Differs(broken.what, told, _HINTS[broken.what])
+                    message = f"{promised.name} of the intrinsic is declared with {broken.what} {broken.declared}, "
+                    message += f"but the tile of {source.name} has {broken.found}"
+                    raise Differs(broken.what, message, _HINTS[broken.what])
 
     def _region(self, parameter: Buffer, begin: Sequence[Expr]) -> BufferRegion:
         buffer = self.buffers[parameter]
@@ -446,8 +446,8 @@ def _extent_hint(value: Expr, mine: int, wanted: int) -> str:
         return f"{_text(value)} needs {wanted} values: make its axis longer, or choose an intrinsic for {mine}"
     if not isinstance(value, Var):
         return f"split the loops so that {_text(value)} runs over {wanted} values"
-    told = f"split {_text(value)} into [None, {wanted}], and have the tile hold its inner part only"
-    return told if mine % wanted == 0 else f"{told}; {mine} is no multiple of {wanted}, so pad it first"
+    message = f"split {_text(value)} into [None, {wanted}], and have the tile hold its inner part only"
+    return message if mine % wanted == 0 else f"{message}; {mine} is no multiple of {wanted}, so pad it first"
 
 
 def _operands(expr: Expr) -> list[Expr]:

@@ -119,14 +119,14 @@ class _Reader:
         return substitute(expr, {**self.values, **self.lets})
 
     def _stores(self, statement: Stmt) -> list[BufferStore]:
-        found = []
+        result = []
         for item in statement.seq if isinstance(statement, SeqStmt) else [statement]:
             if not isinstance(item, BufferStore):
                 if is_no_op(item):
                     continue
                 raise NotANest(f"has a {type(item).__name__} among its stores", item)
-            found.append(substitute(item, {**self.values, **self.lets}))
-        return found
+            result.append(substitute(item, {**self.values, **self.lets}))
+        return result
 
     def nest(self) -> Nest:
         if not self.stores:
@@ -145,9 +145,9 @@ def _uses(exprs: Sequence[Expr], var: Var) -> bool:
 
 def loads_of(root: Node) -> list[BufferLoad]:
     """Every load below, in order."""
-    found: list[BufferLoad] = []
-    pre_order_visit(root, lambda node: found.append(node) if isinstance(node, BufferLoad) else None)
-    return found
+    result: list[BufferLoad] = []
+    pre_order_visit(root, lambda node: result.append(node) if isinstance(node, BufferLoad) else None)
+    return result
 
 
 def check_pattern(nest: Nest, parameters: Sequence[Buffer]) -> None:
@@ -180,8 +180,8 @@ def check_pattern(nest: Nest, parameters: Sequence[Buffer]) -> None:
             bounds = [facts.const_int_bound(use.indices[dim]) for use in uses]
             low, high = min(bound.min_value for bound in bounds), max(bound.max_value for bound in bounds)
             if not isinstance(size, IntImm) or (low, high) != (0, size.value - 1):
-                told = f"uses {buffer.name} from {low} to {high} in dimension {dim}, whose extent is {size}"
-                raise NotANest(told)
+                message = f"uses {buffer.name} from {low} to {high} in dimension {dim}, whose extent is {size}"
+                raise NotANest(message)
     for use in touched:
         if use.buffer not in parameters:
             raise NotANest(f"uses {use.buffer.name}, which is no parameter")

@@ -156,14 +156,14 @@ class TensorIntrin:
         for what, function in (("desc", desc), ("impl", impl)):
             if not isinstance(function, PrimFunc):
                 raise BadIntrinsic(name, f"{what} must be a PrimFunc, got {type(function).__name__}")
-        taken = name in TensorIntrin.known or (name in _BUILT_IN and not _is_loading(name))
-        if taken and not override:
+        used = name in TensorIntrin.known or (name in _BUILT_IN and not _is_loading(name))
+        if used and not override:
             raise IntrinsicExists(name)
         parameters = _parameters(name, "desc", desc)
         _check_same(name, parameters, _parameters(name, "impl", impl))
         pattern = _pattern(name, desc, parameters)
-        made = TensorIntrin.known[name] = TensorIntrin(name, desc, impl, pattern)
-        return made
+        result = TensorIntrin.known[name] = TensorIntrin(name, desc, impl, pattern)
+        return result
 
     @staticmethod
     def described(desc: PrimFunc) -> TensorIntrin:
@@ -178,10 +178,10 @@ class TensorIntrin:
             load_built_in(_BUILT_IN[name], name)
         if name not in TensorIntrin.known:
             _load_member(name)
-        found = TensorIntrin.known.get(name)
-        if found is None and not allow_missing:
+        result = TensorIntrin.known.get(name)
+        if result is None and not allow_missing:
             raise UnknownIntrinsic(name, list({**TensorIntrin.known, **_BUILT_IN}))
-        return found
+        return result
 
     @property
     def parameters(self) -> list[Buffer]:
@@ -233,8 +233,8 @@ def built_in_names() -> list[str]:
 def _parameters(name: str, what: str, function: PrimFunc) -> list[Buffer]:
     missing = [param.name for param in function.params if param not in function.buffer_map]
     if missing or not function.params:
-        told = f"parameter {missing[0]} of {what} is no buffer" if missing else f"{what} has no parameters"
-        raise BadIntrinsic(name, told)
+        message = f"parameter {missing[0]} of {what} is no buffer" if missing else f"{what} has no parameters"
+        raise BadIntrinsic(name, message)
     body = function.body
     if not isinstance(body, BlockRealize) or body.block.iter_vars:
         raise BadIntrinsic(name, f"the body of {what} is not one block without axes", body)

@@ -82,12 +82,12 @@ def register() -> None:
 
 def register_named(name: str) -> None:
     """Declare the intrinsic that a name of this family means, if it means one."""
-    found = re.fullmatch(r"amx_dot_(\d+)x(\d+)x(\d+)_(\w+?)(_from_zero)?", name)
-    if found is None or found[4] not in KINDS:
+    result = re.fullmatch(r"amx_dot_(\d+)x(\d+)x(\d+)_(\w+?)(_from_zero)?", name)
+    if result is None or result[4] not in KINDS:
         return
-    m, n, k = int(found[1]), int(found[2]), int(found[3])
-    if _is_size(KINDS[found[4]], m, n, k):
-        amx_dot(m, n, k, found[4], from_zero=bool(found[5]))
+    m, n, k = int(result[1]), int(result[2]), int(result[3])
+    if _is_size(KINDS[result[4]], m, n, k):
+        amx_dot(m, n, k, result[4], from_zero=bool(result[5]))
 
 
 def amx_dot(m: int, n: int, k: int, types: str = "u8s8s32", from_zero: bool = False) -> str:
@@ -101,8 +101,8 @@ def amx_dot(m: int, n: int, k: int, types: str = "u8s8s32", from_zero: bool = Fa
         raise ValueError(f"amx_dot: types {types!r} are not one of {', '.join(KINDS)}")
     kind = KINDS[types]
     if not _is_size(kind, m, n, k):
-        told = f"m is at least 1, n a multiple of 16 and k a multiple of {kind.depth}"
-        raise ValueError(f"amx_dot: {told}; got {m}, {n}, {k}")
+        message = f"m is at least 1, n a multiple of 16 and k a multiple of {kind.depth}"
+        raise ValueError(f"amx_dot: {message}; got {m}, {n}, {k}")
     name = f"amx_dot_{m}x{n}x{k}_{types}{FROM_ZERO if from_zero else ''}"
     if name not in TensorIntrin.known:
         desc = _description(kind, m, n, k, from_zero)
@@ -192,7 +192,7 @@ def _configure(config: Buffer, heights: Sequence[int]) -> list[Stmt]:
 
 def configured(config: Buffer, values: Sequence[int]) -> list[Stmt]:
     """The tile registers take the shapes that these 64 bytes say."""
-    stores = [BufferStore(config, const(value, "uint8"), (const(place),)) for place, value in enumerate(values)]
+    stores = [BufferStore(config, const(value, "uint8"), (const(index),)) for index, value in enumerate(values)]
     return [*stores, do("llvm.x86.ldtilecfg", address_of(load(config, 0)))]
 
 
@@ -214,10 +214,10 @@ class _Kernel(NamedTuple):
         begin: list[Stmt] = []
         end: list[Stmt] = []
         for i, j in [(i, j) for i in range(len(self.heights)) for j in range(width)]:
-            tile, place = 2 * i + j, (row + i * ROWS, (panel + j) * ROWS)
+            tile, location = 2 * i + j, (row + i * ROWS, (panel + j) * ROWS)
             zero = do("llvm.x86.tilezero", const(tile, "int8"))
-            begin.append(zero if self.from_zero else move("llvm.x86.tileloadd64", tile, c, place, c.strides[0]))
-            end.append(move("llvm.x86.tilestored64", tile, c, place, c.strides[0]))
+            begin.append(zero if self.from_zero else move("llvm.x86.tileloadd64", tile, c, location, c.strides[0]))
+            end.append(move("llvm.x86.tilestored64", tile, c, location, c.strides[0]))
         at = Var("kk", "int32")
         steps: list[Stmt] = []
         for j in range(width):

@@ -86,14 +86,14 @@ class WindowShape:
 
     def remainders(self) -> range:
         """Of the pixels that places of the window meet, by the stride."""
-        met = {place * self.dilations[-1] % self.strides[-1] for place in range(self.window[-1])}
+        met = {index * self.dilations[-1] % self.strides[-1] for index in range(self.window[-1])}
         return range(max(met) + 1)
 
     def place(self, pixels: list[Expr], window: list[Expr]) -> list[Expr]:
         """The indices of D between channels, for pixels of the result and a place of the window."""
         at = [
-            pixel * stride + place * dilation
-            for pixel, stride, place, dilation in zip(
+            pixel * stride + location * dilation
+            for pixel, stride, location, dilation in zip(
                 pixels[:-1], self.strides[:-1], window[:-1], self.dilations[:-1], strict=True
             )
         ]
@@ -105,15 +105,15 @@ class WindowShape:
 
 def register_named(name: str) -> None:
     """Declare the intrinsic that a name of this family means, if it means one."""
-    found = _NAME.fullmatch(name)
-    if found is None or found[5] not in KINDS:
+    answer = _NAME.fullmatch(name)
+    if answer is None or answer[5] not in KINDS:
         return
-    result, window, strides, dilations = (tuple(map(int, found[k].split("x"))) for k in range(1, 5))
+    result, window, strides, dilations = (tuple(map(int, answer[k].split("x"))) for k in range(1, 5))
     if len(result) < 2 or len(window) < 2:
         return
     shape = WindowShape(result[0], result[1:], window[:-1], window[-1], strides, dilations)
-    if shape.text() in name and is_size(shape, found[5]):
-        amx_window(shape, found[5], from_zero=bool(found[6]))
+    if shape.text() in name and is_size(shape, answer[5]):
+        amx_window(shape, answer[5], from_zero=bool(answer[6]))
 
 
 def amx_window(shape: WindowShape, types: str = "s8u8s32", from_zero: bool = False) -> str:
@@ -288,8 +288,8 @@ class _Kernel(NamedTuple):
         ]
         start: list[Stmt] = []
         end: list[Stmt] = []
-        for (i, row), (j, place) in product(enumerate(down), enumerate(across)):
-            tile, cell = 2 * i + j, (row, *place)
+        for (i, row), (j, location) in product(enumerate(down), enumerate(across)):
+            tile, cell = 2 * i + j, (row, *location)
             zero = do("llvm.x86.tilezero", const(tile, "int8"))
             start.append(zero if self.from_zero else move("llvm.x86.tileloadd64", tile, c, cell, c.strides[0]))
             end.append(move("llvm.x86.tilestored64", tile, c, cell, c.strides[0]))
@@ -301,8 +301,8 @@ class _Kernel(NamedTuple):
         window: list[Expr] = [Var(f"k{k}", "int32") for k in range(shape.rank)]
         block = Var("kc", "int32")
         steps: list[Stmt] = []
-        for j, place in enumerate(across):
-            at = (block * (self.depth // kind.side_by_side), *shape.place(place, window), 0)
+        for j, location in enumerate(across):
+            at = (block * (self.depth // kind.side_by_side), *shape.place(location, window), 0)
             steps.append(move("llvm.x86.tileloadd64", 6 + j, d, at, d.strides[0]))
         for i, row in enumerate(tiles):
             weights = (row, *window, block, 0, 0)

@@ -121,5 +121,5 @@ def product_of(facts: BlockFacts, of_any_size: bool = False) -> Product | None:
     row = rows[-1] if rows else None
     outer = tuple(axis for axis in facts.spatial if axis is not row and axis is not column)
     reduce = sorted(facts.reduce, key=lambda axis: (axis.extent != 1, row_side.stride(axis.var) == 1))
-    found = Product(facts, row_side, column_side, outer, row, column, tuple(reduce))
-    return None if found.column_dimension is None else found  # else it cannot be packed, nor padded
+    result = Product(facts, row_side, column_side, outer, row, column, tuple(reduce))
+    return None if result.column_dimension is None else result  # else it cannot be packed, nor padded

@@ -21,8 +21,8 @@ def prologue_length(pending: Sequence[Entry], program: Program) -> int:
         product = product_of(entry.facts, of_any_size=True)
         if product is not None:
             operand = product.column_operand.buffer
-            made = [before.facts.write.buffer for before in pending[:length] if before.facts is not None]
-            return length if length and made[-1] is operand and product.column_dimension is not None else 0
+            result = [before.facts.write.buffer for before in pending[:length] if before.facts is not None]
+            return length if length and result[-1] is operand and product.column_dimension is not None else 0
         is_last = length + 1 == len(pending)
         if is_last or not entry.facts.writes_in_order or not is_made_for(entry, pending[length + 1], program):
             return 0

@@ -35,10 +35,10 @@ class Contraction:
         return before + 1 + epilogue_length(pending[before:], program)
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        before = prologue_length(taken, program)
-        product = _product(taken[before])
+        before = prologue_length(entries, program)
+        product = _product(entries[before])
         assert product is not None
         product = _with_prepacked(product, program, machine)
         # What is computed on the way is computed into panels; other names for what lies there need no copy.
@@ -57,7 +57,7 @@ class Contraction:
             knows_depth=product.knows_depth,
         )
         tiles = choose_tiles(size, machine)
-        group = group_of(sch, product, taken[:before], taken[before + 1 :])
+        group = group_of(sch, product, entries[:before], entries[before + 1 :])
         few = None
         has_versions = not product.knows_rows and tiles.packs and not product.prepacks_columns and not before
         has_versions = has_versions and not is_square(product)

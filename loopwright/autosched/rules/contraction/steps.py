@@ -54,8 +54,8 @@ def schedule_product(
     """Tile, pack, keep the sums in registers, and do the element-wise work before and after it on the way."""
     block = group.block
     packing, out = _copies(sch, group, product, tiles)
-    for made in reversed(group.before):
-        sch.compute_inline(made)
+    for result in reversed(group.before):
+        sch.compute_inline(result)
     if product.prepacks_rows:
         _lay_along(sch, block, product)
     packed = sch.get(packing).writes[0].buffer if packing is not None else None
@@ -132,7 +132,7 @@ def _lay_along(sch: Schedule, block: BlockRV, product: Product) -> None:
 
 def _writer(sch: Schedule, block: BlockRV, buffer: Buffer) -> BlockRV:
     """The block that makes an operand."""
-    return next(made for made in sch.get_producers(block) if sch.get(made).writes[0].buffer is buffer)
+    return next(result for result in sch.get_producers(block) if sch.get(result).writes[0].buffer is buffer)
 
 
 class _Nest(NamedTuple):
@@ -215,8 +215,8 @@ def _finish(
             vectors(sch, sch.get_loops(copy)[-1], tiles.lanes)
         sch.sink_alloc(block, sums)
         return
-    for place, copy in enumerate(after):
-        is_of_tile = place == 0 and (copy is out or not costly)
+    for index, copy in enumerate(after):
+        is_of_tile = index == 0 and (copy is out or not costly)
         where = nest.tile if is_of_tile else nest.strip
         sch.reverse_compute_at(copy, where)
         *rows, columns = loops_below(sch, copy, where)
@@ -278,11 +278,11 @@ def _slabs(sch: Schedule, block: BlockRV, sums: str, init: BlockRV, nest: _Nest,
     vectors(sch, sch.get_loops(init)[-1], tiles.lanes)
 
 
-def _pack(sch: Schedule, packing: BlockRV, place: LoopRV, product: Product, tiles: Tiles) -> None:
+def _pack(sch: Schedule, packing: BlockRV, location: LoopRV, product: Product, tiles: Tiles) -> None:
     """Copy a few rows of a panel, then of the next: reads and writes both run along memory."""
     dimension = product.column_dimension
     assert dimension is not None
-    loops = loops_below(sch, packing, place)
+    loops = loops_below(sch, packing, location)
     columns = loop_of_axis(sch, packing, dimension, loops)
     if columns is None:
         return  # a single column
@@ -303,13 +303,13 @@ def _pack(sch: Schedule, packing: BlockRV, place: LoopRV, product: Product, tile
     vectors(sch, column, tiles.lanes, unrolled=True)
 
 
-def _pack_strips(sch: Schedule, block: BlockRV, product: Product, place: LoopRV, tiles: Tiles) -> None:
+def _pack_strips(sch: Schedule, block: BlockRV, product: Product, location: LoopRV, tiles: Tiles) -> None:
     """Copy some strips of A, so that the numbers of one step are neighbours; whole lines of it are read at a time."""
     dimension = product.row_dimension
     assert dimension is not None
     layout = in_panels(len(product.row_operand.indices), dimension, tiles.mr)
-    strips = sch.stage(block, place, product.row_operand.buffer.name, layout=layout)
-    loops = loops_below(sch, strips, place)
+    strips = sch.stage(block, location, product.row_operand.buffer.name, layout=layout)
+    loops = loops_below(sch, strips, location)
     rows = loops[dimension]
     strip, row = sch.split(rows, [None, tiles.mr])
     sch.reorder(*[loop for loop in loops if loop is not rows], strip, row)

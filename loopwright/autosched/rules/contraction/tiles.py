@@ -80,15 +80,15 @@ class Size(NamedTuple):
 def choose_tiles(size: Size, machine: Machine) -> Tiles:
     """The tiles that cost least."""
     threads = machine.threads_for(_work(size, machine))
-    found = [
+    result = [
         _costed(size, machine, threads, mr, vectors, packs, down, across)
         for mr, vectors in _register_tiles(size, machine)
         for packs in _packings(size, vectors * machine.lanes(size.dtype))
         for down, across in dict.fromkeys(_tasks(size, machine, threads, mr, vectors))
     ]
     if not size.knows_rows and size.is_prepacked:
-        found = _good_for_few_rows(size, machine, found)
-    return min(found, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
+        result = _good_for_few_rows(size, machine, result)
+    return min(result, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
 
 
 class FewRows(NamedTuple):
@@ -103,7 +103,7 @@ def tiles_for_few_rows(size: Size, machine: Machine, otherwise: Tiles) -> FewRow
 
     None when copying costs less even for one tile of rows, or when B has to be copied.
     """
-    found: FewRows | None = None
+    result: FewRows | None = None
     for rows in FEW_ROWS:
         few = size._replace(rows=rows)
         threads = machine.threads_for(_work(few, machine))
@@ -122,8 +122,8 @@ def tiles_for_few_rows(size: Size, machine: Machine, otherwise: Tiles) -> FewRow
         )
         if best is None or packed.cycles <= best.cycles:
             break
-        found = FewRows(replace(best, task_rows=ALL_ROWS), rows)
-    return found
+        result = FewRows(replace(best, task_rows=ALL_ROWS), rows)
+    return result
 
 
 def _work(size: Size, machine: Machine) -> float:
@@ -131,10 +131,10 @@ def _work(size: Size, machine: Machine) -> float:
     return size.rows * size.columns * size.depth * size.copies / (machine.fma_per_cycle * machine.lanes(size.dtype))
 
 
-def _good_for_few_rows(size: Size, machine: Machine, found: Sequence[Tiles]) -> list[Tiles]:
+def _good_for_few_rows(size: Size, machine: Machine, result: Sequence[Tiles]) -> list[Tiles]:
     """Of the tiles that are about the best for many rows, those that are least behind the best for fewer."""
-    enough = NEARLY * min(tiles.cycles for tiles in found)
-    kinds = dict.fromkeys((tiles.mr, tiles.vectors, tiles.packs) for tiles in found if tiles.cycles <= enough)
+    enough = NEARLY * min(tiles.cycles for tiles in result)
+    kinds = dict.fromkeys((tiles.mr, tiles.vectors, tiles.packs) for tiles in result if tiles.cycles <= enough)
     behind = dict.fromkeys(kinds, 1.0)
     for rows in HEIGHTS:
         at = size._replace(rows=rows)
@@ -148,7 +148,7 @@ def _good_for_few_rows(size: Size, machine: Machine, found: Sequence[Tiles]) -> 
         for kind, cost in costs.items():
             behind[kind] *= cost / min(costs.values())
     best = min(behind, key=lambda kind: (behind[kind], -kind[0] * kind[1]))
-    return [tiles for tiles in found if (tiles.mr, tiles.vectors, tiles.packs) == best]
+    return [tiles for tiles in result if (tiles.mr, tiles.vectors, tiles.packs) == best]
 
 
 def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:

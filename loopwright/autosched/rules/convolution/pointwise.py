@@ -40,12 +40,12 @@ def is_pointwise(window: Window) -> bool:
 
 def _first_pixel(access: Access, window: Window) -> int | None:
     """The dimension of the first of the pixels' axes, if those of the others follow it."""
-    places = [
-        [place for place, form in enumerate(access.forms) if form is not None and axis.var in form.terms]
+    locations = [
+        [index for index, form in enumerate(access.forms) if form is not None and axis.var in form.terms]
         for axis in window.pixels
     ]
-    first = places[0][0] if places[0] else None
-    return first if first is not None and places == [[first + k] for k in range(len(places))] else None
+    first = locations[0][0] if locations[0] else None
+    return first if first is not None and locations == [[first + k] for k in range(len(locations))] else None
 
 
 def product_size(window: Window, is_prepacked: bool) -> Size:
@@ -79,8 +79,8 @@ def _folding(access: Access, window: Window) -> str:
     end = first + len(window.pixels)
     one = folded(names[first:end], [extent(axis) for axis in window.pixels])
     kept = [
-        one if place == first else name
-        for place, (name, size) in enumerate(zip(names, access.buffer.shape, strict=True))
-        if place == first or (not first < place < end and const(size) != 1)
+        one if index == first else name
+        for index, (name, size) in enumerate(zip(names, access.buffer.shape, strict=True))
+        if index == first or (not first < index < end and const(size) != 1)
     ]
     return layout(names, kept)

@@ -38,16 +38,16 @@ class Convolution:
         return before + 1 + epilogue_length(pending[before:], program)
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        before = _padding(taken, program)
-        facts = taken[before].facts
+        before = _padding(entries, program)
+        facts = entries[before].facts
         assert facts is not None
-        names = [entry.name for entry in taken]
+        names = [entry.name for entry in entries]
         groups = groups_of(facts)
         renamed = []
         if groups is not None:
-            parted = part_groups(sch, facts, groups, taken[before + 1 :])
+            parted = part_groups(sch, facts, groups, entries[before + 1 :])
             names[before + 1 :] = [step.name for step in parted.after]
             renamed.append(parted.operand.name)
             program = program.after(sch)
@@ -64,10 +64,10 @@ class Convolution:
         if not before and is_pointwise(window) and has_panels and min(window.places, window.channels, window.depth) > 1:
             product = product_tiles(product_size(window, prepacks), machine)
             if product.cycles < EQUAL * tiles.cycles:
-                made = len(decision.choices)
+                result = len(decision.choices)
 
                 def as_product() -> None:
-                    del decision.choices[made:]  # steps may be done twice
+                    del decision.choices[result:]  # steps may be done twice
                     for name in renamed:  # another name for the same weights: they are read under the old one
                         sch.compute_inline(name)
                     _as_product(sch, window, epilogue, program, machine, decision, tiles.cycles / product.cycles)
@@ -120,5 +120,5 @@ def _padding(pending: Sequence[Entry], program: Program) -> int:
     facts, after = pending[0].facts, pending[1].facts
     if facts is None or after is None or not facts.writes_in_order:
         return 0
-    found = groups_of(after) or window_of(after)
-    return int(found is not None and found.weights.buffer is not facts.write.buffer)
+    result = groups_of(after) or window_of(after)
+    return int(result is not None and result.weights.buffer is not facts.write.buffer)

@@ -73,7 +73,7 @@ def _copies(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles, blocks:
     if window.channels % tiles.nr:
         sch.pad_einsum(block, [tiles.nr if axis is window.channel else 1 for axis in window.facts.axes])
         padded = sch.get(block).reads[operand].buffer
-        packing = next(made for made in sch.get_producers(block) if sch.get(made).writes[0].buffer is padded)
+        packing = next(result for result in sch.get_producers(block) if sch.get(result).writes[0].buffer is padded)
         out = sch.get_consumers(block)[0]
     else:
         packing = sch.cache_read(block, operand, "global", [block])
@@ -256,6 +256,6 @@ def _squares(sch: Schedule, pixel: LoopRV, channel: LoopRV, size: int) -> tuple[
 
 
 def _extent(sch: Schedule, loop: LoopRV) -> int:
-    found = extent_of(sch, loop)
-    assert found is not None  # all sizes of a convolution are known
-    return found
+    result = extent_of(sch, loop)
+    assert result is not None  # all sizes of a convolution are known
+    return result

@@ -59,14 +59,14 @@ def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
     lanes = machine.lanes(window.facts.dtype)
     work = window.copies * window.depth * window.places * window.channels / (machine.fma_per_cycle * lanes)
     threads = machine.threads_for(work)
-    found = (
+    result = (
         _costed(window, machine, copies, lanes, threads, mr, vectors, band, image, panels)
         for band, image in [(band, _image(window, band)) for band in _bands(window)]
         for mr, vectors in _register_tiles(window, machine, lanes)
         for panels in _divisors(ceil(window.channels / (vectors * lanes)))
         for copies in ((True,) if pads else (True, False))
     )
-    return min(found, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
+    return min(result, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
 
 
 def _register_tiles(window: Window, machine: Machine, lanes: int) -> Iterator[tuple[int, int]]:

@@ -129,9 +129,9 @@ def window_of(facts: BlockFacts) -> Window | None:
     if any(axis.extent is None or axis.extent == 0 for axis in facts.axes) or not _is_plain_write(facts):
         return None
     for image, weights in ((first, second), (second, first)):
-        found = _window(facts, image, weights)
-        if found is not None:
-            return found
+        result = _window(facts, image, weights)
+        if result is not None:
+            return result
     return None
 
 
@@ -143,9 +143,9 @@ def _is_plain_write(facts: BlockFacts) -> bool:
 
 
 def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:
-    found = [axis for axis in facts.spatial if weights.uses(axis.var) and not image.uses(axis.var)]
+    result = [axis for axis in facts.spatial if weights.uses(axis.var) and not image.uses(axis.var)]
     # Blocks of channels are two axes: the one whose channels are neighbours is the one of the vectors.
-    channels = sorted(found, key=lambda axis: facts.write.stride(axis.var) != 1)
+    channels = sorted(result, key=lambda axis: facts.write.stride(axis.var) != 1)
     # A window of one pixel may have axes that move nothing.
     reduce = [axis for axis in facts.reduce if axis.extent != 1 or image.uses(axis.var) or weights.uses(axis.var)]
     if not channels or any(weights.own_dimension(axis.var) is None for axis in (*reduce, channels[0])):

@@ -39,8 +39,8 @@ def explain(
     if early[1]:
         decision.chose(f"{name} prepacked in panels of {sizes.panel} columns", "it is a constant: calls find it packed")
     else:
-        place = "before all tasks" if sizes.task_rows < rows else "by the task that reads them"
-        decision.chose(f"{name} packed in panels of {sizes.panel} columns", f"{unit.group} rows side by side, {place}")
+        offset = "before all tasks" if sizes.task_rows < rows else "by the task that reads them"
+        decision.chose(f"{name} packed in panels of {sizes.panel} columns", f"{unit.group} rows side by side, {offset}")
     padded = sizes.padded(rows, columns, depth)
     if padded != (rows, columns, depth):
         decision.chose(f"padded to {' × '.join(map(str, padded))}", "whole blocks; zeros add nothing")
@@ -70,8 +70,8 @@ def explain_band(band: Band, sizes: BandSizes, is_prepacked: bool, machine: Mach
         why = "its pixels are one long line"
     decision.chose(f"bands of {image.name}, {unit.group} channels side by side", why)
     decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} neighbours of the reduction at a time")
-    told = "it is a constant: calls find it packed" if is_prepacked else "before all tasks"
-    decision.chose(f"{weights.name} packed in tiles of 16 filters by {sizes.depth} channels", told)
+    message = "it is a constant: calls find it packed" if is_prepacked else "before all tasks"
+    decision.chose(f"{weights.name} packed in tiles of 16 filters by {sizes.depth} channels", message)
     lines = "" if band.is_flat else f" of {sizes.lines} lines"
     decision.chose(
         f"calls for {sizes.filters} filters and {sizes.pixels} pixels{lines}",

@@ -17,9 +17,9 @@ def feeding_length(pending: Sequence[Entry], program: Program, is_product: Calla
     """
     for length, entry in enumerate(pending[: MOST + 1]):
         if is_product(entry):
-            taken = {before.name for before in pending[: length + 1]}
+            used = {before.name for before in pending[: length + 1]}
             read = [program.readers(buffer) for before in pending[:length] for buffer in before.writes]
-            own = all(readers and {reader.name for reader in readers} <= taken for readers in read)
+            own = all(readers and {reader.name for reader in readers} <= used for readers in read)
             return length if own else None
         if entry.facts is None or not entry.facts.is_injective:
             return None
@@ -29,10 +29,10 @@ def feeding_length(pending: Sequence[Entry], program: Program, is_product: Calla
 def feeding_of(buffer: Buffer, feeding: Sequence[str], product: str, program: Program) -> list[str]:
     """Those of the blocks that make an operand of the product, and nothing that others read, in their order."""
     known = [entry for entry in program.entries if entry.name in feeding]
-    wanted, found = {buffer}, [product]
+    wanted, answer = {buffer}, [product]
     for entry in reversed(known):
-        made = [other for other in entry.writes if other in wanted]
-        if made and all(reader.name in found for other in made for reader in program.readers(other)):
-            found.insert(0, entry.name)
+        result = [other for other in entry.writes if other in wanted]
+        if result and all(reader.name in answer for other in result for reader in program.readers(other)):
+            answer.insert(0, entry.name)
             wanted.update(entry.reads)
-    return [name for name in found if name != product]
+    return [name for name in answer if name != product]

@@ -72,15 +72,15 @@ def _is_element(side: Expr) -> bool:
 
 def with_single(dimensions: Sequence[Sequence[Axis]]) -> list[Sequence[Axis]]:
     """The dimensions, those of a single element put together with the one after them."""
-    made: list[Sequence[Axis]] = []
+    result: list[Sequence[Axis]] = []
     single: list[Axis] = []
     for group in dimensions:
         if size_of(group) == 1 and group is not dimensions[-1]:
             single += group
         else:
-            made.append((*single, *group))
+            result.append((*single, *group))
             single = []
-    return made
+    return result
 
 
 def matrices_of(facts: BlockFacts) -> Matrices | None:
@@ -133,14 +133,14 @@ def _run(order: Sequence[Axis], mine: Access, other: Access, at_end: bool) -> li
 
 
 def make_matrices(
-    sch: Schedule, found: Matrices, epilogue: Sequence[BlockRV], early: Sequence[bool], lanes: int, threads: int
+    sch: Schedule, answer: Matrices, epilogue: Sequence[BlockRV], early: Sequence[bool], lanes: int, threads: int
 ) -> BlockRV:
     """Copy the operands into matrices, and have the block and what comes after it work on them.
 
     Gives the block that is last, with all other work on the result in it. `early` copies are left as they are: they are
     made by the compiler.
     """
-    facts = found.facts
+    facts = answer.facts
     block = sch.get_block(facts.name)
     names: dict[Expr, str] = {axis.var: f"v{k}" for k, axis in enumerate(facts.axes)}
     head = ", ".join(names.values())
@@ -150,21 +150,21 @@ def make_matrices(
 
     reads = [region.buffer for region in sch.get(block).reads]
     for operand, first, second, is_early in (
-        (found.row_operand, found.rows, found.reduce, early[0]),
-        (found.column_operand, found.reduce, found.columns, early[1]),
+        (answer.row_operand, answer.rows, answer.reduce, early[0]),
+        (answer.column_operand, answer.reduce, answer.columns, early[1]),
     ):
-        dimensions = [*with_single([*found.around(operand), first]), second]
+        dimensions = [*with_single([*answer.around(operand), first]), second]
         position = reads.index(operand.buffer)
         copy = sch.reindex_cache_read(block, position, "global", layout(dimensions))
         if not is_early:
-            _copy(sch, copy, operand, found, dimensions, lanes, threads)
-    result = _merged(found)
+            _copy(sch, copy, operand, answer, dimensions, lanes, threads)
+    result = _merged(answer)
     out = sch.reindex_cache_write(block, 0, "global", layout(result))
     after = [out, *epilogue]
     for step in after[:-1]:
         sch.compute_inline(step)
-    _fold(sch, after[-1], found, result)
-    sch.transform_block_layout(block, layout([*result, found.reduce]))
+    _fold(sch, after[-1], answer, result)
+    sch.transform_block_layout(block, layout([*result, answer.reduce]))
     return after[-1]
 
 
@@ -172,13 +172,13 @@ def _copy(
     sch: Schedule,
     copy: BlockRV,
     operand: Access,
-    found: Matrices,
+    result: Matrices,
     dimensions: Sequence[Sequence[Axis]],
     lanes: int,
     threads: int,
 ) -> None:
     """Walk along the copy as it lies in memory, in vectors where the operand does too; lines are shared out."""
-    used = [axis for axis in found.facts.axes if operand.uses(axis.var)]
+    used = [axis for axis in result.facts.axes if operand.uses(axis.var)]
     loops = dict(zip([axis.var for axis in used], sch.get_loops(copy), strict=True))
     order = [loops[axis.var] for group in dimensions for axis in group if axis.var in loops]
     sch.reorder(*order)
@@ -190,16 +190,16 @@ def _copy(
         sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
 
 
-def _merged(found: Matrices) -> list[Sequence[Axis]]:
+def _merged(result: Matrices) -> list[Sequence[Axis]]:
     """The dimensions of the result, rows and columns by themselves, single ones with those after them."""
-    dimensions = found.result()
-    at = dimensions.index(found.rows)
+    dimensions = result.result()
+    at = dimensions.index(result.rows)
     return [*with_single(dimensions[: at + 1]), *with_single(dimensions[at + 1 :])]
 
 
-def _fold(sch: Schedule, block: BlockRV, found: Matrices, result: Sequence[Sequence[Axis]]) -> None:
+def _fold(sch: Schedule, block: BlockRV, answer: Matrices, result: Sequence[Sequence[Axis]]) -> None:
     """Have an element-wise block run over the dimensions of the matrix."""
-    names: dict[Expr, str] = {index: f"v{k}" for k, index in enumerate(found.facts.write.indices)}
+    names: dict[Expr, str] = {index: f"v{k}" for k, index in enumerate(answer.facts.write.indices)}
     folds = [folded(group, names) for group in result]
     sch.transform_block_layout(block, f"lambda {', '.join(names.values())}: ({', '.join(folds)},)")
 

@@ -18,11 +18,11 @@ COPIED = 32  # columns that are converted at a time
 
 
 def pack_panels(
-    sch: Schedule, packed: BlockRV, before: BlockRV | None, place: LoopRV | None, product: Product, sizes: Sizes
+    sch: Schedule, packed: BlockRV, before: BlockRV | None, offset: LoopRV | None, product: Product, sizes: Sizes
 ) -> list[LoopRV]:
-    """Schedule the packing, inside `place` if there is one; its outermost loops, whose iterations are independent."""
+    """Schedule the packing, inside `offset` if there is one; its outermost loops, whose iterations are independent."""
     group = sizes.unit.group
-    loops = sch.get_loops(packed) if place is None else loops_below(sch, packed, place)
+    loops = sch.get_loops(packed) if offset is None else loops_below(sch, packed, offset)
     operand = product.column_operand
     depth_at, column_at = depth_dimension(product), product.column_dimension
     assert column_at is not None

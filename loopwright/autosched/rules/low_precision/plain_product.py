@@ -38,8 +38,8 @@ def plain_product(
     known = {entry.name for entry in program.entries}
     now, epilogue, new = expand(sch, name, operands.in_order(choice.types), after, program)
     product = _product_named(now, name)
-    made = {entry.writes[0]: entry.name for entry in now.entries if entry.name not in known}
-    makers = [made.get(operand.buffer) for operand in (product.row_operand, product.column_operand)]
+    result = {entry.writes[0]: entry.name for entry in now.entries if entry.name not in known}
+    makers = [result.get(operand.buffer) for operand in (product.row_operand, product.column_operand)]
     sums = [other for other in new if other not in makers]
     rows, columns = (None if maker is None else sch.get_block(maker) for maker in makers)
     return PlainProduct(product, now, tuple(epilogue), (rows, columns), tuple(sums))
@@ -71,7 +71,7 @@ def expand(
 
 def _product_named(program: Program, name: str) -> Product:
     facts = next(entry.facts for entry in program.entries if entry.name == name)
-    found = product_of(facts) if facts is not None else None
-    if found is None:
+    result = product_of(facts) if facts is not None else None
+    if result is None:
         raise NotWorthIt(f"{name} is no product of matrices once zero points are taken out")
-    return found
+    return result

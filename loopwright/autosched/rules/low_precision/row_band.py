@@ -114,10 +114,10 @@ def band_of(matrices: Matrices) -> Band | None:
         return None
     if matrices.around(weights):
         return None  # groups: each has weights of its own
-    found = Band(matrices, matrices.rows[0], channel, pixels, tuple(window), tuple(strides), tuple(dilations))
+    result = Band(matrices, matrices.rows[0], channel, pixels, tuple(window), tuple(strides), tuple(dilations))
     # Pixels of a line are parted by the stride, into equally many.
-    is_parted = (const(image.buffer.shape[-1]) or 1) % found.strides[-1] == 0
-    return found if found.is_flat or (len(pixels) == 2 and is_parted) else None
+    is_parted = (const(image.buffer.shape[-1]) or 1) % result.strides[-1] == 0
+    return result if result.is_flat or (len(pixels) == 2 and is_parted) else None
 
 
 def image_dimension(image: Access, axis: Axis) -> int | None:

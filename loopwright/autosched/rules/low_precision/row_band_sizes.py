@@ -52,8 +52,8 @@ class BandSizes:
         """The convolution of one call of the intrinsic."""
         if band.is_flat:
             return WindowShape(self.filters, (self.pixels,), (1,), self.channels, (1,), (1,))
-        strides, dilations, places = band.strides, band.dilations, band.places
-        return WindowShape(self.filters, (self.lines, self.pixels), places, self.channels, strides, dilations)
+        strides, dilations, locations = band.strides, band.dilations, band.places
+        return WindowShape(self.filters, (self.lines, self.pixels), locations, self.channels, strides, dilations)
 
 
 def choose_band(band: Band, unit: Unit, machine: Machine) -> BandSizes | None:
@@ -68,7 +68,7 @@ def _least(band: Band, unit: Unit, machine: Machine, threads: int) -> BandSizes 
     depth = depth_of_tiles(band.channel.extent or 1, unit.kind)
     channels = rounded_up(band.channel.extent or 1, depth)
     filters = rounded_up(band.filter.extent or 1, TILE)
-    found = [
+    result = [
         _costed(band, unit, machine, threads, (filters, channels, depth), task, some, lines, pixels)
         for task in _parts_of(filters, TILE, 4 * threads)
         for some in (_parts_of(task, TILE if task % PAIR else PAIR, 64) if band.is_flat else [task])
@@ -76,7 +76,7 @@ def _least(band: Band, unit: Unit, machine: Machine, threads: int) -> BandSizes 
         for pixels in _pixels(band)
         if interleaved_at_once(pixels + band.reach()) > 1
     ]
-    return min(found, key=lambda sizes: (sizes.cycles, -sizes.filters), default=None)
+    return min(result, key=lambda sizes: (sizes.cycles, -sizes.filters), default=None)
 
 
 def interleaved_at_once(pixels: int) -> int:

@@ -93,7 +93,7 @@ def _names(band: Band) -> dict[Expr, str]:
 
 
 def _maker(sch: Schedule, block: BlockRV, buffer: Buffer) -> BlockRV:
-    return next(made for made in sch.get_producers(block) if sch.get(made).writes[0].buffer is buffer)
+    return next(result for result in sch.get_producers(block) if sch.get(result).writes[0].buffer is buffer)
 
 
 def _pack_weights(sch: Schedule, block: BlockRV, now: Buffer, before: Buffer, band: Band, sizes: BandSizes) -> BlockRV:
@@ -188,9 +188,9 @@ def _after(
 class _Nest:
     """The loops of the convolution, by what they do."""
 
-    def __init__(self, tasks: list[LoopRV], place: LoopRV, after: LoopRV, inner: LoopRV) -> None:
+    def __init__(self, tasks: list[LoopRV], location: LoopRV, after: LoopRV, inner: LoopRV) -> None:
         self.tasks = tasks
-        self.place = place  # where the band is made
+        self.place = location  # where the band is made
         self.after = after  # where sums are done
         self.inner = inner  # the outermost loop of the intrinsic
 
@@ -219,9 +219,9 @@ def _tile(sch: Schedule, block: BlockRV, band: Band, sizes: BandSizes) -> _Nest:
     return _Nest(tasks, tiles, lines, filter_)
 
 
-def _joined(sch: Schedule, block: BlockRV, place: LoopRV, pixels: int) -> LoopRV | None:
+def _joined(sch: Schedule, block: BlockRV, location: LoopRV, pixels: int) -> LoopRV | None:
     """The loop over the pixels of a block at a place, lines as one; None for a single result."""
-    loops = loops_below(sch, block, place)
+    loops = loops_below(sch, block, location)
     count = min(pixels, len(loops))
     if not count:
         return None
@@ -239,8 +239,8 @@ def _fill(sch: Schedule, block: BlockRV, rows: BlockRV, nest: _Nest, band: Band,
     groups, channel = sch.split(channels, [None, group])
     sch.reorder(*others, groups, channel, pixel)
     # Whole lines are padded at once: then what is copied of a line is the same for all of them.
-    place = groups if band.is_flat else nest.task
-    sch.compute_at(rows, place)
+    location = groups if band.is_flat else nest.task
+    sch.compute_at(rows, location)
     sch.sink_alloc(rows, buffer.name)
     wide = const(sch.get(pixel).extent) or 1
     once = interleaved_at_once(wide)
@@ -248,7 +248,7 @@ def _fill(sch: Schedule, block: BlockRV, rows: BlockRV, nest: _Nest, band: Band,
         parts, pixel = sch.split(pixel, [None, once])
         sch.reorder(parts, channel, pixel)
     sch.tensorize(channel, f"interleave_{group}x{once}_{buffer.dtype}")
-    pixel = loops_below(sch, rows, place)[-1]
+    pixel = loops_below(sch, rows, location)[-1]
     part = gcd(const(sch.get(pixel).extent) or 1, band.pixels[-1].extent or 1)
     if band.is_flat and max(band.strides) > 1 and part > 1:
         _, pixel = sch.split(pixel, [None, part])  # pixels of one line, which are equally far apart

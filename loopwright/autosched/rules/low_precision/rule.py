@@ -44,20 +44,20 @@ class LowPrecision:
         return before + 1 + epilogue_length(pending[before:], program)
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        before = feeding_length(taken, program, _is_small_product) or 0
-        feeding = [entry.name for entry in taken[:before]]
-        name, epilogue = taken[before].name, [sch.get_block(entry.name) for entry in taken[before + 1 :]]
-        operands = _operands(taken[before])
+        before = feeding_length(entries, program, _is_small_product) or 0
+        feeding = [entry.name for entry in entries[:before]]
+        name, epilogue = entries[before].name, [sch.get_block(entry.name) for entry in entries[before + 1 :]]
+        operands = _operands(entries[before])
         if operands is not None:
             early = _early(operands.product.row_operand, operands.product.column_operand, program, machine)
         else:
-            matrices = _matrices(taken[before])
+            matrices = _matrices(entries[before])
             assert matrices is not None
             early = _early(matrices.row_operand, matrices.column_operand, program, machine)
-            found = choices(machine, matrices.types, early, matrices.has_zero_points)
-            if not any(choice.unit is not None or matrices.has_zero_points for choice in found):
+            result = choices(machine, matrices.types, early, matrices.has_zero_points)
+            if not any(choice.unit is not None or matrices.has_zero_points for choice in result):
                 raise NotWorthIt(f"there is no better way to multiply {' by '.join(matrices.types[:2])} here")
             if _schedule_band(sch, matrices, feeding, epilogue, early, program, machine, decision):
                 return
@@ -92,14 +92,14 @@ def _check_filled(operands: Operands, sizes: Sizes) -> None:
 
 def _is_small_product(entry: Entry) -> bool:
     operands = _operands(entry)
-    found = operands if operands is not None else _matrices(entry)
-    return found is not None and set(found.types[:2]) <= set(SMALL)
+    result = operands if operands is not None else _matrices(entry)
+    return result is not None and set(result.types[:2]) <= set(SMALL)
 
 
 def _operands(entry: Entry) -> Operands | None:
     """The block as a product of two matrices as they lie; None when it is none."""
-    found = operands_of(entry.facts) if entry.facts is not None else None
-    return found if found is not None and found.is_einsum else None
+    result = operands_of(entry.facts) if entry.facts is not None else None
+    return result if result is not None and result.is_einsum else None
 
 
 def _matrices(entry: Entry) -> Matrices | None:
@@ -124,10 +124,10 @@ def _schedule_band(
 ) -> bool:
     """Do a convolution on bands of its image, if that is cheaper than a matrix of windows; whether it is done."""
     seen = bool(epilogue) and program.is_output(matrices.facts.write.buffer)  # sums that the caller sees too
-    found = None if seen else _band(matrices, early, bool(epilogue), machine)
-    if found is None:
+    result = None if seen else _band(matrices, early, bool(epilogue), machine)
+    if result is None:
         return False
-    band, sizes = found
+    band, sizes = result
     sums: Sequence[str] = ()
     after = [*epilogue]
     if not matrices.is_plain:
@@ -152,8 +152,8 @@ def _band(
 ) -> tuple[Band, BandSizes] | None:
     """A convolution as one on bands; None when it is none, or a matrix of windows costs less."""
     band = band_of(matrices)
-    found = [choice.unit for choice in choices(machine, matrices.types, early, matrices.has_zero_points)]
-    unit = next((unit for unit in found if unit is not None and unit.is_tile), None)
+    result = [choice.unit for choice in choices(machine, matrices.types, early, matrices.has_zero_points)]
+    unit = next((unit for unit in result if unit is not None and unit.is_tile), None)
     sizes = choose_band(band, unit, machine) if band is not None and unit is not None else None
     if band is None or unit is None or sizes is None:
         return None
@@ -164,9 +164,9 @@ def _band(
     return (band, sizes) if sizes.cycles < matrix.cycles + copying else None
 
 
-def _explain_matrices(found: Matrices, decision: Decision) -> None:
-    rows, columns, depth = (size_of(group) for group in (found.rows, found.columns, found.reduce))
-    axes = [" × ".join(axis.name for axis in group) for group in (found.rows, found.columns, found.reduce)]
+def _explain_matrices(result: Matrices, decision: Decision) -> None:
+    rows, columns, depth = (size_of(group) for group in (result.rows, result.columns, result.reduce))
+    axes = [" × ".join(axis.name for axis in group) for group in (result.rows, result.columns, result.reduce)]
     decision.chose(
         f"a product of {rows} × {depth} by {depth} × {columns}",
         f"rows are {axes[0]}, columns {axes[1]}, and {axes[2]} is summed; windows are copied into a matrix",
@@ -178,8 +178,8 @@ def _best(
 ) -> tuple[Choice, Sizes | None]:
     """The way that costs least, and its sizes; none for a product in plain vectors, which has its own rule."""
     product = operands.product
-    found = choices(machine, operands.types, early, operands.has_zero_points)
-    if not found:
+    result = choices(machine, operands.types, early, operands.has_zero_points)
+    if not result:
         raise NotWorthIt(f"there is no better way to multiply {' by '.join(operands.types[:2])} here")
     size = Size(
         product.rows,
@@ -195,26 +195,26 @@ def _best(
     )
     costed = [
         (choice, choose_sizes(size.moving_a() if choice.types[0] else size, choice.unit, machine))
-        for choice in found
+        for choice in result
         if choice.unit is not None
     ]
     if not costed:
         if min(product.rows, product.columns, product.depth) < 2:
             raise NotWorthIt("vectors of a single row or column are no matrix")
-        return found[0], None
+        return result[0], None
     return min(costed, key=lambda pair: pair[1].cycles)
 
 
 def _in_plain_vectors(sch: Schedule, plain: PlainProduct, machine: Machine, decision: Decision) -> None:
     """The product, now of plain operands, by the rule for those; what is before it is scheduled by itself."""
     entries = plain.program.entries
-    at = next(place for place, entry in enumerate(entries) if entry.facts is plain.product.facts)
-    first = next((place for place in range(at) if prologue_length(entries[place : at + 1], plain.program)), at)
+    at = next(index for index, entry in enumerate(entries) if entry.facts is plain.product.facts)
+    first = next((index for index in range(at) if prologue_length(entries[index : at + 1], plain.program)), at)
     last = at + 1 + epilogue_length(entries[at:], plain.program)
     alone = [sch.get(block).name_hint for block in plain.converted if block is not None]
-    taken = entries[first:last]
-    Contraction().schedule(sch, taken, plain.program, machine, decision)
+    blocks = entries[first:last]
+    Contraction().schedule(sch, blocks, plain.program, machine, decision)
     decision.chose("plain vectors", "the machine has no instruction that is faster for these types")
     for name in alone:
-        if name not in [entry.name for entry in taken]:
+        if name not in [entry.name for entry in blocks]:
             schedule_alone(sch, name, plain.program, machine, decision)

@@ -79,12 +79,12 @@ def choose_sizes(size: Size, unit: Unit, machine: Machine) -> Sizes:
     work = size.rows * size.columns * size.depth * size.copies / unit.products_per_cycle(machine)
     threads = machine.threads_for(work)
     candidates = _tile_blocks(size, unit, machine, threads) if unit.is_tile else _vector_blocks(size, unit, machine)
-    found = [
+    result = [
         _costed(size, unit, machine, threads, mr, nr, down, across)
         for mr, nr in candidates
         for down, across in dict.fromkeys(_tasks(size, unit, machine, threads, mr, nr))
     ]
-    return min(found, key=lambda sizes: (sizes.cycles, -sizes.mr * sizes.nr))
+    return min(result, key=lambda sizes: (sizes.cycles, -sizes.mr * sizes.nr))
 
 
 def _vector_blocks(size: Size, unit: Unit, machine: Machine) -> Iterator[tuple[int, int]]:

@@ -38,10 +38,10 @@ def schedule_product(
         before = None
     sums = sch.get(block).writes[0].buffer.name
     init = sch.decompose_reduction(block, nest.slab) if nest.slab is not None else None
-    place: LoopRV | None = None
+    location: LoopRV | None = None
     if not is_prepacked and sizes.task_rows >= product.rows:
-        place = nest.task
-        sch.compute_at(packed, place)
+        location = nest.task
+        sch.compute_at(packed, location)
         sch.sink_alloc(packed, sch.get(packed).writes[0].buffer.name)
     if out is not None:
         _finish(sch, block, sums, out, nest, lanes, plain)
@@ -50,8 +50,8 @@ def schedule_product(
     depth = min(sizes.slab, sizes.padded(1, 1, product.depth)[2])
     sch.tensorize(nest.inner, sizes.unit.intrinsic(sizes.mr, sizes.nr, depth, from_zero=nest.slab is None))
     if not is_prepacked:
-        outer = pack_panels(sch, packed, before, place, product, sizes)
-        if place is None and sizes.threads > 1 and outer:
+        outer = pack_panels(sch, packed, before, location, product, sizes)
+        if location is None and sizes.threads > 1 and outer:
             sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
     if sizes.threads > 1:
         tasks = sch.fuse(*nest.tasks)
@@ -88,11 +88,11 @@ def _writer(sch: Schedule, block: BlockRV, position: int, converted: BlockRV | N
     buffer = sch.get(block).reads[position].buffer
     if converted is not None and sch.get(converted).writes[0].buffer is buffer:
         return converted
-    made = next((made for made in sch.get_producers(block) if sch.get(made).writes[0].buffer is buffer), None)
-    is_copy = made is not None and sch.get(made).name_hint == buffer.name and buffer.name.endswith(("_pad", "_pad_1"))
+    built = next((result for result in sch.get_producers(block) if sch.get(result).writes[0].buffer is buffer), None)
+    is_copy = built is not None and sch.get(built).name_hint == buffer.name and buffer.name.endswith(("_pad", "_pad_1"))
     if converted is not None:
         sch.compute_inline(converted)
-    return made if is_copy else None
+    return built if is_copy else None
 
 
 def _row_copy(

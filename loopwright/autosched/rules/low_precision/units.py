@@ -65,15 +65,15 @@ def choices(
     """
     a, b, c = types
     units = _units(machine)
-    found = [Choice(unit, ("", "")) for unit in units if (unit.a, unit.b, unit.c) == types]
+    result = [Choice(unit, ("", "")) for unit in units if (unit.a, unit.b, unit.c) == types]
     if a in BYTES and b in BYTES and c == "int32":
-        if not any(not choice.unit.is_tile for choice in found if choice.unit is not None):
-            found += _converted(units, a, b, early)
-        if not found and has_zero_points:
-            found.append(Choice(None, ("", "")))
-    elif c == "float32" and not found and {a, b} <= {"bfloat16", "float16"}:
-        found.append(Choice(None, ("float32", "float32")))
-    return found
+        if not any(not choice.unit.is_tile for choice in result if choice.unit is not None):
+            result += _converted(units, a, b, early)
+        if not result and has_zero_points:
+            result.append(Choice(None, ("", "")))
+    elif c == "float32" and not result and {a, b} <= {"bfloat16", "float16"}:
+        result.append(Choice(None, ("float32", "float32")))
+    return result
 
 
 def _converted(units: Sequence[Unit], a: str, b: str, early: tuple[bool, bool]) -> list[Choice]:
@@ -102,19 +102,19 @@ def _units(machine: Machine) -> Sequence[Unit]:
         return []
     features = machine.cpu.features
     has_tiles = not (machine.cpu.is_host and amx.ask())  # the kernel has a say on this very machine
-    found = [
+    result = [
         Unit(_tile_kind(a, b), a, b, c, 16, group, 16 * group, f"AMX {_tile_kind(a, b)}", is_tile=True)
         for a, b, c, group in _tile_types()
         if has_tiles and _AMX[a] in features
     ]
     kinds = [(name, kind) for name, kind in KINDS.items() if _has(machine, kind)]
     for name, kind in sorted(kinds, key=lambda item: -item[1].lanes):
-        if not any((unit.a, unit.b, unit.c) == (kind.a, kind.b, kind.c) and not unit.is_tile for unit in found):
+        if not any((unit.a, unit.b, unit.c) == (kind.a, kind.b, kind.c) and not unit.is_tile for unit in result):
             word = kind.instruction.removeprefix("llvm.").removeprefix("x86.").removeprefix("aarch64.")
-            found.append(
+            result.append(
                 Unit(name, kind.a, kind.b, kind.c, kind.lanes, kind.group, kind.group, word, adds_after=kind.adds_after)
             )
-    return found
+    return result
 
 
 def _tile_types() -> list[tuple[str, str, str, int]]:

@@ -19,15 +19,15 @@ from loopwright.schedule import Schedule
 PIECES = 4  # for each core: so that one that is busy with something else does not hold up all
 
 
-def plan_window(sch: Schedule, taken: Taken, program: Program, machine: Machine, decision: Decision) -> None:
+def plan_window(sch: Schedule, used: Taken, program: Program, machine: Machine, decision: Decision) -> None:
     """Schedule the window, its padding and the element-wise work after it."""
-    window = taken.window
-    copies = taken.padding is not None and copies_padding(window)
+    window = used.window
+    copies = used.padding is not None and copies_padding(window)
     tiles = choose_tiles(window, machine, copies)
     cost = _cost(window, tiles, machine)
     threads = machine.threads_for(cost.cycles)
-    shared = schedule_window(sch, taken, program, tiles, threads * PIECES if threads > 1 else 1)
-    _explain(window, tiles, machine, decision, taken.padding is not None, copies)
+    shared = schedule_window(sch, used, program, tiles, threads * PIECES if threads > 1 else 1)
+    _explain(window, tiles, machine, decision, used.padding is not None, copies)
     decision.roofline = Roofline(cost.arithmetic, cost.memory, max(tiles.cycles, cost.memory))
     turns = prod(extent_of(sch, loop) or 1 for loop in shared)
     share_out(sch, shared, max(1, cost.elements // turns), cost, machine, decision)
@@ -73,10 +73,10 @@ def _explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision,
         decision.chose(f"{used} vectors at once", "the updates of one wait for each other, those of several do not")
     if copies:
         size = f"{tiles.copied >> 10} KiB" if tiles.copied >> 10 else f"{tiles.copied} bytes"
-        place = f"the first cache ({machine.l1 >> 10} KiB)" if tiles.copied <= machine.l1 else "the second cache"
+        location = f"the first cache ({machine.l1 >> 10} KiB)" if tiles.copied <= machine.l1 else "the second cache"
         decision.chose(
             f"data copied with its padding for {min(window.rows, tiles.rows * tiles.band)} rows at a time",
-            f"{size} stay in {place}, and no load asks for borders",
+            f"{size} stay in {location}, and no load asks for borders",
         )
     elif is_padded:
         decision.chose("padding in place", "only tiles at the border ask for it: loops are cut there")

@@ -19,16 +19,16 @@ class WindowRule:
     has_weights: bool
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
-        found = self._found(pending, program)
-        return found.count if found is not None else 0
+        result = self._found(pending, program)
+        return result.count if result is not None else 0
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        found = self._found(taken, program)
-        assert found is not None
-        plan_window(sch, found, program, machine, decision)
+        result = self._found(entries, program)
+        assert result is not None
+        plan_window(sch, result, program, machine, decision)
 
     def _found(self, pending: Sequence[Entry], program: Program) -> Taken | None:
-        found = taken_with(pending, program)
-        return found if found is not None and bool(found.window.weights) is self.has_weights else None
+        result = taken_with(pending, program)
+        return result if result is not None and bool(result.window.weights) is self.has_weights else None

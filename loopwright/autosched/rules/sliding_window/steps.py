@@ -39,12 +39,12 @@ class _Nest(NamedTuple):
     vector: LoopRV
 
 
-def schedule_window(sch: Schedule, taken: Taken, program: Program, tiles: Tiles, pieces: int) -> list[LoopRV]:
+def schedule_window(sch: Schedule, used: Taken, program: Program, tiles: Tiles, pieces: int) -> list[LoopRV]:
     """Do it; the loops that threads may share out, outermost first: of about `pieces` iterations, where there are."""
-    window = taken.window
+    window = used.window
     block = sch.get_block(window.facts.name)
-    after = _results(sch, block, taken, program)
-    padding = sch.get_block(taken.padding.name) if taken.padding is not None else None
+    after = _results(sch, block, used, program)
+    padding = sch.get_block(used.padding.name) if used.padding is not None else None
     if padding is not None and not copies_padding(window):
         sch.compute_inline(padding)
         padding = None
@@ -58,9 +58,9 @@ def schedule_window(sch: Schedule, taken: Taken, program: Program, tiles: Tiles,
     for loop in nest.written_out:
         sch.unroll(loop)
     sch.vectorize(nest.vector)
-    for place, reader in enumerate(after):
+    for index, reader in enumerate(after):
         _write_out(sch, reader, nest.tile, window, tiles.lanes)
-        if place + 1 < len(after) and not program.is_output(sch.get(reader).writes[0].buffer):
+        if index + 1 < len(after) and not program.is_output(sch.get(reader).writes[0].buffer):
             sink_result(sch, reader)
     if padding is not None:
         row = sch.get_loops(padding)[-1]
@@ -74,11 +74,11 @@ def copies_padding(window: Window) -> bool:
     return window.is_along and bool(window.outer or len(window.movements) > 1)
 
 
-def _results(sch: Schedule, block: BlockRV, taken: Taken, program: Program) -> list[BlockRV]:
+def _results(sch: Schedule, block: BlockRV, used: Taken, program: Program) -> list[BlockRV]:
     """Sums in a buffer of their own; the blocks that bring them out, of which the first reads it."""
-    after = [sch.get_block(entry.name) for entry in taken.epilogue]
+    after = [sch.get_block(entry.name) for entry in used.epilogue]
     out = sch.cache_write(block, 0, "local")
-    if after and not program.is_output(taken.window.facts.write.buffer):
+    if after and not program.is_output(used.window.facts.write.buffer):
         sch.compute_inline(out)
         return after
     return [out, *after]
@@ -98,18 +98,18 @@ def _along(sch: Schedule, block: BlockRV, window: Window, padding: BlockRV | Non
         around.append(band)
         row = [down.pop()]
     widths = [None, tiles.places, tiles.lanes]
-    tile, place, vector = sch.split(loops[window.lane.var], widths, tail="pad" if is_wide else "guard")
-    sch.reorder(*around, *down, tile, *taps, *row, place, vector)
-    return _Nest(around, around, tile, [*taps[len(taps) - tiles.written_out :], *row, place], vector)
+    tile, location, vector = sch.split(loops[window.lane.var], widths, tail="pad" if is_wide else "guard")
+    sch.reorder(*around, *down, tile, *taps, *row, location, vector)
+    return _Nest(around, around, tile, [*taps[len(taps) - tiles.written_out :], *row, location], vector)
 
 
 def _widen(sch: Schedule, padding: BlockRV, window: Window, tiles: Tiles) -> bool:
     """Pad further, so that the last vector of a row of results is whole, whatever it computes; whether that is done."""
     movement = window.movements[-1]
     width = tiles.places * tiles.lanes
-    places = -(-window.lane_extent // width) * width
+    locations = -(-window.lane_extent // width) * width
     loop = sch.get_loops(padding)[movement.dimension]
-    now, wanted = extent_of(sch, loop), movement.first + movement.reach(places)
+    now, wanted = extent_of(sch, loop), movement.first + movement.reach(locations)
     if now is None:
         return False
     if now < wanted:
@@ -128,8 +128,8 @@ def _across(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles, pieces:
     taps = [loops[axis.var] for axis in window.facts.reduce]
     assert window.down is not None
     across, row = sch.split(loops[window.down.axis.var], [None, tiles.rows])
-    tile, place, vector = sch.split(loops[window.lane.var], [None, tiles.places, tiles.lanes])
-    written_out = [*taps[len(taps) - tiles.written_out :], row, place]
+    tile, location, vector = sch.split(loops[window.lane.var], [None, tiles.places, tiles.lanes])
+    written_out = [*taps[len(taps) - tiles.written_out :], row, location]
     copies = prod(axis.extent or 1 for axis in window.outer)
     if copies < pieces and copies * (extent_of(sch, tile) or 1) >= pieces:
         shared = [*outer, tile]
@@ -142,7 +142,7 @@ def _across(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles, pieces:
     else:
         shared = outer or [*deep, across]
         around = [*outer, *deep, across]
-    sch.reorder(*around, tile, *taps, row, place, vector)
+    sch.reorder(*around, tile, *taps, row, location, vector)
     return _Nest(shared, around, tile, written_out, vector)
 
 

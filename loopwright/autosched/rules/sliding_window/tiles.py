@@ -83,8 +83,8 @@ def _candidates(window: Window, machine: Machine, lanes: int) -> Iterator[_Tile]
             room = max(1, min(room, (machine.registers - SPARE_REGISTERS) // (1 + _picked(window))))
         room = min(room, most // taps)
         for rows in range(1, min(room, window.rows) + 1):
-            for places in range(1, min(MOST_PLACES, room // rows, -(-window.lane_extent // lanes)) + 1):
-                yield _Tile(rows, places, written_out)
+            for locations in range(1, min(MOST_PLACES, room // rows, -(-window.lane_extent // lanes)) + 1):
+                yield _Tile(rows, locations, written_out)
 
 
 def _picked(window: Window) -> int:
@@ -94,14 +94,14 @@ def _picked(window: Window) -> int:
 
 def _cost(window: Window, machine: Machine, lanes: int, tile: _Tile) -> float:
     """Cycles for all tiles down and across, data in the first cache."""
-    rows, places, written_out = tile
-    down, results = window.down, rows * places
+    rows, locations, written_out = tile
+    down, results = window.down, rows * locations
     reduce = window.facts.reduce
     turns = prod(axis.extent or 1 for axis in reduce[: len(reduce) - written_out])  # of what is written out
     taps = window.taps // turns
     is_shared = down is not None and down.tap in reduce[len(reduce) - written_out :]
     if is_shared and down is not None:
-        loads = float(down.reach(rows) * (taps // (down.tap.extent or 1)) * places)
+        loads = float(down.reach(rows) * (taps // (down.tap.extent or 1)) * locations)
     else:
         loads = float(results * taps)
     picking = 0.0
@@ -111,12 +111,12 @@ def _cost(window: Window, machine: Machine, lanes: int, tile: _Tile) -> float:
     elif window.is_along:
         loads *= CROSSING
     else:
-        loads += taps * places  # weights
+        loads += taps * locations  # weights
     work = max(results * taps / machine.fma_per_cycle, loads / machine.loads_per_cycle, picking)
     waiting = taps * machine.fma_latency / 2  # for each other: updates of one sum, half hidden by what comes next
     cycles = turns * (max(work, waiting) + (TURN_OVERHEAD if turns > 1 else 0)) + TILE_OVERHEAD + results
     # The last tile may be smaller; its code is one more to run through, and its vectors are as many.
-    return -(-window.rows // rows) * -(-window.lane_extent // (lanes * places)) * cycles
+    return -(-window.rows // rows) * -(-window.lane_extent // (lanes * locations)) * cycles
 
 
 def _band(window: Window, machine: Machine, lanes: int, tile: _Tile) -> tuple[int, int]:

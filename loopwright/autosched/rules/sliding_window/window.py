@@ -32,10 +32,10 @@ class Movement(NamedTuple):
     dimension: int  # of the data
     first: int  # the cell under the first tap of the first place
 
-    def reach(self, places: int) -> int:
+    def reach(self, locations: int) -> int:
         """How many cells of the data so many neighbouring places of the window see."""
         assert self.tap.extent is not None
-        return (places - 1) * self.stride + (self.tap.extent - 1) * self.dilation + 1
+        return (locations - 1) * self.stride + (self.tap.extent - 1) * self.dilation + 1
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ def window_of(facts: BlockFacts) -> Window | None:
 
 def _with_taps(facts: BlockFacts, taps: Sequence[Axis]) -> Window | None:
     by_var = {axis.var: axis for axis in facts.axes}
-    found = [(access, _movements(access, by_var, taps)) for access in facts.reads]
-    moving = [(access, movements) for access, movements in found if movements]
+    result = [(access, _movements(access, by_var, taps)) for access in facts.reads]
+    moving = [(access, movements) for access, movements in result if movements]
     if len(moving) != 1:
         return None
     data, movements = moving[0]
     moved = {movement.axis.var for movement in movements}
-    weights = tuple(access for access, _ in found if access is not data)
+    weights = tuple(access for access, _ in result if access is not data)
     if any(weight.buffer is data.buffer or any(weight.uses(var) for var in moved) for weight in weights):
         return None
     if all(movement.axis.extent == 1 for movement in movements):
@@ -147,20 +147,20 @@ def _walks(data: Access, lane: Axis, facts: BlockFacts) -> bool:
 
 def _movements(access: Access, axes: dict[Var, Axis], taps: Sequence[Axis]) -> list[Movement]:
     """How the window moves over the cells of `access`; empty unless each of `taps` is one of it, and nothing else."""
-    found: list[Movement] = []
+    result: list[Movement] = []
     for dimension, form in enumerate(access.forms):
         if form is None:
             return []
         own = [axis for axis in taps if axis.var in form.variables()]
         if not own:
             continue
-        places = [axes[var] for var in form.variables() if var in axes and not axes[var].is_reduce]
-        if len(own) != 1 or len(places) != 1 or len(form.terms) != 2 or form.parts():
+        locations = [axes[var] for var in form.variables() if var in axes and not axes[var].is_reduce]
+        if len(own) != 1 or len(locations) != 1 or len(form.terms) != 2 or form.parts():
             return []
-        stride, dilation = form.terms[places[0].var], form.terms[own[0].var]
-        if stride < 1 or dilation < 1 or places[0].extent is None:
+        stride, dilation = form.terms[locations[0].var], form.terms[own[0].var]
+        if stride < 1 or dilation < 1 or locations[0].extent is None:
             return []
-        found.append(Movement(places[0], own[0], stride, dilation, dimension, form.const))
-    is_whole = [movement.tap for movement in found] == list(dict.fromkeys(movement.tap for movement in found))
-    is_whole = is_whole and {movement.tap for movement in found} == set(taps)
-    return found if is_whole and len({movement.axis for movement in found}) == len(found) else []
+        result.append(Movement(locations[0], own[0], stride, dilation, dimension, form.const))
+    is_whole = [movement.tap for movement in result] == list(dict.fromkeys(movement.tap for movement in result))
+    is_whole = is_whole and {movement.tap for movement in result} == set(taps)
+    return result if is_whole and len({movement.axis for movement in result}) == len(result) else []

@@ -13,7 +13,7 @@ from loopwright.autosched.rules.winograd.sizes import Sizes
 from loopwright.schedule.winograd import direct_factor, error_factor, safe_range
 
 
-def explain(layer: Layer, sizes: Sizes, turned: Sequence[str], machine: Machine, decision: Decision) -> None:
+def explain(layer: Layer, sizes: Sizes, transposed: Sequence[str], machine: Machine, decision: Decision) -> None:
     """Say which tiles were chosen, what they do to rounding, and how near the limit that should be."""
     tile, positions = sizes.tile, sizes.size**2
     gain = f"{sizes.gain:.1f} times as fast as the direct form, by the model"
@@ -35,15 +35,15 @@ def explain(layer: Layer, sizes: Sizes, turned: Sequence[str], machine: Machine,
     how = "they are constants: calls find them transformed" if layer.is_constant else "once a call"
     decision.chose(f"weights transformed into panels of {sizes.nr} channels", how)
     explain_weights(sizes.weight_bytes(layer), sizes.uses, machine, decision)
-    if turned:
-        decision.chose(f"{', '.join(turned)} turned in registers", "channels are the lanes, and lie apart there")
+    if transposed:
+        decision.chose(f"{', '.join(transposed)} turned in registers", "channels are the lanes, and lie apart there")
     used = sizes.mr * sizes.vectors
     decision.chose(
         f"products in tiles of {sizes.mr} × {sizes.nr}", f"{used} of {machine.registers} registers hold sums"
     )
     decision.tile_use = used_up(layer.outputs, sizes.nr)
-    for places, count in zip(layer.places, sizes.counts, strict=True):
-        decision.tile_use *= places / (count * tile)
+    for locations, count in zip(layer.places, sizes.counts, strict=True):
+        decision.tile_use *= locations / (count * tile)
     width = bytes_of(layer.dtype)
     if sizes.rows is not None:
         strip = positions * sizes.rows * sizes.counts[1] * (layer.inputs + layer.outputs) * width

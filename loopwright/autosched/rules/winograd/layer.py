@@ -51,25 +51,25 @@ def taken_with(pending: Sequence[Entry], program: Program, runs_here: bool = Tru
     layer = _layer(pending[0], program, runs_here)
     if layer is not None:
         return Taken(None, layer, pending[0], _epilogue(pending, program))
-    made = pending[0].facts
-    if len(pending) < 2 or made is None or not is_made_for(pending[0], pending[1], program):
+    result = pending[0].facts
+    if len(pending) < 2 or result is None or not is_made_for(pending[0], pending[1], program):
         return None
-    if not made.writes_in_order or made.costly_calls:
+    if not result.writes_in_order or result.costly_calls:
         return None  # it is computed again where tiles overlap
     layer = _layer(pending[1], program, runs_here)
-    if layer is None or load_of(layer.conv.data).buffer is not made.write.buffer:
+    if layer is None or load_of(layer.conv.data).buffer is not result.write.buffer:
         return None
     return Taken(pending[0], layer, pending[1], _epilogue(pending[1:], program))
 
 
 def _epilogue(pending: Sequence[Entry], program: Program) -> tuple[Entry, ...]:
     """The blocks after the first that go into the last copy: up to the first whose result the caller sees."""
-    found: list[Entry] = []
+    result: list[Entry] = []
     for entry in pending[: epilogue_length(pending, program)]:
         if program.is_output(entry.writes[0]):
             break
-        found.append(pending[len(found) + 1])
-    return tuple(found)
+        result.append(pending[len(result) + 1])
+    return tuple(result)
 
 
 def _layer(entry: Entry, program: Program, runs_here: bool) -> Layer | None:

@@ -23,15 +23,15 @@ class Winograd:
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         if not program.winograd:
             return 0
-        taken = taken_with(pending, program)
-        return 0 if taken is None else taken.count
+        entries = taken_with(pending, program)
+        return 0 if entries is None else entries.count
 
     def schedule(
-        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        found = taken_with(taken, program, machine.runs_here)
-        assert found is not None
-        layer = found.layer
+        result = taken_with(entries, program, machine.runs_here)
+        assert result is not None
+        layer = result.layer
         sizes = choose_sizes(layer, machine, program.winograd)
         if isinstance(sizes, str):
             raise NotWorthIt(sizes)
@@ -40,5 +40,5 @@ class Winograd:
                 f"tiles of {sizes.tile} × {sizes.tile} would save products, but with their transforms they are only "
                 f"{sizes.gain:.2f} times as fast as the direct form, by the model"
             )
-        turned = schedule_winograd(sch, found, program, sizes, machine)
-        explain(layer, sizes, turned, machine, decision)
+        transposed = schedule_winograd(sch, result, program, sizes, machine)
+        explain(layer, sizes, transposed, machine, decision)

@@ -109,7 +109,7 @@ def _all(layer: Layer, machine: Machine, tile: int, threads: int) -> Iterator[Si
 
 def _between(layer: Layer, tile: int, threads: int, rows: int | None) -> int:
     """Bytes of transformed data and results that exist at one time: all of them, or the strips of all threads."""
-    down, across = (ceil(places / tile) for places in layer.places)
+    down, across = (ceil(locations / tile) for locations in layer.places)
     at_once = layer.images * down if rows is None else rows * min(threads, layer.images * down // rows)
     positions = (tile + layer.taps[0] - 1) ** 2
     return positions * at_once * across * (layer.inputs + layer.outputs) * bytes_of(layer.dtype)
@@ -117,7 +117,7 @@ def _between(layer: Layer, tile: int, threads: int, rows: int | None) -> int:
 
 def _register_tiles(layer: Layer, machine: Machine, tile: int, rows: int | None) -> Iterator[tuple[int, int]]:
     """Tiles of sums, of the image's tiles by vectors of channels: in part of a row of the image, or in whole rows."""
-    down, across = (ceil(places / tile) for places in layer.places)
+    down, across = (ceil(locations / tile) for locations in layer.places)
     rows = rows if rows is not None else down
     heights = [*range(1, across + 1), *[count * across for count in range(2, rows + 1) if rows % count == 0]]
     panels = layer.outputs // machine.lanes(layer.dtype)
@@ -128,13 +128,13 @@ def _register_tiles(layer: Layer, machine: Machine, tile: int, rows: int | None)
 
 
 def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int | None, mr: int, vectors: int) -> Sizes:
-    made = transforms(tile, layer.taps[0])
+    built = transforms(tile, layer.taps[0])
     lanes, width = machine.lanes(layer.dtype), bytes_of(layer.dtype)
     counts = (ceil(layer.places[0] / tile), ceil(layer.places[1] / tile))
     count = layer.images * prod(counts)
     together = count if rows is None else rows * counts[1]
     strips = count // together
-    positions = made.size**2
+    positions = built.size**2
 
     panels = layer.outputs // (lanes * vectors)
     full, rest = divmod(counts[1], mr) if mr < counts[1] else (counts[1] / mr, 0)
@@ -150,13 +150,13 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
     passing = strips * 2 * moved / machine.bytes_per_cycle(moved + moved // 2)  # other things lie beside them
 
     steps = machine.fma_per_cycle * lanes
-    data = 2 * made.size * _operations(made.data) / steps + 2 * positions / lanes
-    result = (made.size + tile) * _operations(made.result) / steps + 2 * positions / lanes
+    data = 2 * built.size * _operations(built.data) / steps + 2 * positions / lanes
+    result = (built.size + tile) * _operations(built.result) / steps + 2 * positions / lanes
     transform = count * (data * layer.inputs + result * layer.outputs)
-    overlap = (rows * tile + made.window - 1) / (rows * tile) if rows is not None else made.size / tile
+    overlap = (rows * tile + built.window - 1) / (rows * tile) if rows is not None else built.size / tile
     transform += TURNED * layer.images * prod(layer.places) * (layer.inputs * overlap + layer.outputs)
     if not layer.is_constant:
-        transform += layer.inputs * layer.outputs * (GATHERED * made.window**2 + 2 * positions / lanes)
+        transform += layer.inputs * layer.outputs * (GATHERED * built.window**2 + 2 * positions / lanes)
 
     cycles = alone = products + passing + transform
     if threads > 1:
@@ -168,7 +168,7 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
     read = layer.inputs * layer.outputs * prod(layer.taps) * width
     direct = _at_once(layer.products / steps / DIRECT, _from_afar(read, machine))
     memory = DEAR * max(0, weights - PLENTY)
-    return Sizes(tile, counts, made.size, rows, mr, vectors, lanes, threads, cycles, alone, direct, memory)
+    return Sizes(tile, counts, built.size, rows, mr, vectors, lanes, threads, cycles, alone, direct, memory)
 
 
 def _at_once(first: float, second: float, hindrance: float = IN_THE_WAY) -> float:

@@ -40,26 +40,26 @@ class _Blocks:
     last: BlockRV  # writes the result, and does what comes element by element
 
 
-def schedule_winograd(sch: Schedule, taken: Taken, program: Program, sizes: Sizes, machine: Machine) -> list[str]:
+def schedule_winograd(sch: Schedule, used: Taken, program: Program, sizes: Sizes, machine: Machine) -> list[str]:
     """Do it; the buffers that are turned, channels to the end or back."""
-    first = sch.get_block(taken.block.name)
-    made = sch.winograd(first, sizes.tile)
-    blocks = _Blocks(made[0:2], made[2], made[3:5], made[5], made[6:8], first)
-    if taken.before is not None:
-        sch.compute_inline(sch.get_block(taken.before.name))
-    for entry in taken.after:
+    first = sch.get_block(used.block.name)
+    result = sch.winograd(first, sizes.tile)
+    blocks = _Blocks(result[0:2], result[2], result[3:5], result[5], result[6:8], first)
+    if used.before is not None:
+        sch.compute_inline(sch.get_block(used.before.name))
+    for entry in used.after:
         sch.compute_inline(blocks.last)
         blocks.last = sch.get_block(entry.name)
-    _weights(sch, blocks, taken, sizes)
-    turned = turn_data(sch, blocks.wide, program, sizes.lanes)
+    _weights(sch, blocks, used, sizes)
+    transposed = turn_data(sch, blocks.wide, program, sizes.lanes)
     out = sch.cache_write(blocks.product, 0, "global")
     divide = _phases if sizes.rows is None else _strips
-    outer = divide(sch, blocks, [item.block for item in turned], out, sizes)
-    for item in turned:
+    outer = divide(sch, blocks, [item.block for item in transposed], out, sizes)
+    for item in transposed:
         if not item.size:
             copy_elements(sch, item.block, outer.data, item.dimension)
     vectors(sch, sch.get_loops(blocks.wide)[-1], sizes.lanes)
-    names = [item.name for item in turned]
+    names = [item.name for item in transposed]
     if write_out(sch, blocks.last, sch.get(blocks.result[1]).writes[0].buffer, outer.result, sizes.lanes):
         names.append(sch.get(blocks.last).writes[0].buffer.name)
     weights = sch.get(blocks.weight[1]).writes[0].buffer
@@ -70,7 +70,7 @@ def schedule_winograd(sch: Schedule, taken: Taken, program: Program, sizes: Size
     return names
 
 
-def _weights(sch: Schedule, blocks: _Blocks, taken: Taken, sizes: Sizes) -> None:
+def _weights(sch: Schedule, blocks: _Blocks, used: Taken, sizes: Sizes) -> None:
     """Weights are transformed into panels: the channels of one tile of sums next to each other, for each input."""
     columns, rows = blocks.weight
     layout = f"lambda a, b, c, f: (a, b, f // {sizes.nr}, c, f % {sizes.nr})"
@@ -79,7 +79,7 @@ def _weights(sch: Schedule, blocks: _Blocks, taken: Taken, sizes: Sizes) -> None
     several, lane = sch.split(outputs, [None, sizes.lanes])
     sch.reorder(inputs, several, first, second, lane)
     _below(sch, columns, rows, several)
-    if sizes.threads > 1 and not taken.layer.is_constant:
+    if sizes.threads > 1 and not used.layer.is_constant:
         sch.parallel(inputs)
 
 
@@ -92,27 +92,27 @@ class _Outer(NamedTuple):
     step: LoopRV  # of the products' sums
 
 
-def _strips(sch: Schedule, blocks: _Blocks, turned: Sequence[BlockRV], out: BlockRV, sizes: Sizes) -> _Outer:
+def _strips(sch: Schedule, blocks: _Blocks, transposed: Sequence[BlockRV], out: BlockRV, sizes: Sizes) -> _Outer:
     first, second, *batch, down, across, outputs, inputs = sch.get_loops(blocks.product)
     strip, row = sch.split(down, [None, sizes.rows])
     nest = _product(sch, [*batch, strip], [first, second], [row, across], outputs, inputs, sizes)
     sch.compute_at(blocks.data[1], strip)
     _in_registers(sch, blocks.data, strip, 2, sizes.lanes)  # first: what it reads is one whole buffer still
-    for block in (blocks.wide, *turned):
+    for block in (blocks.wide, *transposed):
         sch.compute_at(block, strip)
     _sums(sch, blocks.product, out, nest, sizes)
     for block in blocks.result:
         sch.reverse_compute_at(block, strip)
     _in_registers(sch, blocks.result, strip, 0, sizes.lanes)
     sch.reverse_compute_at(blocks.last, strip)
-    for block in (*turned, blocks.wide, blocks.data[1], out, blocks.result[1]):
+    for block in (*transposed, blocks.wide, blocks.data[1], out, blocks.result[1]):
         sink_result(sch, block)
     if sizes.threads > 1:
         strip = fused(sch, [*batch, strip])
     return _Outer(strip, strip, [strip], nest.step)
 
 
-def _phases(sch: Schedule, blocks: _Blocks, turned: Sequence[BlockRV], out: BlockRV, sizes: Sizes) -> _Outer:
+def _phases(sch: Schedule, blocks: _Blocks, transposed: Sequence[BlockRV], out: BlockRV, sizes: Sizes) -> _Outer:
     first, second, *tiles, outputs, inputs = sch.get_loops(blocks.product)
     nest = _product(sch, [], [first, second], tiles, outputs, inputs, sizes)
     _sums(sch, blocks.product, out, nest, sizes)
@@ -121,9 +121,9 @@ def _phases(sch: Schedule, blocks: _Blocks, turned: Sequence[BlockRV], out: Bloc
     sch.reorder(*batch, down, a, b, across, channels)
     row = fused(sch, [*batch, down])
     _in_registers(sch, blocks.data, row, 2, sizes.lanes)
-    for block in (blocks.wide, *turned):
+    for block in (blocks.wide, *transposed):
         sch.compute_at(block, row)
-    for block in (*turned, blocks.wide):
+    for block in (*transposed, blocks.wide):
         sink_result(sch, block)
 
     *batch, down = sch.get_loops(blocks.result[1])[:-4]
@@ -179,23 +179,23 @@ def _sums(sch: Schedule, product: BlockRV, out: BlockRV, nest: _Nest, sizes: Siz
     vectors(sch, columns, sizes.lanes, unrolled=True)
 
 
-def _in_registers(sch: Schedule, blocks: Sequence[BlockRV], place: LoopRV, positions: int, lanes: int) -> None:
+def _in_registers(sch: Schedule, blocks: Sequence[BlockRV], location: LoopRV, positions: int, lanes: int) -> None:
     """Both passes of a transform for one tile and a vector of channels; positions come first, or before channels."""
     columns, rows = blocks
-    *loops, channels = loops_below(sch, rows, place)
+    *loops, channels = loops_below(sch, rows, location)
     inside, tiles = (loops[:positions], loops[positions:]) if positions else (loops[-2:], loops[:-2])
     several, lane = sch.split(channels, [None, lanes])
     sch.reorder(*tiles, several, *inside, lane)
     _below(sch, columns, rows, several)
 
 
-def _below(sch: Schedule, columns: BlockRV, rows: BlockRV, place: LoopRV) -> None:
+def _below(sch: Schedule, columns: BlockRV, rows: BlockRV, location: LoopRV) -> None:
     """The first pass at a loop of the second, what lies between them in registers, everything written out."""
-    sch.compute_at(columns, place)
+    sch.compute_at(columns, location)
     sink_result(sch, columns)
     sch.set_scope(columns, 0, "local")
     for block in (columns, rows):
-        *inside, lane = loops_below(sch, block, place)
+        *inside, lane = loops_below(sch, block, location)
         for loop in inside:
             sch.unroll(loop)
         sch.vectorize(lane)

@@ -31,7 +31,7 @@ def turn_data(sch: Schedule, wide: BlockRV, program: Program, lanes: int) -> lis
     facts = program.after(sch).entry(wide.name).facts
     assert facts is not None
     channel = facts.axes[-1].var
-    found: list[Turned] = []
+    result: list[Turned] = []
     for access in {access.buffer: access for access in facts.reads}.values():
         dimension = access.own_dimension(channel)
         if dimension is None or dimension == len(access.indices) - 1:
@@ -42,8 +42,8 @@ def turn_data(sch: Schedule, wide: BlockRV, program: Program, lanes: int) -> lis
         size = _tile_of(extents, access.buffer.ndim - dimension - 2, str(access.buffer.dtype), lanes)
         if size:
             block = _in_tiles(sch, block, access.buffer, dimension, size)
-        found.append(Turned(block, access.buffer.name, dimension, size))
-    return found
+        result.append(Turned(block, access.buffer.name, dimension, size))
+    return result
 
 
 def _tile_of(extents: Sequence[int], between: int, dtype: str, lanes: int) -> int:
@@ -67,23 +67,23 @@ def _in_tiles(sch: Schedule, block: BlockRV, buffer: Buffer, dimension: int, siz
     channels, column = loops[dimension], loops[-1]
     others = [loop for loop in loops if loop is not channels and loop is not column]
     groups, channel = sch.split(channels, [None, size])
-    tiles, place = sch.split(column, [None, size])
-    sch.reorder(*others, tiles, groups, channel, place)
+    tiles, location = sch.split(column, [None, size])
+    sch.reorder(*others, tiles, groups, channel, location)
     _turn_tile(sch, channel, size, buffer.ndim - dimension - 2, str(buffer.dtype))
     return sch.get_block(f"{sch.get(block).name_hint}_o")
 
 
-def copy_elements(sch: Schedule, block: BlockRV, place: LoopRV, dimension: int) -> None:
+def copy_elements(sch: Schedule, block: BlockRV, location: LoopRV, dimension: int) -> None:
     """A copy that is not made in tiles goes along the channels, so that it writes whole lines."""
-    loops = loops_below(sch, block, place)
+    loops = loops_below(sch, block, location)
     channels = loop_of_axis(sch, block, dimension, loops)
     if channels is not None and channels is not loops[-1]:
         sch.reorder(*[loop for loop in loops if loop is not channels], channels)
 
 
-def write_out(sch: Schedule, last: BlockRV, source: Buffer, place: LoopRV, lanes: int) -> bool:
+def write_out(sch: Schedule, last: BlockRV, source: Buffer, location: LoopRV, lanes: int) -> bool:
     """The result, in vectors along its own memory; whether it is turned for that."""
-    loops = loops_below(sch, last, place)
+    loops = loops_below(sch, last, location)
     block = sch.get(last)
     load = next(load for load in loads_of(block.body) if load.buffer is source)
     own = [axis.var for axis in block.iter_vars]

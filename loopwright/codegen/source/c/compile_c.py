@@ -64,9 +64,9 @@ def compile_library(code: str, cpu: CpuDescription) -> Path:
     target = directory / f"c-{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()[:24]}.so"
     if not (target.is_file() and is_complete_elf(target)):
         with tempfile.TemporaryDirectory(prefix=".build-", dir=directory) as work:
-            made = Path(work) / target.name
-            run_compiler(compiler, code, [*flags, "-o", str(made)])
-            os.replace(made, target)
+            result = Path(work) / target.name
+            run_compiler(compiler, code, [*flags, "-o", str(result)])
+            os.replace(result, target)
     return target
 
 

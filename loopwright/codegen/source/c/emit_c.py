@@ -174,7 +174,7 @@ class _CFile:
         full = f"{OWN_PREFIX}{name}_{suffix(element)}"
         if full in self.helpers.definitions:
             return full
-        given, made = body_types(name, source, target)
+        given, result = body_types(name, source, target)
         params = [ir.Var("x" if count == 1 else f"x{position}", given) for position in range(count)]
         names = Names(self.names)
         writer = CFunction(self.helpers, names, self._math_body, self.symbols)
@@ -184,7 +184,7 @@ class _CFile:
         writer.line(f"return {writer.value(body)};")
         arguments = ", ".join(f"{value_type(given)} {writer.values[param]}" for param in params)
         lines = without_unused(writer.lines, [], set())
-        text = "\n".join([f"static inline {value_type(made)} {full}({arguments}) {{", *lines, "}"])
+        text = "\n".join([f"static inline {value_type(result)} {full}({arguments}) {{", *lines, "}"])
         self.helpers.definitions[full] = text
         return full
 
@@ -202,4 +202,4 @@ def _pointees(function: ir.PrimFunc) -> dict[ir.Var, str]:
     for buffer in function.argument_buffers():
         types[buffer.data] = {memory_type(buffer.dtype)}
     ir.pre_order_visit(function.body, look)
-    return {var: next(iter(found)) for var, found in types.items() if len(found) == 1}
+    return {var: next(iter(result)) for var, result in types.items() if len(result) == 1}

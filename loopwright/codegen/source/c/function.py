@@ -231,10 +231,10 @@ class CFunction(SourceStatements):
 
 def result_type(function: ir.PrimFunc) -> DataType | None:
     """What `T.ret` returns; None for a function that returns nothing."""
-    found = result_dtypes(function)
-    if len(found) > 1:
-        raise ResultsDiffer(function.name, found)
-    return found[0] if found else None
+    result = result_dtypes(function)
+    if len(result) > 1:
+        raise ResultsDiffer(function.name, result)
+    return result[0] if result else None
 
 
 def _cell(dtype: DataType, value: object) -> str:

@@ -104,7 +104,7 @@ def make_c_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | No
     description = replace(
         described, functions=tuple(replace(f, c_name=source.symbols[f.name]) for f in described.functions)
     )
-    made = CModule(
+    result = CModule(
         functions,
         entry_name,
         {"c": lambda: source.code, "h": lambda: source.header},
@@ -112,8 +112,8 @@ def make_c_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | No
         description=description,
         extra_objects=lambda: [] if cpu.pointer_bits != 64 else [_entries(module, source, cpu, description)],
     )
-    made.source, made._compiled, made.timings = source, compiled, timings
-    return made
+    result.source, result._compiled, result.timings = source, compiled, timings
+    return result
 
 
 def _entries(module: ir.IRModule, source: CSource, cpu: CpuDescription, description: ModuleDescription) -> bytes:

@@ -158,8 +158,8 @@ def _hardmax(node: Node, x: Any, axis: int) -> Any:
     if not isinstance(size, int):
         raise node.unsupported("an axis whose size is no number")
     best = relay.argmax(x, axis=axis, keepdims=True)
-    places = np.arange(size).reshape([-1 if k == axis else 1 for k in range(node.rank(x))])
-    return relay.cast(relay.equal(relay.const(places, "int32"), node.cast(best, "int32")), str(node.dtype(x)))
+    locations = np.arange(size).reshape([-1 if k == axis else 1 for k in range(node.rank(x))])
+    return relay.cast(relay.equal(relay.const(locations, "int32"), node.cast(best, "int32")), str(node.dtype(x)))
 
 
 @converter("Hardmax", since=1)

@@ -111,36 +111,36 @@ def _encoded(node: Node, x: Any, wanted: ElementType, saturate: bool, round_mode
     values, codes, nan, infinity = _grid(wanted.code)
     borders = _borders(values, codes, wanted, round_mode)
     size = relay.abs(wide)
-    place = relay.searchsorted(relay.const(borders, "float32"), _flat(node, size), right=True, dtype="int32")
-    place = relay.reshape(place, node.shape(wide), allowzero=True)
-    found = relay.take(relay.const(codes.astype(np.int32), "int32"), place, axis=0)
+    location = relay.searchsorted(relay.const(borders, "float32"), _flat(node, size), right=True, dtype="int32")
+    location = relay.reshape(location, node.shape(wide), allowzero=True)
+    result = relay.take(relay.const(codes.astype(np.int32), "int32"), location, axis=0)
     beyond = _beyond(values, wanted, round_mode)
     if wanted.name == "float8e8m0":
         # No sign and no zero: what is smaller than the smallest becomes that.
         too_large = relay.greater(size, node.const(np.float32(beyond), "float32")) if not saturate else None
         if too_large is not None:
-            found = relay.where(too_large, node.const(nan, "int32"), found)
-        found = relay.where(relay.isnan(wide), node.const(nan, "int32"), found)
-        return relay.cast(found, "uint8")
+            result = relay.where(too_large, node.const(nan, "int32"), result)
+        result = relay.where(relay.isnan(wide), node.const(nan, "int32"), result)
+        return relay.cast(result, "uint8")
     if not saturate:
         over = infinity if infinity >= 0 else nan
         if over >= 0:
             too_large = relay.greater_equal(size, node.const(np.float32(beyond), "float32"))
-            found = relay.where(too_large, node.const(over, "int32"), found)
+            result = relay.where(too_large, node.const(over, "int32"), result)
     sign = 1 << (wanted.bits - 1)
-    signed = relay.bitwise_or(found, node.const(sign, "int32"))
+    signed = relay.bitwise_or(result, node.const(sign, "int32"))
     if nan < 0:
         # The smallest floats have a negative zero, which stands for NaN as well.
         negative = relay.less(relay.reinterpret(wide, "int32"), node.const(0, "int32"))
-        found = relay.where(negative, signed, found)
-        return relay.cast(relay.where(relay.isnan(wide), node.const(sign, "int32"), found), "uint8")
+        result = relay.where(negative, signed, result)
+        return relay.cast(relay.where(relay.isnan(wide), node.const(sign, "int32"), result), "uint8")
     # In the others the code of a negative zero is that of NaN.
     keeps = relay.logical_and(
-        relay.less(wide, node.const(0, "float32")), relay.not_equal(found, node.const(0, "int32"))
+        relay.less(wide, node.const(0, "float32")), relay.not_equal(result, node.const(0, "int32"))
     )
-    keeps = relay.logical_and(keeps, relay.not_equal(found, node.const(nan, "int32")))
-    found = relay.where(keeps, signed, found)
-    return relay.cast(relay.where(relay.isnan(wide), node.const(nan, "int32"), found), "uint8")
+    keeps = relay.logical_and(keeps, relay.not_equal(result, node.const(nan, "int32")))
+    result = relay.where(keeps, signed, result)
+    return relay.cast(relay.where(relay.isnan(wide), node.const(nan, "int32"), result), "uint8")
 
 
 def _borders(values: np.ndarray, codes: np.ndarray, wanted: ElementType, round_mode: str) -> np.ndarray:
@@ -187,5 +187,5 @@ def bit_cast(node: Node, x: Any) -> Any:
     if wanted.dtype == "bool":
         return relay.not_equal(node.cast(relay.reinterpret(source, "uint8"), "int32"), node.const(0, "int32"))
     same = node.dtype(source) == wanted.dtype
-    made = relay.cast(source, wanted.dtype) if same else relay.reinterpret(source, wanted.dtype)
-    return node.carries(made, wanted)
+    result = relay.cast(source, wanted.dtype) if same else relay.reinterpret(source, wanted.dtype)
+    return node.carries(result, wanted)

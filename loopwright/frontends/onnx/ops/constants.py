@@ -67,16 +67,16 @@ def range_(node: Node, start: Any, limit: Any, delta: Any) -> Any:
         count = max(int(np.ceil((np.float64(last) - np.float64(first)) / np.float64(step))), 0)
         if count * kind.nbytes > 1 << 32:
             raise node.bad(f"it would have {count:,} elements")
-        places = np.arange(count)
-        return Constant((places * step + first).astype(kind.numpy()))
+        locations = np.arange(count)
+        return Constant((locations * step + first).astype(kind.numpy()))
     if all(value is not None for value in values) and not kind.is_float:
         # A range up to a size with a name: the places are the sums of so many ones.
         first, last, step = (_number(value) for value in values)
         if isinstance(step, int) and step > 0:
             length = divide_up(minus(last, first), step)
             ones = relay.full(node.const(1, kind), (length,), dtype=str(kind))
-            places = relay.cumsum(ones, axis=0, dtype=str(kind), exclusive=True)
-            scaled = places if step == 1 else relay.multiply(places, node.const(step, kind))
+            locations = relay.cumsum(ones, axis=0, dtype=str(kind), exclusive=True)
+            scaled = locations if step == 1 else relay.multiply(locations, node.const(step, kind))
             return scaled if isinstance(first, int) and first == 0 else relay.add(scaled, start)
     raise node.importer.value_needed(node, limit if values[1] is None else start if values[0] is None else delta)
 

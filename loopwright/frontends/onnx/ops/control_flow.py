@@ -40,11 +40,11 @@ _ENDLESS = 1 << 40  # a trip count that says "until the condition fails"
 @converter("If", fold=False)
 def if_(node: Node, condition: Any) -> Any:
     then, otherwise = node.attr("then_branch"), node.attr("else_branch")
-    found = node.known(condition)
-    if found is not None and not is_symbolic(found):
-        if found.size != 1:
-            raise node.bad(f"its condition has {found.size} elements")
-        return node.subgraph(then if bool(found.reshape(())) else otherwise)
+    answer = node.known(condition)
+    if answer is not None and not is_symbolic(answer):
+        if answer.size != 1:
+            raise node.bad(f"its condition has {answer.size} elements")
+        return node.subgraph(then if bool(answer.reshape(())) else otherwise)
     branches = [node.subgraph(then), node.subgraph(otherwise)]
     if len(branches[0]) != len(branches[1]):
         raise node.bad(f"its branches have {len(branches[0])} and {len(branches[1])} outputs")
@@ -123,10 +123,10 @@ def size_of(graph: Any) -> int:
 
 def _shared(node: Node, graph: Any) -> dict[str, Any]:
     """The initialisers of a body: read once, and the same in every turn."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for tensor in graph.initializer:
-        found[tensor.name] = node.importer.constant(to_array(tensor, node.importer.model.folder))
-    return found
+        result[tensor.name] = node.importer.constant(to_array(tensor, node.importer.model.folder))
+    return result
 
 
 # Loop.
@@ -173,11 +173,11 @@ def _limit(node: Node, trips: Any) -> Limit:
     """The most turns there are: known, a size with a name, found when the model runs, or without end."""
     if trips is None:
         return Limit(None, None)
-    found = node.known(trips)
+    result = node.known(trips)
     tensor = node.cast(relay.reshape(trips, ()) if node.rank(trips) else trips, "int64")
-    if found is None:
+    if result is None:
         return Limit(None, tensor)
-    item = found.reshape(-1).tolist()[0]
+    item = result.reshape(-1).tolist()[0]
     if isinstance(item, (int, float)):
         number = max(int(item), 0)
         return Limit(None, None) if number >= _ENDLESS else Limit(number, node.const(number))
@@ -191,14 +191,14 @@ def _unrolled(
     turns = int(min(most, allowed))
     if most > allowed and most != math.inf:
         turns = 1  # a body that says itself that it runs once
-    states, made, ended = unrolled(node, step, list(initial), turns)
-    if ended or len(made) == most:
-        return states, made
+    states, result, ended = unrolled(node, step, list(initial), turns)
+    if ended or len(result) == most:
+        return states, result
     return None
 
 
-def _stacked(states: Sequence[Any], made: Sequence[Sequence[Any]], rows: int) -> list[Any]:
-    return [*states, *(relay.stack([turn[k] for turn in made], axis=0) for k in range(rows))]
+def _stacked(states: Sequence[Any], result: Sequence[Sequence[Any]], rows: int) -> list[Any]:
+    return [*states, *(relay.stack([turn[k] for turn in result], axis=0) for k in range(rows))]
 
 
 def _count_needed(node: Node, trips: Any, condition: Any) -> Exception:
@@ -227,7 +227,7 @@ def _as_loop(
     if rows and limit.size is None and knowable:
         raise node.importer.value_needed(node, trips)
     try:
-        states, made = repeat(node, step, initial, limit, begin)
+        states, result = repeat(node, step, initial, limit, begin)
     except (ShapeChanges, ValueNeeded) as error:
         if isinstance(error, ValueNeeded) and error.sources:
             raise
@@ -240,8 +240,8 @@ def _as_loop(
                 raise node.importer.value_needed(node, unknown) from error
         if isinstance(error, ValueNeeded):
             raise
-        states, made = repeat(node, step, initial, limit, begin, changing=True)
-    return [*states, *made]
+        states, result = repeat(node, step, initial, limit, begin, changing=True)
+    return [*states, *result]
 
 
 def _can_know(node: Node, x: Any) -> bool:
@@ -283,9 +283,9 @@ def _scanned(node: Node, inputs: Sequence[Any]) -> list[Any]:
         return None, results[:count], results[count:]
 
     limit = limit_of(node, given[longest], axes[longest])
-    states, made = turns_of(node, step, initial, limit, rows, size_of(body))
+    states, result = turns_of(node, step, initial, limit, rows, size_of(body))
     outputs = _placed(
-        node, made, _numbers(node, "scan_output_axes", rows), _numbers(node, "scan_output_directions", rows)
+        node, result, _numbers(node, "scan_output_axes", rows), _numbers(node, "scan_output_directions", rows)
     )
     return [*states, *outputs]
 
@@ -297,16 +297,16 @@ def _numbers(node: Node, name: str, count: int) -> list[int]:
     return given
 
 
-def _placed(node: Node, made: Sequence[Any], axes: Sequence[int], backwards: Sequence[int]) -> list[Any]:
+def _placed(node: Node, result: Sequence[Any], axes: Sequence[int], backwards: Sequence[int]) -> list[Any]:
     """The outputs of a scan with their axis of turns where it belongs, the last turn first where that is wanted."""
     placed = []
-    for one, axis, back in zip(made, axes, backwards):
+    for one, axis, back in zip(result, axes, backwards):
         rank = node.rank(one)
         where = node.axis(axis, rank)
-        turned = relay.reverse(one, 0) if back else one
+        transposed = relay.reverse(one, 0) if back else one
         order = list(range(1, rank))
         order.insert(where, 0)
-        placed.append(turned if where == 0 else relay.transpose(turned, axes=order))
+        placed.append(transposed if where == 0 else relay.transpose(transposed, axes=order))
     return placed
 
 
@@ -325,15 +325,15 @@ def scan_batched(node: Node, lengths: Any = None, *inputs: Any) -> Any:
     backwards = _numbers(node, "directions", scans)
     shared = _shared(node, body)
     results: list[list[Any]] = []
-    for place in range(batch):
-        own = [relay.take(x, node.const(place), axis=0) for x in inputs]
+    for index in range(batch):
+        own = [relay.take(x, node.const(index), axis=0) for x in inputs]
         data = [relay.reverse(x, 0) if back else x for x, back in zip(own[count:], backwards)]
 
         def step(turn: Any, values: list[Any], data: list[Any] = data) -> tuple[Any, list[Any], list[Any]]:
             names = dict(zip((one.name for one in body.input), [*values, *(at_turn(node, x, turn, 0) for x in data)]))
-            found = node.subgraph(body, {**shared, **names})
-            return None, found[:count], found[count:]
+            result = node.subgraph(body, {**shared, **names})
+            return None, result[:count], result[count:]
 
-        states, made = turns_of(node, step, own[:count], Limit(length, node.const(length)), rows, size_of(body))
-        results.append([*states, *made])
+        states, result = turns_of(node, step, own[:count], Limit(length, node.const(length)), rows, size_of(body))
+        results.append([*states, *result])
     return [relay.stack([one[k] for one in results], axis=0) for k in range(count + rows)]

@@ -87,10 +87,10 @@ def _kernel(node: Node, w: Any) -> list[int]:
 
 @converter("Conv")
 def conv(node: Node, x: Any, w: Any, b: Any = None) -> Any:
-    found = convolved(node, x, w, out_dtype=node.sum_dtype(x))
+    result = convolved(node, x, w, out_dtype=node.sum_dtype(x))
     if b is not None:
-        found = relay.nn.bias_add(found, node.cast(b, node.sum_dtype(x)), axis=1)
-    return node.cast(found, str(node.dtype(x)))
+        result = relay.nn.bias_add(result, node.cast(b, node.sum_dtype(x)), axis=1)
+    return node.cast(result, str(node.dtype(x)))
 
 
 def convolved(node: Node, x: Any, w: Any, out_dtype: str = "", pad_value: int = 0) -> Any:
@@ -146,7 +146,7 @@ def conv_transpose(node: Node, x: Any, w: Any, b: Any = None) -> Any:
     few = [one - more for one, more in zip(extra, added)]
     function = (relay.nn.conv1d_transpose, relay.nn.conv2d_transpose, relay.nn.conv3d_transpose)[rank - 1]
     channels = node.shape(w)[1]
-    found = function(
+    result = function(
         x,
         w,
         strides=strides,
@@ -157,12 +157,12 @@ def conv_transpose(node: Node, x: Any, w: Any, b: Any = None) -> Any:
         kernel_size=kernel,
     )
     if any(added):
-        found = relay.nn.pad(found, [(0, 0), (0, 0), *((0, more) for more in added)])
+        result = relay.nn.pad(result, [(0, 0), (0, 0), *((0, more) for more in added)])
     if any(cut):
-        sizes = node.static_shape(found)[2:]
+        sizes = node.static_shape(result)[2:]
         ends = [size - cut[rank + k] for k, size in enumerate(sizes)]
-        found = relay.strided_slice(found, begin=cut[:rank], end=ends, axes=list(range(2, 2 + rank)))
-    return found if b is None else relay.nn.bias_add(found, b, axis=1)
+        result = relay.strided_slice(result, begin=cut[:rank], end=ends, axes=list(range(2, 2 + rank)))
+    return result if b is None else relay.nn.bias_add(result, b, axis=1)
 
 
 def _transposed_pads(
@@ -220,21 +220,21 @@ def deform_conv(node: Node, x: Any, w: Any, offset: Any, b: Any = None, mask: An
     base_y = grid[2] * strides[0] - pads[0] + grid[0] * dilations[0]
     base_x = grid[3] * strides[1] - pads[1] + grid[1] * dilations[1]
 
-    def place(which: int, base: np.ndarray) -> Any:
+    def location(which: int, base: np.ndarray) -> Any:
         move = relay.squeeze(relay.strided_slice(moves, begin=[which], end=[which + 1], axes=[3]), axis=[3])
         return relay.add(move, relay.const(base.reshape(area, rows, columns), kind))
 
-    y, x_at = place(0, base_y), place(1, base_x)
+    y, x_at = location(0, base_y), location(1, base_x)
     samples = _sampled(node, x, y, x_at, moved, (batch, channels, height, width), (area, rows, columns))
     if mask is not None:
         weights = relay.reshape(mask, (batch, moved, 1, area, rows, columns), allowzero=True)
         samples = relay.multiply(samples, weights)
     # (batch, groups, channels of a group * window, places) with (groups, out channels, channels of a group * window).
     flat = relay.reshape(samples, (batch, groups, channels // groups * area, rows * columns), allowzero=True)
-    found = relay.einsum(
+    answer = relay.einsum(
         [relay.reshape(w, (groups, out_channels // groups, per_group * area), allowzero=True), flat], "gok,bgkp->bgop"
     )
-    result = relay.reshape(found, (batch, out_channels, rows, columns), allowzero=True)
+    result = relay.reshape(answer, (batch, out_channels, rows, columns), allowzero=True)
     return result if b is None else relay.nn.bias_add(result, b, axis=1)
 
 
@@ -268,11 +268,11 @@ def _sampled(
                 relay.multiply(relay.clip(row, 0, height - 1), relay.const(width, kind)),
                 relay.clip(column, 0, width - 1),
             )
-            places = relay.reshape(relay.cast(at, "int64"), (batch, moved, 1, area * rows * columns), allowzero=True)
-            spread = relay.broadcast_to(places, (batch, moved, each, area * rows * columns))
-            taken = relay.reshape(
+            locations = relay.reshape(relay.cast(at, "int64"), (batch, moved, 1, area * rows * columns), allowzero=True)
+            spread = relay.broadcast_to(locations, (batch, moved, each, area * rows * columns))
+            used = relay.reshape(
                 relay.gather(flat, 3, spread), (batch, moved, each, area, rows, columns), allowzero=True
             )
-            part = relay.multiply(taken, relay.expand_dims(weight, axis=2))
+            part = relay.multiply(used, relay.expand_dims(weight, axis=2))
             total = part if total is None else relay.add(total, part)
     return total

@@ -21,19 +21,19 @@ def non_max_suppression(
     limit = node.const(0, "int32") if most is None else _number(node, most, "int32")
     threshold = node.const(0.0, "float32") if overlap is None else _number(node, overlap, "float32")
     lowest = node.const(-np.inf, "float32") if least is None else _number(node, least, "float32")
-    found = relay.vision.all_class_non_max_suppression(_sorted(boxes), scores, limit, threshold, lowest)
-    rows, count = found[0], found[1]
+    result = relay.vision.all_class_non_max_suppression(_sorted(boxes), scores, limit, threshold, lowest)
+    rows, count = result[0], result[1]
     end = relay.concatenate([node.cast(relay.reshape(count, (1,)), "int64"), node.const([3])], axis=0)
     kept = relay.strided_slice(rows, node.const([0, 0]), end, node.const([1, 1]))
     return node.cast(kept, "int64")
 
 
 def _number(node: Node, x: Any, dtype: str) -> Any:
-    found = node.known(x)
-    if found is not None:
+    result = node.known(x)
+    if result is not None:
         if dtype == "int32":
-            found = np.clip(found, 0, 2**31 - 1)
-        return node.const(found.reshape(()), dtype)
+            result = np.clip(result, 0, 2**31 - 1)
+        return node.const(result.reshape(()), dtype)
     return node.cast(relay.reshape(x, ()), dtype)
 
 
@@ -81,7 +81,7 @@ def _greatest(
     kind = str(node.dtype(x))
     _, channels, height, width = node.static_shape(x)
     count = node.shape(rois)[0]
-    places, weights = [], []
+    locations, weights = [], []
     for column, pooled, extent in ((1, size[0], height), (0, size[1], width)):  # y, then x
         start = _scaled(node, rois, column, scale)
         length = relay.subtract(_scaled(node, rois, column + 2, scale), start)
@@ -99,16 +99,16 @@ def _greatest(
         rest = relay.subtract(kept, low)
         high = relay.minimum(relay.add(low, node.const(1, low)), node.const(extent - 1, low))
         none = node.const(0, rest)
-        places.append([low, high])
+        locations.append([low, high])
         shares = [relay.subtract(node.const(1, rest), rest), rest]
         weights.append([node.cast(relay.where(inside, share, none), kind) for share in shares])
     area = height * width
-    found = relay.take(x, node.cast(batches, "int64"), axis=0, mode="fast")
-    own = relay.reshape(found, (count, channels, area), allowzero=True)
+    result = relay.take(x, node.cast(batches, "int64"), axis=0, mode="fast")
+    own = relay.reshape(result, (count, channels, area), allowzero=True)
     rows, columns = size[0] * samples, size[1] * samples
     best: Any = None
-    for row, row_weight in zip(places[0], weights[0]):
-        for column_, column_weight in zip(places[1], weights[1]):
+    for row, row_weight in zip(locations[0], weights[0]):
+        for column_, column_weight in zip(locations[1], weights[1]):
             line = relay.multiply(relay.expand_dims(row, axis=2), node.const(width, row))
             at = relay.cast(relay.add(line, relay.expand_dims(column_, axis=1)), "int64")
             flat = relay.reshape(at, (count, 1, rows * columns), allowzero=True)

@@ -207,8 +207,8 @@ def cumulative(node: Node, x: Any, axis: Any) -> Any:
     scan = relay.cumsum if node.op == "CumSum" else relay.cumprod
     backwards = node.attr("reverse", 0)
     data = relay.reverse(x, along) if backwards else x
-    found = scan(data, axis=along, dtype=str(node.dtype(x)), exclusive=bool(node.attr("exclusive", 0)))
-    return relay.reverse(found, along) if backwards else found
+    result = scan(data, axis=along, dtype=str(node.dtype(x)), exclusive=bool(node.attr("exclusive", 0)))
+    return relay.reverse(result, along) if backwards else result
 
 
 @converter("Det", since=11)
@@ -225,12 +225,12 @@ def det(node: Node, x: Any) -> Any:
     for rows in range(size, 0, -1):
         column = relay.strided_slice(work, begin=[0], end=[1], axes=[rank - 1])  # …, rows, 1
         best = relay.argmax(relay.abs(column), axis=rank - 2, keepdims=True)  # …, 1, 1
-        places = relay.reshape(relay.const(np.arange(rows), "int32"), (1,) * (rank - 2) + (rows, 1), allowzero=True)
-        chosen = relay.cast(relay.equal(places, best), kind)  # …, rows, 1
+        locations = relay.reshape(relay.const(np.arange(rows), "int32"), (1,) * (rank - 2) + (rows, 1), allowzero=True)
+        chosen = relay.cast(relay.equal(locations, best), kind)  # …, rows, 1
         top = relay.strided_slice(work, begin=[0], end=[1], axes=[rank - 2])  # …, 1, rows
         pivot_row = relay.sum(relay.multiply(work, chosen), axis=rank - 2, keepdims=True)
         # The row of the pivot takes the place of the first one, which goes to where that was.
-        first = relay.cast(relay.equal(places, relay.const(0, "int32")), kind)
+        first = relay.cast(relay.equal(locations, relay.const(0, "int32")), kind)
         swapped = relay.add(work, relay.multiply(chosen, relay.subtract(top, pivot_row)))
         swapped = relay.add(
             relay.multiply(swapped, relay.subtract(relay.const(1, kind), first)), relay.multiply(first, pivot_row)

@@ -31,10 +31,10 @@ def grid_sample(node: Node, x: Any, grid: Any) -> Any:
     rank = node.rank(x)
     if rank not in (4, 5):
         raise node.unsupported(f"a picture of {rank - 2} dimensions")
-    turned = relay.transpose(grid, axes=[0, rank - 1, *range(1, rank - 1)])
+    transposed = relay.transpose(grid, axes=[0, rank - 1, *range(1, rank - 1)])
     return relay.image.grid_sample(
         x,
-        node.cast(turned, x),
+        node.cast(transposed, x),
         method=_METHODS[mode],
         layout="NCHW" if rank == 4 else "NCDHW",
         padding_mode=padding,
@@ -59,6 +59,6 @@ def affine_grid(node: Node, theta: Any, size: Any) -> Any:
         return (2 * np.arange(length) + 1) / length - 1
 
     axes = np.meshgrid(*(along(length) for length in sizes), indexing="ij")
-    places = np.stack([*axes[::-1], np.ones(sizes)], axis=-1).reshape(-1, count + 1)
-    moved = relay.einsum([node.const(places, theta), theta], "pk,njk->npj")
+    locations = np.stack([*axes[::-1], np.ones(sizes)], axis=-1).reshape(-1, count + 1)
+    moved = relay.einsum([node.const(locations, theta), theta], "pk,njk->npj")
     return relay.reshape(moved, (batch, *sizes, count), allowzero=True)

@@ -19,21 +19,21 @@ def indices_of_axis(node: Node, x: Any, indices: Any, axis: int) -> Any:
     Indices that are known are looked at now, others in each call.
     """
     size = node.shape(x)[axis]
-    found = node.known(indices)
-    if found is not None and found.dtype != object and isinstance(size, int):
-        if found.size and (found.min() < -size or found.max() >= size):
-            raise node.bad(f"an index is outside the size {size} of axis {axis}: {found.min()} … {found.max()}")
+    result = node.known(indices)
+    if result is not None and result.dtype != object and isinstance(size, int):
+        if result.size and (result.min() < -size or result.max() >= size):
+            raise node.bad(f"an index is outside the size {size} of axis {axis}: {result.min()} … {result.max()}")
         return counted_from_front(node, indices, size)
     return relay.checked_indices(indices, x, axes=(axis,))
 
 
 def counted_from_front(node: Node, indices: Any, size: int) -> Any:
     """The same for a size that is a number, without a check."""
-    found = node.known(indices)
-    if found is not None and found.dtype != object:
-        if not (found < 0).any():
+    result = node.known(indices)
+    if result is not None and result.dtype != object:
+        if not (result < 0).any():
             return indices
-        return Constant(np.where(found < 0, found + size, found).astype(found.dtype))
+        return Constant(np.where(result < 0, result + size, result).astype(result.dtype))
     length = node.const(size, node.dtype(indices))
     return relay.where(relay.less(indices, node.const(0, indices)), relay.add(indices, length), indices)
 
@@ -60,13 +60,13 @@ def _tuples_from_front(node: Node, x: Any, indices: Any, first: int, count: int)
     """Index tuples (last axis) into `count` axes of `x`, from `first` on, without negative numbers; all are checked."""
     axes = range(first, first + count)
     sizes = [node.shape(x)[axis] for axis in axes]
-    found = node.known(indices)
-    if found is None or found.dtype == object or not all(isinstance(size, int) for size in sizes):
+    result = node.known(indices)
+    if result is None or result.dtype == object or not all(isinstance(size, int) for size in sizes):
         return relay.checked_indices(indices, x, axes=tuple(axes), tuples=True)
-    wrong = (found < -np.array(sizes)) | (found >= np.array(sizes))
+    wrong = (result < -np.array(sizes)) | (result >= np.array(sizes))
     if wrong.any():
-        raise node.bad(f"an index is outside the sizes {tuple(sizes)}: {found[wrong.any(axis=-1)][0]}")
-    return Constant(np.where(found < 0, found + np.array(sizes), found).astype(found.dtype))
+        raise node.bad(f"an index is outside the sizes {tuple(sizes)}: {result[wrong.any(axis=-1)][0]}")
+    return Constant(np.where(result < 0, result + np.array(sizes), result).astype(result.dtype))
 
 
 @converter("GatherND", since=11)
@@ -93,8 +93,8 @@ def _reduction(node: Node) -> str:
 @converter("ScatterElements", since=11)
 def scatter_elements(node: Node, x: Any, indices: Any, updates: Any) -> Any:
     axis = node.axis(node.attr("axis", 0), node.rank(x))
-    places = indices_of_axis(node, x, indices, axis)
-    return relay.scatter_elements(x, places, updates, axis=axis, reduction=_reduction(node))
+    locations = indices_of_axis(node, x, indices, axis)
+    return relay.scatter_elements(x, locations, updates, axis=axis, reduction=_reduction(node))
 
 
 @converter("ScatterND", since=11)
@@ -117,10 +117,10 @@ def tensor_scatter(node: Node, past: Any, update: Any, write_indices: Any = None
     starts = node.const(np.zeros(shape[0])) if write_indices is None else node.cast(write_indices, "int64")
     column = (shape[0],) + (1,) * (len(shape) - 1)
     along = np.arange(part[axis]).reshape([-1 if k == axis else 1 for k in range(len(shape))])
-    places = relay.add(relay.reshape(starts, column, allowzero=True), node.const(along))
+    locations = relay.add(relay.reshape(starts, column, allowzero=True), node.const(along))
     if mode == "circular":
-        places = relay.floor_mod(places, node.const(shape[axis]))
-    indices = relay.checked_indices(relay.broadcast_to(places, part), past, axes=(axis,))
+        locations = relay.floor_mod(locations, node.const(shape[axis]))
+    indices = relay.checked_indices(relay.broadcast_to(locations, part), past, axes=(axis,))
     return relay.scatter_elements(past, indices, update, axis=axis, reduction="update")
 
 
@@ -131,9 +131,9 @@ def one_hot(node: Node, indices: Any, depth: Any, values: Any) -> Any:
     rank = node.rank(indices)
     axis = node.axis(node.attr("axis", -1), rank + 1)
     whole = node.cast(indices, "int64")
-    places = relay.where(relay.less(whole, node.const(0)), relay.add(whole, node.const(count)), whole)
+    locations = relay.where(relay.less(whole, node.const(0)), relay.add(whole, node.const(count)), whole)
     classes = node.const(np.arange(count).reshape([-1 if k == axis else 1 for k in range(rank + 1)]))
-    hot = relay.equal(relay.expand_dims(places, axis=axis), classes)
+    hot = relay.equal(relay.expand_dims(locations, axis=axis), classes)
     off = relay.reshape(relay.strided_slice(values, begin=[0], end=[1]), ())
     on = relay.reshape(relay.strided_slice(values, begin=[1], end=[2]), ())
     return relay.where(hot, on, off)
@@ -163,13 +163,13 @@ def _topk(node: Node, x: Any, count: int, largest: bool) -> Any:
 @converter("NonZero", since=9)
 def non_zero(node: Node, x: Any) -> Any:
     """Places of what is not zero, a row an axis."""
-    found = node.known(x)
-    if found is not None and found.dtype != object:
-        places = np.nonzero(found.reshape(found.shape or (1,)))
-        return Constant(np.array(places, dtype=np.int64)[: found.ndim])
+    result = node.known(x)
+    if result is not None and result.dtype != object:
+        locations = np.nonzero(result.reshape(result.shape or (1,)))
+        return Constant(np.array(locations, dtype=np.int64)[: result.ndim])
     if node.rank(x) == 0:  # a number has no axes, so there are no rows: only their length tells
-        places = relay.argwhere(relay.reshape(x, (1,)))
-        return relay.cast(relay.transpose(relay.strided_slice(places, [0], [0], axes=[1]), axes=[1, 0]), "int64")
+        locations = relay.argwhere(relay.reshape(x, (1,)))
+        return relay.cast(relay.transpose(relay.strided_slice(locations, [0], [0], axes=[1]), axes=[1, 0]), "int64")
     return relay.cast(relay.transpose(relay.argwhere(x), axes=[1, 0]), "int64")
 
 
@@ -181,11 +181,11 @@ def compress(node: Node, x: Any, condition: Any) -> Any:
         x = relay.reshape(x, (times(*node.shape(x)),), allowzero=True)
         axis = 0
     axis = node.axis(axis, node.rank(x))
-    found = node.known(condition)
-    if found is not None:
-        return relay.take(x, node.const(np.nonzero(found)[0]), axis=axis)
-    places = relay.cast(relay.squeeze(relay.argwhere(condition), axis=[1]), "int64")
-    return relay.take(x, places, axis=axis)
+    result = node.known(condition)
+    if result is not None:
+        return relay.take(x, node.const(np.nonzero(result)[0]), axis=axis)
+    locations = relay.cast(relay.squeeze(relay.argwhere(condition), axis=[1]), "int64")
+    return relay.take(x, locations, axis=axis)
 
 
 @converter("Unique", since=11)
@@ -193,13 +193,13 @@ def unique(node: Node, x: Any) -> Any:
     """Different values, in order (or in order of their first places); their first places, where each is, how many."""
     axis = node.attr("axis", None)
     in_order = bool(node.attr("sorted", 1))
-    found = node.known(x)
-    if found is None or found.dtype == object:
+    result = node.known(x)
+    if result is None or result.dtype == object:
         if axis is not None and node.rank(x) > 1:
             raise node.importer.value_needed(node, x)
         return _unique_running(node, relay.reshape(x, (times(*node.shape(x)),), allowzero=True), in_order)
     values, first, inverse, counts = np.unique(
-        found, return_index=True, return_inverse=True, return_counts=True, axis=axis
+        result, return_index=True, return_inverse=True, return_counts=True, axis=axis
     )
     inverse = np.asarray(inverse).reshape(-1)
     if not in_order:

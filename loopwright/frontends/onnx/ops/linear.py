@@ -26,13 +26,13 @@ def gemm(node: Node, a: Any, b: Any, c: Any = None) -> Any:
         a = relay.transpose(a, axes=[1, 0])
     weight = b if node.attr("transB", 0) else relay.transpose(b, axes=[1, 0])
     kind, wide = str(node.dtype(a)), node.sum_dtype(a)
-    found = relay.nn.dense(a, weight, out_dtype=wide)
+    result = relay.nn.dense(a, weight, out_dtype=wide)
     if alpha != 1.0:
-        found = relay.multiply(found, node.const(alpha, found))
+        result = relay.multiply(result, node.const(alpha, result))
     if c is not None and beta != 0.0:
-        c = node.beside(node.cast(c, wide), node.shape(found))
-        found = relay.add(found, c if beta == 1.0 else relay.multiply(c, node.const(beta, c)))
-    return node.cast(found, kind)
+        c = node.beside(node.cast(c, wide), node.shape(result))
+        result = relay.add(result, c if beta == 1.0 else relay.multiply(c, node.const(beta, c)))
+    return node.cast(result, kind)
 
 
 @converter("MatMul")
@@ -63,6 +63,6 @@ def fc(node: Node, x: Any, weight: Any, bias: Any) -> Any:
 def linear_regressor(node: Node, x: Any) -> Any:
     weights = np.array(node.attr("coefficients"), np.float32)
     targets = node.attr("targets", 1)
-    found = relay.nn.dense(node.cast(x, "float32"), relay.const(weights.reshape(targets, -1), "float32"))
+    result = relay.nn.dense(node.cast(x, "float32"), relay.const(weights.reshape(targets, -1), "float32"))
     bias = node.attr("intercepts", None)
-    return found if bias is None else relay.add(found, relay.const(np.array(bias), "float32"))
+    return result if bias is None else relay.add(result, relay.const(np.array(bias), "float32"))

@@ -89,22 +89,22 @@ def embed_layer_normalization(
 ) -> Any:
     """Embeddings of words, places and segments added up and normalised; how many places of each row the mask has."""
     batch, length = node.shape(ids)
-    found = relay.take(words, ids, axis=0, mode="fast")
+    result = relay.take(words, ids, axis=0, mode="fast")
     if position_ids is not None:
-        found = relay.add(found, relay.take(positions, position_ids, axis=0, mode="fast"))
+        result = relay.add(result, relay.take(positions, position_ids, axis=0, mode="fast"))
     else:
-        found = relay.add(found, relay.strided_slice(positions, begin=[0], end=[length], axes=[0]))
+        result = relay.add(result, relay.strided_slice(positions, begin=[0], end=[length], axes=[0]))
     if segments is not None and segment_table is not None:
-        found = relay.add(found, relay.take(segment_table, segments, axis=0, mode="fast"))
+        result = relay.add(result, relay.take(segment_table, segments, axis=0, mode="fast"))
     if gamma is None:
         raise node.bad("gamma is left out")
-    normal = _layer_norm(node, found, gamma, beta, node.attr("epsilon", 1e-12))
+    normal = _layer_norm(node, result, gamma, beta, node.attr("epsilon", 1e-12))
     counts = (
         relay.full(node.const(0, "int32"), (batch,), dtype="int32")
         if mask is None
         else relay.sum(node.cast(mask, "int32"), axis=[1])
     )
-    return [normal, counts, found]
+    return [normal, counts, result]
 
 
 def _heads(node: Node, x: Any, heads: int) -> Any:
@@ -128,9 +128,9 @@ def _attended(node: Node, q: Any, k: Any, v: Any, scale: float | None, added: An
     if added is not None:
         scores = relay.add(scores, node.cast(added, node.dtype(scores)))
     weights = node.cast(relay.nn.softmax(scores, axis=-1), q)
-    found = node.cast(product(node, weights, v, node.sum_dtype(v)), v)
-    width = node.shape(found)[3]
-    together = relay.transpose(found, axes=[0, 2, 1, 3])
+    result = node.cast(product(node, weights, v, node.sum_dtype(v)), v)
+    width = node.shape(result)[3]
+    together = relay.transpose(result, axes=[0, 2, 1, 3])
     return relay.reshape(together, (batch, length, times(heads, width)), allowzero=True)
 
 
@@ -146,9 +146,9 @@ def _mask(node: Node, mask: Any, total: Any, kind: Any) -> Any:
         # How many places of each row are seen.
         if not isinstance(total, int):
             raise node.unsupported("lengths as a mask, for a size that is no number")
-        places = relay.const(np.arange(total).reshape(1, 1, 1, total), "int32")
+        locations = relay.const(np.arange(total).reshape(1, 1, 1, total), "int32")
         lengths = relay.reshape(node.cast(mask, "int32"), (node.shape(mask)[0], 1, 1, 1), allowzero=True)
-        seen = relay.less(places, lengths)
+        seen = relay.less(locations, lengths)
     else:
         raise node.unsupported(f"a mask of {rank} dimensions")
     hidden = relay.equal(node.cast(seen, "int32"), node.const(0, "int32"))
@@ -246,24 +246,24 @@ def rotary_embedding(node: Node, x: Any, position_ids: Any, cosines: Any, sines:
     cos, sin = (
         relay.expand_dims(relay.take(table, position_ids, axis=0, mode="fast"), axis=1) for table in (cosines, sines)
     )
-    turned = 2 * node.static_shape(cosines)[1]
+    transposed = 2 * node.static_shape(cosines)[1]
     head, rest = x, None
-    if isinstance(size_of_head, int) and turned < size_of_head:
-        head, rest = relay.split(x, [turned], axis=3)
+    if isinstance(size_of_head, int) and transposed < size_of_head:
+        head, rest = relay.split(x, [transposed], axis=3)
     if node.attr("interleaved", 0):
-        pairs = relay.reshape(head, (batch, count, length, turned // 2, 2), allowzero=True)
+        pairs = relay.reshape(head, (batch, count, length, transposed // 2, 2), allowzero=True)
         one, other = (relay.squeeze(part, axis=[4]) for part in relay.split(pairs, 2, axis=4))
     else:
         one, other = relay.split(head, 2, axis=3)
     first = relay.subtract(relay.multiply(one, cos), relay.multiply(other, sin))
     second = relay.add(relay.multiply(one, sin), relay.multiply(other, cos))
     if node.attr("interleaved", 0):
-        found = relay.reshape(relay.stack([first, second], axis=4), (batch, count, length, turned), allowzero=True)
+        result = relay.reshape(relay.stack([first, second], axis=4), (batch, count, length, transposed), allowzero=True)
     else:
-        found = relay.concatenate([first, second], axis=3)
+        result = relay.concatenate([first, second], axis=3)
     if rest is not None:
-        found = relay.concatenate([found, rest], axis=3)
-    return relay.reshape(relay.transpose(found, axes=[0, 2, 1, 3]), shape, allowzero=True) if flat else found
+        result = relay.concatenate([result, rest], axis=3)
+    return relay.reshape(relay.transpose(result, axes=[0, 2, 1, 3]), shape, allowzero=True) if flat else result
 
 
 @converter("FusedMatMul", domain=MICROSOFT)
@@ -275,9 +275,9 @@ def fused_matmul(node: Node, a: Any, b: Any) -> Any:
         else one
         for one, turn in ((a, "transA"), (b, "transB"))
     )
-    found = node.cast(product(node, a, b, node.sum_dtype(a)), a)
+    result = node.cast(product(node, a, b, node.sum_dtype(a)), a)
     alpha = node.attr("alpha", 1.0)
-    return found if alpha == 1.0 else relay.multiply(found, node.const(alpha, a))
+    return result if alpha == 1.0 else relay.multiply(result, node.const(alpha, a))
 
 
 @converter("FusedConv", domain=MICROSOFT)
@@ -285,26 +285,26 @@ def fused_conv(node: Node, x: Any, w: Any, b: Any = None, z: Any = None) -> Any:
     """A convolution with an activation behind it."""
     from loopwright.frontends.onnx.ops.convolution import conv
 
-    found = conv(node, x, w, b)
+    result = conv(node, x, w, b)
     if z is not None:
-        found = relay.add(found, z)
+        result = relay.add(result, z)
     name = node.attr("activation", "")
     parameters = node.attr("activation_params", [])
     match name:
         case "":
-            return found
+            return result
         case "Relu":
-            return relay.nn.relu(found)
+            return relay.nn.relu(result)
         case "Tanh":
-            return relay.tanh(found)
+            return relay.tanh(result)
         case "Sigmoid":
-            return relay.sigmoid(found)
+            return relay.sigmoid(result)
         case "LeakyRelu":
-            return relay.nn.leaky_relu(found, alpha=parameters[0] if parameters else 0.01)
+            return relay.nn.leaky_relu(result, alpha=parameters[0] if parameters else 0.01)
         case "Clip":
-            return relay.clip(found, parameters[0], parameters[1])
+            return relay.clip(result, parameters[0], parameters[1])
         case "HardSigmoid":
-            alpha, beta = node.const(parameters[0], found), node.const(parameters[1], found)
-            return relay.clip(relay.add(relay.multiply(found, alpha), beta), 0.0, 1.0)
+            alpha, beta = node.const(parameters[0], result), node.const(parameters[1], result)
+            return relay.clip(relay.add(relay.multiply(result, alpha), beta), 0.0, 1.0)
         case _:
             raise node.unsupported(f"the activation {name}")

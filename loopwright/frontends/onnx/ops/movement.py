@@ -183,8 +183,8 @@ def pad(node: Node, x: Any, pads: Any, value: Any = None, axes: Any = None) -> A
         if len(widths) != 2 * len(over):
             raise node.bad(f"{len(widths)} pads are given for {len(over)} axes")
         spread = [0] * (2 * rank)
-        for place, axis in enumerate(over):
-            spread[axis], spread[rank + axis] = widths[place], widths[len(over) + place]
+        for index, axis in enumerate(over):
+            spread[axis], spread[rank + axis] = widths[index], widths[len(over) + index]
         widths = spread
     if value is None or node.shape(value) == (0,):
         value = node.const(0, x)
@@ -227,14 +227,14 @@ def _reflects_far(node: Node, x: Any, before: Sequence[int], after: Sequence[int
     return any(isinstance(size, int) and max(b, a) >= max(size, 1) for size, b, a in zip(sizes, before, after))
 
 
-def _reflected(places: np.ndarray, size: int) -> np.ndarray:
+def _reflected(locations: np.ndarray, size: int) -> np.ndarray:
     period = max(2 * (size - 1), 1)
-    inside = places % period
+    inside = locations % period
     return np.where(inside < size, inside, period - inside)
 
 
 def _wrapped(node: Node, x: Any, before: Sequence[int], after: Sequence[int]) -> Any:
-    return _taken(node, x, before, after, lambda places, size: places % size)
+    return _taken(node, x, before, after, lambda locations, size: locations % size)
 
 
 def _taken(node: Node, x: Any, before: Sequence[int], after: Sequence[int], place_of: Any) -> Any:
@@ -243,8 +243,8 @@ def _taken(node: Node, x: Any, before: Sequence[int], after: Sequence[int], plac
         if before[axis] or after[axis]:
             if size == 0:
                 raise node.bad(f"axis {axis} has no elements to pad with")
-            places = place_of(np.arange(-before[axis], size + after[axis]), size)
-            x = relay.take(x, relay.const(places, "int64"), axis=axis)
+            locations = place_of(np.arange(-before[axis], size + after[axis]), size)
+            x = relay.take(x, relay.const(locations, "int64"), axis=axis)
     return x
 
 
@@ -321,8 +321,8 @@ def trilu(node: Node, x: Any, k: Any = None) -> Any:
         return x
     rows, columns = node.shape(x)[-2:]
     if isinstance(rows, int) and isinstance(columns, int):
-        places = np.arange(columns)[None, :] - np.arange(rows)[:, None]
-        mask = places >= offset if upper else places <= offset
+        locations = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+        mask = locations >= offset if upper else locations <= offset
         return relay.where(relay.const(mask, "bool"), x, node.const(0, x))
     return relay.trilu(x, relay.const(offset, "int32"), upper=upper)
 
@@ -367,8 +367,8 @@ def col2im(node: Node, x: Any, image_shape: Any, block_shape: Any) -> Any:
     # Where each element of each block lies in the padded image, as one number.
     inside = np.stack(np.meshgrid(*[np.arange(n) for n in block], indexing="ij"), -1).reshape(-1, rank)
     begins = np.stack(np.meshgrid(*[np.arange(n) for n in counts], indexing="ij"), -1).reshape(-1, rank)
-    places = inside[:, None] * np.array(dilations) + begins[None] * np.array(strides)
-    flat = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), full).reshape(-1)
+    locations = inside[:, None] * np.array(dilations) + begins[None] * np.array(strides)
+    flat = np.ravel_multi_index(tuple(np.moveaxis(locations, -1, 0)), full).reshape(-1)
     parts = relay.reshape(x, (batch * channels, flat.size), allowzero=True)
     empty = relay.const(np.zeros((batch * channels, int(np.prod(full)))), str(node.dtype(x)))
     indices = relay.const(np.broadcast_to(flat, (batch * channels, flat.size)), "int64")

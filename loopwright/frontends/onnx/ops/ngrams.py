@@ -19,30 +19,30 @@ def tf_idf_vectorizer(node: Node, x: Any) -> Any:
     mode = node.attr("mode")
     if mode not in ("TF", "IDF", "TFIDF"):
         raise node.invalid("mode", mode, "TF, IDF or TFIDF")
-    pool, places = np.array(node.attr("pool_int64s"), np.int64), node.attr("ngram_indexes")
+    pool, locations = np.array(node.attr("pool_int64s"), np.int64), node.attr("ngram_indexes")
     rows = relay.expand_dims(x, axis=0) if node.rank(x) == 1 else x
     length = node.static_shape(rows)[1]
     counts = _counted(node, node.cast(rows, "int64"), length, _sequences(node, pool))
-    width = max(places, default=-1) + 1
-    weights = node.attr("weights", None) or [1.0] * len(places)
+    width = max(locations, default=-1) + 1
+    weights = node.attr("weights", None) or [1.0] * len(locations)
     if mode == "IDF":
         counts = relay.minimum(counts, node.const(1.0, "float32"))
     # Sequence k of the pool is column places[k] of the result; weights are those of columns.
-    spread = np.zeros((width, len(places)))
-    spread[list(places), np.arange(len(places))] = 1 if mode == "TF" else np.array(weights)[list(places)]
-    found = relay.nn.dense(counts, node.const(spread, "float32"))
-    return relay.squeeze(found, axis=[0]) if node.rank(x) == 1 else found
+    spread = np.zeros((width, len(locations)))
+    spread[list(locations), np.arange(len(locations))] = 1 if mode == "TF" else np.array(weights)[list(locations)]
+    result = relay.nn.dense(counts, node.const(spread, "float32"))
+    return relay.squeeze(result, axis=[0]) if node.rank(x) == 1 else result
 
 
 def _sequences(node: Node, pool: np.ndarray) -> list[np.ndarray]:
     """The sequences of the pool, in order: those of one number, of two …"""
     starts = [*node.attr("ngram_counts"), len(pool)]
-    found: list[np.ndarray] = []
+    result: list[np.ndarray] = []
     for size, (first, last) in enumerate(pairwise(starts), 1):
         if first > last or (last - first) % size:
             raise node.bad(f"the numbers {first} to {last} of the pool are no sequences of {size}")
-        found += list(pool[first:last].reshape(-1, size))
-    return found
+        result += list(pool[first:last].reshape(-1, size))
+    return result
 
 
 def _counted(node: Node, rows: Any, length: int, sequences: list[np.ndarray]) -> Any:
@@ -64,8 +64,8 @@ def _counted(node: Node, rows: Any, length: int, sequences: list[np.ndarray]) ->
             equal = relay.all(relay.equal(windows, node.const(patterns[None, :, None, :])), axis=[3])
             here = relay.sum(relay.cast(equal, "float32"), axis=[2])
             total = here if total is None else relay.add(total, here)
-        for place, k in enumerate(wanted):
+        for index, k in enumerate(wanted):
             if total is not None:
-                columns[k] = relay.strided_slice(total, begin=[place], end=[place + 1], axes=[1])
+                columns[k] = relay.strided_slice(total, begin=[index], end=[index + 1], axes=[1])
     none = relay.zeros((node.shape(rows)[0], 1), "float32")
     return relay.concatenate([columns.get(k, none) for k in range(len(sequences))], axis=1)

@@ -45,13 +45,13 @@ def _training(node: Node, x: Any, scale: Any, bias: Any, mean: Any, var: Any, ep
     spread = relay.mean(relay.multiply(apart, apart), axis=axes)
     inverse = relay.divide(node.const(1, x), relay.sqrt(relay.add(spread, node.const(epsilon, x))))
     factor = per_channel(node, x, relay.multiply(node.cast(scale, x), inverse))
-    found = relay.add(relay.multiply(apart, factor), per_channel(node, x, node.cast(bias, x)))
+    result = relay.add(relay.multiply(apart, factor), per_channel(node, x, node.cast(bias, x)))
 
     def moved(running: Any, batch: Any) -> Any:
         kept = relay.multiply(running, node.const(momentum, running))
         return relay.add(kept, relay.multiply(node.cast(batch, running), node.const(1 - momentum, running)))
 
-    return [found, moved(mean, here), moved(var, spread)]
+    return [result, moved(mean, here), moved(var, spread)]
 
 
 @converter("InstanceNormalization")
@@ -81,8 +81,8 @@ def layer_normalization(node: Node, x: Any, scale: Any, bias: Any = None) -> Any
     # `stash_type` is the type of the statistics.
     stash = of_proto(node.attr("stash_type", 1)).dtype if kind != "float64" else kind
     normal, mean, inverse = standardized(node, node.cast(x, stash), list(range(first, rank)), epsilon)
-    found = relay.multiply(node.cast(normal, x), node.beside(scale, node.shape(x)))
-    return [found if bias is None else relay.add(found, node.beside(bias, node.shape(x))), mean, inverse]
+    result = relay.multiply(node.cast(normal, x), node.beside(scale, node.shape(x)))
+    return [result if bias is None else relay.add(result, node.beside(bias, node.shape(x))), mean, inverse]
 
 
 @converter("RMSNormalization", since=23)
@@ -112,8 +112,8 @@ def group_normalization(node: Node, x: Any, scale: Any, bias: Any) -> Any:
     if node.opset < 21:
         if node.shape(scale) == (groups,):
             scale, bias = (relay.expand_dims(one, axis=1) for one in (scale, bias))
-            found = relay.add(relay.multiply(node.cast(normal, x), scale), bias)
-            return relay.reshape(found, (batch, channels, *rest), allowzero=True)
+            result = relay.add(relay.multiply(node.cast(normal, x), scale), bias)
+            return relay.reshape(result, (batch, channels, *rest), allowzero=True)
     back = relay.reshape(node.cast(normal, x), (batch, channels, *rest), allowzero=True)
     scale, bias = (node.beside(per_channel(node, x, one), node.shape(x)) for one in (scale, bias))
     return relay.add(relay.multiply(back, scale), bias)
@@ -129,8 +129,8 @@ def lrn(node: Node, x: Any) -> Any:
     # An even window reaches one further behind than before.
     channels = node.static_shape(x)[1]
     squared = relay.multiply(x, x)
-    places = np.arange(channels)
-    apart = places[None, :] - places[:, None]
+    locations = np.arange(channels)
+    apart = locations[None, :] - locations[:, None]
     near = ((apart >= -((size - 1) // 2)) & (apart <= size // 2)).astype(np.float64)
     shape = node.shape(x)
     flat = relay.reshape(squared, (shape[0], channels, times(*shape[2:])), allowzero=True)

@@ -103,39 +103,39 @@ def _patches(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], 
         axes.append(begins[:, None] + np.arange(kernel[k]) * dilations[k])
     total = np.zeros((1,) * (2 * rank), np.int64)
     inside = np.ones((1,) * (2 * rank), bool)
-    for k, places in enumerate(axes):
+    for k, locations in enumerate(axes):
         form = [1] * (2 * rank)
-        form[k], form[rank + k] = places.shape
-        spread = places.reshape(form)
+        form[k], form[rank + k] = locations.shape
+        spread = locations.reshape(form)
         total = total * sizes[k] + np.clip(spread, 0, max(sizes[k] - 1, 0))
         inside = inside & (spread >= 0) & (spread < sizes[k])
     full = (int(np.prod(counts)), int(np.prod(kernel)))
-    places = np.where(np.broadcast_to(inside, total.shape), total, -1).reshape(full)
+    locations = np.where(np.broadcast_to(inside, total.shape), total, -1).reshape(full)
     flat = relay.reshape(x, (batch, channels, int(np.prod(sizes))), allowzero=True)
-    taken = relay.take(flat, relay.const(np.maximum(places, 0).reshape(-1), "int64"), axis=2)
-    rows = relay.reshape(taken, (batch, channels, *full), allowzero=True)
-    if (places < 0).any():
-        rows = relay.where(relay.const(places >= 0, "bool"), rows, fill)
-    return rows, places, counts
+    used = relay.take(flat, relay.const(np.maximum(locations, 0).reshape(-1), "int64"), axis=2)
+    rows = relay.reshape(used, (batch, channels, *full), allowzero=True)
+    if (locations < 0).any():
+        rows = relay.where(relay.const(locations >= 0, "bool"), rows, fill)
+    return rows, locations, counts
 
 
 def _max_pool_with_places(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
                           pads: Sequence[int]) -> list[Any]:  # fmt: skip
     """The maxima and where they were: places count over the whole tensor, by rows or (storage_order=1) by columns."""
-    rows, places, counts = _patches(node, x, kernel, strides, dilations, pads, _lowest(node, x))
+    rows, locations, counts = _patches(node, x, kernel, strides, dilations, pads, _lowest(node, x))
     batch, channels, *sizes = node.static_shape(x)
     shape = (batch, channels, *counts)
     best = relay.argmax(rows, axis=[3])
-    found = relay.reshape(relay.max(rows, axis=[3]), shape, allowzero=True)
+    result = relay.reshape(relay.max(rows, axis=[3]), shape, allowzero=True)
     if node.attr("storage_order", 0):
-        grid = np.unravel_index(np.maximum(places, 0), sizes)
-        places = np.asarray(np.ravel_multi_index(grid[::-1], sizes[::-1]))
+        grid = np.unravel_index(np.maximum(locations, 0), sizes)
+        locations = np.asarray(np.ravel_multi_index(grid[::-1], sizes[::-1]))
     hot = relay.equal(
-        relay.expand_dims(node.cast(best, "int64"), axis=3), relay.const(np.arange(places.shape[1]), "int64")
+        relay.expand_dims(node.cast(best, "int64"), axis=3), relay.const(np.arange(locations.shape[1]), "int64")
     )
-    chosen = relay.sum(relay.where(hot, relay.const(places, "int64"), node.const(0)), axis=[3])
+    chosen = relay.sum(relay.where(hot, relay.const(locations, "int64"), node.const(0)), axis=[3])
     begins = np.arange(batch * channels).reshape(batch, channels, 1) * int(np.prod(sizes))
-    return [found, relay.reshape(relay.add(chosen, relay.const(begins, "int64")), shape, allowzero=True)]
+    return [result, relay.reshape(relay.add(chosen, relay.const(begins, "int64")), shape, allowzero=True)]
 
 
 @converter("AveragePool")
@@ -170,11 +170,11 @@ def _averaged(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int],
         "count_include_pad": True,
     }
     pool = _pool("avg", len(kernel))
-    found = pool(padded_for_windows(x, pads, 0)[0], **options)
+    result = pool(padded_for_windows(x, pads, 0)[0], **options)
     if counted:
-        return found
+        return result
     ones = relay.full(node.const(1, x), (1, 1, *node.shape(x)[2:]), dtype=str(node.dtype(x)))
-    return relay.divide(found, pool(padded_for_windows(ones, pads, 0)[0], **options))
+    return relay.divide(result, pool(padded_for_windows(ones, pads, 0)[0], **options))
 
 
 @converter("LpPool")
@@ -233,9 +233,9 @@ def max_unpool(node: Node, x: Any, indices: Any, output_shape: Any = None) -> An
     natural = (*shape[:2], *sizes)
     empty = relay.const(np.zeros(int(np.prod(natural))), str(node.dtype(x)))
     count = times(*shape)
-    places = relay.checked_indices(relay.reshape(indices, (count,), allowzero=True), empty, axes=(0,))
+    locations = relay.checked_indices(relay.reshape(indices, (count,), allowzero=True), empty, axes=(0,))
     filled = relay.scatter_elements(
-        empty, places, relay.reshape(x, (count,), allowzero=True), axis=0, reduction="update"
+        empty, locations, relay.reshape(x, (count,), allowzero=True), axis=0, reduction="update"
     )
     whole = relay.reshape(filled, natural, allowzero=True)
     if output_shape is None:

@@ -27,17 +27,17 @@ _WIDE = ("int8", "uint8", "int16", "uint16", "int32")  # types that relay quanti
 
 def known_as(node: Node, x: Any, dtype: str) -> Any:
     """A small tensor in another element type; a constant stays one."""
-    found = node.known(x)
-    if found is not None and not is_symbolic(found):
-        return Constant(found.astype(dtype))
+    result = node.known(x)
+    if result is not None and not is_symbolic(result):
+        return Constant(result.astype(dtype))
     return node.cast(x, dtype)
 
 
 def single(node: Node, x: Any) -> Any:
     """One number as a scalar: models have it as a tensor of one element too."""
     if node.rank(x) and all(size == 1 for size in node.shape(x)):
-        found = node.known(x)
-        return relay.reshape(x, ()) if found is None else Constant(found.reshape(()))
+        result = node.known(x)
+        return relay.reshape(x, ()) if result is None else Constant(result.reshape(()))
     return x
 
 
@@ -45,8 +45,8 @@ def is_zero(node: Node, x: Any) -> bool:
     """Whether a zero point is known to be 0, or left out."""
     if x is None:
         return True
-    found = node.known(x)
-    return found is not None and not is_symbolic(found) and not found.any()
+    result = node.known(x)
+    return result is not None and not is_symbolic(result) and not result.any()
 
 
 def _spread(node: Node, x: Any, values: Any, axis: int) -> Any:
@@ -64,8 +64,8 @@ def _spread(node: Node, x: Any, values: Any, axis: int) -> Any:
     block = node.attr("block_size", 0) or -(-size // max(blocks, 1))
     if math.ceil(size / block) != blocks:
         raise node.bad(f"axis {axis} has {size} places in blocks of {block}, and {blocks} scales")
-    places = node.const(np.arange(size) // block)
-    return values if blocks == size else relay.take(values, places, axis=axis)
+    locations = node.const(np.arange(size) // block)
+    return values if blocks == size else relay.take(values, locations, axis=axis)
 
 
 def limits(kind: ElementType) -> tuple[int, int]:
@@ -82,12 +82,12 @@ def _is_integer(kind: ElementType) -> bool:
 def rounded(node: Node, real: Any, zero_point: Any, kind: ElementType) -> Any:
     """Numbers in units of the scale as integers of that type: rounded, moved by the zero point, within the limits."""
     low, high = limits(kind)
-    places = relay.rint(real)
+    locations = relay.rint(real)
     if zero_point is not None and not is_zero(node, zero_point):
-        places = relay.add(places, known_as(node, zero_point, str(node.dtype(real))))
+        locations = relay.add(locations, known_as(node, zero_point, str(node.dtype(real))))
     # The greatest float32 that an int32 holds is not its limit.
     top = float(high) if high < 1 << 24 else float(high - 127)
-    return node.carries(relay.cast(relay.clip(places, float(low), top), kind.dtype), kind)
+    return node.carries(relay.cast(relay.clip(locations, float(low), top), kind.dtype), kind)
 
 
 # QuantizeLinear, DequantizeLinear.
@@ -161,9 +161,9 @@ def dynamic_quantize_linear(node: Node, x: Any) -> Any:
     span = relay.divide(relay.subtract(most, least), top)
     # A tensor of zeros has no range: any scale does.
     scale = relay.where(relay.equal(span, zero), node.const(1, x), span)
-    place = relay.rint(relay.clip(relay.divide(relay.negative(least), scale), 0.0, 255.0))
-    numbers = relay.clip(relay.add(relay.rint(relay.divide(x, scale)), place), 0.0, 255.0)
-    return [relay.cast(numbers, "uint8"), span, relay.cast(place, "uint8")]
+    location = relay.rint(relay.clip(relay.divide(relay.negative(least), scale), 0.0, 255.0))
+    numbers = relay.clip(relay.add(relay.rint(relay.divide(x, scale)), location), 0.0, 255.0)
+    return [relay.cast(numbers, "uint8"), span, relay.cast(location, "uint8")]
 
 
 # Products.

@@ -40,8 +40,8 @@ def binary(
     node: Node, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any = None
 ) -> Any:
     combine = relay.add if node.op == "QLinearAdd" else relay.multiply
-    found = combine(dequantized(node, a, a_scale, a_zero), dequantized(node, b, b_scale, b_zero))
-    return quantized(node, found, scale, zero, _kind(node, zero, a))
+    result = combine(dequantized(node, a, a_scale, a_zero), dequantized(node, b, b_scale, b_zero))
+    return quantized(node, result, scale, zero, _kind(node, zero, a))
 
 
 def _leaky(node: Node, x: Any) -> Any:
@@ -85,8 +85,8 @@ _OF_ONE: Final[dict[str, Callable[[Node, Any], Any]]] = {
 
 @converter(*_OF_ONE, domain=_DOMAIN)
 def unary(node: Node, x: Any, x_scale: Any, x_zero: Any, scale: Any, zero: Any = None) -> Any:
-    found = _OF_ONE[node.op](node, dequantized(node, x, x_scale, x_zero))
-    return quantized(node, found, scale, zero, _kind(node, zero, x))
+    result = _OF_ONE[node.op](node, dequantized(node, x, x_scale, x_zero))
+    return quantized(node, result, scale, zero, _kind(node, zero, x))
 
 
 @converter("QLinearConcat", domain=_DOMAIN)

@@ -71,8 +71,8 @@ def _activations(node: Node, default: Sequence[str], directions: int, limited: i
     if len(names) != len(default) * directions:
         raise node.bad(f"activations are {names}, and {len(default) * directions} are needed")
     alphas, betas = list(node.attr("activation_alpha", [])), list(node.attr("activation_beta", []))
-    found: list[Activation] = []
-    for place, name in enumerate(names):
+    result: list[Activation] = []
+    for index, name in enumerate(names):
         if name not in _PLAIN and name not in _DEFAULTS:
             raise node.invalid("activations", name, ", ".join([*_PLAIN, *_DEFAULTS]))
         alpha, beta = _DEFAULTS.get(name, (0.0, 0.0))
@@ -81,9 +81,9 @@ def _activations(node: Node, default: Sequence[str], directions: int, limited: i
             if name in ("affine", "scaledtanh", "hardsigmoid"):
                 beta = betas.pop(0) if betas else beta
         function = _activation(node, name, alpha, beta)
-        found.append(_limited(node, function) if place % len(default) < limited else function)
+        result.append(_limited(node, function) if index % len(default) < limited else function)
     count = len(default)
-    return [found[k * count : (k + 1) * count] for k in range(directions)]
+    return [result[k * count : (k + 1) * count] for k in range(directions)]
 
 
 def _limited(node: Node, function: Activation) -> Activation:
@@ -156,8 +156,8 @@ class _Recurrent:
         kind = str(self.node.dtype(self.x))
         if given is None:
             return [relay.zeros((self.batch, self.hidden), kind) for _ in self.backwards]
-        turned = relay.transpose(given, axes=[1, 0, 2]) if self.batch_first else given
-        return [self._part(turned, k) for k in range(len(self.backwards))]
+        transposed = relay.transpose(given, axes=[1, 0, 2]) if self.batch_first else given
+        return [self._part(transposed, k) for k in range(len(self.backwards))]
 
     def run(self, cells: Sequence[Cell], whole_bias: Callable[[_Weights], Any]) -> list[Any]:
         """The outputs of all times, and the states at the end."""
@@ -195,8 +195,8 @@ class _Recurrent:
             return None, kept, [relay.where(inside, new[0], node.const(0, new[0]))]
 
         limit: Limit = limit_of(node, self.x, 0)
-        states, made = turns_of(node, step, [one[direction] for one in self.first], limit, 1, _NODES)
-        return self._turned(made[0], direction), states
+        states, result = turns_of(node, step, [one[direction] for one in self.first], limit, 1, _NODES)
+        return self._turned(result[0], direction), states
 
     def _turned(self, x: Any, direction: int) -> Any:
         """Times from the last to the first, for the direction that runs so; of each sequence from its own last."""
@@ -244,20 +244,20 @@ def lstm(
     def cell_of(weights: _Weights, functions: Sequence[Activation]) -> Cell:
         f, g, last = functions
 
-        def with_peephole(gate: Any, place: int, state: Any) -> Any:
+        def with_peephole(gate: Any, index: int, state: Any) -> Any:
             if weights.peepholes is None:
                 return gate
-            return relay.add(gate, relay.multiply(weights.peepholes[place], state))
+            return relay.add(gate, relay.multiply(weights.peepholes[index], state))
 
         def cell(added: Any, states: list[Any]) -> list[Any]:
             before, memory = states
             i, o, forget, new = relay.split(relay.add(added, relay.nn.dense(before, weights.r)), 4, axis=1)
-            taken = f(with_peephole(i, 0, memory))
+            used = f(with_peephole(i, 0, memory))
             if coupled:
-                kept = relay.subtract(node.const(1, taken), taken)
+                kept = relay.subtract(node.const(1, used), used)
             else:
                 kept = f(with_peephole(forget, 2, memory))
-            now = relay.add(relay.multiply(kept, memory), relay.multiply(taken, g(new)))
+            now = relay.add(relay.multiply(kept, memory), relay.multiply(used, g(new)))
             return [relay.multiply(f(with_peephole(o, 1, now)), last(now)), now]
 
         return cell
@@ -286,11 +286,11 @@ def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, 
             if linear_first:
                 inner = relay.nn.dense(before, for_new)
                 inner = inner if state_bias is None else relay.add(inner, state_bias)
-                found = g(relay.add(new, relay.multiply(reset, inner)))
+                result = g(relay.add(new, relay.multiply(reset, inner)))
             else:
-                found = g(relay.add(new, relay.nn.dense(relay.multiply(reset, before), for_new)))
+                result = g(relay.add(new, relay.nn.dense(relay.multiply(reset, before), for_new)))
             rest = relay.subtract(node.const(1, update), update)
-            return [relay.add(relay.multiply(rest, found), relay.multiply(update, before))]
+            return [relay.add(relay.multiply(rest, result), relay.multiply(update, before))]
 
         return cell
 

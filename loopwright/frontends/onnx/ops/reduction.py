@@ -110,10 +110,10 @@ def _extreme(node: Node, x: Any, options: dict[str, Any]) -> Any:
 @converter("ArgMax", "ArgMin")
 def arg_extreme(node: Node, x: Any) -> Any:
     function = relay.argmax if node.op == "ArgMax" else relay.argmin
-    place = function(
+    location = function(
         x,
         axis=node.axis(node.attr("axis", 0), node.rank(x)),
         keepdims=bool(node.attr("keepdims", 1)),
         select_last_index=bool(node.attr("select_last_index", 0)),
     )
-    return relay.cast(place, "int64")
+    return relay.cast(location, "int64")

@@ -132,7 +132,7 @@ def _scaled_axes(node: Node, x: Any, scales: Sequence[float], over: Sequence[int
     shape = node.shape(x)
     if len(scales) != len(over):
         raise node.bad(f"{len(scales)} scales are given for {len(over)} axes")
-    found = []
+    result = []
     for axis, scale in zip(over, scales):
         if not scale > 0:
             raise node.bad(f"a scale is {scale}")
@@ -144,8 +144,8 @@ def _scaled_axes(node: Node, x: Any, scales: Sequence[float], over: Sequence[int
             if part.denominator != 1 or abs(float(part) - scale) > 1e-6 * scale:
                 raise node.sizes_needed(f"the size {before} of axis {axis} is scaled by {scale}", [before])
             after = divide_down(times(before, part.numerator), 1)
-        found.append(_Axis(axis, before, after, np.float32(scale)))
-    return found
+        result.append(_Axis(axis, before, after, np.float32(scale)))
+    return result
 
 
 def _sized_axes(node: Node, x: Any, sizes: Sequence[Any], over: Sequence[int]) -> list[_Axis]:
@@ -158,14 +158,14 @@ def _sized_axes(node: Node, x: Any, sizes: Sequence[Any], over: Sequence[int]) -
         factors = [int(size) / one for size, one in zip(sizes, before)]
         scale = min(factors) if policy == "not_larger" else max(factors)
         return [_Axis(axis, one, math.floor(scale * one + 0.5), scale) for axis, one in zip(over, before)]
-    found = []
+    result = []
     for axis, size in zip(over, sizes):
         given = shape[axis]
         if isinstance(size, int) and size < 1:
             raise node.bad(f"a size is {size}")
         quotient = size / given if isinstance(size, int) and isinstance(given, int) and given else 1.0
-        found.append(_Axis(axis, given, size, quotient))
-    return found
+        result.append(_Axis(axis, given, size, quotient))
+    return result
 
 
 def _with_region(node: Node, axes: Sequence[_Axis], roi: Any, over: Sequence[int]) -> list[_Axis]:
@@ -293,9 +293,9 @@ def _table(one: _Axis, how: _How) -> _Table:
     if how.coordinates == "tf_crop_and_resize":
         outside = (source < 0) | (source > one.before - 1)
     if how.mode == "nearest":
-        places = _nearest(source, how.rounding)[:, None]
+        locations = _nearest(source, how.rounding)[:, None]
         weights = np.ones_like(source)[:, None]
-        return _Table(np.clip(places, 0, one.before - 1), weights, outside)
+        return _Table(np.clip(locations, 0, one.before - 1), weights, outside)
     # The left neighbour of a place is below it, never at it: what is left over is above 0, and at most 1.
     left = np.ceil(source) - 1
     rest = (source - left)[:, None]
@@ -305,26 +305,26 @@ def _table(one: _Axis, how: _How) -> _Table:
     offsets = np.arange(first, 2 - first)[None, :]
     distance = (offsets - rest) * shrink
     weights = np.clip(1 - np.abs(distance), 0, 1) if how.mode == "linear" else _cubic(distance, how.alpha)
-    places = (left[:, None] + offsets).astype(np.int64)
+    locations = (left[:, None] + offsets).astype(np.int64)
     if how.antialias:
         weights = weights / weights.sum(axis=1, keepdims=True)
     if how.exclude:
-        weights = np.where((places >= 0) & (places < one.before), weights, 0.0)
+        weights = np.where((locations >= 0) & (locations < one.before), weights, 0.0)
         weights = weights / weights.sum(axis=1, keepdims=True)
-    return _Table(np.clip(places, 0, one.before - 1), weights, outside)
+    return _Table(np.clip(locations, 0, one.before - 1), weights, outside)
 
 
 def _nearest(source: np.ndarray, rounding: str) -> np.ndarray:
     match rounding:
         case "floor":
-            found = np.floor(source)
+            result = np.floor(source)
         case "ceil":
-            found = np.ceil(source)
+            result = np.ceil(source)
         case "round_prefer_ceil":
-            found = np.floor(source + 0.5)
+            result = np.floor(source + 0.5)
         case _:
-            found = np.ceil(source - 0.5)
-    return found.astype(np.int64)
+            result = np.ceil(source - 0.5)
+    return result.astype(np.int64)
 
 
 def _by_tables(node: Node, x: Any, changed: Sequence[_Axis], how: _How) -> Any:
@@ -372,5 +372,5 @@ def _by_matrix(node: Node, x: Any, axis: int, table: _Table) -> Any:
     order = [k for k in range(rank) if k != axis] + [axis]
     rows = [shape[k] for k in order[:-1]]
     flat = relay.reshape(relay.transpose(x, axes=order), (times(*rows), size), allowzero=True)
-    found = relay.reshape(relay.nn.dense(flat, node.const(matrix, x)), (*rows, results), allowzero=True)
-    return relay.transpose(found, axes=[order.index(k) for k in range(rank)])
+    result = relay.reshape(relay.nn.dense(flat, node.const(matrix, x)), (*rows, results), allowzero=True)
+    return relay.transpose(result, axes=[order.index(k) for k in range(rank)])

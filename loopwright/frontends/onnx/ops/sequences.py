@@ -32,18 +32,18 @@ def content(node: Node, value: Any) -> Any:
 
 
 def sequence(node: Node, value: Any) -> SequenceValue:
-    found = content(node, value)
-    if not isinstance(found, SequenceValue):
+    result = content(node, value)
+    if not isinstance(result, SequenceValue):
         raise node.bad("a sequence is needed, and not a tensor")
-    return found
+    return result
 
 
 def _place(node: Node, position: Any, count: int) -> int:
     """A place in a sequence, counted from the front."""
-    place = int(node.scalar(position))
-    if not -count <= place < count:
-        raise node.bad(f"place {place} is outside a sequence of {count}")
-    return place + count if place < 0 else place
+    location = int(node.scalar(position))
+    if not -count <= location < count:
+        raise node.bad(f"place {location} is outside a sequence of {count}")
+    return location + count if location < 0 else location
 
 
 @converter("SequenceEmpty", since=11)
@@ -65,56 +65,56 @@ def sequence_length(node: Node, given: Any) -> Any:
 
 @converter("SequenceAt", since=11)
 def sequence_at(node: Node, given: Any, position: Any) -> Any:
-    found = sequence(node, given)
-    if node.known(position) is None and _alike(node, found):
-        place = counted_from_front(node, relay.reshape(position, ()), len(found))
-        return relay.take(relay.stack(list(found.items), axis=0), place, axis=0)
-    return found.items[_place(node, position, len(found))]
+    result = sequence(node, given)
+    if node.known(position) is None and _alike(node, result):
+        location = counted_from_front(node, relay.reshape(position, ()), len(result))
+        return relay.take(relay.stack(list(result.items), axis=0), location, axis=0)
+    return result.items[_place(node, position, len(result))]
 
 
-def _alike(node: Node, found: SequenceValue) -> bool:
+def _alike(node: Node, result: SequenceValue) -> bool:
     """Whether the elements are tensors of one shape and type."""
-    if not found.items or not all(isinstance(item, Expr) for item in found.items):
+    if not result.items or not all(isinstance(item, Expr) for item in result.items):
         return False
-    first = node.type(found.items[0])
+    first = node.type(result.items[0])
     return all(
         node.dtype(item) == first.dtype
         and len(node.shape(item)) == len(first.shape)
         and all(map(same_dim, node.shape(item), first.shape))
-        for item in found.items
+        for item in result.items
     )
 
 
 @converter("SequenceInsert", since=11)
 def sequence_insert(node: Node, given: Any, tensor: Any, position: Any = None) -> Any:
-    found = sequence(node, given)
-    place = len(found) if position is None else int(node.scalar(position))
-    if not -len(found) <= place <= len(found):
-        raise node.bad(f"place {place} is outside a sequence of {len(found)}")
-    items = list(found.items)
-    items.insert(place + len(found) if place < 0 else place, tensor)
+    result = sequence(node, given)
+    location = len(result) if position is None else int(node.scalar(position))
+    if not -len(result) <= location <= len(result):
+        raise node.bad(f"place {location} is outside a sequence of {len(result)}")
+    items = list(result.items)
+    items.insert(location + len(result) if location < 0 else location, tensor)
     return SequenceValue(items, str(node.dtype(tensor)))
 
 
 @converter("SequenceErase", since=11)
 def sequence_erase(node: Node, given: Any, position: Any = None) -> Any:
-    found = sequence(node, given)
-    if not found.items:
+    result = sequence(node, given)
+    if not result.items:
         raise node.bad("the sequence has no element to take out")
-    place = len(found) - 1 if position is None else _place(node, position, len(found))
-    return SequenceValue([*found.items[:place], *found.items[place + 1 :]], found.dtype)
+    location = len(result) - 1 if position is None else _place(node, position, len(result))
+    return SequenceValue([*result.items[:location], *result.items[location + 1 :]], result.dtype)
 
 
 @converter("ConcatFromSequence", since=11)
 def concat_from_sequence(node: Node, given: Any) -> Any:
-    found = sequence(node, given)
-    if not found.items:
+    result = sequence(node, given)
+    if not result.items:
         raise node.bad("the sequence has nothing to put together")
     axis, new = node.attr("axis"), bool(node.attr("new_axis", 0))
-    axis = node.axis(axis, node.rank(found.items[0]) + new)
+    axis = node.axis(axis, node.rank(result.items[0]) + new)
     if new:
-        return relay.stack(list(found.items), axis=axis)
-    return found.items[0] if len(found) == 1 else relay.concatenate(list(found.items), axis=axis)
+        return relay.stack(list(result.items), axis=axis)
+    return result.items[0] if len(result) == 1 else relay.concatenate(list(result.items), axis=axis)
 
 
 @converter("SplitToSequence", since=11)
@@ -160,12 +160,12 @@ def sequence_map(node: Node, first: Any, *others: Any) -> Any:
         if isinstance(one, SequenceValue) and len(one) != count:
             raise node.bad(f"sequences of {count} and {len(one)} elements are given")
     results: list[list[Any]] = [[] for _ in body.output]
-    for place in range(count):
-        inputs = [one.items[place] if isinstance(one, SequenceValue) else one for one in given]
-        for made, found in zip(results, node.subgraph(body, dict(zip((one.name for one in body.input), inputs)))):
-            made.append(found)
+    for index in range(count):
+        inputs = [one.items[index] if isinstance(one, SequenceValue) else one for one in given]
+        for result, answer in zip(results, node.subgraph(body, dict(zip((one.name for one in body.input), inputs)))):
+            result.append(answer)
     kinds = [of_proto(one.type.tensor_type.elem_type).dtype for one in body.output]
-    return [SequenceValue(made, kind) for made, kind in zip(results, kinds)]
+    return [SequenceValue(result, kind) for result, kind in zip(results, kinds)]
 
 
 @converter("Optional", since=15)

@@ -33,8 +33,8 @@ def shape(node: Node, x: Any) -> Any:
     return _sizes_as_tensor(node, x, sizes, start, max(end, start))
 
 
-def _bound(place: int, rank: int) -> int:
-    return min(max(place + rank if place < 0 else place, 0), rank)
+def _bound(index: int, rank: int) -> int:
+    return min(max(index + rank if index < 0 else index, 0), rank)
 
 
 def _sizes_as_tensor(node: Node, x: Any, sizes: Sequence[Dim], start: int, end: int) -> Any:
@@ -42,10 +42,10 @@ def _sizes_as_tensor(node: Node, x: Any, sizes: Sequence[Dim], start: int, end: 
     if all(isinstance(size, int) for size in part):
         return Constant(np.array(part, np.int64))
     whole = relay.shape_of(x, dtype="int64")
-    made = whole if (start, end) == (0, len(sizes)) else relay.strided_slice(whole, begin=[start], end=[end])
+    result = whole if (start, end) == (0, len(sizes)) else relay.strided_slice(whole, begin=[start], end=[end])
     if all_known(part):
-        node.importer.set_known(made, objects(part))
-    return made
+        node.importer.set_known(result, objects(part))
+    return result
 
 
 @converter("Size")
@@ -53,10 +53,10 @@ def size(node: Node, x: Any) -> Any:
     total = times(*node.shape(x))
     if isinstance(total, int):
         return Constant(np.array(total, np.int64))
-    made = relay.ndarray_size(x, dtype="int64")
+    result = relay.ndarray_size(x, dtype="int64")
     if not is_any(total):
-        node.importer.set_known(made, objects([total], ()))
-    return made
+        node.importer.set_known(result, objects([total], ()))
+    return result
 
 
 @converter("Reshape", since=1)
@@ -78,22 +78,22 @@ def reshaped(node: Node, x: Any, sizes: Sequence[Any], allow_zero: bool) -> Any:
     given = node.shape(x)
     wanted: list[Dim] = []
     inferred = None
-    for place, one in enumerate(sizes):
+    for index, one in enumerate(sizes):
         if isinstance(one, int) and one == 0 and not allow_zero:
-            if place >= len(given):
-                raise node.bad(f"shape {list(sizes)} keeps size {place}, and the tensor has {len(given)} dimensions")
-            wanted.append(given[place])
+            if index >= len(given):
+                raise node.bad(f"shape {list(sizes)} keeps size {index}, and the tensor has {len(given)} dimensions")
+            wanted.append(given[index])
         elif isinstance(one, int) and one == -1:
             if inferred is not None:
                 raise node.bad(f"shape {list(sizes)} leaves two sizes open")
-            inferred = place
+            inferred = index
             wanted.append(1)
         elif isinstance(one, int) and one < 0:
             raise node.bad(f"shape {list(sizes)} has the size {one}")
         else:
             wanted.append(one)
     if inferred is not None:
-        wanted[inferred] = _rest(node, given, [one for place, one in enumerate(wanted) if place != inferred])
+        wanted[inferred] = _rest(node, given, [one for index, one in enumerate(wanted) if index != inferred])
     if len(wanted) == len(given) and all(same_dim(one, other) for one, other in zip(wanted, given)):
         return x
     if any(is_any(one) for one in wanted):
@@ -106,18 +106,18 @@ def _rest(node: Node, given: Sequence[Dim], others: Sequence[Dim]) -> Dim:
     left = list(given)
     remaining = []
     for one in others:  # what is in both, one by one: n * 3 / n is 3 whatever n is
-        place = next((k for k, size in enumerate(left) if same_dim(size, one)), None)
-        if place is None:
+        location = next((k for k, size in enumerate(left) if same_dim(size, one)), None)
+        if location is None:
             remaining.append(one)
         else:
-            del left[place]
-    total, taken = times(*left), times(*remaining)
-    if isinstance(total, int) and isinstance(taken, int):
-        if taken == 0:
+            del left[location]
+    total, used = times(*left), times(*remaining)
+    if isinstance(total, int) and isinstance(used, int):
+        if used == 0:
             return 0
-        if total % taken:
-            raise node.bad(f"{total} elements cannot be parted by {taken}")
-    return divide_down(total, taken)
+        if total % used:
+            raise node.bad(f"{total} elements cannot be parted by {used}")
+    return divide_down(total, used)
 
 
 @converter("Flatten")
@@ -187,12 +187,12 @@ def expand(node: Node, x: Any, shape: Any) -> Any:
     wanted = [_expanded(node, one, other) for one, other in zip(left, right)]
     if rank == len(given) and all(same_dim(one, other) for one, other in zip(wanted, given)):
         return x
-    made = relay.broadcast_to(x, tuple(wanted))
+    result = relay.broadcast_to(x, tuple(wanted))
     # A size that is a number stays one: the size with a name that it is expanded to is 1 or that number.
     numbers = [one if isinstance(one, int) and one != 1 else 0 for one in left]
     if any(number and not isinstance(size, int) for number, size in zip(numbers, wanted)):
-        return relay.reshape(made, numbers)
-    return made
+        return relay.reshape(result, numbers)
+    return result
 
 
 def _expanded(node: Node, one: Dim, other: Any) -> Dim:

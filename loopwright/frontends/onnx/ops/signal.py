@@ -171,20 +171,20 @@ def _dft(node: Node, x: Any, length: Any, axis: int) -> Any:
         results = [relay.divide(part, node.const(size, part)) for part in results]
     back = [(*order, rank - 1).index(k) for k in range(rank)]
     whole = [relay.reshape(part, (*lead, keep, 1), allowzero=True) for part in results]
-    found = whole[0] if len(whole) == 1 else relay.concatenate(whole, axis=rank - 1)
-    return relay.transpose(found, axes=back)
+    result = whole[0] if len(whole) == 1 else relay.concatenate(whole, axis=rank - 1)
+    return relay.transpose(result, axes=back)
 
 
 def _mirrored(node: Node, x: Complex, size: int) -> Complex:
     """The whole spectrum of real numbers from its first half: the other one is the same, conjugated."""
-    places = np.arange(size)
+    locations = np.arange(size)
     kept = size // 2 + 1
-    source = np.where(places < kept, places, size - places)
+    source = np.where(locations < kept, locations, size - locations)
     re, im = x
     real = relay.take(re, node.const(source), axis=1)
     if im is None:
         return real, None
-    sign = np.where(places < kept, 1.0, -1.0)
+    sign = np.where(locations < kept, 1.0, -1.0)
     return real, relay.multiply(relay.take(im, node.const(source), axis=1), node.const(sign, im))
 
 
@@ -207,19 +207,19 @@ def stft(node: Node, x: Any, step: Any, window: Any = None, length: Any = None) 
     if half and im is not None:
         raise node.bad("the spectrum of complex numbers has no half that says all: onesided is 1")
     count = (samples - size) // hop + 1
-    places = node.const(np.arange(count)[:, None] * hop + np.arange(size)[None, :])
+    locations = node.const(np.arange(count)[:, None] * hop + np.arange(size)[None, :])
     rows = times(batch, count)
 
     def pieces(part: Any) -> Any:
         if part is None:
             return None
-        taken = relay.take(part, places, axis=1)
-        weighted = taken if window is None else relay.multiply(taken, _centred(node, window, size))
+        used = relay.take(part, locations, axis=1)
+        weighted = used if window is None else relay.multiply(used, _centred(node, window, size))
         return relay.reshape(weighted, (rows, size), allowzero=True)
 
     keep = size // 2 + 1 if half else size
-    found = transformed(node, (pieces(re), pieces(im)), rows, size, keep, inverse=False)
-    whole = [relay.reshape(part, (batch, count, keep, 1), allowzero=True) for part in found]
+    result = transformed(node, (pieces(re), pieces(im)), rows, size, keep, inverse=False)
+    whole = [relay.reshape(part, (batch, count, keep, 1), allowzero=True) for part in result]
     return relay.concatenate(whole, axis=3)
 
 
@@ -245,15 +245,15 @@ def mel_weight_matrix(node: Node, bins: Any, length: Any, rate: Any, low: Any, h
     step = (mel(highest) - mel(lowest)) / (count + 2)
     edges = np.arange(count + 2) * step + mel(lowest)
     frequencies = 700 * (10 ** (edges / 2595) - 1)
-    places = ((size + 1) * frequencies // sampling).astype(np.int64)
-    found = np.zeros((spectrum, count))
+    locations = ((size + 1) * frequencies // sampling).astype(np.int64)
+    result = np.zeros((spectrum, count))
     for band in range(count):
-        left, middle, right = places[band : band + 3]
+        left, middle, right = locations[band : band + 3]
         rise = middle - left
         if rise == 0:
-            found[middle, band] = 1
+            result[middle, band] = 1
         else:
-            found[left : middle + 1, band] = (np.arange(left, middle + 1) - left) / rise
+            result[left : middle + 1, band] = (np.arange(left, middle + 1) - left) / rise
         if right > middle:
-            found[middle:right, band] = (right - np.arange(middle, right)) / (right - middle)
-    return relay.const(found, of_proto(node.attr("output_datatype", 1)).dtype)
+            result[middle:right, band] = (right - np.arange(middle, right)) / (right - middle)
+    return relay.const(result, of_proto(node.attr("output_datatype", 1)).dtype)

@@ -51,8 +51,8 @@ def softplus(node: Node, x: Any, beta: float = 1.0, threshold: float = 20.0) -> 
     x = node.float_operand(x)
     scaled = relay.multiply(x, node.like(x, beta))
     small = relay.log(relay.add(relay.exp(relay.negative(relay.abs(scaled))), node.like(x, 1)))
-    found = relay.divide(relay.add(relay.maximum(scaled, node.like(x, 0)), small), node.like(x, beta))
-    return relay.where(relay.greater(scaled, node.like(x, threshold)), x, found)
+    result = relay.divide(relay.add(relay.maximum(scaled, node.like(x, 0)), small), node.like(x, beta))
+    return relay.where(relay.greater(scaled, node.like(x, threshold)), x, result)
 
 
 @converter("gelu")
@@ -86,12 +86,12 @@ def softmax(node: Node, x: Any, dim: int, *others: Any, dtype: Any = None) -> An
 def softmax_along(node: Node, x: Any, axis: int) -> Any:
     if "log_softmax" in node.op:
         return relay.nn.log_softmax(x, axis=axis)
-    found = relay.nn.softmax(x, axis=axis)
+    result = relay.nn.softmax(x, axis=axis)
     if "_safe_softmax" in node.op:
         # A row in which nothing is allowed is one of zeros.
         dead = relay.equal(relay.max(x, axis=[axis], keepdims=True), node.like(x, -math.inf))
-        found = relay.where(dead, node.like(x, 0), found)
-    return found
+        result = relay.where(dead, node.like(x, 0), result)
+    return result
 
 
 @converter("dropout", "native_dropout", "feature_dropout", "alpha_dropout")

@@ -20,10 +20,10 @@ def _truth(node: Node, x: Any) -> Any:
 
 def _tensors(node: Node, values: Sequence[Any]) -> list[Expr]:
     """Results of a branch as tensors, in the element types that torch says."""
-    made = []
-    for place, one in enumerate(values):
-        made.append(node.operand(one, node.out_dtype(place)))
-    return made
+    result = []
+    for index, one in enumerate(values):
+        result.append(node.operand(one, node.out_dtype(index)))
+    return result
 
 
 @converter("higher_order::cond")

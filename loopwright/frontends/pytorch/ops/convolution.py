@@ -70,7 +70,7 @@ def _forward(
     x, single = _batched(node, x, rank)
     wide = node.sum_dtype(x)
     function = (relay.nn.conv1d, relay.nn.conv2d, relay.nn.conv3d)[rank - 1]
-    found = function(
+    result = function(
         x,
         weight,
         strides=ints(stride, rank, 1),
@@ -82,8 +82,8 @@ def _forward(
         out_dtype=wide,
     )
     if bias is not None:
-        found = relay.nn.bias_add(found, node.cast(bias, wide), axis=1)
-    return relay.squeeze(found, axis=[0]) if single else found
+        result = relay.nn.bias_add(result, node.cast(bias, wide), axis=1)
+    return relay.squeeze(result, axis=[0]) if single else result
 
 
 @converter("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
@@ -117,9 +117,9 @@ def _transposed(
     x, single = _batched(node, x, rank)
     wide = node.sum_dtype(x)
     window = Window(kernel, ints(stride, rank, 1), ints(dilation, rank, 1), ints(padding, rank) * 2)
-    found = transposed_convolution(
+    result = transposed_convolution(
         node, node.cast(x, wide), node.cast(weight, wide), window, ints(output_padding, rank), groups
     )
     if bias is not None:
-        found = relay.nn.bias_add(found, node.cast(bias, wide), axis=1)
-    return relay.squeeze(found, axis=[0]) if single else found
+        result = relay.nn.bias_add(result, node.cast(bias, wide), axis=1)
+    return relay.squeeze(result, axis=[0]) if single else result

@@ -89,11 +89,11 @@ def arange(node: Node, *bounds: Any, dtype: Any = None) -> Any:
         raise node.unsupported("a range of real numbers whose size is known only when the model runs")
     # So many: the places are the sums of so many ones.
     wide = "int64" if not DataType(kind).is_float else node.wide(kind)
-    places = relay.cumsum(relay.full(node.const(1), (count,), "int64"), axis=0, dtype="int64", exclusive=True)
-    places = node.cast(places, wide)
+    locations = relay.cumsum(relay.full(node.const(1), (count,), "int64"), axis=0, dtype="int64", exclusive=True)
+    locations = node.cast(locations, wide)
     if not (isinstance(step, int) and step == 1):
-        places = relay.multiply(places, node.operand(step, wide))
-    return places if isinstance(start, int) and start == 0 else relay.add(places, node.operand(start, wide))
+        locations = relay.multiply(locations, node.operand(step, wide))
+    return locations if isinstance(start, int) and start == 0 else relay.add(locations, node.operand(start, wide))
 
 
 @converter("tril_indices", "triu_indices")

@@ -49,14 +49,14 @@ def _resized(node: Node, x: Any, method: str, align: bool, scales: Sequence[Any]
             rounding_method="floor" if method == "nearest" else "",
             cubic_alpha=-0.75,
         )
-    found = node.cast(x, node.sum_dtype(x))
+    result = node.cast(x, node.sum_dtype(x))
     sizes = node.static_shape(x)[2:]
     for k, (size, out, factor) in enumerate(zip(sizes, wanted, factors)):
         if not isinstance(out, int):
             raise node.unsupported("a size that is no number, with a factor that does not divide")
         ratio = 1 / factor if factor is not None else size / out
-        found = _along(node, found, k + 2, _taps(size, out, ratio, "exact" if exact else method))
-    return found
+        result = _along(node, result, k + 2, _taps(size, out, ratio, "exact" if exact else method))
+    return result
 
 
 def _divides(size: Any, out: Any, factor: Any) -> bool:
@@ -70,11 +70,11 @@ def _divides(size: Any, out: Any, factor: Any) -> bool:
 
 def _taps(size: int, out: int, ratio: float, method: str) -> list[tuple[np.ndarray, np.ndarray | None]]:
     """The elements that each result is made of: their places, and how much each counts (None: all)."""
-    places = np.arange(out)
+    locations = np.arange(out)
     if method in ("nearest", "exact"):
-        at = np.floor(places * ratio) if method == "nearest" else np.floor((places + 0.5) * ratio)
+        at = np.floor(locations * ratio) if method == "nearest" else np.floor((locations + 0.5) * ratio)
         return [(np.minimum(at.astype(np.int64), size - 1), None)]
-    at = (places + 0.5) * ratio - 0.5
+    at = (locations + 0.5) * ratio - 0.5
     if method == "linear":
         at = np.maximum(at, 0)
         low = np.minimum(np.floor(at).astype(np.int64), size - 1)
@@ -96,8 +96,8 @@ def _cubic(distance: np.ndarray, a: float = -0.75) -> np.ndarray:
 def _along(node: Node, x: Any, axis: int, taps: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> Any:
     behind = node.rank(x) - axis - 1
     total = None
-    for places, weight in taps:
-        part = relay.take(x, node.const(places), axis=axis)
+    for locations, weight in taps:
+        part = relay.take(x, node.const(locations), axis=axis)
         if weight is not None:
             part = relay.multiply(part, node.const(weight.reshape(-1, *[1] * behind), x))
         total = part if total is None else relay.add(total, part)
@@ -107,10 +107,10 @@ def _along(node: Node, x: Any, axis: int, taps: Sequence[tuple[np.ndarray, np.nd
 @converter("grid_sampler_2d", "grid_sampler_3d", "grid_sampler")
 def grid_sampler(node: Node, x: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
     rank = node.rank(x)
-    places = relay.transpose(grid, axes=[0, rank - 1, *range(1, rank - 1)])
+    locations = relay.transpose(grid, axes=[0, rank - 1, *range(1, rank - 1)])
     return relay.image.grid_sample(
         x,
-        places,
+        locations,
         method=("bilinear", "nearest", "bicubic")[interpolation],
         layout=_LAYOUTS[rank - 2],
         padding_mode=("zeros", "border", "reflection")[padding],

@@ -17,33 +17,33 @@ from loopwright.relay.types import Dim, is_any, same_dim
 _ENDLESS = 1 << 62
 
 
-def _from_front(place: Any, size: Dim) -> Any:
+def _from_front(location: Any, size: Dim) -> Any:
     """A place counted from the front."""
-    return apply(lambda a, b: a + b, size, place) if isinstance(place, int) and place < 0 else place
+    return apply(lambda a, b: a + b, size, location) if isinstance(location, int) and location < 0 else location
 
 
 @converter("select.int", "select_copy.int")
 def select(node: Node, x: Any, dim: int, index: Any) -> Any:
     axis = node.axis(dim, node.rank(x))
     size = node.shape(x)[axis]
-    place = _from_front(index, size)
-    if isinstance(place, Expr):
-        return relay.take(x, relay.checked_indices(place, x, axes=(axis,)), axis, mode="fast")
-    if is_any(place):
+    location = _from_front(index, size)
+    if isinstance(location, Expr):
+        return relay.take(x, relay.checked_indices(location, x, axes=(axis,)), axis, mode="fast")
+    if is_any(location):
         last = relay.add(relay.take(relay.shape_of(x, dtype="int64"), node.const(axis), axis=0), node.const(index))
         return relay.take(x, last, axis=axis)
-    cut = relay.strided_slice(x, begin=[place], end=[place + 1], axes=[axis])
+    cut = relay.strided_slice(x, begin=[location], end=[location + 1], axes=[axis])
     return relay.squeeze(cut, axis=[axis])
 
 
-def _plus_size(node: Node, place: Any, x: Any, axis: int) -> Any:
+def _plus_size(node: Node, location: Any, x: Any, axis: int) -> Any:
     size = node.shape(x)[axis]
     whole = (
         relay.take(relay.shape_of(x, dtype="int64"), node.const(axis), axis=0)
         if is_any(size)
         else node.operand(size, "int64")
     )
-    return relay.add(node.cast(place, "int64"), whole)
+    return relay.add(node.cast(location, "int64"), whole)
 
 
 def slice_bounds(node: Node, size: Dim, start: Any, end: Any, step: int) -> tuple[Any, Any] | None:
@@ -178,28 +178,28 @@ def take(node: Node, x: Any, index: Any) -> Any:
 @converter("index.Tensor", "_unsafe_index.Tensor")
 def index(node: Node, x: Any, indices: Sequence[Any]) -> Any:
     """numpy's indexing by tensors; axes that are not indexed stay."""
-    places = by_axis(node, x, indices)
-    if len(places) == 1:
-        axis, where = places[0]
+    locations = by_axis(node, x, indices)
+    if len(locations) == 1:
+        axis, where = locations[0]
         return relay.take(x, within(node, where, node.shape(x)[axis], x, axis), axis=axis, mode="fast")
     rank = node.rank(x)
-    axes = [axis for axis, _ in places]
-    found = [within(node, where, node.shape(x)[axis], x, axis) for axis, where in places]
+    axes = [axis for axis, _ in locations]
+    result = [within(node, where, node.shape(x)[axis], x, axis) for axis, where in locations]
     order = [*axes, *[axis for axis in range(rank) if axis not in axes]]
     data = x if order == list(range(rank)) else relay.transpose(x, axes=order)
-    wide = [node.cast(where, "int64") for where in spread(node, found)]
-    taken = relay.adv_index([data, *wide])
+    wide = [node.cast(where, "int64") for where in spread(node, result)]
+    used = relay.adv_index([data, *wide])
     # Where the indexed axes are neighbours, what they become is in their place; otherwise it is in front.
     first, width = axes[0], node.rank(wide[0])
     if first and axes == list(range(first, first + len(axes))):
-        total = node.rank(taken)
-        taken = relay.transpose(taken, axes=[*range(width, width + first), *range(width), *range(width + first, total)])
-    return taken
+        total = node.rank(used)
+        used = relay.transpose(used, axes=[*range(width, width + first), *range(width), *range(width + first, total)])
+    return used
 
 
 def by_axis(node: Node, x: Any, indices: Sequence[Any]) -> list[tuple[int, Any]]:
     """The axes that are indexed, each with its indices; a mask is the places where it holds."""
-    places: list[tuple[int, Any]] = []
+    locations: list[tuple[int, Any]] = []
     axis = 0
     for one in indices:
         if one is None:
@@ -209,12 +209,12 @@ def by_axis(node: Node, x: Any, indices: Sequence[Any]) -> list[tuple[int, Any]]
             held = relay.argwhere(one)
             for k in range(rank):
                 column = relay.squeeze(relay.strided_slice(held, begin=[k], end=[k + 1], axes=[1]), axis=[1])
-                places.append((axis + k, node.cast(column, "int64")))
+                locations.append((axis + k, node.cast(column, "int64")))
             axis += rank
         else:
-            places.append((axis, one))
+            locations.append((axis, one))
             axis += 1
-    return places
+    return locations
 
 
 def spread(node: Node, tensors: Sequence[Any]) -> list[Any]:

@@ -16,16 +16,16 @@ from loopwright.relay.types import same_dim
 def linear(node: Node, x: Any, weight: Any, bias: Any = None) -> Any:
     wide = node.sum_dtype(x)
     if node.rank(weight) == 1:
-        found = product(node, x, weight, wide)
-        return found if bias is None else relay.add(found, node.cast(bias, wide))
+        result = product(node, x, weight, wide)
+        return result if bias is None else relay.add(result, node.cast(bias, wide))
     shape = node.shape(x)
     rows = x if len(shape) == 2 else relay.reshape(x, (times(*shape[:-1]), shape[-1]), allowzero=True)
-    found = relay.nn.dense(rows, weight, out_dtype=wide)
+    result = relay.nn.dense(rows, weight, out_dtype=wide)
     if bias is not None:
-        found = relay.nn.bias_add(found, node.cast(bias, wide), axis=-1)
+        result = relay.nn.bias_add(result, node.cast(bias, wide), axis=-1)
     # Beside the product, so that the type is converted before the shape is: both are one kernel then.
-    found = node.cast(found, str(node.dtype(x)))
-    return found if len(shape) == 2 else relay.reshape(found, (*shape[:-1], node.shape(weight)[0]), allowzero=True)
+    result = node.cast(result, str(node.dtype(x)))
+    return result if len(shape) == 2 else relay.reshape(result, (*shape[:-1], node.shape(weight)[0]), allowzero=True)
 
 
 @converter("matmul", "mm", "mv", "dot", "vdot", "bmm")
@@ -33,14 +33,14 @@ def matmul(node: Node, x: Any, y: Any) -> Any:
     return product(node, x, y, node.sum_dtype(x))
 
 
-def _with_bias(node: Node, bias: Any, found: Any, beta: Any, alpha: Any) -> Any:
+def _with_bias(node: Node, bias: Any, result: Any, beta: Any, alpha: Any) -> Any:
     """beta * bias + alpha * product."""
     if alpha != 1:
-        found = relay.multiply(found, node.operand(alpha, found))
+        result = relay.multiply(result, node.operand(alpha, result))
     if beta == 0:
-        return found
-    bias = node.cast(bias, found)
-    return relay.add(found, bias if beta == 1 else relay.multiply(bias, node.operand(beta, bias)))
+        return result
+    bias = node.cast(bias, result)
+    return relay.add(result, bias if beta == 1 else relay.multiply(bias, node.operand(beta, bias)))
 
 
 @converter("addmm", "addmv", "baddbmm", "addbmm")
@@ -52,11 +52,11 @@ def addmm(node: Node, bias: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1) 
         columns = node.shape(y)[2]
         x = relay.reshape(relay.transpose(x, axes=[1, 0, 2]), (rows, times(batch, inner)), allowzero=True)
         y = relay.reshape(y, (times(batch, inner), columns), allowzero=True)
-    found = product(node, x, y, wide)
-    if node.rank(bias) == 1 and node.rank(found) == 2 and beta == 1 and alpha == 1:
-        if same_dim(node.shape(bias)[0], node.shape(found)[1]):
-            return relay.nn.bias_add(found, node.cast(bias, wide), axis=-1)
-    return _with_bias(node, bias, found, beta, alpha)
+    result = product(node, x, y, wide)
+    if node.rank(bias) == 1 and node.rank(result) == 2 and beta == 1 and alpha == 1:
+        if same_dim(node.shape(bias)[0], node.shape(result)[1]):
+            return relay.nn.bias_add(result, node.cast(bias, wide), axis=-1)
+    return _with_bias(node, bias, result, beta, alpha)
 
 
 @converter("_cdist_forward")
@@ -73,7 +73,7 @@ def pdist(node: Node, x: Any, p: float = 2.0) -> Any:
 
     rows = node.static_shape(x)[0]
     first, second = np.triu_indices(rows, 1)
-    one, other = (relay.take(x, node.const(places), axis=0) for places in (first, second))
+    one, other = (relay.take(x, node.const(locations), axis=0) for locations in (first, second))
     return norm_along(node, relay.abs(relay.subtract(one, other)), p)
 
 

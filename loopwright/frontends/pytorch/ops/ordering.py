@@ -23,11 +23,11 @@ def sort(node: Node, x: Any, *args: Any, dim: int = -1, descending: bool = False
     x = _comparable(node, x)
     flat = x if rank else relay.reshape(x, (1,))
     axis = node.axis(dim, max(rank, 1))
-    places = relay.argsort(flat, axis=axis, is_ascend=not descending, dtype="int64")
+    locations = relay.argsort(flat, axis=axis, is_ascend=not descending, dtype="int64")
     if "argsort" in node.op:
-        return node.reshaped(places, node.out_shape())
-    values = relay.gather(flat, axis, places)
-    return [node.reshaped(values, node.out_shape(0)), node.reshaped(places, node.out_shape(1))]
+        return node.reshaped(locations, node.out_shape())
+    values = relay.gather(flat, axis, locations)
+    return [node.reshaped(values, node.out_shape(0)), node.reshaped(locations, node.out_shape(1))]
 
 
 @converter("topk")
@@ -37,18 +37,18 @@ def topk(node: Node, x: Any, k: Any, dim: int = -1, largest: bool = True, sorted
         return [x, node.const(0)]
     axis = node.axis(dim, rank)
     if isinstance(k, int) and k == 0:
-        return [relay.zeros(node.out_shape(place), node.out_dtype(place)) for place in (0, 1)]
+        return [relay.zeros(node.out_shape(location), node.out_dtype(location)) for location in (0, 1)]
     if not isinstance(k, (int, Expr)):
         return _first(node, x, k, axis, largest)
-    found = relay.topk(_comparable(node, x), k=k, axis=axis, is_ascend=not largest, dtype="int64")
-    return list(found)
+    result = relay.topk(_comparable(node, x), k=k, axis=axis, is_ascend=not largest, dtype="int64")
+    return list(result)
 
 
 def _first(node: Node, x: Any, k: Any, axis: int, largest: bool) -> list[Any]:
     """As many as a size that has a name: the first of all in order."""
     flat = _comparable(node, x)
-    places = relay.argsort(flat, axis=axis, is_ascend=not largest, dtype="int64")
-    kept = relay.strided_slice(places, begin=[0], end=[k], axes=[axis])
+    locations = relay.argsort(flat, axis=axis, is_ascend=not largest, dtype="int64")
+    kept = relay.strided_slice(locations, begin=[0], end=[k], axes=[axis])
     return [relay.gather(flat, axis, kept), kept]
 
 
@@ -98,5 +98,5 @@ def unique(node: Node, x: Any, sorted: bool = True, return_inverse: bool = False
     end = relay.reshape(relay.cast(count, "int64"), (1,))
     begin, step = node.const([0]), node.const([1])
     cut = relay.strided_slice(values, begin, end, step)
-    found = [cut, node.reshaped(inverse, node.shape(x))]
-    return [*found, relay.strided_slice(counts[0], begin, end, step) if counts else None]
+    result = [cut, node.reshaped(inverse, node.shape(x))]
+    return [*result, relay.strided_slice(counts[0], begin, end, step) if counts else None]

@@ -248,9 +248,9 @@ def pow_(node: Node, x: Any, y: Any) -> Any:
     kind = compute_dtype(node, x, y)
     base = node.operand(x, kind)
     if isinstance(y, (int, float)) and not isinstance(y, bool) and isinstance(x, Expr):
-        found = _by_number(node, base, y)
-        if found is not None:
-            return found
+        result = _by_number(node, base, y)
+        if result is not None:
+            return result
     exponent = node.operand(y, kind)
     if DataType(kind).is_float:
         return relay.power(base, exponent)
@@ -260,10 +260,10 @@ def pow_(node: Node, x: Any, y: Any) -> Any:
 def _by_number(node: Node, x: Any, y: float) -> Any:
     """Powers that are products or roots."""
     if float(y).is_integer() and 1 <= y <= 4:
-        found = x
+        result = x
         for _ in range(int(y) - 1):
-            found = relay.multiply(found, x)
-        return found
+            result = relay.multiply(result, x)
+        return result
     if node.is_float(x):
         if y == 0.5:
             return relay.sqrt(x)
@@ -455,8 +455,8 @@ def to_copy(node: Node, x: Any, dtype: Any = None, *others: Any) -> Any:
 
 @converter("copy")
 def copy(node: Node, x: Any, source: Any) -> Any:
-    found = node.operand(source, x)
-    return found if node.shape(found) == node.shape(x) else relay.broadcast_to(found, node.out_shape())
+    result = node.operand(source, x)
+    return result if node.shape(result) == node.shape(x) else relay.broadcast_to(result, node.out_shape())
 
 
 @converter("fill")

@@ -46,14 +46,14 @@ def max_pool(
     window = _window(node, x, kernel, stride, padding, dilation, ceil_mode)
     x, single = _batched(node, x)
     function = getattr(relay.nn, f"max_pool{window.rank}d")
-    found = function(
+    result = function(
         x,
         pool_size=list(window.kernel),
         strides=list(window.strides),
         dilation=list(window.dilations),
         padding=list(window.pads),
     )
-    return _back(found, single)
+    return _back(result, single)
 
 
 @converter("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices")
@@ -92,12 +92,12 @@ def avg_pool(
         pads = [0] * rank + [max(wide - pad, 0) for wide, pad in zip(pads[rank:], named[rank:])]
         counted = False
     wide = node.cast(x, node.sum_dtype(x))
-    found = function(
+    result = function(
         wide, pool_size=list(window.kernel), strides=list(window.strides), padding=pads, count_include_pad=counted
     )
     if divisor_override is not None:
-        found = relay.multiply(found, node.like(found, math.prod(window.kernel) / divisor_override))
-    return _back(found, single)
+        result = relay.multiply(result, node.like(result, math.prod(window.kernel) / divisor_override))
+    return _back(result, single)
 
 
 @converter("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
@@ -131,8 +131,8 @@ def max_unpool(node: Node, x: Any, indices: Any, output_size: Any, *others: Any)
     rows = times(*lead)
     flat = times(*node.shape(x)[-rank:])
     empty = relay.zeros((rows, times(*output_size)), str(node.dtype(x)))
-    places = relay.checked_indices(relay.reshape(indices, (rows, flat), allowzero=True), empty, axes=(1,))
+    locations = relay.checked_indices(relay.reshape(indices, (rows, flat), allowzero=True), empty, axes=(1,))
     filled = relay.scatter_elements(
-        empty, places, relay.reshape(x, (rows, flat), allowzero=True), axis=1, reduction="update"
+        empty, locations, relay.reshape(x, (rows, flat), allowzero=True), axis=1, reduction="update"
     )
     return relay.reshape(filled, (*lead, *output_size), allowzero=True)

@@ -22,8 +22,8 @@ def _along(node: Node, x: Any, values: Any, axis: int | None) -> Any:
 def _quantized(node: Node, x: Any, scale: Any, zero: Any, low: int, high: int, axis: int | None = None) -> Any:
     x = node.cast(x, "float32")
     inverse = relay.divide(node.like(x, 1), _along(node, x, node.operand(scale, "float32"), axis))
-    places = round_half_even(node, relay.multiply(x, inverse))
-    moved = relay.add(places, _along(node, x, node.operand(zero, "float32"), axis))
+    locations = round_half_even(node, relay.multiply(x, inverse))
+    moved = relay.add(locations, _along(node, x, node.operand(zero, "float32"), axis))
     return relay.cast(relay.clip(moved, float(low), float(high)), node.out_dtype())
 
 

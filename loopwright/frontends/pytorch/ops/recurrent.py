@@ -30,8 +30,8 @@ class Weights:
         self.projection: Any = rest.pop(0) if rest else None
 
     def state(self, node: Node, h: Any) -> Any:
-        found = dense(node, h, self.of_state)
-        return found if self.bias_state is None else relay.add(found, self.bias_state)
+        result = dense(node, h, self.of_state)
+        return result if self.bias_state is None else relay.add(result, self.bias_state)
 
 
 def _parts(x: Any, count: int) -> list[Any]:
@@ -113,9 +113,9 @@ def _layers(
     for layer in range(count):
         outputs = []
         for direction in range(directions):
-            place = layer * directions + direction
-            own = Weights(weights[place * each : (place + 1) * each], biases)
-            begin = [relay.take(state, node.const(place), axis=0) for state in states]
+            location = layer * directions + direction
+            own = Weights(weights[location * each : (location + 1) * each], biases)
+            begin = [relay.take(state, node.const(location), axis=0) for state in states]
             out, after = _steps(node, cell, x, begin, own, backwards=direction == 1)
             outputs.append(out)
             for held, one in zip(last, after):

@@ -81,8 +81,8 @@ def _place(node: Node, name: str, x: Any, dim: Any, keepdim: bool) -> Any:
         return node.const(0)
     if dim is None:
         flat = relay.reshape(x, (times(*node.shape(x)),), allowzero=True) if rank > 1 else x
-        found = getattr(relay, name)(flat, axis=[0])
-        return relay.reshape(found, (1,) * rank, allowzero=True) if keepdim else found
+        result = getattr(relay, name)(flat, axis=[0])
+        return relay.reshape(result, (1,) * rank, allowzero=True) if keepdim else result
     return getattr(relay, name)(x, axis=[node.axis(dim, rank)], keepdims=keepdim)
 
 

@@ -56,11 +56,11 @@ def scatter_reduce(
     hits = _scattered(node, zeros, dim, index, ones, "add")
     touched = relay.greater(hits, node.like(x, 0))
     begin = x if include_self else relay.where(touched, node.like(x, neutral[reduce]), x)
-    found = _scattered(node, begin, dim, index, source, "add" if reduce == "mean" else _REDUCTIONS[reduce])
+    result = _scattered(node, begin, dim, index, source, "add" if reduce == "mean" else _REDUCTIONS[reduce])
     if reduce != "mean":
-        return found
+        return result
     count = relay.add(hits, node.like(x, 1)) if include_self else relay.maximum(hits, node.like(x, 1))
-    return relay.divide(found, count) if kind.is_float else relay.floor_divide(found, count)
+    return relay.divide(result, count) if kind.is_float else relay.floor_divide(result, count)
 
 
 def _scattered(node: Node, x: Any, dim: int, index: Any, source: Any, how: str) -> Any:
@@ -79,8 +79,8 @@ def _scattered(node: Node, x: Any, dim: int, index: Any, source: Any, how: str) 
     elif not all(map(same_dim, node.shape(source), sizes)):
         source = relay.strided_slice(source, begin=[0] * len(sizes), end=list(sizes), axes=list(range(len(sizes))))
     axis = node.axis(dim, len(shape))
-    places = relay.checked_indices(index, x, axes=(axis,))
-    return relay.scatter_elements(x, places, node.cast(source, x), axis=axis, reduction=how)
+    locations = relay.checked_indices(index, x, axes=(axis,))
+    return relay.scatter_elements(x, locations, node.cast(source, x), axis=axis, reduction=how)
 
 
 @converter("index_put", "_unsafe_index_put")
@@ -90,10 +90,10 @@ def index_put(node: Node, x: Any, indices: Sequence[Any], values: Any, accumulat
     if len(given) == 1 and node.dtype(given[0]).is_bool and node.rank(values) == 0:
         return _masked(node, x, indices, values, accumulate)
     rank = node.rank(x)
-    places = by_axis(node, x, indices)
-    axes = [axis for axis, _ in places]
-    found = spread(node, [within(node, where, node.shape(x)[axis], x, axis) for axis, where in places])
-    wide = [node.cast(where, "int64") for where in found]
+    locations = by_axis(node, x, indices)
+    axes = [axis for axis, _ in locations]
+    answer = spread(node, [within(node, where, node.shape(x)[axis], x, axis) for axis, where in locations])
+    wide = [node.cast(where, "int64") for where in answer]
     rest = [axis for axis in range(rank) if axis not in axes]
     order = [*axes, *rest]
     straight = order == list(range(rank))
@@ -115,8 +115,8 @@ def index_put(node: Node, x: Any, indices: Sequence[Any], values: Any, accumulat
             put, axes=[*range(first, first + width), *range(first), *range(first + width, len(target))]
         )
     columns = relay.stack(wide, axis=0)
-    made = relay.scatter_nd(data, columns, put, mode="add" if accumulate else "update")
-    return made if straight else relay.transpose(made, axes=[order.index(axis) for axis in range(rank)])
+    result = relay.scatter_nd(data, columns, put, mode="add" if accumulate else "update")
+    return result if straight else relay.transpose(result, axes=[order.index(axis) for axis in range(rank)])
 
 
 def _masked(node: Node, x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> Any:
@@ -138,8 +138,8 @@ def masked_scatter(node: Node, x: Any, mask: Any, source: Any) -> Any:
     wide = mask if node.shape(mask) == shape else relay.broadcast_to(mask, shape)
     flat = relay.cast(relay.reshape(wide, (count,), allowzero=True), "int64")
     turn = relay.maximum(relay.subtract(relay.cumsum(flat, axis=0, dtype="int64"), node.const(1)), node.const(0))
-    taken = relay.take(relay.reshape(source, (times(*node.shape(source)),), allowzero=True), turn, axis=0)
-    return relay.where(wide, node.cast(relay.reshape(taken, shape, allowzero=True), x), x)
+    used = relay.take(relay.reshape(source, (times(*node.shape(source)),), allowzero=True), turn, axis=0)
+    return relay.where(wide, node.cast(relay.reshape(used, shape, allowzero=True), x), x)
 
 
 @converter("slice_scatter")
@@ -174,13 +174,13 @@ def _between(node: Node, x: Any, put: Any, axis: int, begin: Any, last: Any) -> 
     return parts[0] if len(parts) == 1 else relay.concatenate(parts, axis=axis)
 
 
-def _every(node: Node, x: Any, put: Any, axis: int, places: range) -> Any:
+def _every(node: Node, x: Any, put: Any, axis: int, locations: range) -> Any:
     """`x` with what is put at these places along an axis: taken from there, where it is, and from `x` elsewhere."""
     size = node.static_shape(x)[axis]
     source = np.zeros(size, np.int64)
-    source[list(places)] = np.arange(len(places))
+    source[list(locations)] = np.arange(len(locations))
     held = np.zeros(size, bool)
-    held[list(places)] = True
+    held[list(locations)] = True
     behind = node.rank(x) - axis - 1
     mask = node.const(held.reshape(-1, *[1] * behind), "bool")
     return relay.where(mask, relay.take(put, node.const(source), axis=axis), x)
@@ -190,11 +190,11 @@ def _every(node: Node, x: Any, put: Any, axis: int, places: range) -> Any:
 def select_scatter(node: Node, x: Any, source: Any, dim: int, index: Any) -> Any:
     axis = node.axis(dim, node.rank(x))
     size = node.shape(x)[axis]
-    place = apply(lambda a, b: a + b, size, index) if isinstance(index, int) and index < 0 else index
-    if isinstance(place, Expr) or is_any(place):
+    location = apply(lambda a, b: a + b, size, index) if isinstance(index, int) and index < 0 else index
+    if isinstance(location, Expr) or is_any(location):
         raise node.unsupported("a row replaced whose place is known only when the model runs")
     put = relay.expand_dims(node.cast(source, x), axis=axis)
-    return _between(node, x, put, axis, place, apply(lambda a: a + 1, place))
+    return _between(node, x, put, axis, location, apply(lambda a: a + 1, location))
 
 
 @converter("index_copy", "index_add")
@@ -207,5 +207,5 @@ def index_add(node: Node, x: Any, dim: int, index: Any, source: Any, alpha: Any 
         put = relay.multiply(put, node.operand(alpha, put))
     data, rows = (relay.transpose(one, axes=order) if axis else one for one in (x, put))
     where = relay.reshape(index, (1, times(*node.shape(index))), allowzero=True)
-    made = relay.scatter_nd(data, where, rows, mode="add" if "add" in node.op else "update")
-    return relay.transpose(made, axes=[order.index(k) for k in range(len(order))]) if axis else made
+    result = relay.scatter_nd(data, where, rows, mode="add" if "add" in node.op else "update")
+    return relay.transpose(result, axes=[order.index(k) for k in range(len(order))]) if axis else result

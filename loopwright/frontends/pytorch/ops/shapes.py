@@ -120,17 +120,17 @@ def flip(node: Node, x: Any, dims: Sequence[int]) -> Any:
     return x
 
 
-def flat_places(node: Node, x: Any, places: np.ndarray) -> Any:
-    """The elements at these places, counted over all of `x`, in the shape of `places`."""
+def flat_places(node: Node, x: Any, locations: np.ndarray) -> Any:
+    """The elements at these places, counted over all of `x`, in the shape of `locations`."""
     flat = relay.reshape(x, (math.prod(node.static_shape(x)),), allowzero=True)
-    return relay.take(flat, node.const(places.astype(np.int64)), axis=0)
+    return relay.take(flat, node.const(locations.astype(np.int64)), axis=0)
 
 
 @converter("diagonal", "diagonal_copy")
 def diagonal(node: Node, x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     shape = node.static_shape(x)
-    places = np.arange(math.prod(shape)).reshape(shape)
-    return flat_places(node, x, np.diagonal(places, offset, node.axis(dim1, len(shape)), node.axis(dim2, len(shape))))
+    indices = np.arange(math.prod(shape)).reshape(shape)
+    return flat_places(node, x, np.diagonal(indices, offset, node.axis(dim1, len(shape)), node.axis(dim2, len(shape))))
 
 
 @converter("as_strided", "as_strided_copy")
@@ -140,10 +140,10 @@ def as_strided(
     """Elements at so many steps of memory, which is that of a tensor in rows."""
     if not all(isinstance(one, int) for one in (*size, *stride)):
         raise node.unsupported("steps of memory for sizes that are no numbers")
-    places = np.array(storage_offset or 0)
+    locations = np.array(storage_offset or 0)
     for count, step in zip(size, stride):
-        places = places[..., None] + np.arange(count) * step
-    return flat_places(node, x, places)
+        locations = locations[..., None] + np.arange(count) * step
+    return flat_places(node, x, locations)
 
 
 @converter("unfold", "unfold_copy")
@@ -153,10 +153,10 @@ def unfold(node: Node, x: Any, dim: int, size: int, step: int) -> Any:
     count = node.out_shape()[axis]
     if not isinstance(count, int):
         raise node.unsupported("windows along an axis whose size is no number")
-    places = np.arange(count)[:, None] * step + np.arange(size)
-    taken = relay.take(x, node.const(places), axis=axis)
-    rank = node.rank(taken)
-    return relay.transpose(taken, axes=[*[k for k in range(rank) if k != axis + 1], axis + 1])
+    locations = np.arange(count)[:, None] * step + np.arange(size)
+    used = relay.take(x, node.const(locations), axis=axis)
+    rank = node.rank(used)
+    return relay.transpose(used, axes=[*[k for k in range(rank) if k != axis + 1], axis + 1])
 
 
 @converter("tril", "triu")

@@ -62,7 +62,7 @@ def attention(
     mask_selects: bool = False,
 ) -> Expr:
     """softmax(query · keyᵀ · scale + mask) · value, of (batch, heads, sequence, size) unless `layouts` says."""
-    made: Expr = make(
+    result: Expr = make(
         "nn.attention",
         *([query, key, value] if mask is None else [query, key, value, mask]),
         scale=scale,
@@ -74,4 +74,4 @@ def attention(
         causal_by=causal_by,
         mask_selects=mask_selects,
     )
-    return made
+    return result

@@ -82,13 +82,13 @@ def pad(data: Expr, pad_width: Anything, pad_value: Anything = 0, pad_mode: str 
     """Cells around the data; the widths may be an expression, of shape (dimensions, 2)."""
     value = pad_value if isinstance(pad_value, Expr) else const(pad_value)
     widths = pad_width.data.tolist() if isinstance(pad_width, Constant) else pad_width
-    made: Expr
+    result: Expr
     if isinstance(widths, Expr):
-        made = make("dyn.nn.pad", data, widths, value, pad_mode=pad_mode)
+        result = make("dyn.nn.pad", data, widths, value, pad_mode=pad_mode)
     else:
         pairs = tuple((_width(low), _width(high)) for low, high in widths)
-        made = make("nn.pad", data, value, pad_width=pairs, pad_mode=pad_mode)
-    return made
+        result = make("nn.pad", data, value, pad_width=pairs, pad_mode=pad_mode)
+    return result
 
 
 def _width(given: Anything) -> Anything:
@@ -130,8 +130,8 @@ class MirrorPad(FromTopi):
 def mirror_pad(data: Expr, pad_width: Anything, mode: str = "SYMMETRIC") -> Expr:
     """The data mirrored around itself, by pairs (before, after) for each dimension."""
     pairs = tuple((int(low), int(high)) for low, high in pad_width)
-    made: Expr = make("nn.mirror_pad", data, pad_width=pairs, mode=mode)
-    return made
+    result: Expr = make("nn.mirror_pad", data, pad_width=pairs, mode=mode)
+    return result
 
 
 @register("nn.dilate", Kind.INJECTIVE)
@@ -171,13 +171,13 @@ def upsampling(
     """Height and width times their scales, which may be expressions."""
     scales = [_scale("nn.upsampling", one) for one in (scale_h, scale_w)]
     attributes: dict[str, object] = {"layout": layout, "method": method, "align_corners": align_corners}
-    made: Expr
+    result: Expr
     if any(isinstance(one, Expr) for one in scales):
         given = [one if isinstance(one, Expr) else const(float(one)) for one in scales]
-        made = make("dyn.nn.upsampling", data, *given, **attributes)
+        result = make("dyn.nn.upsampling", data, *given, **attributes)
     else:
-        made = make("nn.upsampling", data, scale_h=scales[0], scale_w=scales[1], **attributes)
-    return made
+        result = make("nn.upsampling", data, scale_h=scales[0], scale_w=scales[1], **attributes)
+    return result
 
 
 def _scale(op: str, given: Anything) -> Anything:

@@ -121,12 +121,12 @@ def _register_all() -> None:
             }
             if kind == "avg":
                 windows |= {"__annotations__": {"count_include_pad": "bool"}, "count_include_pad": False}
-            made = (
+            result = (
                 ("", _Windows, windows, f"{words} of each window along {spatial}."),
                 ("global_", _Global, shared, f"{words} along all of {spatial}, which stay as 1."),
                 ("adaptive_", _Adaptive, shared, f"{words} of windows that give `output_size`."),
             )
-            for prefix, base, fields, doc in made:
+            for prefix, base, fields, doc in result:
                 name = f"{prefix}{kind}_pool{count}d"
                 title = name.title().replace("_", "")
                 register(f"nn.{name}", Kind.OUT_FUSABLE)(type(title, (base,), {**fields, "__doc__": doc}))

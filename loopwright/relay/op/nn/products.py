@@ -115,8 +115,8 @@ def _product_gradient(call: Anything, grad: Expr, turn_a: bool, turn_b: bool, na
     a, b = call.args
 
     def product(one: Expr, other: Expr, turn_one: bool, turn_other: bool) -> Expr:
-        made: Expr = make(name, one, other, transpose_a=turn_one, transpose_b=turn_other)
-        return made
+        result: Expr = make(name, one, other, transpose_a=turn_one, transpose_b=turn_other)
+        return result
 
     by_a = product(b, grad, turn_b, True) if turn_a else product(grad, b, False, not turn_b)
     by_b = product(grad, a, True, turn_a) if turn_b else product(a, grad, not turn_a, False)

@@ -134,8 +134,8 @@ class Concatenate(Composed):
             part, scale, zero = [_field(value, k) for value in (data, input_scales, input_zero_points)]
             dtype = str(field.dtype)
             parts.append(requantize(part, scale, zero, output_scale, output_zero_point, out_dtype=dtype))
-        made: Expr = make("concatenate", parts, axis=self.axis)
-        return made
+        result: Expr = make("concatenate", parts, axis=self.axis)
+        return result
 
 
 def _field(value: Expr, index: int) -> Expr:
@@ -168,18 +168,18 @@ class _OneTensor(Composed):
         self, x: Expr, scale: Expr, zero_point: Expr, output_scale: Expr, output_zero_point: Expr
     ) -> Expr:
         real = make("qnn.dequantize", x, scale, zero_point)
-        made: Expr = make(
+        result: Expr = make(
             "qnn.quantize",
             self._function(real),
             output_scale,
             output_zero_point,
             out_dtype=str(tensor_type(x).dtype),
         )
-        return made
+        return result
 
     def _function(self, x: Expr) -> Expr:
-        made: Expr = make(self.op_name.removeprefix("qnn."), x)
-        return made
+        result: Expr = make(self.op_name.removeprefix("qnn."), x)
+        return result
 
 
 for _name in "tanh exp sqrt rsqrt erf abs sigmoid log".split():
@@ -202,8 +202,8 @@ class LeakyRelu(_OneTensor):
     alpha: float
 
     def _function(self, x: Expr) -> Expr:
-        made: Expr = make("where", make("less", x, const(0.0)), x * const(self.alpha), x)
-        return made
+        result: Expr = make("where", make("less", x, const(0.0)), x * const(self.alpha), x)
+        return result
 
 
 @register("qnn.softmax", Kind.OPAQUE)
@@ -213,8 +213,8 @@ class Softmax(_OneTensor):
     axis: int = -1
 
     def _function(self, x: Expr) -> Expr:
-        made: Expr = make("nn.softmax", x, axis=self.axis)
-        return made
+        result: Expr = make("nn.softmax", x, axis=self.axis)
+        return result
 
 
 @register("qnn.avg_pool2d", Kind.OUT_FUSABLE)
@@ -232,12 +232,12 @@ class AvgPool2d(_OneTensor):
 
     def _of(self, x: TensorType) -> Type:
         real = TensorType(x.shape, "float32")
-        found: Anything = get("nn.avg_pool2d").attributes(**dict(self.items())).infer(real)
-        return TensorType(found.shape, str(x.dtype))
+        result: Anything = get("nn.avg_pool2d").attributes(**dict(self.items())).infer(real)
+        return TensorType(result.shape, str(x.dtype))
 
     def _function(self, x: Expr) -> Expr:
-        made: Expr = make("nn.avg_pool2d", x, **dict(self.items()))
-        return made
+        result: Expr = make("nn.avg_pool2d", x, **dict(self.items()))
+        return result
 
 
 # Functions whose attributes stand between the inputs, or after them by position.
@@ -248,15 +248,15 @@ def leaky_relu(
     x: Expr, alpha: float, scale: Expr, zero_point: Expr, output_scale: Expr, output_zero_point: Expr
 ) -> Expr:
     """x where it is positive, `alpha` · x elsewhere."""
-    made: Expr = make("qnn.leaky_relu", x, scale, zero_point, output_scale, output_zero_point, alpha=alpha)
-    return made
+    result: Expr = make("qnn.leaky_relu", x, scale, zero_point, output_scale, output_zero_point, alpha=alpha)
+    return result
 
 
 @calls("qnn.softmax")
 def softmax(x: Expr, axis: int, scale: Expr, zero_point: Expr, output_scale: Expr, output_zero_point: Expr) -> Expr:
     """softmax along `axis`."""
-    made: Expr = make("qnn.softmax", x, scale, zero_point, output_scale, output_zero_point, axis=axis)
-    return made
+    result: Expr = make("qnn.softmax", x, scale, zero_point, output_scale, output_zero_point, axis=axis)
+    return result
 
 
 @calls("qnn.avg_pool2d")
@@ -276,7 +276,7 @@ def avg_pool2d(
     out_layout: str = "",
 ) -> Expr:
     """The means of windows."""
-    made: Expr = make(
+    result: Expr = make(
         "qnn.avg_pool2d",
         data,
         input_scale,
@@ -292,7 +292,7 @@ def avg_pool2d(
         layout=layout,
         out_layout=out_layout,
     )
-    return made
+    return result
 
 
 @calls("qnn.concatenate")
@@ -307,7 +307,7 @@ def concatenate(
     """Quantized tensors (a list, or a tuple of the graph) joined along `axis`."""
     if isinstance(data, (list, tuple)) and not data:
         raise ValueError("qnn.concatenate: there is nothing to join")
-    made: Expr = make(
+    result: Expr = make(
         "qnn.concatenate", data, input_scales, input_zero_points, output_scale, output_zero_point, axis=axis
     )
-    return made
+    return result

@@ -30,8 +30,8 @@ def _summed(weight: Expr, axes: tuple[int, ...]) -> Expr:
     """Sums of weights as int32. Those of a constant are one: FoldConstant would first need all of it as int32."""
     if isinstance(weight, Constant):
         return const(weight.data.sum(axes, dtype="int32"), "int32")
-    made: Expr = make("sum", cast(weight, "int32"), axis=axes)
-    return made
+    result: Expr = make("sum", cast(weight, "int32"), axis=axes)
+    return result
 
 
 class _Convolution(Composed):
@@ -63,8 +63,8 @@ class _Convolution(Composed):
             )
         plain = self._plain()
         wide = [TensorType(one.shape, "int32") for one in (data, kernel)]
-        found: Anything = get(plain).attributes(**self._attributes()).infer(*wide)
-        return TensorType(found.shape, self.out_dtype)
+        result: Anything = get(plain).attributes(**self._attributes()).infer(*wide)
+        return TensorType(result.shape, self.out_dtype)
 
     def _plain(self) -> str:
         return self.op_name.replace("qnn.", "nn.")
@@ -77,8 +77,8 @@ class _Convolution(Composed):
         channel, out_channel = self.data_layout.index("C"), self.kernel_layout.index("O")
         away = cast(data, "int32") - along(input_zero_point, channel, rank_of(data))
         weights = cast(weight, "int32") - along(kernel_zero_point, out_channel, rank_of(weight))
-        made: Expr = make(self._plain(), away, weights, **self._attributes())
-        return made
+        result: Expr = make(self._plain(), away, weights, **self._attributes())
+        return result
 
 
 @register("qnn.conv2d", Kind.OUT_FUSABLE)
@@ -95,8 +95,8 @@ class Conv2d(_Convolution):
         kernel_scale: Expr,
     ) -> Expr:
         if is_zero(kernel_zero_point) and is_zero(input_zero_point):
-            made: Expr = make("nn.conv2d", data, kernel, **self._attributes())
-            return made
+            result: Expr = make("nn.conv2d", data, kernel, **self._attributes())
+            return result
         plain_layouts = self.data_layout in ("NCHW", "NHWC") and sorted(self.kernel_layout) == sorted("OIHW")
         if not is_zero(kernel_zero_point) or not plain_layouts or tensor_type(input_zero_point).shape:
             return self._differences(data, kernel, input_zero_point, kernel_zero_point)
@@ -113,8 +113,8 @@ class Conv2d(_Convolution):
         sides = {"H": (top, bottom), "W": (left, right)}
         widths = tuple(sides.get(letter, (0, 0)) for letter in self.data_layout)
         dtype = str(tensor_type(data).dtype)
-        made: Expr = FUNCTIONS["nn.pad"](data, widths, make("cast", zero_point, dtype=dtype))
-        return made
+        result: Expr = FUNCTIONS["nn.pad"](data, widths, make("cast", zero_point, dtype=dtype))
+        return result
 
     def _sums_of_weights(self, weight: Expr) -> Expr:
         """The sum of the weights of each output channel, along the channels of the result."""
@@ -126,8 +126,8 @@ class Conv2d(_Convolution):
         if is_depthwise and outputs > inputs:
             total = make("transpose", total, axes=(1, 0))
         layout = self.out_layout or self.data_layout
-        made: Expr = make("reshape", total, newshape=(-1, 1, 1) if layout == "NCHW" else (-1,))
-        return made
+        result: Expr = make("reshape", total, newshape=(-1, 1, 1) if layout == "NCHW" else (-1,))
+        return result
 
 
 @register("qnn.conv2d_transpose", Kind.OUT_FUSABLE)
@@ -180,8 +180,8 @@ class Dense(Composed):
         check_scale("qnn.dense", data, -1, input_scale, input_zero_point)
         check_scale("qnn.dense", weight, 0, kernel_scale, kernel_zero_point)
         wide = [TensorType(one.shape, "int32") for one in (data, weight)]
-        found: Anything = get("nn.dense").attributes(units=self.units, out_dtype=self.out_dtype).infer(*wide)
-        return TensorType(found.shape, self.out_dtype)
+        result: Anything = get("nn.dense").attributes(units=self.units, out_dtype=self.out_dtype).infer(*wide)
+        return TensorType(result.shape, self.out_dtype)
 
     def expand(  # type: ignore[override]
         self,
@@ -200,8 +200,8 @@ class Dense(Composed):
             return core - input_zero_point * _summed(weight, (1,))
         away = cast(data, "int32") - input_zero_point
         weights = cast(weight, "int32") - along(kernel_zero_point, 0, 2)
-        made: Expr = make("nn.dense", away, weights, **given)
-        return made
+        result: Expr = make("nn.dense", away, weights, **given)
+        return result
 
 
 @register("qnn.batch_matmul", Kind.OUT_FUSABLE)
@@ -221,13 +221,13 @@ class BatchMatmul(Composed):
     ) -> Type:
         _integers("qnn.batch_matmul", x, y)
         wide = [TensorType(one.shape, "int32") for one in (x, y)]
-        found: Anything = get("nn.batch_matmul").attributes(out_dtype=self.out_dtype).infer(*wide)
-        return TensorType(found.shape, self.out_dtype)
+        result: Anything = get("nn.batch_matmul").attributes(out_dtype=self.out_dtype).infer(*wide)
+        return TensorType(result.shape, self.out_dtype)
 
     def expand(  # type: ignore[override]
         self, x: Expr, y: Expr, x_zero_point: Expr, y_zero_point: Expr, x_scale: Expr, y_scale: Expr
     ) -> Expr:
         if not (is_zero(x_zero_point) and is_zero(y_zero_point)):
             x, y = cast(x, "int32") - x_zero_point, cast(y, "int32") - y_zero_point
-        made: Expr = make("nn.batch_matmul", x, y, out_dtype=self.out_dtype)
-        return made
+        result: Expr = make("nn.batch_matmul", x, y, out_dtype=self.out_dtype)
+        return result

@@ -33,13 +33,13 @@ class Quantize(Composed):
     def expand(self, data: Expr, output_scale: Expr, output_zero_point: Expr) -> Expr:  # type: ignore[override]
         rank = rank_of(data)
         nearest = "rint" if self.rounding == "TONEAREST_EVEN" else "round"
-        places = make(nearest, cast(data, "float32") / along(output_scale, self.axis, rank))
-        moved = places + make("cast", along(output_zero_point, self.axis, rank), dtype="float32")
+        locations = make(nearest, cast(data, "float32") / along(output_scale, self.axis, rank))
+        moved = locations + make("cast", along(output_zero_point, self.axis, rank), dtype="float32")
         low, high = limits(self.out_dtype)
         # The greatest float32 that an int32 holds is not its limit.
         top = float(high) if high < 2**24 else float(2**31 - 128)
-        made: Expr = make("cast", make("clip", moved, a_min=float(low), a_max=top), dtype=self.out_dtype)
-        return made
+        result: Expr = make("cast", make("clip", moved, a_min=float(low), a_max=top), dtype=self.out_dtype)
+        return result
 
 
 @register("qnn.dequantize", Kind.BROADCAST)
@@ -59,8 +59,8 @@ class Dequantize(Composed):
         rank = rank_of(data)
         away = cast(data, "int32") - along(input_zero_point, self.axis, rank)
         real = make("cast", away, dtype="float32") * along(input_scale, self.axis, rank)
-        made: Expr = real if self.out_dtype == "float32" else make("cast", real, dtype=self.out_dtype)
-        return made
+        result: Expr = real if self.out_dtype == "float32" else make("cast", real, dtype=self.out_dtype)
+        return result
 
 
 # The types that simulated quantization stands for, by the number its input carries.
@@ -89,8 +89,8 @@ class SimulatedQuantize(Composed):
 
     def expand(self, data: Expr, in_dtype: Expr, output_scale: Expr, output_zero_point: Expr) -> Expr:  # type: ignore[override]
         rank = rank_of(data)
-        places = make("round", data / along(output_scale, self.axis, rank))
-        moved = places + make("cast", along(output_zero_point, self.axis, rank), dtype="float32")
+        locations = make("round", data / along(output_scale, self.axis, rank))
+        moved = locations + make("cast", along(output_zero_point, self.axis, rank), dtype="float32")
         result = data
         for code, (low, high) in _SIMULATED.items():
             limited = make("clip", moved, a_min=float(low), a_max=float(high))
@@ -114,5 +114,5 @@ class SimulatedDequantize(Composed):
         rank = rank_of(data)
         away = data - make("cast", along(input_zero_point, self.axis, rank), dtype="float32")
         real = away * along(input_scale, self.axis, rank)
-        made: Expr = make("where", make("equal", in_dtype, const(PASSED_ON, "int32")), data, real)
-        return made
+        result: Expr = make("where", make("equal", in_dtype, const(PASSED_ON, "int32")), data, real)
+        return result

@@ -75,8 +75,8 @@ class Requantize(Operator):
         ratio = np.asarray(one, np.float64) / np.asarray(other, np.float64)
 
         def placed(values: np.ndarray, dtype: str) -> Expr:
-            made = const(values, dtype)
-            return along(made, self.axis, rank)
+            result = const(values, dtype)
+            return along(result, self.axis, rank)
 
         if self.compute_dtype == "int64":
             fraction, shift = fraction_and_shift(ratio)

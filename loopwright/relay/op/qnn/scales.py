@@ -19,15 +19,15 @@ def along(value: Expr, axis: int, rank: int) -> Expr:
     if not tensor_type(value).shape or rank == 0:
         return value
     after = rank - 1 - normal_axis("qnn", axis, rank)
-    made: Expr = value if after == 0 else make("expand_dims", value, axis=1, num_newaxis=after)
-    return made
+    result: Expr = value if after == 0 else make("expand_dims", value, axis=1, num_newaxis=after)
+    return result
 
 
 def tensor_type(value: Expr) -> TensorType:
     """The type of an expression that is a tensor."""
-    found = value.checked_type
-    assert isinstance(found, TensorType)
-    return found
+    result = value.checked_type
+    assert isinstance(result, TensorType)
+    return result
 
 
 def rank_of(value: Expr) -> int:
@@ -47,15 +47,15 @@ def is_zero(value: Expr) -> bool:
 
 def cast(value: Expr, dtype: str) -> Expr:
     """`value` converted, unless it has that type."""
-    made: Expr = value if str(tensor_type(value).dtype) == dtype else make("cast", value, dtype=dtype)
-    return made
+    result: Expr = value if str(tensor_type(value).dtype) == dtype else make("cast", value, dtype=dtype)
+    return result
 
 
 def saturated(value: Expr, dtype: str) -> Expr:
     """Integers converted to a narrower type; those beyond it become its limits."""
     low, high = limits(dtype)
-    made: Expr = make("cast", make("clip", value, a_min=float(low), a_max=float(high)), dtype=dtype)
-    return made
+    result: Expr = make("cast", make("clip", value, a_min=float(low), a_max=float(high)), dtype=dtype)
+    return result
 
 
 def check_scale(op: str, data: TensorType, axis: int, scale: Anything, zero_point: Anything) -> None:

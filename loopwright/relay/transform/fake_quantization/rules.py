@@ -121,7 +121,7 @@ def limited(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
         return None
     bounds = (0.0, np.inf) if call.op.name == "nn.relu" else (call.attrs.a_min, call.attrs.a_max)
     places = [float(bound) / data.affine.scale.data + data.affine.zero_point.data for bound in bounds]  # type: ignore[attr-defined]
-    ends = [float(np.clip(np.round(place), low, high).reshape(())) for place in places]
+    ends = [float(np.clip(np.round(location), low, high).reshape(())) for location in places]
     return Quantized(make("clip", data.expr, a_min=ends[0], a_max=ends[1]), data.affine)
 
 
@@ -154,9 +154,9 @@ def dense(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
     if kernel.is_per_channel and kernel.axis % 2 != 0:
         return None
     scales = data.affine.zero_point, kernel.zero_point, data.affine.scale, kernel.scale
-    made = make("qnn.dense", data.expr, weight.expr, *scales, units=call.attrs.units, out_dtype="int32")
+    result = make("qnn.dense", data.expr, weight.expr, *scales, units=call.attrs.units, out_dtype="int32")
     rank = len(call.checked_type.shape)  # type: ignore[attr-defined]
-    return Quantized(made, Affine(products_scale(data.affine, kernel), no_zero_point(), "int32", rank - 1))
+    return Quantized(result, Affine(products_scale(data.affine, kernel), no_zero_point(), "int32", rank - 1))
 
 
 @integer_rule("nn.batch_matmul")
@@ -167,8 +167,8 @@ def batch_matmul(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
     if one.affine.is_per_channel or other.affine.is_per_channel or call.attrs.transpose_a or not call.attrs.transpose_b:
         return None
     scales = one.affine.zero_point, other.affine.zero_point, one.affine.scale, other.affine.scale
-    made = make("qnn.batch_matmul", one.expr, other.expr, *scales, out_dtype="int32")
-    return Quantized(made, Affine(products_scale(one.affine, other.affine), no_zero_point(), "int32"))
+    result = make("qnn.batch_matmul", one.expr, other.expr, *scales, out_dtype="int32")
+    return Quantized(result, Affine(products_scale(one.affine, other.affine), no_zero_point(), "int32"))
 
 
 def _as_integers(value: Any, affine: Affine, axis: int, rank: int) -> Any:
@@ -186,12 +186,12 @@ def _as_integers(value: Any, affine: Affine, axis: int, rank: int) -> Any:
         if own[axis] not in (1, scale.size):
             return None
         scale = scale.reshape([-1 if k == axis else 1 for k in range(rank)])
-        places = np.round(value.data.astype("float64").reshape(own) / scale)
+        locations = np.round(value.data.astype("float64").reshape(own) / scale)
     else:
-        places = np.round(value.data.astype("float64") / scale.reshape(()))
-    if np.abs(places).max(initial=0) >= 2**31:
+        locations = np.round(value.data.astype("float64") / scale.reshape(()))
+    if np.abs(locations).max(initial=0) >= 2**31:
         return None
-    return const(places, "int32")
+    return const(locations, "int32")
 
 
 @integer_rule("nn.bias_add")
@@ -206,8 +206,8 @@ def bias_add(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
         term = bias.expr if _same_scale(bias.affine, data.affine) else None
     elif isinstance(bias, Constant):
         spread = Constant(bias.data.reshape(-1, *[1] * (rank - 1 - axis)))
-        found = _as_integers(spread, data.affine, data.affine.axis % rank, rank)
-        term = None if found is None else const(found.data.reshape(-1), "int32")
+        result = _as_integers(spread, data.affine, data.affine.axis % rank, rank)
+        term = None if result is None else const(result.data.reshape(-1), "int32")
     else:
         term = None
     if term is None:
@@ -230,14 +230,14 @@ def _same_scale(one: Affine, other: Affine) -> bool:
 def sums(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
     one, other = args
     rank = len(call.checked_type.shape)  # type: ignore[attr-defined]
-    for data, term, turned in ((one, other, False), (other, one, True)):
+    for data, term, transposed in ((one, other, False), (other, one, True)):
         if not isinstance(data, Quantized) or data.affine.dtype != "int32" or not data.affine.has_no_zero_point:
             continue
-        if len(call.args[int(turned)].checked_type.shape) != rank:  # type: ignore[attr-defined]
+        if len(call.args[int(transposed)].checked_type.shape) != rank:  # type: ignore[attr-defined]
             continue
-        found = _as_integers(term, data.affine, data.affine.axis % rank, rank)
-        if found is not None:
-            both = [found, data.expr] if turned else [data.expr, found]
+        result = _as_integers(term, data.affine, data.affine.axis % rank, rank)
+        if result is not None:
+            both = [result, data.expr] if transposed else [data.expr, result]
             return Quantized(Call(call.op, both, call.attrs, span=call.span), data.affine)
     return _two_tensors(call, one, other, wanted, f"qnn.{call.op.name}")
 

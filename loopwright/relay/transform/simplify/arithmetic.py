@@ -29,9 +29,9 @@ _NEUTRAL = {"add": (0, True), "subtract": (0, False), "multiply": (1, True), "di
 def neutral_operand(call: Call, types: TypedRewrite) -> Any:
     """x + 0, x - 0, x * 1, x / 1."""
     number, either = _NEUTRAL[call.op.name]
-    for place in (1, 0) if either else (1,):
-        value = splat(call.args[place])
-        other = call.args[1 - place]
+    for location in (1, 0) if either else (1,):
+        value = splat(call.args[location])
+        other = call.args[1 - location]
         if value is not None and value == number and same_value(types, call, other):
             return other
     return None
@@ -41,15 +41,15 @@ def neutral_operand(call: Call, types: TypedRewrite) -> Any:
 def operand_of_one_value(call: Call, types: TypedRewrite) -> Any:
     """A tensor of one number everywhere is that number, where the other operand has the shape already."""
     of = types.tensor_type(call)
-    for place in (0, 1):
-        given, other = call.args[place], types.tensor_type(call.args[1 - place])
+    for location in (0, 1):
+        given, other = call.args[location], types.tensor_type(call.args[1 - location])
         if not is_call(given, "full", "zeros", "ones", "broadcast_to") or of is None or other is None:
             continue
         value = splat(given)
         if value is None or not _same_shape(of, other):
             continue
         args = list(call.args)
-        args[place] = Constant(value)
+        args[location] = Constant(value)
         return Call(call.op, args, call.attrs)
     return None
 
@@ -66,12 +66,12 @@ def _folded(name: str, one: Constant, other: Constant) -> Constant | None:
     """The constant of two constants; None where it is no number, or larger than both."""
     with np.errstate(all="ignore"):
         value = one.data + other.data if name == "add" else one.data * other.data
-    made = np.asarray(value, one.data.dtype)
-    if made.size > max(one.data.size, other.data.size):
+    result = np.asarray(value, one.data.dtype)
+    if result.size > max(one.data.size, other.data.size):
         return None
-    if made.dtype.kind not in "iub" and not bool(np.isfinite(made.astype("float32")).all()):
+    if result.dtype.kind not in "iub" and not bool(np.isfinite(result.astype("float32")).all()):
         return None
-    return Constant(made)
+    return Constant(result)
 
 
 def _constant_side(call: Any) -> tuple[Any, Constant] | None:
@@ -97,10 +97,10 @@ def constants_meet(call: Call, types: TypedRewrite) -> Any:
     if joined is None:
         return None
     if outer[0].op.name == call.op.name:
-        made = Call(call.op, [inner[0], joined], call.attrs)
+        result = Call(call.op, [inner[0], joined], call.attrs)
     else:
-        made = make("add", make("multiply", inner[0], outer[1]), joined)
-    return made if same_value(types, call, made) else None
+        result = make("add", make("multiply", inner[0], outer[1]), joined)
+    return result if same_value(types, call, result) else None
 
 
 @rule("add")
@@ -126,16 +126,16 @@ def binomial(call: Call, types: TypedRewrite) -> Any:
     if sorted(map(id, _double_product(mixed[0]))) != sorted((id(x), id(y))):
         return None
     total = make("add", x, y)
-    made = make("multiply", total, total)
-    return made if same_value(types, call, made) else None
+    result = make("multiply", total, total)
+    return result if same_value(types, call, result) else None
 
 
 def _terms(call: Any) -> list[Any]:
     one, other = call.args
-    found: list[Any] = []
+    result: list[Any] = []
     for side in (one, other):
-        found.extend(side.args if is_call(side, "add") else [side])
-    return found if len(found) <= 3 else []
+        result.extend(side.args if is_call(side, "add") else [side])
+    return result if len(result) <= 3 else []
 
 
 def _double_product(term: Any) -> list[Any]:

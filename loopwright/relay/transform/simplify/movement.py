@@ -36,9 +36,9 @@ def reshape_of_a_reshape(call: Call, types: TypedRewrite) -> Any:
     # A size of 0 would be a code.
     if shape is None or any(isinstance(size, int) and size == 0 for size in shape):
         return None
-    made = make("reshape", source, newshape=shape)
+    result = make("reshape", source, newshape=shape)
     # Of open sizes, several may say more than one: that axis 0 is 2, not only that there are 2 * m elements.
-    return made if assumed <= _assumed(made, types) else None
+    return result if assumed <= _assumed(result, types) else None
 
 
 def _assumed(call: Any, types: TypedRewrite) -> set[object]:
@@ -46,9 +46,9 @@ def _assumed(call: Any, types: TypedRewrite) -> set[object]:
     given = [types.type_of(arg) for arg in call.args]
     if not any(map(is_dynamic, given)) and not call.attrs.size_expressions():
         return set()
-    with collected() as found:
+    with collected() as result:
         call.attrs.infer(*given)
-    return {(str(one.condition), frozenset(map(id, variables_in(one.condition)))) for one in found}
+    return {(str(one.condition), frozenset(map(id, variables_in(one.condition)))) for one in result}
 
 
 def permutation(call: Any, rank: int) -> list[int] | None:

@@ -26,10 +26,10 @@ RULES: Final[dict[str, list[Rule]]] = {}  # operator → its rules, in the order
 def rule(*operators: str) -> Callable[[Rule], Rule]:
     """Enter a rule for calls of these operators."""
 
-    def enter(made: Rule) -> Rule:
+    def enter(result: Rule) -> Rule:
         for name in operators:
-            RULES.setdefault(name, []).append(made)
-        return made
+            RULES.setdefault(name, []).append(result)
+        return result
 
     return enter
 

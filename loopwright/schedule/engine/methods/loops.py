@@ -63,8 +63,8 @@ class LoopMethods(Doing):
     def specialize(self, *loops: LoopRV, condition: Callable[..., Any] | str) -> list[BlockRV]:
         """Nests are written twice: copies run for sizes that fulfil the condition. Gives the blocks of the copies."""
         text = condition_text("specialize", condition)
-        made: list[BlockRV] = self._do("Specialize", {"loops": list(loops)}, condition=text)
-        return made
+        result: list[BlockRV] = self._do("Specialize", {"loops": list(loops)}, condition=text)
+        return result
 
     def parallel(self, loop: LoopRV) -> None:
         """The iterations run on threads; proved that no two touch one cell with a write among them."""

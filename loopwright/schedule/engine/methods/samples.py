@@ -48,13 +48,13 @@ class SampleMethods(Doing):
             "candidates": self._list(step, "candidates", candidates),
             "probs": self._list(step, "probs", probs),
         }
-        made: ExprRV = self.run_instruction("SampleCategorical", {}, attrs, decision)[0]
-        return made
+        result: ExprRV = self.run_instruction("SampleCategorical", {}, attrs, decision)[0]
+        return result
 
     def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> LoopRV:
         """A place to compute the block at: a loop, where it stands, or its consumers; for `compute_at`."""
-        made: LoopRV = self.run_instruction("SampleComputeLocation", {"block": self._block(block)}, {}, decision)[0]
-        return made
+        result: LoopRV = self.run_instruction("SampleComputeLocation", {"block": self._block(block)}, {}, decision)[0]
+        return result
 
     def enter_postproc(self) -> None:
         """A mark in the trace: what comes now finishes the schedule, and is left out by `remove_postproc`."""

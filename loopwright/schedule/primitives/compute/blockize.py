@@ -123,8 +123,8 @@ class NotInARow(ScheduleError):
 def blockize(view: View, target: For | Sequence[BlockRealize], preserve_unit_iters: bool = True) -> Step:
     """One block around what is below a loop, or around blocks in a row."""
     if isinstance(target, For):
-        made = tile_of("blockize", view, target, preserve_unit_iters)
-        return made.step(view)
+        result = tile_of("blockize", view, target, preserve_unit_iters)
+        return result.step(view)
     if not isinstance(target, Sequence) or not target or not all(isinstance(item, BlockRealize) for item in target):
         raise BadStepArgument("blockize", "expected a loop, or a list of blocks")
     return _around_blocks(view, list(target), preserve_unit_iters)
@@ -177,9 +177,9 @@ def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = Tr
     body: Stmt
     inner = realize.with_(iter_values=bound, predicate=cut.inside)
     init: Stmt | None = None
-    made: Block | None = None
+    result: Block | None = None
     if block.init is not None and hoist:
-        init, made = _init_nest(step, view, inner, inner_loops)
+        init, result = _init_nest(step, view, inner, inner_loops)
         known = [region for region in block.writes if not any(is_same_region(region, read) for read in block.reads)]
         inner = inner.with_(block=block.with_(init=None, reads=(*known, *block.reads)))
     body = inner
@@ -194,7 +194,7 @@ def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = Tr
         init=init,
     )
     return Tile(
-        loop, realize, BlockRealize(tuple(values), cut.outside, outer), None if made is None else block_key(made)
+        loop, realize, BlockRealize(tuple(values), cut.outside, outer), None if result is None else block_key(result)
     )
 
 
@@ -225,12 +225,12 @@ def _divide(step: str, realize: BlockRealize, loops: Sequence[For], inner: Seque
     domains = {item.loop_var: Range.from_min_extent(item.min, item.extent) for item in loops}
     inside = [item.loop_var for item in inner]
     # Loops that run over axes of blocks further out stand still here.
-    found = subspace_divide(realize.iter_values, domains, inside, realize.predicate, simplify_trivial_iterators=False)
-    if not found:
-        found = subspace_divide(realize.iter_values, domains, inside, realize.predicate)
-    if not found:
+    result = subspace_divide(realize.iter_values, domains, inside, realize.predicate, simplify_trivial_iterators=False)
+    if not result:
+        result = subspace_divide(realize.iter_values, domains, inside, realize.predicate)
+    if not result:
         raise TileNotWhole(step, realize, *_why_not(realize, domains, inside))
-    *pairs, (outside, within) = found
+    *pairs, (outside, within) = result
     facts = Analyzer()  # of loops nothing is told, so that those of one iteration stay in the bindings
     parts = []
     for axis, (outer, tile) in zip(realize.block.iter_vars, pairs, strict=True):
@@ -272,8 +272,8 @@ def _why_not(realize: BlockRealize, domains: Mapping[Var, Range], inside: Sequen
         and uses_var(condition, lambda var: var in domains and var not in inside)
     ]
     if crossing:
-        told = f"the guard {crossing[0]} of block {realize.block.name_hint!r} cuts tiles over the loops {names} short"
-        return told, "split by a factor that divides the extent, or pad it, or keep the last tile apart (tail='peel')"
+        text = f"the guard {crossing[0]} of block {realize.block.name_hint!r} cuts tiles over the loops {names} short"
+        return text, "split by a factor that divides the extent, or pad it, or keep the last tile apart (tail='peel')"
     return f"the axes of block {realize.block.name_hint!r} do not divide into tiles over the loops {names}", None
 
 
@@ -359,7 +359,7 @@ def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For
             guards.append(condition)
     fresh = {loop.loop_var: Var(f"{loop.loop_var.name}_init", loop.loop_var.dtype) for loop in data}
     axes = {axis.var: Var(axis.var.name, axis.var.dtype) for axis, _ in pairs}
-    made = Block(
+    result = Block(
         tuple([axis.with_(var=axes[axis.var]) for axis, _ in pairs]),
         (),
         tuple([substitute(region, axes) for region in block.writes]),
@@ -367,7 +367,7 @@ def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For
         substitute(block.init, axes),
     )
     predicate = logical_and(TRUE, *[substitute(guard, fresh) for guard in guards])
-    nest: Stmt = BlockRealize(tuple([substitute(value, fresh) for _, value in pairs]), predicate, made)
+    nest: Stmt = BlockRealize(tuple([substitute(value, fresh) for _, value in pairs]), predicate, result)
     for loop in reversed(data):
         nest = loop.with_(
             loop_var=fresh[loop.loop_var],
@@ -375,7 +375,7 @@ def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For
             extent=substitute(loop.extent, fresh),
             body=nest,
         )
-    return nest, made
+    return nest, result
 
 
 # --- several blocks in a row --------------------------------------------------------------------------------------
@@ -457,19 +457,19 @@ def _children(blocks: Sequence[BlockRealize], paths: Sequence[tuple[Stmt, ...]])
     parent = shared[-1]
     if not isinstance(parent, SeqStmt):
         raise NotInARow(blocks, "do not stand in one sequence")
-    found = [path[len(shared)] for path in paths]
-    places = [next(k for k, item in enumerate(parent.seq) if item is child) for child in found]
-    if len(set(places)) < len(places):
+    result = [path[len(shared)] for path in paths]
+    locations = [next(k for k, item in enumerate(parent.seq) if item is child) for child in result]
+    if len(set(locations)) < len(locations):
         raise NotInARow(blocks, "share a loop with one another, but not with all")
-    if sorted(places) != list(range(min(places), min(places) + len(places))):
+    if sorted(locations) != list(range(min(locations), min(locations) + len(locations))):
         raise NotInARow(blocks, "do not stand one right after the other")
-    for child, realize in zip(found, blocks, strict=True):
+    for child, realize in zip(result, blocks, strict=True):
         statement = child
         while isinstance(statement, For):
             statement = statement.body
         if statement is not realize:
             raise NotInARow(blocks, f"are not alone: the nest of {realize.block.name_hint!r} holds something else")
-    return [parent.seq[place] for place in sorted(places)]
+    return [parent.seq[location] for location in sorted(locations)]
 
 
 def _is_same_axis(mine: IterVar, value: Expr, axis: IterVar, other: Expr) -> bool:
@@ -480,10 +480,10 @@ def _is_same_axis(mine: IterVar, value: Expr, axis: IterVar, other: Expr) -> boo
 
 def _joined(regions: Sequence[BufferRegion]) -> tuple[BufferRegion, ...]:
     """Each region once; of one buffer in different places, the whole of it."""
-    found: dict[object, BufferRegion] = {}
+    result: dict[object, BufferRegion] = {}
     for region in regions:
-        known = found.get(region.buffer)
+        known = result.get(region.buffer)
         if known is not None and not structural_equal(known.region, region.region):
             region = whole_region(region.buffer)
-        found[region.buffer] = region
-    return tuple(found.values())
+        result[region.buffer] = region
+    return tuple(result.values())

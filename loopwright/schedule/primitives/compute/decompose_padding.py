@@ -111,9 +111,9 @@ def decompose_padding(view: View, block: BlockRealize, loop: For) -> Step:
         predicate=substitute(logical_and(block.predicate, substitute(rest, values)), shortened.shift),
     )
     after = shortened.rebuilt(path[start:], body)
-    made = view.replaced(path[: start + 1], seq([nest, after]))
+    result = view.replaced(path[: start + 1], seq([nest, after]))
     return Step(
-        made,
+        result,
         Proof.VALUES,
         results=[BlockResult(block_key(fill))],
         at=block,
@@ -196,10 +196,10 @@ class _Shortened:
         if len(path) == 1:
             return body
         child, below = path[1], self.rebuilt(path[1:], body)
-        made = path[0].rebuild(lambda item: below if item is child else item)
-        if isinstance(made, For) and made.loop_var in self.extents:
-            return made.with_(extent=self.extents[made.loop_var])
-        return made
+        result = path[0].rebuild(lambda item: below if item is child else item)
+        if isinstance(result, For) and result.loop_var in self.extents:
+            return result.with_(extent=self.extents[result.loop_var])
+        return result
 
 
 def _shortened(

@@ -119,10 +119,10 @@ def _check_between(view: View, block: BlockRealize, loop: For) -> None:
         kind = type(statement).__name__
         if kind not in ("For", "SeqStmt"):
             raise NothingToDecompose(block, f"stands in a {kind} inside loop {loop.loop_var.name}")
-    made = {buffer.data for buffer in block.block.alloc_buffers}
-    made |= {match.buffer.data for match in block.block.match_buffers}
+    result = {buffer.data for buffer in block.block.alloc_buffers}
+    result |= {match.buffer.data for match in block.block.match_buffers}
     assert block.block.init is not None
-    if any(buffer.data in made for buffer in _buffers(block.block.init)):
+    if any(buffer.data in result for buffer in _buffers(block.block.init)):
         raise NothingToDecompose(block, "has an init that uses buffers of the block's own")
 
 
@@ -147,7 +147,7 @@ def _init_nest(view: View, realize: BlockRealize, loops: Sequence[For]) -> Stmt:
             raise NothingToDecompose(realize, "has an init, or writes a cell, that depends on a reduction axis")
     mirrored, guards = mirrored_loops(view, realize, [value for _, value in data], loops)
     counters = {loop.loop_var: Var(f"{loop.loop_var.name}_init", loop.loop_var.dtype) for loop in mirrored}
-    made = Block(
+    result = Block(
         tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type, axis.thread_tag) for axis, _ in data]),
         (),
         tuple([substitute(region, fresh) for region in block.writes]),
@@ -156,7 +156,7 @@ def _init_nest(view: View, realize: BlockRealize, loops: Sequence[For]) -> Stmt:
     )
     values = tuple([substitute(value, counters) for _, value in data])
     predicate = logical_and(const(True), *[substitute(guard, counters) for guard in guards])
-    nest: Stmt = BlockRealize(values, predicate, made)
+    nest: Stmt = BlockRealize(values, predicate, result)
     for loop in reversed(mirrored):
         nest = loop.with_(
             loop_var=counters[loop.loop_var],
@@ -198,9 +198,9 @@ def mirrored_loops(
 
 
 def _buffers(root: Stmt) -> set[Buffer]:
-    found: set[Buffer] = set()
-    pre_order_visit(root, lambda node: found.add(node) if isinstance(node, Buffer) else None)
-    return found
+    result: set[Buffer] = set()
+    pre_order_visit(root, lambda node: result.add(node) if isinstance(node, Buffer) else None)
+    return result
 
 
 def _innermost(nest: Stmt) -> BlockRealize:

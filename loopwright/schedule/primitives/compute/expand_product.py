@@ -252,23 +252,23 @@ class _Maker:
         fresh = self.view.fresh_block_name(name)
         while fresh in names:
             fresh = self.view.fresh_block_name(f"{fresh}_1")
-        made = decl_buffer(tuple(shape), dtype, fresh, scope="global", data_alignment=like.data_alignment)
-        self.allocated.append(made)
-        return made
+        result = decl_buffer(tuple(shape), dtype, fresh, scope="global", data_alignment=like.data_alignment)
+        self.allocated.append(result)
+        return result
 
     def copy(self, source: Buffer, shift: int, dtype: str) -> Stmt:
         """All of a buffer in another type; the shift wraps in unsigned bytes, so it costs one instruction."""
-        made = self._new(f"{source.name}_{dtype}", source.shape, source, DataType(dtype))
+        result = self._new(f"{source.name}_{dtype}", source.shape, source, DataType(dtype))
         axes = [axis_from_zero(var, extent) for var, extent in zip(axes_over(source.shape), source.shape, strict=True)]
         indices = tuple([axis.var for axis in axes])
         value: Expr = BufferLoad(source, indices)
-        if shift and source.dtype.bits == made.dtype.bits:
+        if shift and source.dtype.bits == result.dtype.bits:
             unsigned = DataType(f"uint{source.dtype.bits}")
             half = const(1 << (source.dtype.bits - 1), unsigned)
-            value = cast(cast(value, unsigned) + half, made.dtype)
+            value = cast(cast(value, unsigned) + half, result.dtype)
         else:
-            value = cast(value, made.dtype) + const(shift, made.dtype) if shift else cast(value, made.dtype)
-        return _nest(made.name, axes, BufferStore(made, value, indices))
+            value = cast(value, result.dtype) + const(shift, result.dtype) if shift else cast(value, result.dtype)
+        return _nest(result.name, axes, BufferStore(result, value, indices))
 
     def kept(self, factor: Factor) -> list[Var]:
         """The data axes that move an operand."""
@@ -285,33 +285,33 @@ class _Maker:
         new = {axis.var: Var(axis.var.name, axis.var.dtype) for axis in own}
         axes = [axis.with_(var=new[axis.var]) for axis in own]
         shape = [axis.dom.extent for axis in own if axis.var in kept and axis.dom is not None]
-        made = self._new(f"{factor.load.buffer.name}_sum", shape, factor.load.buffer, self.dtype)
+        result = self._new(f"{factor.load.buffer.name}_sum", shape, factor.load.buffer, self.dtype)
         cell = tuple([new[var] for var in kept])
-        value = BufferLoad(made, cell) + cast(substitute(factor.load, new), self.dtype)
-        init = BufferStore(made, const(0, self.dtype), cell)
-        return _nest(made.name, axes, BufferStore(made, value, cell), init)
+        value = BufferLoad(result, cell) + cast(substitute(factor.load, new), self.dtype)
+        init = BufferStore(result, const(0, self.dtype), cell)
+        return _nest(result.name, axes, BufferStore(result, value, cell), init)
 
     def product(self, operands: Sequence[Expr]) -> BlockRealize:
         """The block itself, on plain operands and into a buffer of its own."""
-        made = self._new(f"{self.name}_dot", self.store.buffer.shape, self.store.buffer, self.dtype)
-        cell = BufferLoad(made, self.store.indices)
+        result = self._new(f"{self.name}_dot", self.store.buffer.shape, self.store.buffer, self.dtype)
+        cell = BufferLoad(result, self.store.indices)
         value = cell + cast(operands[0], self.dtype) * cast(operands[1], self.dtype)
         old = self.realize.block.init
         assert isinstance(old, BufferStore)
-        body = BufferStore(made, value, self.store.indices)
-        init = BufferStore(made, old.value, self.store.indices)
+        body = BufferStore(result, value, self.store.indices)
+        init = BufferStore(result, old.value, self.store.indices)
         new = self.realize.block.with_(
             body=body,
             init=init,
             reads=_read(body),
-            writes=(cell_region(made, body.indices),),
+            writes=(cell_region(result, body.indices),),
         )
         return self.realize.with_(block=new)
 
     def combination(self, terms: Sequence[Expr], constant: Expr) -> Stmt:
         """What writes the result: the product, less the terms of zero points."""
-        made = self.allocated[-1]
-        value: Expr = BufferLoad(made, self.store.indices)
+        result = self.allocated[-1]
+        value: Expr = BufferLoad(result, self.store.indices)
         for term in terms:
             value = value - term
         value = value if _is_zero(constant) else value + constant
@@ -335,19 +335,19 @@ def _nest(name: str, axes: Sequence[IterVar], store: BufferStore, init: BufferSt
 
 def _read(store: BufferStore) -> tuple[BufferRegion, ...]:
     """What a store reads beside its own cell, each place once."""
-    places: list[BufferLoad] = []
+    locations: list[BufferLoad] = []
     for load in _loads(store.value):
         if load.buffer is not store.buffer and not any(
-            load.buffer is place.buffer and structural_equal(load.indices, place.indices) for place in places
+            load.buffer is offset.buffer and structural_equal(load.indices, offset.indices) for offset in locations
         ):
-            places.append(load)
-    return tuple([cell_region(load.buffer, load.indices) for load in places])
+            locations.append(load)
+    return tuple([cell_region(load.buffer, load.indices) for load in locations])
 
 
 def _loads(root: Node) -> list[BufferLoad]:
-    found: list[BufferLoad] = []
-    pre_order_visit(root, lambda node: found.append(node) if isinstance(node, BufferLoad) else None)
-    return found
+    result: list[BufferLoad] = []
+    pre_order_visit(root, lambda node: result.append(node) if isinstance(node, BufferLoad) else None)
+    return result
 
 
 def _plus(value: Expr, number: int) -> Expr:

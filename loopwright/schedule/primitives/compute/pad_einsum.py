@@ -179,14 +179,14 @@ def _loads(block: Block) -> list[BufferLoad]:
 
 
 def _loads_in(part: Stmt) -> list[BufferLoad]:
-    found: list[BufferLoad] = []
+    result: list[BufferLoad] = []
 
     def look(node: Node) -> None:
         if isinstance(node, BufferLoad):
-            found.append(node)
+            result.append(node)
 
     pre_order_visit(part, look)
-    return found
+    return result
 
 
 def _size(realize: BlockRealize, axis: IterVar) -> Expr:
@@ -262,12 +262,12 @@ def _operands(
             else:
                 problem = f"touches {buffer.name}, of size {now} where axis {index.name} has {sizes[index]}"
                 raise NotEinsum(realize, problem)
-    found = []
+    result = []
     for buffer, wider in needed.items():
         if not all(map(_is_same, wider, buffer.shape)):
             name = view.fresh_block_name(f"{buffer.name}_pad")
-            found.append(_Padded(buffer, fresh_buffer(name, wider, buffer, "global")))
-    return found
+            result.append(_Padded(buffer, fresh_buffer(name, wider, buffer, "global")))
+    return result
 
 
 def _copy_in(item: _Padded) -> Stmt:

@@ -26,13 +26,13 @@ def reverse_compute_at(
 ) -> Step:
     """Move `block` into `loop`: before its first consumer there (-1), after its last producer (-2), or at `index`."""
     move = Relocation("reverse_compute_at", view, block, loop)
-    made = touched_under(move.body, move.touched.reads, True, move.facts())
-    if not made:
+    result = touched_under(move.body, move.touched.reads, True, move.facts())
+    if not result:
         raise NothingUnderLoop("reverse_compute_at", block, loop, "writes what is read by")
     reduced = [axis.var for axis in block.block.iter_vars if axis.iter_type == IterType.CommReduce]
     solver = Solver(move.runs.domain, move.facts(), reduced)
     spans: dict[Var, Span] = {}
-    for buffer, boxes in made.items():
+    for buffer, boxes in result.items():
         for region in block.block.reads:
             if region.buffer is not buffer:
                 continue

@@ -114,17 +114,17 @@ def _producer(view: View, block: BlockRealize) -> BlockRealize:
     """The block to fold into: the last one, other than an input, that makes something the block reads."""
     read = {region.buffer.data: region.buffer for region in block.block.reads}
     arguments = {buffer.data for buffer in view.function.argument_buffers()}
-    found: list[BlockRealize] = []
+    result: list[BlockRealize] = []
     for path in view.index.blocks.values():
         realize = path[-1]
         assert isinstance(realize, BlockRealize)
         if realize is block or len(path) == 1:
             continue
         if any(region.buffer.data in read and region.buffer.data not in arguments for region in realize.block.writes):
-            found.append(realize)
-    if not found:
+            result.append(realize)
+    if not result:
         raise NotFoldable(block, "reads nothing that another block makes in a buffer of the function's own")
-    producer = found[-1]
+    producer = result[-1]
     if producer.block.init is not None:
         name = producer.block.name_hint
         raise NotFoldable(block, f"reads the result of a reduction, block {name!r}, complete only at its end")
@@ -164,10 +164,10 @@ def _predicate(
         wanted += [low <= values[var], values[var] < end]
     wanted += [substitute(condition, values) for condition in runs.conditions]
     # Axes were told from some of the indices; the others must agree.
-    for mine, made in zip(cell, produced.indices, strict=True):
+    for mine, result in zip(cell, produced.indices, strict=True):
         there = facts.simplify(substitute(mine, values))
-        if not facts.can_prove_equal(there, made):
-            wanted.append(there.equal(cast(made, there.dtype)))
+        if not facts.can_prove_equal(there, result):
+            wanted.append(there.equal(cast(result, there.dtype)))
     bound = {axis.var: value for axis, value in zip(producer.block.iter_vars, producer.iter_values, strict=True)}
     guards = [facts.simplify(guard) for guard in wanted]
     kept = [substitute(guard, bound) for guard in guards if not facts.can_prove(guard)]

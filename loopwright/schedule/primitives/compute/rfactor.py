@@ -147,17 +147,17 @@ def rfactor(view: View, loop: For, factor_axis: int) -> Step:
     """Make partial results along `loop`, kept in a new dimension `factor_axis`, and combine them afterwards."""
     # Check
     nest = _nest_of(view, loop)
-    found = read_reduction("rfactor", nest.realize)
-    _check_steering(nest, found.buffers)
-    if not found.commutative:
+    answer = read_reduction("rfactor", nest.realize)
+    _check_steering(nest, answer.buffers)
+    if not answer.commutative:
         _check_order(nest)
-    axis = _checked_axis(loop, factor_axis, len(found.indices))
+    axis = _checked_axis(loop, factor_axis, len(answer.indices))
 
     # Build
     name = nest.realize.block.name_hint
-    partial = tuple([_partial_buffer(buffer, loop, axis) for buffer in found.buffers])
-    first = _partial_nest(view.fresh_block_name(f"{name}_rf"), nest, found, partial, axis)
-    second = _combining_nest(nest, found, partial, axis)
+    partial = tuple([_partial_buffer(buffer, loop, axis) for buffer in answer.buffers])
+    first = _partial_nest(view.fresh_block_name(f"{name}_rf"), nest, answer, partial, axis)
+    second = _combining_nest(nest, answer, partial, axis)
     edits = Edits()
     path = view.block_path(block_key(nest.realize.block))
     edits.replaced[nest.loops[0]] = seq([first.statement, second])
@@ -224,15 +224,15 @@ def _check_steering(nest: _Nest, buffers: Sequence[Buffer]) -> None:
 
 
 def _loads(root: Expr, buffer: Buffer) -> bool:
-    found = False
+    result = False
 
     def look(node: Node) -> bool:
-        nonlocal found
-        found = found or (isinstance(node, BufferLoad) and node.buffer.data is buffer.data)
-        return not found
+        nonlocal result
+        result = result or (isinstance(node, BufferLoad) and node.buffer.data is buffer.data)
+        return not result
 
     pre_order_visit(root, look)
-    return found
+    return result
 
 
 def _check_order(nest: _Nest) -> None:
@@ -251,12 +251,12 @@ def _divided(loop: For, conditions: Sequence[Expr]) -> set[Var]:
 
     Such a guard moves into the operand, so that it no longer keeps an axis of the block inside its domain.
     """
-    found = {loop.loop_var}
+    result = {loop.loop_var}
     for condition in conditions:
         used = _variables(condition)
         if loop.loop_var in used:
-            found |= used
-    return found
+            result |= used
+    return result
 
 
 def _check_repeats(block: Block, loop: For, loops: Sequence[For], data: Sequence[For], reducing: set[Var]) -> None:
@@ -322,14 +322,14 @@ def _is_used(var: Var, exprs: Sequence[Expr]) -> bool:
 
 
 def _variables(expr: Expr) -> set[Var]:
-    found: set[Var] = set()
+    result: set[Var] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, Var):
-            found.add(node)
+            result.add(node)
 
     pre_order_visit(expr, look)
-    return found
+    return result
 
 
 # --- the partial results ------------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def _offset(loop: For, var: Expr) -> Expr:
     return var if isinstance(loop.min, IntImm) and loop.min.value == 0 else var - loop.min
 
 
-def _partial_nest(name: str, nest: _Nest, found: Reduction, partial: Sequence[Buffer], axis: int) -> _Made:
+def _partial_nest(name: str, nest: _Nest, answer: Reduction, partial: Sequence[Buffer], axis: int) -> _Made:
     realize, loop = nest.realize, nest.factored
     block = realize.block
     own = Var(f"v{loop.loop_var.name}", loop.loop_var.dtype)
@@ -378,11 +378,11 @@ def _partial_nest(name: str, nest: _Nest, found: Reduction, partial: Sequence[Bu
             continue
         fresh = Var(old.var.name, old.var.dtype)
         values[old.var] = fresh
-        made = IterVar(old.dom, fresh, old.iter_type, old.thread_tag)
+        result = IterVar(old.dom, fresh, old.iter_type, old.thread_tag)
         if old.iter_type == IterType.CommReduce:
-            reduced.append((made, value))
+            reduced.append((result, value))
         else:
-            axes.append(made)
+            axes.append(result)
             bound.append(value)
     axes += [item for item, _ in reduced]
     bound += [value for _, value in reduced]
@@ -394,20 +394,20 @@ def _partial_nest(name: str, nest: _Nest, found: Reduction, partial: Sequence[Bu
         for var, value in values.items()
     }
 
-    cell = _place([substitute(index, values) for index in found.indices], axis, _offset(loop, own))
+    cell = _place([substitute(index, values) for index in answer.indices], axis, _offset(loop, own))
     old_values = [BufferLoad(buffer, cell) for buffer in partial]
-    operands = [substitute(operand, values) for operand in found.operands]
-    units = [substitute(unit, values) for unit in found.identity]
+    operands = [substitute(operand, values) for operand in answer.operands]
+    units = [substitute(unit, values) for unit in answer.identity]
     if nest.on_loop:
         # The guard tells members from what is none; it is about loops, which the block sees as axes of its own.
         guard = logical_and(TRUE, *[_guard_inside(item, inner, nest, reduced) for item in nest.on_loop])
         operands = [if_then_else(guard, operand, unit) for operand, unit in zip(operands, units, strict=True)]
     new = Block(
         tuple(axes),
-        tuple([substitute(region, values) for region in block.reads if region.buffer not in found.buffers]),
+        tuple([substitute(region, values) for region in block.reads if region.buffer not in answer.buffers]),
         tuple([cell_region(buffer, cell) for buffer in partial]),
         name,
-        update_statement(partial, cell, found.combine(old_values, operands)),
+        update_statement(partial, cell, answer.combine(old_values, operands)),
         init=_init(partial, cell, units),
         annotations=block.annotations,
     )
@@ -442,7 +442,7 @@ def _inside(value: Expr, inner: Mapping[Var, Expr], facts: Analyzer) -> Expr:
 # --- combining them -----------------------------------------------------------------------------------------------
 
 
-def _combining_nest(nest: _Nest, found: Reduction, partial: Sequence[Buffer], axis: int) -> Stmt:
+def _combining_nest(nest: _Nest, result: Reduction, partial: Sequence[Buffer], axis: int) -> Stmt:
     realize, loop = nest.realize, nest.factored
     block = realize.block
     loops = [item for item in nest.loops if item in nest.data or item is loop]
@@ -460,15 +460,15 @@ def _combining_nest(nest: _Nest, found: Reduction, partial: Sequence[Buffer], ax
             axes.append(IterVar(domain, at, IterType.CommReduce))
             bound.append(cast(fresh[loop.loop_var], at.dtype))
     assert at is not None
-    cell = found.indices
+    cell = result.indices
     there = _place(cell, axis, _offset(loop, at))
-    mine = [BufferLoad(buffer, cell) for buffer in found.buffers]
+    mine = [BufferLoad(buffer, cell) for buffer in result.buffers]
     theirs = [BufferLoad(buffer, there) for buffer in partial]
     new = block.with_(
         iter_vars=tuple(axes),
         reads=tuple([cell_region(buffer, there) for buffer in partial]),
-        writes=tuple([cell_region(buffer, cell) for buffer in found.buffers]),
-        body=update_statement(found.buffers, cell, found.combine(mine, theirs)),
+        writes=tuple([cell_region(buffer, cell) for buffer in result.buffers]),
+        body=update_statement(result.buffers, cell, result.combine(mine, theirs)),
     )
     on_data = [item for item in nest.kept if not _uses_others(item, nest)]
     guard = logical_and(TRUE, *[substitute(item, fresh) for item in on_data])

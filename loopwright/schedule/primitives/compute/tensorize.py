@@ -52,12 +52,12 @@ class IntrinsicMismatch(ScheduleError):
 
     code = "LW0290"
 
-    def __init__(self, name: str, block: Block, found: Differs, step: str = "tensorize") -> None:
+    def __init__(self, name: str, block: Block, result: Differs, step: str = "tensorize") -> None:
         super().__init__(
-            f"{step}: block {block.name_hint!r} is not what {name!r} describes: {found}",
+            f"{step}: block {block.name_hint!r} is not what {name!r} describes: {result}",
             at=block,
-            hint=found.hint,
-            fields={"intrinsic": name, "block": block.name_hint, "differs": found.what, **found.facts},
+            hint=result.hint,
+            fields={"intrinsic": name, "block": block.name_hint, "differs": result.what, **result.facts},
         )
 
 
@@ -91,5 +91,5 @@ def check_is(step: str, view: View, block: Block, name: str) -> None:
     assert intrin is not None
     try:
         match_intrinsic(block, intrin, view.function.argument_buffers())
-    except Differs as found:
-        raise IntrinsicMismatch(name, block, found, step) from None
+    except Differs as result:
+        raise IntrinsicMismatch(name, block, result, step) from None

@@ -51,13 +51,13 @@ def winograd(view: View, block: BlockRealize, tile: int) -> Step:
             raise InternalError(wrong)
 
     # Build
-    made = tiles_of(view, conv, matrices)
+    result = tiles_of(view, conv, matrices)
     edits = Edits()
     path = view.block_path(block_key(block.block))
-    edits.replaced[view.loops_of(block_key(block.block))[0]] = made.as_one()
-    edits.allocated[view.scope_of(path)] = list(made.buffers)
-    old, new = block_key(block.block), made.last_key
-    results = [BlockResult(block_key(item)) for item in made.blocks]
+    edits.replaced[view.loops_of(block_key(block.block))[0]] = result.as_one()
+    edits.allocated[view.scope_of(path)] = list(result.buffers)
+    old, new = block_key(block.block), result.last_key
+    results = [BlockResult(block_key(item)) for item in result.blocks]
     return Step(
         edits.apply(view.function),
         Proof.GIVEN,

@@ -45,12 +45,12 @@ def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int,
 
 def _wishes(realize: BlockRealize) -> list[list[int]]:
     """What was asked for so far: [buffer, axis, factor, offset] each."""
-    found = requests_of(realize.block)
-    if found is None:
+    result = requests_of(realize.block)
+    if result is None:
         problem = f"the annotation {ALIGN_KEY} of block {realize.block.name_hint!r} is "
         problem += repr(realize.block.annotations[ALIGN_KEY])
         raise BadStepArgument("storage_align", problem, realize, "it is a list of (buffer, axis, factor, offset)")
-    return found
+    return result
 
 
 def _strides(buffer: Buffer, requests: Sequence[Sequence[int]], at: BlockRealize) -> tuple[Expr, ...]:

@@ -100,14 +100,14 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
     values = dict(zip([axis.var for axis in old], old_values(axes), strict=True))
     at_loops = dict(zip([axis.var for axis in old], old_values(loops), strict=True))
     iter_vars = [axis_from_zero(var, extent, kind) for var, extent, kind in zip(axes, shape, kinds, strict=True)]
-    made = _PlainIndices(iter_vars).block(substitute(block.block, values)).with_(iter_vars=tuple(iter_vars))
+    built = _PlainIndices(iter_vars).block(substitute(block.block, values)).with_(iter_vars=tuple(iter_vars))
     bounds = [
         condition
         for axis, size in zip(old, sizes, strict=True)
         for condition in _bounds(facts, runs.domain[axis.var].low, runs.domain[axis.var].high, at_loops[axis.var], size)
     ]
     guards = [facts.simplify(substitute(condition, at_loops)) for condition in runs.conditions]
-    nest = nest_over(loops, shape, BlockRealize(tuple(loops), logical_and(TRUE, *bounds, *guards), made))
+    nest = nest_over(loops, shape, BlockRealize(tuple(loops), logical_and(TRUE, *bounds, *guards), built))
 
     data_axes = [var for var, kind in zip(axes, kinds, strict=True) if kind != IterType.CommReduce]
     data = [k for k, axis in enumerate(old) if axis.iter_type != IterType.CommReduce]
@@ -116,7 +116,7 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
         given = dict(zip(data_axes, new, strict=True))
         return [substitute(values[old[k].var], given) for k in data]
 
-    new_key = block_key(made)
+    new_key = block_key(built)
     renamed = {new_key: (key, old_values), InitOf(new_key): (InitOf(key), old_data_values)}
     return Step(
         view.replaced(path[: top + 1], nest),
@@ -188,9 +188,9 @@ def _inverse(
     """The old axes in terms of the new ones: each new point stands for one old point, and each old one has one."""
     inverse = inverse_on(mapping, sizes, axes, shape)
     if inverse is None:
-        found = find_collision(mapping, [const(size) for size in sizes])
-        if isinstance(found, Collision):
-            why = f"{found.first} and {found.second} both go to {found.cell}"
+        result = find_collision(mapping, [const(size) for size in sizes])
+        if isinstance(result, Collision):
+            why = f"{result.first} and {result.second} both go to {result.cell}"
             raise NotOneToOne(realize, mapping, "is not one to one", why)
         raise NotOneToOne(realize, mapping, "has no inverse that can be written down")
     points = prod([extent.value for extent in shape if isinstance(extent, IntImm)])

@@ -124,7 +124,7 @@ def transform_layout(
         raise NotSupported("transform_layout", problem, block)
     shape = parts.shape("transform_layout")
     axes = axes_over(shape)
-    leaves_room = _cells([shape[place] for place in parts.places]) > _cells(parts.other_sizes)
+    leaves_room = _cells([shape[location] for location in parts.places]) > _cells(parts.other_sizes)
     is_proved = fixed_by(mapping.results).issuperset(mapping.inputs)
     inverse = _inverse(parts, axes, shape) if leaves_room or not is_proved else None
     is_proved = is_proved or inverse is not None or _check_collision(mapping, old, block)
@@ -159,10 +159,10 @@ def transform_layout(
 
 def _check_collision(mapping: IndexMap, buffer: Buffer, at: BlockRealize) -> bool:
     """Whether the map is one to one on the buffer's shape; refused where it is not. False leaves the question open."""
-    found = find_collision(mapping, buffer.shape)
-    if isinstance(found, Collision):
-        raise ElementsMeet("transform_layout", mapping, buffer, found, at)
-    return found is None
+    result = find_collision(mapping, buffer.shape)
+    if isinstance(result, Collision):
+        raise ElementsMeet("transform_layout", mapping, buffer, result, at)
+    return result is None
 
 
 def _cells(shape: Sequence[Expr]) -> int:
@@ -184,8 +184,8 @@ class _Relaid(MovedAccesses):
     def apply(self, function: PrimFunc) -> PrimFunc:
         given = {param: self.new if item is self.old else item for param, item in function.buffer_map.items()}
         same = all(given[param] is item for param, item in function.buffer_map.items())
-        made = function if same else function.with_(buffer_map=given)
-        return made.with_(body=self.visit(function.body))
+        result = function if same else function.with_(buffer_map=given)
+        return result.with_(body=self.visit(function.body))
 
     def cell(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple([self._simplified(index) for index in self.mapping.at(indices)])
@@ -267,7 +267,7 @@ def _padded(
 def _inverse(parts: OpenSizes, axes: Sequence[Var], shape: Sequence[Expr]) -> dict[Var, Expr] | None:
     """The old indices in terms of the new ones, over all cells of the new layout."""
     sizes = [size.value for size in parts.other_sizes if isinstance(size, IntImm)]
-    found = inverse_on(
-        parts.others, sizes, [axes[place] for place in parts.places], [shape[place] for place in parts.places]
+    result = inverse_on(
+        parts.others, sizes, [axes[location] for location in parts.places], [shape[offset] for offset in parts.places]
     )
-    return None if found is None else {**found, **parts.inverse(axes)}
+    return None if result is None else {**result, **parts.inverse(axes)}

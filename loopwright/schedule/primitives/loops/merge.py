@@ -62,7 +62,7 @@ def merge(view: View, loops: Sequence[For]) -> Step:
     chains = sorted([_chain(path, parent) for path in paths], key=lambda chain: at[id(chain[0])])
     _check_chains(chains)
 
-    merged, made = _merged_nest(view.all_loops_above(paths[0][:parent]), chains)
+    merged, result = _merged_nest(view.all_loops_above(paths[0][:parent]), chains)
     positions = [at[id(chain[0])] for chain in chains]
     before, behind = _around(siblings, positions)
     first, last = positions[0], positions[-1]
@@ -72,14 +72,14 @@ def merge(view: View, loops: Sequence[For]) -> Step:
     # now may hold a reduction that had no update and still an init: then all it touches is compared.
     buffers: list[Buffer] | None = moved_past_each_other("merge", siblings.seq[first : last + 1])
     proof = Proof.VALUES if buffers else Proof.LEMMA
-    if any([_is_guarded(chain, made) for chain in chains]):
+    if any([_is_guarded(chain, result) for chain in chains]):
         buffers, proof = None, Proof.VALUES
-    return Step(after, proof, results=[LoopResult(made[-1].loop_var)], at=loops[0], buffers=buffers)
+    return Step(after, proof, results=[LoopResult(result[-1].loop_var)], at=loops[0], buffers=buffers)
 
 
-def _is_guarded(chain: Sequence[For], made: Sequence[For]) -> bool:
+def _is_guarded(chain: Sequence[For], result: Sequence[For]) -> bool:
     """Whether a merged loop runs further than the one it replaces."""
-    pairs = zip(chain, made, strict=False)
+    pairs = zip(chain, result, strict=False)
     return any([not structural_equal(old.extent, new.extent) for old, new in pairs])
 
 
@@ -148,7 +148,7 @@ def _merged_nest(around: Sequence[For], chains: Sequence[Sequence[For]]) -> tupl
     facts = facts_under(around)
     values: list[dict[Var, Expr]] = [{} for _ in chains]
     guards: list[list[Expr]] = [[] for _ in chains]
-    made: list[For] = []
+    result: list[For] = []
     for level in zip(*chains, strict=True):
         dtype = max([loop.loop_var.dtype for loop in level], key=lambda dtype: dtype.bits)
         lows = [cast(substitute(loop.min, given), dtype) for loop, given in zip(level, values, strict=True)]
@@ -165,12 +165,12 @@ def _merged_nest(around: Sequence[For], chains: Sequence[Sequence[For]]) -> tupl
             values[position][loop.loop_var] = cast(var, loop.loop_var.dtype)
             if not facts.can_prove(extents[position] >= extent):
                 guards[position].append(facts.simplify(var < lows[0] + extents[position]))
-        made.append(new)
+        result.append(new)
     bodies = []
     for chain, given, conditions in zip(chains, values, guards, strict=True):
-        body = rebind(chain[-1].body, given, [*around, *made])
+        body = rebind(chain[-1].body, given, [*around, *result])
         bodies.append(guard_blocks(body, logical_and(*conditions)) if conditions else body)
-    return nest(made, seq(bodies)), made
+    return nest(result, seq(bodies)), result
 
 
 def _longest(facts: Analyzer, extents: Sequence[Expr]) -> Expr:

@@ -29,9 +29,9 @@ def reorder(view: View, ordered_loops: Sequence[For]) -> Step:
     if not wanted:
         raise BadStepArgument("reorder", "no loops are given")
     chain = _chain(view, wanted)
-    places = iter(wanted)
+    locations = iter(wanted)
     named = {loop.loop_var for loop in wanted}
-    permuted = [next(places) if loop.loop_var in named else loop for loop in chain]
+    permuted = [next(locations) if loop.loop_var in named else loop for loop in chain]
     _check_extents(permuted)
     path = view.loop_path(chain[0].loop_var)
     after = view.replaced(path, nest(permuted, chain[-1].body))

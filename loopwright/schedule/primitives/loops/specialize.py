@@ -91,11 +91,11 @@ def specialize(view: View, loops: Sequence[For], condition: str) -> Step:
 
 def _sizes(function: PrimFunc) -> dict[str, Expr]:
     """The sizes that a caller's arguments have, by name."""
-    found: dict[str, Expr] = {}
+    result: dict[str, Expr] = {}
     for buffer in function.argument_buffers():
-        found.update({extent.name: extent for extent in buffer.shape if isinstance(extent, Var)})
-    found.update({param.name: param for param in function.params if param.dtype.is_int})
-    return found
+        result.update({extent.name: extent for extent in buffer.shape if isinstance(extent, Var)})
+    result.update({param.name: param for param in function.params if param.dtype.is_int})
+    return result
 
 
 def _own_memory(view: View, scope: BlockRealize, nests: Sequence[Stmt]) -> list[Buffer]:
@@ -138,8 +138,8 @@ def _renamed(view: View, statement: Stmt) -> Stmt:
 
 
 class _Rename(Rewriter):
-    def __init__(self, taken: set[str]) -> None:
-        self.taken = taken
+    def __init__(self, used: set[str]) -> None:
+        self.taken = used
 
     def visit_Block(self, block: Block) -> Block:
         count = 1
@@ -147,8 +147,8 @@ class _Rename(Rewriter):
             count += 1
         name = f"{block.name_hint}_{count}"
         self.taken.add(name)
-        made: Block = self.rebuild(block).with_(name_hint=name)
-        return made
+        result: Block = self.rebuild(block).with_(name_hint=name)
+        return result
 
     def visit_Expr(self, expr: Expr) -> Expr:
         return expr

@@ -182,14 +182,14 @@ def _extents(view: View, loop: For, factors: Sequence[int | str | None]) -> list
     return [in_64_bits(extent) if wide is INT64 else cast(extent, wide) for extent in extents]
 
 
-def _check_enough(view: View, loop: For, factors: Sequence[int | str | None], made: Expr, facts: Analyzer) -> None:
-    """The factors, which make `made` iterations, make as many as the loop has."""
+def _check_enough(view: View, loop: For, factors: Sequence[int | str | None], result: Expr, facts: Analyzer) -> None:
+    """The factors, which make `result` iterations, make as many as the loop has."""
     for other in view.all_loops_above(view.loop_path(loop.loop_var)[:-1]):
         facts.bind(other.loop_var, Range.from_min_extent(other.min, other.extent), allow_override=True)
-    if not facts.can_prove(made >= loop.extent):
+    if not facts.can_prove(result >= loop.extent):
         shown = f"[{', '.join([str(factor) for factor in factors])}]"
         has = f"loop {loop.loop_var.name} has {loop.extent}: that may not be enough"
-        raise FactorsNotProved(loop, f"factors {shown} make {facts.simplify(made)} iterations, and {has}")
+        raise FactorsNotProved(loop, f"factors {shown} make {facts.simplify(result)} iterations, and {has}")
 
 
 def _is_no_factor(factor: object) -> bool:
@@ -297,14 +297,14 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     loops, index = _nest_of(loop, [whole, *extents[1:]])
     main = nest(loops, rebind(loop.body, {loop.loop_var: value_at(loop, index)}, [*around, *loops], keep_units))
 
-    taken: set[str] = set()
+    used: set[str] = set()
 
     def tail_name(name: str) -> str:
-        made = view.fresh_block_name(f"{name}_tail")
-        while made in taken:
-            made = view.fresh_block_name(f"{made}_1")
-        taken.add(made)
-        return made
+        result = view.fresh_block_name(f"{name}_tail")
+        while result in used:
+            result = view.fresh_block_name(f"{result}_1")
+        used.add(result)
+        return result
 
     copy, renamed = renew(_StopInits(loop.loop_var).visit(loop.body), tail_name)
     var = Var(f"{loop.loop_var.name}_tail", loop.loop_var.dtype)
@@ -325,11 +325,11 @@ def _same_instances(
     renamed: Mapping[BlockKey, BlockKey],
 ) -> dict[BlockKey | InitOf, tuple[BlockKey | InitOf, OldValues]]:
     """An instance of a copied block stands for the one of the old block with the same axis values, and so do inits."""
-    found: dict[BlockKey | InitOf, tuple[BlockKey | InitOf, OldValues]] = {}
+    result: dict[BlockKey | InitOf, tuple[BlockKey | InitOf, OldValues]] = {}
     for new, old in renamed.items():
-        found[new] = (old, list)
-        found[InitOf(new)] = (InitOf(old), list)
-    return found
+        result[new] = (old, list)
+        result[InitOf(new)] = (InitOf(old), list)
+    return result
 
 
 def _check_reductions(view: View, loop: For, whole: Expr) -> bool:

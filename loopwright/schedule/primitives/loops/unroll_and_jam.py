@@ -53,11 +53,11 @@ def unroll_and_jam(view: View, loop: For, factor: int) -> Step:
         body = guard_blocks(body, index < loop.extent)
     jam = _Jam(inner)
     body = jam.visit(body)
-    made = [outer.loop_var, *jam.made]
+    result = [outer.loop_var, *jam.made]
     return Step(
         view.replaced(path, outer.with_(body=body)),
         Proof.VALUES,
-        results=[LoopResult(var) for var in made],
+        results=[LoopResult(var) for var in result],
         several=True,
         at=loop,
     )

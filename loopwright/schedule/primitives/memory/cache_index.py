@@ -81,16 +81,16 @@ def cache_index(view: View, block: BlockRealize, storage_scope: str, cse_thresh:
     scope = view.scope_of(path)
     edits = Edits()
     nests: list[Stmt] = []
-    made: list[Block] = []
-    taken = set(view.block_names())
+    result: list[Block] = []
+    used = set(view.block_names())
     for index in chosen:
-        number = next(k for k in range(len(taken) + 1) if f"index_{k}" not in taken)
-        taken.add(f"index_{number}")
+        number = next(k for k in range(len(used) + 1) if f"index_{k}" not in used)
+        used.add(f"index_{number}")
         shape = [axis_room(axis) for axis in index.axes]
         index.buffer = decl_buffer(shape, _stored_type(index), f"index_var_{number}", scope=storage_scope)
         nest, filled = _filled(f"index_{number}", index)
         nests.append(nest)
-        made.append(filled)
+        result.append(filled)
     around = len(view.block_path(block_key(scope.block)))
     edits.before[path[doing_in(path, around, chosen[0].buffer or _nothing())]] = nests
     edits.replaced[block] = _looked_up(block, chosen)
@@ -98,7 +98,7 @@ def cache_index(view: View, block: BlockRealize, storage_scope: str, cse_thresh:
     return Step(
         edits.apply(view.function),
         Proof.GIVEN,
-        results=[BlockResult(block_key(item)) for item in made],
+        results=[BlockResult(block_key(item)) for item in result],
         several=True,
         at=block,
     )
@@ -123,7 +123,7 @@ def _nothing() -> Buffer:
 def _indices(block: Block) -> list[_Index]:
     """The indices of loads that only depend on axes, each once; arithmetic that could fail elsewhere is left alone."""
     axes = {axis.var: axis for axis in block.iter_vars if axis.dom is not None}
-    found: list[_Index] = []
+    result: list[_Index] = []
 
     def look(node: Node) -> None:
         if not isinstance(node, BufferLoad):
@@ -131,16 +131,16 @@ def _indices(block: Block) -> list[_Index]:
         for value in node.indices:
             if isinstance(value, (Var, IntImm)) or value.dtype.lanes != 1 or not _is_plain(value, axes):
                 continue
-            known = next((index for index in found if structural_equal(index.value, value)), None)
+            known = next((index for index in result if structural_equal(index.value, value)), None)
             if known is not None:
                 known.count += 1
                 continue
             used = [axis for var, axis in axes.items() if uses_var(value, {var}.__contains__)]
             if used:
-                found.append(_Index(value, used))
+                result.append(_Index(value, used))
 
     pre_order_visit(block.body, look)
-    return found
+    return result
 
 
 def _is_plain(value: Expr, axes: dict[Var, IterVar]) -> bool:
@@ -205,5 +205,5 @@ class _LookUp(Rewriter):
         for index in self.chosen:
             if index.buffer is not None and structural_equal(index.value, value):
                 return BufferLoad(index.buffer, tuple([axis_place(axis, axis.var) for axis in index.axes]))
-        found: Expr = self.visit(value)
-        return found
+        result: Expr = self.visit(value)
+        return result

@@ -68,8 +68,8 @@ def cache_inplace(view: View, block: BlockRealize, read_buffer_index: BufferName
     others = [item for item in view.blocks_below(scope.block.body) if item is not block]
     users = [item for item in others if touches((*item.block.reads, *item.block.writes), buffer)]
     paths = [view.block_path(block_key(item.block)) for item in users]
-    place = place_after(view, scope, path, paths, visible_from(path, buffer))
-    still = loops_within(place[:-1], scope)
+    location = place_after(view, scope, path, paths, visible_from(path, buffer))
+    still = loops_within(location[:-1], scope)
     window = window_of(view, leaves_of(view, block), buffer, scope, still)
     around = around_copy("cache_inplace", view, scope, still, buffer)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
@@ -79,8 +79,8 @@ def cache_inplace(view: View, block: BlockRealize, read_buffer_index: BufferName
 
     edits = Edits()
     edits.replaced[block] = substitute(block, {}, {buffer: cache})
-    edits.before[place[-1]] = [into]
-    edits.after[place[-1]] = [out]
+    edits.before[location[-1]] = [into]
+    edits.after[location[-1]] = [out]
     edits.allocated[scope] = [cache]
     copies = [block_key(first), block_key(last)]
     return Step(

@@ -127,28 +127,28 @@ def cache_read(
     paths = [view.block_path(block_key(item.block)) for item in consumers]
     writers = [item for item in siblings if touches(item.block.writes, buffer)]
     writers = [item for item in writers if not any(item is other for other in consumers)]
-    place, after = place_before(view, scope, paths, [view.block_path(block_key(item.block)) for item in writers])
+    offset, after = place_before(view, scope, paths, [view.block_path(block_key(item.block)) for item in writers])
 
-    still = loops_within(place[:-1], scope)
+    still = loops_within(offset[:-1], scope)
     # A consumer behind the loops that the copy stands in may read all that these have written.
-    inside = [item for item in consumers if _stands_in(view, item, place[:-1])]
-    written = [] if len(inside) == len(consumers) else [item for item in writers if _stands_in(view, item, place[:-1])]
+    inside = [item for item in consumers if _stands_in(view, item, offset[:-1])]
+    written = [] if len(inside) == len(consumers) else [item for item in writers if _stands_in(view, item, offset[:-1])]
     leaves = [leaf for item in (*inside, *written) for leaf in leaves_of(view, item)]
     window = window_of(view, leaves, buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
-    nest, made = cell_copy_nest(name, window, around_copy("cache_read", view, scope, still, buffer), buffer, cache)
+    nest, result = cell_copy_nest(name, window, around_copy("cache_read", view, scope, still, buffer), buffer, cache)
 
     edits = Edits()
     for item in consumers:
         edits.replaced[item] = reading(item, buffer, cache)
-    (edits.after if after else edits.before).setdefault(place[-1], []).append(nest)
+    (edits.after if after else edits.before).setdefault(offset[-1], []).append(nest)
     edits.allocated[scope] = [cache]
     return Step(
         edits.apply(view.function),
         Proof.VALUES,
-        Origins(copies=frozenset([block_key(made)])),
-        results=[BlockResult(block_key(made))],
+        Origins(copies=frozenset([block_key(result)])),
+        results=[BlockResult(block_key(result))],
         at=block,
         buffers=[buffer],
     )

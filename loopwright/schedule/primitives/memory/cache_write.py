@@ -92,24 +92,24 @@ def cache_write(
         for item in siblings
         if touches(item.block.reads, buffer) and not any(item is other for other in listed)
     ]
-    place = place_after(view, scope, path, readers, visible_from(path, buffer))
-    still = loops_within(place[:-1], scope)
+    location = place_after(view, scope, path, readers, visible_from(path, buffer))
+    still = loops_within(location[:-1], scope)
     window = window_of(view, leaves_of(view, block), buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
-    nest, made = cell_copy_nest(name, window, around_copy("cache_write", view, scope, still, buffer), cache, buffer)
+    nest, result = cell_copy_nest(name, window, around_copy("cache_write", view, scope, still, buffer), cache, buffer)
 
     edits = Edits()
     edits.replaced[block] = substitute(block, {}, {buffer: cache})
     for item in listed:
         edits.replaced[item] = reading(item, buffer, cache)
-    edits.after[place[-1]] = [nest]
+    edits.after[location[-1]] = [nest]
     edits.allocated[scope] = [cache]
     return Step(
         edits.apply(view.function),
         Proof.VALUES,
-        Origins(copies=frozenset([block_key(made)])),
-        results=[BlockResult(block_key(made))],
+        Origins(copies=frozenset([block_key(result)])),
+        results=[BlockResult(block_key(result))],
         at=block,
         buffers=[buffer],
     )

@@ -109,14 +109,14 @@ def _copied_at(
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
     source, target = (cache, buffer) if writes else (buffer, cache)
-    made = _block(step, name, view, scope, still, window, source, target)
+    result = _block(step, name, view, scope, still, window, source, target)
     edits = Edits()
     for item in users:
         edits.replaced[item] = substitute(item, {}, {buffer: cache}) if writes else reading(item, buffer, cache)
-    place = paths[0][doing_in(paths[0], position, buffer)]
-    (edits.after if writes else edits.before)[place] = [made]
+    location = paths[0][doing_in(paths[0], position, buffer)]
+    (edits.after if writes else edits.before)[location] = [result]
     edits.allocated[scope] = [cache]
-    key = block_key(made.block)
+    key = block_key(result.block)
     return Step(
         edits.apply(view.function),
         Proof.VALUES,

@@ -37,6 +37,6 @@ def side_of(step: str, realize: BlockRealize, given: BufferName | Sequence[objec
             raise BadStepArgument(step, f"buffer is {given!r}", realize, hint)
         return find_buffer(step, realize, given[1], f"{given[0]}s"), given[0] == "write"
     if isinstance(given, (int, str, Buffer)) and not isinstance(given, bool):
-        found = find_buffer(step, realize, given, "touches")
-        return found, touches(realize.block.writes, found)
+        result = find_buffer(step, realize, given, "touches")
+        return result, touches(realize.block.writes, result)
     raise BadStepArgument(step, f"buffer is {given!r}", realize, 'write ("read", 0), ("write", 0) or a name')

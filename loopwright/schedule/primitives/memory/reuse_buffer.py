@@ -98,32 +98,32 @@ def reuse_buffer(view: View, block: BlockRealize, buffer: BufferName, other: str
 
 def _block_that_holds(view: View, buffer: Buffer) -> Block | None:
     """The block that allocates a buffer."""
-    found: list[Block] = []
+    result: list[Block] = []
 
     def look(node: Node) -> bool:
         if isinstance(node, Block) and any(own is buffer for own in node.alloc_buffers):
-            found.append(node)
+            result.append(node)
         return isinstance(node, (Stmt, Block))
 
     pre_order_visit(view.function.body, look)
-    return found[0] if found else None
+    return result[0] if result else None
 
 
 def _allocated(view: View, at: BlockRealize, name: object) -> Buffer:
     """The allocated buffer of that name."""
-    found: dict[Buffer, None] = {}
+    result: dict[Buffer, None] = {}
 
     def look(node: Node) -> bool:
         if isinstance(node, BlockRealize):
-            found.update(dict.fromkeys(node.block.alloc_buffers))
+            result.update(dict.fromkeys(node.block.alloc_buffers))
         elif isinstance(node, Allocate) and isinstance(node.body, DeclBuffer):
-            found[node.body.buffer] = None
+            result[node.body.buffer] = None
         return isinstance(node, Stmt)
 
     pre_order_visit(view.function.body, look)
-    fitting = [buffer for buffer in found if buffer.name == name]
+    fitting = [buffer for buffer in result if buffer.name == name]
     if len(fitting) != 1:
-        names = ", ".join(sorted({buffer.name for buffer in found})) or "none"
+        names = ", ".join(sorted({buffer.name for buffer in result})) or "none"
         problem = f"{len(fitting) or 'no'} allocated buffer{'s are' if len(fitting) > 1 else ' is'} called {name!r}"
         raise BadStepArgument("reuse_buffer", problem, at, f"there are: {names}")
     return fitting[0]
@@ -144,7 +144,7 @@ def _place(buffer: Buffer, flat: bool) -> IndexMap:
     indices = [Var(f"i{k}", extent.dtype) for k, extent in enumerate(buffer.shape)]
     if not flat:
         return IndexMap(indices, indices)
-    place: Expr = const(0)
+    location: Expr = const(0)
     for index, extent in zip(indices, buffer.shape, strict=True):
-        place = place * extent + index
-    return IndexMap(indices, [place])
+        location = location * extent + index
+    return IndexMap(indices, [location])

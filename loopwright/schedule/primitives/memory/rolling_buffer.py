@@ -126,7 +126,7 @@ def _rolls(view: View, realize: BlockRealize, buffer: Buffer) -> list[_Roll]:
         raise NothingRolls(realize, buffer, [])
     loops = loops_within(shared, scope)
     leaves = [leaf for item in users for leaf in leaves_of(view, item)]
-    found: dict[int, _Roll] = {}
+    result: dict[int, _Roll] = {}
     for depth, loop in enumerate(loops):
         still = loops[: depth + 1]
         window = window_of(view, leaves, buffer, scope, still)
@@ -136,12 +136,12 @@ def _rolls(view: View, realize: BlockRealize, buffer: Buffer) -> list[_Roll]:
             if linear is None or not isinstance(linear[0][0], IntImm) or not isinstance(extent, IntImm):
                 continue
             step = linear[0][0].value
-            if 0 < step < extent.value and axis not in found:
-                found[axis] = _Roll(loop, axis, origin, extent.value, step)
+            if 0 < step < extent.value and axis not in result:
+                result[axis] = _Roll(loop, axis, origin, extent.value, step)
                 break
-    if not found:
+    if not result:
         raise NothingRolls(realize, buffer, loops)
-    return list(found.values())
+    return list(result.values())
 
 
 def _allocated_around(view: View, buffer: Buffer, loop: For, at: BlockRealize) -> PrimFunc:

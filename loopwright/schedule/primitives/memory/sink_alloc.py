@@ -53,15 +53,15 @@ def sink_alloc(view: View, block: BlockRealize, buffer: BufferName) -> Step:
     chosen = find_buffer("sink_alloc", block, buffer, "touches")
     home = home_of("sink_alloc", view, chosen, block)
     shared = common_use(view, chosen)
-    places = [k for k in range(len(home.path), len(shared)) if isinstance(shared[k], For)]
-    innermost_first = list(reversed(places))
-    for place in innermost_first:
-        after = allocated_in(view, home, chosen, shared, place)
+    locations = [k for k in range(len(home.path), len(shared)) if isinstance(shared[k], For)]
+    innermost_first = list(reversed(locations))
+    for location in innermost_first:
+        after = allocated_in(view, home, chosen, shared, location)
         try:
             verify_inits(after)
         except NotWellFormed:
             continue  # the start value of a reduction is written outside
         if find_mismatch(view.function, after, buffers=[chosen]) is None:
             return Step(after, Proof.VALUES, at=block, buffers=[chosen])
-    carrier = shared[places[0]] if places else None
+    carrier = shared[locations[0]] if locations else None
     raise NothingToSink(chosen, block, carrier if isinstance(carrier, For) else None)

@@ -167,23 +167,23 @@ def stage(
     staged = fresh_buffer(name, shape, chosen, storage_scope)
     origin = _origin_in_block(view, block, loop, window)
 
-    def place(offsets: Sequence[Expr]) -> Sequence[Expr]:
+    def location(offsets: Sequence[Expr]) -> Sequence[Expr]:
         return offsets if index_map is None else index_map.at(offsets)
 
     around = around_copy("stage", view, scope, still, chosen)
-    moved = _moved(block, window, staged, origin, place)
+    moved = _moved(block, window, staged, origin, location)
     copies: list[Block] = []
     before: list[Stmt] = []
     after: list[Stmt] = []
     if window.reads and not started:
-        nest, made = copy_nest(name, window, around, staged, place, into_other=True)
+        nest, result = copy_nest(name, window, around, staged, location, into_other=True)
         before.append(nest)
-        copies.append(made)
+        copies.append(result)
     if window.writes:
         out = name if not copies else view.fresh_block_name(f"{chosen.name}_unstage")
-        nest, made = copy_nest(out, window, around, staged, place, into_other=False)
+        nest, result = copy_nest(out, window, around, staged, location, into_other=False)
         after.append(nest)
-        copies.append(made)
+        copies.append(result)
 
     target = doing_in(path, position, chosen)
     inner = _with_block(path[target:], block, moved)
@@ -197,7 +197,7 @@ def stage(
     return Step(
         view.replaced(path[: target + 1], group),
         Proof.LEMMA if transparent else Proof.VALUES,
-        Origins(copies=frozenset([block_key(made) for made in copies])),
+        Origins(copies=frozenset([block_key(result) for result in copies])),
         results=[BlockResult(block_key(copies[0]))],
         at=loop,
         buffers=[chosen],  # and the new one: everything else is read and written as before
@@ -251,11 +251,11 @@ def _origin_in_block(view: View, realize: BlockRealize, loop: For, window: Windo
     return tuple([substitute(low, known) for low in window.origin])
 
 
-def _moved(realize: BlockRealize, window: Window, new: Buffer, origin: Sequence[Expr], place: Indices) -> BlockRealize:
+def _moved(realize: BlockRealize, window: Window, new: Buffer, origin: Sequence[Expr], offset: Indices) -> BlockRealize:
     """The block with its accesses of the window going to `new`."""
     old = window.buffer
     facts = facts_inside(realize.block)
-    rewriter = _MoveAccesses(window, new, origin, place, facts)
+    rewriter = _MoveAccesses(window, new, origin, offset, facts)
     block = rewriter.block(realize.block)
     reads = replaced_regions(block.reads, old, region_in(block, new, writes=False))
     writes = replaced_regions(block.writes, old, region_in(block, new, writes=True))
@@ -263,9 +263,9 @@ def _moved(realize: BlockRealize, window: Window, new: Buffer, origin: Sequence[
 
 
 class _MoveAccesses(Rewriter):
-    def __init__(self, window: Window, new: Buffer, origin: Sequence[Expr], place: Indices, facts: Analyzer) -> None:
+    def __init__(self, window: Window, new: Buffer, origin: Sequence[Expr], location: Indices, facts: Analyzer) -> None:
         self.old, self.sizes = window.buffer, window.shape
-        self.new, self.origin, self.place, self.facts = new, origin, place, facts
+        self.new, self.origin, self.place, self.facts = new, origin, location, facts
 
     @deep
     def block(self, block: Block) -> Block:

@@ -26,30 +26,30 @@ def sample_compute_location(
     view: View, random: Random, block: BlockRealize, decision: int | None = None
 ) -> tuple[list[LoopResult], int]:
     """One of the places where `block` may be computed; the decision is its number."""
-    places = _places(view, block)
+    locations = _places(view, block)
     if decision is None:
-        decision = random.choice(sorted(places))
-    fitting = [number for number in places if number <= int(decision)]
+        decision = random.choice(sorted(locations))
+    fitting = [number for number in locations if number <= int(decision)]
     chosen = max(fitting) if fitting else -1
-    return [places[chosen]], chosen
+    return [locations[chosen]], chosen
 
 
 def _places(view: View, block: BlockRealize) -> dict[int, LoopResult]:
-    found = {-1: LoopResult(mark_var(Mark.ROOT))}
+    answer = {-1: LoopResult(mark_var(Mark.ROOT))}
     if len(view.block_path(block_key(block.block))) == 1:
-        return found
+        return answer
     if _is_right(view, lambda: compute_inline(view, block)):
-        found[-2] = LoopResult(mark_var(Mark.INLINE))
+        answer[-2] = LoopResult(mark_var(Mark.INLINE))
     consumers = [view.realize(result.key) for result in get_consumers(view, block)]
     if not consumers:
-        return found
+        return answer
     nests = [view.loops_of(block_key(consumer.block)) for consumer in consumers]
     shared = [loop for loop in nests[0] if all(any(loop is other for other in nest) for nest in nests[1:])]
     for depth, loop in enumerate(_worth(consumers[0], shared)):
         unit = isinstance(loop.extent, IntImm) and loop.extent.value == 1
         if not unit and _is_right(view, lambda loop=loop: compute_at(view, block, loop)):  # type: ignore[misc]
-            found[depth] = LoopResult(loop.loop_var)
-    return found
+            answer[depth] = LoopResult(loop.loop_var)
+    return answer
 
 
 def _worth(consumer: BlockRealize, loops: list[For]) -> list[For]:

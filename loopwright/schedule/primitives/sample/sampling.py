@@ -77,8 +77,8 @@ def sample_partitioned_tile(
         factors = [*_parts(random, extent // size, partition_pos), *_parts(random, size, n - partition_pos)]
     else:
         wanted = [int(factor) for factor in decision]
-        made = prod(wanted[partition_pos:])
-        size = min(inner, key=lambda other: (abs(other - made), other))
+        result = prod(wanted[partition_pos:])
+        size = min(inner, key=lambda other: (abs(other - result), other))
         factors = [*_fitted(wanted[:partition_pos], extent // size), *_fitted(wanted[partition_pos:], size)]
     return factors, factors
 
@@ -95,9 +95,9 @@ def _drawn(random: Random, extent: int, n: int, limit: int) -> list[int]:
     """Every tiling with the same chance: the number of ways to finish weighs each factor."""
     factors: list[int] = []
     rest = extent
-    for place in range(n - 1, 0, -1):
+    for index in range(n - 1, 0, -1):
         choices = [factor for factor in _divisors(rest) if factors or factor <= limit]
-        weights = [_ways(rest // factor, place) for factor in choices]
+        weights = [_ways(rest // factor, index) for factor in choices]
         factors.append(random.choices(choices, weights)[0])
         rest //= factors[-1]
     return [rest, *reversed(factors)]
@@ -117,16 +117,16 @@ def _repaired(decision: Sequence[int], extent: int, limit: int) -> list[int]:
 def _divisors(number: int) -> list[int]:
     if number == 0:
         return [1]
-    found = [1]
+    result = [1]
     for factor, power in _powers(number):
-        found = [one * factor**exponent for one in found for exponent in range(power + 1)]
-    return sorted(found)
+        result = [one * factor**exponent for one in result for exponent in range(power + 1)]
+    return sorted(result)
 
 
 @lru_cache(1000)
 def _powers(number: int) -> list[tuple[int, int]]:
     """The number as a product of powers of primes; what only large primes divide counts as one of them."""
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     factor = 2
     while factor * factor <= number and factor <= _LARGEST_PRIME:
         power = 0
@@ -134,9 +134,9 @@ def _powers(number: int) -> list[tuple[int, int]]:
             number //= factor
             power += 1
         if power:
-            found.append((factor, power))
+            result.append((factor, power))
         factor += 1
-    return [*found, (number, 1)] if number > 1 else found
+    return [*result, (number, 1)] if number > 1 else result
 
 
 def _ways(number: int, parts: int) -> int:

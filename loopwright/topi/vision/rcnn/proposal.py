@@ -71,27 +71,27 @@ def proposal(
             high, wide, scale = (ib.let(name, info[b, k]) for k, name in enumerate(("high", "wide", "scale")))
             with ib.for_range(0, height, "y") as y, ib.for_range(0, width, "x") as x:
                 for number, anchor in enumerate(anchors):
-                    place = (y * width + x) * len(anchors) + number
+                    location = (y * width + x) * len(anchors) + number
                     shifts = [shift[b, number * 4 + k, y, x] for k in range(4)]
                     corners = _moved(anchor, x, y, shifts, feature_stride, iou_loss, real)
                     limits = [wide, high, wide, high]
                     for k in range(4):
-                        boxes[place, k] = maximum(minimum(corners[k], limits[k] - 1.0), const(0.0, real))
-                    sides = [boxes[place, k + 2] - boxes[place, k] + 1.0 for k in (0, 1)]
+                        boxes[location, k] = maximum(minimum(corners[k], limits[k] - 1.0), const(0.0, real))
+                    sides = [boxes[location, k + 2] - boxes[location, k] + 1.0 for k in (0, 1)]
                     least = const(float(rpn_min_size), real) * scale
                     is_small = any_of(sides[0] < least, sides[1] < least)
                     score = probability[b, len(anchors) + number, y, x]
-                    scores[place] = select(is_small, const(-1.0, real), score)
+                    scores[location] = select(is_small, const(-1.0, real), score)
             in_order = sort_row(ib, count, count, lambda i: scores[i], real, False)
             order = ib.allocate("int32", (count,), name="order")
             with ib.for_range(0, count, "i") as i:
                 order[i] = cast(in_order.place(i), _INDEX)
             kept = ib.allocate("int32", (rpn_post_nms_top_n,), name="kept")
 
-            def box(place: Expr) -> Box:
+            def box(index: Expr) -> Box:
                 # Both corner pixels belong to a box.
-                near = [boxes[order[place], k] for k in (0, 1)]
-                return [*near, *[boxes[order[place], k] + 1.0 for k in (2, 3)]]
+                near = [boxes[order[index], k] for k in (0, 1)]
+                return [*near, *[boxes[order[index], k] + 1.0 for k in (2, 3)]]
 
             number_kept = keep_best(
                 ib,
@@ -99,8 +99,8 @@ def proposal(
                 const(rpn_post_nms_top_n, _INDEX),
                 kept,
                 box,
-                lambda place: const(True),
-                lambda better, place, overlap: overlap > const(threshold, real),
+                lambda location: const(True),
+                lambda better, location, overlap: overlap > const(threshold, real),
             )
             with ib.for_range(0, rpn_post_nms_top_n, "i") as i:
                 row = b * rpn_post_nms_top_n + i
@@ -120,22 +120,22 @@ def generate_anchors(
     feature_stride: int, ratios: Sequence[float], scales: Sequence[float]
 ) -> list[tuple[float, float, float, float]]:
     """The boxes around the first cell: of the area of the cell, of each ratio (rounded to pixels), times each scale."""
-    found = []
+    result = []
     middle = 0.5 * (feature_stride - 1)
     for ratio in ratios:
         wide = floor(sqrt(floor(feature_stride * feature_stride / ratio)) + 0.5)
         high = floor(wide * ratio + 0.5)
         for scale in scales:
             half_wide, half_high = 0.5 * (wide * scale - 1), 0.5 * (high * scale - 1)
-            found.append((middle - half_wide, middle - half_high, middle + half_wide, middle + half_high))
-    return found
+            result.append((middle - half_wide, middle - half_high, middle + half_wide, middle + half_high))
+    return result
 
 
 def _moved(
     anchor: Sequence[float], x: Expr, y: Expr, shifts: Sequence[Expr], stride: int, iou_loss: bool, real: DataType
 ) -> list[Expr]:
     """The corners of an anchor of cell (x, y) after its shift."""
-    at = [cast(place * stride, real) for place in (x, y, x, y)]
+    at = [cast(location * stride, real) for location in (x, y, x, y)]
     corners: list[Any] = [const(anchor[k], real) + at[k] for k in range(4)]
     if iou_loss:
         return [corner + shift for corner, shift in zip(corners, shifts, strict=True)]

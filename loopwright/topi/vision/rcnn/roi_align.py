@@ -77,10 +77,10 @@ def _roi_align(
     check_same(op, "numbers of a region", ("rois", rois.shape[1]), ("batch, x1, y1, x2, y2", te.const(5)))
     require_pictures(data, rois)
     pooled = each(op, "pooled_size", pooled_size, 2)
-    place = {letter: layout.index(letter) for letter in layout}
-    sizes = [data.shape[place["H"]], data.shape[place["W"]]]
+    location = {letter: layout.index(letter) for letter in layout}
+    sizes = [data.shape[location["H"]], data.shape[location["W"]]]
     shape: list[Any] = [rois.shape[0], *data.shape[1:]]
-    shape[place["H"]], shape[place["W"]] = pooled
+    shape[location["H"]], shape[location["W"]] = pooled
     real, whole = DataType(rois.dtype), sizes[0].dtype
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
@@ -108,17 +108,17 @@ def _roi_align(
                 counts.append(ib.let(f"{name}_count", adaptive if sample_ratio <= 0 else const(sample_ratio, whole)))
             total = ib.allocate(str(data.dtype), (1,), name="total", scope="local")
             with (
-                ib.for_range(0, data.shape[place["C"]], "c") as c,
+                ib.for_range(0, data.shape[location["C"]], "c") as c,
                 ib.for_range(0, pooled[0], "ph") as ph,
                 ib.for_range(0, pooled[1], "pw") as pw,
             ):
                 total[0] = const(0.0, data.dtype) if kind == "avg" else te.min_value(data.dtype)
                 with ib.for_range(0, counts[0], "iy") as iy, ib.for_range(0, counts[1], "ix") as ix:
-                    places = []
+                    locations = []
                     for name, axis, bin_number, sample in (("y", 0, ph, iy), ("x", 1, pw, ix)):
                         step = (cast(sample, real) + 0.5) / cast(counts[axis], real)
-                        places.append(ib.let(name, starts[axis] + (cast(bin_number, real) + step) * bins[axis]))
-                    value = ib.let("value", _bilinear(source, at, batch, c, places, sizes, data.dtype))
+                        locations.append(ib.let(name, starts[axis] + (cast(bin_number, real) + step) * bins[axis]))
+                    value = ib.let("value", _bilinear(source, at, batch, c, locations, sizes, data.dtype))
                     total[0] = total[0] + value if kind == "avg" else maximum(total[0], value)
                 mean = total[0] / cast(maximum(counts[0] * counts[1], 1), data.dtype)
                 out[at(roi, c, ph, pw)] = mean if kind == "avg" else total[0]
@@ -132,14 +132,14 @@ def _roi_align(
 
 
 def _bilinear(
-    source: Any, at: Any, batch: Expr, c: Expr, places: Sequence[Expr], sizes: Sequence[Expr], dtype: DataType
+    source: Any, at: Any, batch: Expr, c: Expr, locations: Sequence[Expr], sizes: Sequence[Expr], dtype: DataType
 ) -> Expr:
     """The value at a place: 0 more than a pixel outside, the pixel at the edge where it is nearer."""
     low, high, rest, inside = [], [], [], []
-    for place, size in zip(places, sizes, strict=True):
-        last = cast(size - 1, place.dtype)
-        inside += [place >= -1.0, place <= last + 1.0]
-        kept = maximum(minimum(place, last), 0.0)
+    for location, size in zip(locations, sizes, strict=True):
+        last = cast(size - 1, location.dtype)
+        inside += [location >= -1.0, location <= last + 1.0]
+        kept = maximum(minimum(location, last), 0.0)
         below = floor(kept)
         low.append(cast(below, size.dtype))
         high.append(minimum(low[-1] + 1, size - 1))

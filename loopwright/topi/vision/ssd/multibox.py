@@ -45,8 +45,8 @@ def multibox_prior(
             chosen = select(number.equal(k), const(values[k], kind), chosen)
         return chosen
 
-    def body(_: Expr, place: Expr, corner: Expr) -> Expr:
-        number, cell = place % count, place // count
+    def body(_: Expr, index: Expr, corner: Expr) -> Expr:
+        number, cell = index % count, index // count
         y, x = cell // width, cell % width
         middle = []
         for at, size, step, offset in ((y, height, steps[0], offsets[0]), (x, width, steps[1], offsets[1])):
@@ -97,10 +97,10 @@ def multibox_transform_loc(
         ib = create()
         probability, shift, box, out, counts = [ib.buffer_ptr(buffer) for buffer in (*ins, *outs)]
         with ib.for_range(0, batch, "b", kind="parallel") as b:
-            found = ib.allocate("int32", (1,), name="found", scope="local")
+            result = ib.allocate("int32", (1,), name="found", scope="local")
             score = ib.allocate(str(kind), (1,), name="score", scope="local")
             best = ib.allocate("int32", (1,), name="best", scope="local")
-            found[0] = 0
+            result[0] = 0
             with ib.for_range(0, count, "i") as i:
                 score[0] = const(-1.0, kind)
                 best[0] = 0
@@ -111,16 +111,16 @@ def multibox_transform_loc(
                     score[0] = probability[b, c, i]
                     best[0] = c.astype("int32")
                 with ib.if_scope(te.all(best[0] > 0, score[0] >= const(threshold, kind))):
-                    out[b, found[0], 0] = cast(best[0] - 1, kind)
-                    out[b, found[0], 1] = score[0]
+                    out[b, result[0], 0] = cast(best[0] - 1, kind)
+                    out[b, result[0], 1] = score[0]
                     shifts = [shift[b, i * 4 + k] for k in range(4)]
                     corners = _decoded([box[0, i, k] for k in range(4)], shifts, variances, kind)
                     for k in range(4):
                         kept = maximum(minimum(corners[k], const(1.0, kind)), const(0.0, kind))
-                        out[b, found[0], 2 + k] = kept if clip else corners[k]
-                    found[0] = found[0] + 1
-            counts[b] = found[0]
-            with ib.for_range(found[0], count, "i") as i, ib.for_range(0, 6, "field") as field:
+                        out[b, result[0], 2 + k] = kept if clip else corners[k]
+                    result[0] = result[0] + 1
+            counts[b] = result[0]
+            with ib.for_range(result[0], count, "i") as i, ib.for_range(0, 6, "field") as field:
                 out[b, i, field] = const(-1.0, kind)
         return ib.get()
 
