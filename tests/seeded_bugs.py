@@ -360,7 +360,7 @@ def every_update_commutes() -> Iterator[None]:
 def operands_are_not_looked_at() -> Iterator[None]:
     def forget() -> None:  # what is known of the program without the bug
         commuting_updates._law.cache_clear()
-        find_mismatch._kept.sights.clear()
+        find_mismatch._kept.reaching.clear()
 
     forget()
     with patch.object(commuting_updates, "loads_any", lambda *args: False):
@@ -580,7 +580,7 @@ BUGS = [
     ),
     Bug(
         "remove_guard runs past the end of a buffer",
-        lambda: patch("loopwright.schedule.primitives.compute.add_guard.check_extra_runs", lambda *args: None),
+        lambda: patch("loopwright.schedule.primitives.compute.add_guard.check_speculative_runs", lambda *args: None),
         test_add_guard.test_a_guard_of_a_split_goes_when_the_buffer_has_room,
     ),
     Bug(
@@ -774,7 +774,7 @@ BUGS = [
     ),
     Bug(
         "names of instances are taken for unique",
-        lambda: patch.object(reaching_writes.Sight, "check_names", lambda self, buffer: None),
+        lambda: patch.object(reaching_writes.ReachingWrites, "check_names", lambda self, buffer: None),
         test_theses.test_a_block_whose_axes_do_not_tell_its_iterations_apart_stays,
     ),
     Bug(

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from loopwright.arith.bounds import ConstIntBound, expr_range, form_range
 from loopwright.arith.compare import decide
-from loopwright.arith.constraints import is_stable, learn, narrow
+from loopwright.arith.constraints import assume_condition, is_stable, narrow
 from loopwright.arith.data import is_data
 from loopwright.arith.divide import without_remainders
 from loopwright.arith.facts import Interval
@@ -177,7 +177,7 @@ class Analyzer:
         simple = self.engine.simplify(condition)
         if is_stable(simple):
             self._assumed = (*self._assumed, simple)
-        learn(self.engine, simple)
+        assume_condition(self.engine, simple)
 
     @deep
     def _learn_binding(self, var: Var, value: Range | Expr, inline: bool) -> None:

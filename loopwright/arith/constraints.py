@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _OPPOSITE: dict[type[Any], type[Any]] = {LT: GE, LE: GT, GT: LE, GE: LT, EQ: NE, NE: EQ}
 
 
-def learn(s: Simplifier, condition: Expr, holds: bool = True) -> None:
+def assume_condition(s: Simplifier, condition: Expr, holds: bool = True) -> None:
     """Take `condition` (simplified) to be true, or false, from here to the end of the scope."""
     pending = [(condition, holds)]
     while pending:
@@ -54,7 +54,7 @@ def learn(s: Simplifier, condition: Expr, holds: bool = True) -> None:
             pending += [(e.b, truth), (e.a, truth)]
         elif not isinstance(e, IntImm) and is_stable(e):
             if isinstance(e, CompareExpr) and is_index(e.a.dtype) and s.are_exact(e.a, e.b):
-                _learn_comparison(s, type(e) if truth else _OPPOSITE[type(e)], s.form(e.a).plus(s.form(e.b), -1))
+                _assume_comparison(s, type(e) if truth else _OPPOSITE[type(e)], s.form(e.a).plus(s.form(e.b), -1))
             else:
                 s.facts.put(s.facts.truths, s.key(e), truth)
     s.forget()
@@ -71,21 +71,21 @@ def _is_unstable(node: Any) -> bool:
     return isinstance(node, (BufferLoad, ProducerLoad, Reduce))
 
 
-def _learn_comparison(s: Simplifier, cls: type[Expr], d: LinearForm) -> None:
+def _assume_comparison(s: Simplifier, cls: type[Expr], d: LinearForm) -> None:
     """`d cls 0` holds."""
     if cls is NE:
-        _learn_inequality(s, d)
+        _assume_inequality(s, d)
     elif cls is EQ:
-        _learn_at_most(s, d, 0)
-        _learn_at_most(s, d.times(-1), 0)
-        _learn_remainder(s, d)
+        _assume_at_most(s, d, 0)
+        _assume_at_most(s, d.times(-1), 0)
+        _assume_remainder(s, d)
     else:
         if cls is GT or cls is GE:
             d = d.times(-1)
-        _learn_at_most(s, d, -1 if cls is LT or cls is GT else 0)
+        _assume_at_most(s, d, -1 if cls is LT or cls is GT else 0)
 
 
-def _learn_at_most(s: Simplifier, d: LinearForm, bound: int) -> None:
+def _assume_at_most(s: Simplifier, d: LinearForm, bound: int) -> None:
     bound -= d.const
     if not d.terms:
         return
@@ -102,7 +102,7 @@ def _learn_at_most(s: Simplifier, d: LinearForm, bound: int) -> None:
         s.facts.linear.append((d.terms, bound))
 
 
-def _learn_inequality(s: Simplifier, d: LinearForm) -> None:
+def _assume_inequality(s: Simplifier, d: LinearForm) -> None:
     """An atom that is not its own limit is beyond it."""
     if len(d.terms) == 1:
         ((atom, k),) = d.terms.items()
@@ -112,7 +112,7 @@ def _learn_inequality(s: Simplifier, d: LinearForm) -> None:
             narrow(s, atom, lo + (lo == excluded), hi - (hi == excluded))
 
 
-def _learn_remainder(s: Simplifier, d: LinearForm) -> None:
+def _assume_remainder(s: Simplifier, d: LinearForm) -> None:
     if len(d.terms) == 1:
         ((atom, k),) = d.terms.items()
         if type(atom) is FloorMod and atom in s.parts and abs(k) == 1:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from loopwright.arith.bounds import expr_range, form_range
 from loopwright.arith.compare import compare
-from loopwright.arith.constraints import learn
+from loopwright.arith.constraints import assume_condition
 from loopwright.arith.data import is_data
 from loopwright.arith.linear import imm, is_index
 from loopwright.ir import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from loopwright.arith.simplify import Simplifier
 
 
-A_BRANCH: Final = 10  # expressions that take as long as a condition to learn from
+A_BRANCH: Final = 10  # expressions that take as long as assuming a condition
 
 
 def _min_max(s: Simplifier, e: Any) -> Expr:
@@ -56,7 +56,7 @@ def _under(s: Simplifier, condition: Expr, holds: bool, e: Expr) -> Expr:
         return e
     saved = s.enter()
     try:
-        learn(s, condition, holds)
+        assume_condition(s, condition, holds)
         return s.simplify(e)
     finally:
         s.leave(saved)

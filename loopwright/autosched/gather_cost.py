@@ -1,4 +1,4 @@
-"""Picking: what it takes to put a vector together whose cells do not lie next to each other.
+"""GatherCost: what it takes to put a vector together whose cells do not lie next to each other.
 
     C[i] = A[6 * i] + A[6 * i + 1]      6 loads and 5 shuffles for each vector of A: the cells between are left out
     C[i] = A[I[i]]                      a load and an insertion for each lane
@@ -29,7 +29,7 @@ _GATHERED_BYTES: Final = 4  # of the elements that it is for, at least
 _BY_ELEMENT: Final = 2.0  # cycles that an element takes at least, one after the other
 
 
-class Picking:
+class GatherCost:
     """How the loads of a block walk along the axis of its vectors."""
 
     def __init__(self, facts: BlockFacts, along: Axis | None, machine: Machine) -> None:

@@ -36,7 +36,7 @@ FEW_USES = 256  # of each weight: the first is dear, and those after it pay for 
 LINES_OF_A_ROW = 16  # at least: a shorter row is over before what was asked for could arrive
 
 
-def ask_ahead(
+def add_prefetches(
     sch: Schedule, parts: Sequence[Part], rows: int, kept: Sequence[Buffer], machine: Machine, decision: Decision
 ) -> None:
     """Have the passes of a row nest ask for the next row that is read, and for the row that will be written."""
@@ -93,7 +93,7 @@ def are_far(size: int, uses: int, machine: Machine) -> bool:
     return size > machine.l2 * MANY_WEIGHTS or (uses <= FEW_USES and size > machine.l2 * FEW_WEIGHTS)
 
 
-def ask_for_weights(
+def prefetch_weights(
     sch: Schedule, block: BlockRV, loop: LoopRV, weights: Buffer, each: int, uses: int, machine: Machine
 ) -> None:
     """Have each step of a reduction, which takes `each` of them in a row, ask for the weights of later steps.

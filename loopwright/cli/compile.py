@@ -310,7 +310,7 @@ def _kernel_text(kernel: Any, cpu: Any, kind: str) -> str:
     if kind == "ll":
         return str(kernel.ll)
     # The kernel does not say whether LLVM was told that its loops are as they should be; its object does.
-    first = compile_text(kernel.ll, cpu, laid_out=True)
+    first = compile_text(kernel.ll, cpu, fully_scheduled=True)
     result = first if first.object_bytes == kernel.object_bytes else compile_text(kernel.ll, cpu)
     return result.asm()
 

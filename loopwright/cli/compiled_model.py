@@ -126,12 +126,12 @@ def kernel_context(options: Options, target: str | None = None) -> Iterator[None
 def lowered(model: ReadModel, options: Options) -> tuple[Any, Any]:
     """The graph as kernels, and the program that calls them; runs in the contexts that are open."""
     from loopwright.relay.build_module import optimize
-    from loopwright.relay.lower.lower_to_program import name_outputs, program_of
+    from loopwright.relay.lower.lower_to_program import lower_to_program, name_outputs
 
     mod = _converted(model.mod, options, model.params)
     fused, _ = optimize(mod, Target(options.target), model.params)
     main: Any = fused["main"]
-    program = program_of(main, options.name, fused)
+    program = lower_to_program(main, options.name, fused)
     name_outputs(program, model.output_names)
     return fused, program
 

@@ -46,7 +46,7 @@ class _Kept(NamedTuple):
     packed_ll: bytes
     description: ModuleDescription
     opt_level: int
-    laid_out: bool
+    fully_scheduled: bool
     uses_amx: bool
 
     @property
@@ -54,7 +54,7 @@ class _Kept(NamedTuple):
         return len(self.object_bytes) + len(self.packed_ll)
 
     def linked(self, cpu: CpuDescription) -> CompiledModule:
-        compiled = Compiled(self._ll, cpu, self.opt_level, self.laid_out, self.object_bytes, {})
+        compiled = Compiled(self._ll, cpu, self.opt_level, self.fully_scheduled, self.object_bytes, {})
         return native_module(compiled, self.description, self.uses_amx)
 
     def _ll(self) -> str:
@@ -134,7 +134,8 @@ def keep(key: str, made: CompiledModule, target: str, seconds: float) -> None:
     compiled = made.compiled
     # Level 1: text of this kind shrinks tenfold at any level, and a miss should not wait for more.
     packed = zlib.compress(compiled.ll.encode(), 1)
-    kept = _Kept(compiled.object_bytes, packed, made.description, compiled.opt_level, compiled.laid_out, made.uses_amx)
+    how = (compiled.opt_level, compiled.fully_scheduled, made.uses_amx)
+    kept = _Kept(compiled.object_bytes, packed, made.description, *how)
     _memory.put(key, kept)
     store = open_store()
     if store is not None:
@@ -144,7 +145,7 @@ def keep(key: str, made: CompiledModule, target: str, seconds: float) -> None:
             "created": time.time(),
             "seconds": seconds,
             "opt_level": kept.opt_level,
-            "laid_out": kept.laid_out,
+            "fully_scheduled": kept.fully_scheduled,
             "uses_amx": kept.uses_amx,
             "description": kept.description.to_json(),
         }
@@ -180,6 +181,6 @@ def _kept_in(artifact: Artifact) -> _Kept:
         parts["ll"],
         ModuleDescription.from_json(header["description"]),
         int(header["opt_level"]),
-        bool(header["laid_out"]),
+        bool(header["fully_scheduled"]),
         bool(header["uses_amx"]),
     )

@@ -17,7 +17,7 @@ from loopwright.ir.stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRe
 from loopwright.ir.visitor import BufferRewriter, uses_var, variables_in
 
 
-class Renewer(BufferRewriter):
+class Cloner(BufferRewriter):
     """Rebuilds a statement with a new variable or buffer for each that is defined inside."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Renewer(BufferRewriter):
         return match.with_(source=source, buffer=self.own(buffer))
 
 
-class _RenewFunction(Renewer, memo=True):
+class _CloneFunction(Cloner, memo=True):
     """Of a whole function, in which every variable has one definition: so an expression has one result."""
 
     def arguments(self, buffers: Sequence[Buffer]) -> list[Buffer]:
@@ -136,7 +136,7 @@ class _RenewFunction(Renewer, memo=True):
 @deep
 def renew_defs(func: PrimFunc) -> PrimFunc:
     """A copy of the function that shares no definition with it: parameters, buffers, loops, lets and axes are new."""
-    renew = _RenewFunction()
+    renew = _CloneFunction()
     params = tuple([renew.fresh(param) for param in func.params])
     mapped = [(param, new) for param, new in zip(func.params, params, strict=True) if param in func.buffer_map]
     result = renew.arguments([func.buffer_map[param] for param, _ in mapped])

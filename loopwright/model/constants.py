@@ -60,7 +60,7 @@ def object_at(name: str, address: int, cpu: CpuDescription) -> bytes:
     from loopwright.codegen.llvm.engine import compile_text
 
     text = f"define hidden ptr @{getter_name(name)}() {{\n  ret ptr inttoptr (i64 {address} to ptr)\n}}\n"
-    return compile_text(text, cpu, laid_out=True).object_bytes
+    return compile_text(text, cpu, fully_scheduled=True).object_bytes
 
 
 def object_with(name: str, content: Bytes, cpu: CpuDescription) -> bytes:
@@ -76,7 +76,7 @@ def object_with(name: str, content: Bytes, cpu: CpuDescription) -> bytes:
         start = byte_string(content.tobytes())
         room = f"@{_SYMBOL} = internal externally_initialized constant {start}, align {ALIGNMENT}"
     text = f"{room}\ndefine hidden ptr @{getter_name(name)}() {{\n  ret ptr @{_SYMBOL}\n}}\n"
-    image = compile_text(text, cpu, laid_out=True).object_bytes
+    image = compile_text(text, cpu, fully_scheduled=True).object_bytes
     return image if in_text else append(image, _SYMBOL, content.data, ALIGNMENT)
 
 

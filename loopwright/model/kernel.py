@@ -159,7 +159,7 @@ def _machine_code(lowered: IRModule, target: Target, symbol: str, shared: set[in
     from loopwright.codegen.llvm.constant_data import is_elf
     from loopwright.codegen.llvm.emit_module import ModuleEmitter
     from loopwright.codegen.llvm.engine import compile_text
-    from loopwright.codegen.llvm.fully_scheduled import is_laid_out
+    from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
     from loopwright.codegen.llvm.module_text import ModuleText
     from loopwright.codegen.llvm.native_module import uses_amx
 
@@ -174,7 +174,7 @@ def _machine_code(lowered: IRModule, target: Target, symbol: str, shared: set[in
         else:
             writer.emit_function(function)
     ll = text.text()
-    compiled = compile_text(ll, cpu, data=data, laid_out=is_laid_out(lowered))
+    compiled = compile_text(ll, cpu, data=data, fully_scheduled=is_fully_scheduled(lowered))
     return ll, compiled.object_bytes, uses_amx(ll)
 
 

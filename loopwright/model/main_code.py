@@ -38,7 +38,7 @@ def describe_main(
 def compile_main(main: MainFunction, cpu: CpuDescription, description: ModuleDescription) -> Compiled:
     """The object of the main function; what it calls is elsewhere."""
     # Calls one after another: there is nothing in it for the optimizer to find.
-    return compile_text(_main_text(main, cpu, description), cpu, laid_out=True)
+    return compile_text(_main_text(main, cpu, description), cpu, fully_scheduled=True)
 
 
 @deep

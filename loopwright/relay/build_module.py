@@ -27,12 +27,12 @@ from loopwright.relay.backend import as_executor, as_runtime
 from loopwright.relay.built import BuiltModule
 from loopwright.relay.errors import CannotCompile, NotAGraph
 from loopwright.relay.expr import Constant, Function, Var
-from loopwright.relay.lower.lower_to_program import name_outputs, program_of
+from loopwright.relay.lower.lower_to_program import lower_to_program, name_outputs
 from loopwright.relay.size_checks import graph_checks
 from loopwright.relay.transform.infer_type import InferType
 from loopwright.relay.transform.pipeline import optimize as run_passes
 from loopwright.relay.types import TensorType, is_any
-from loopwright.relay.unify_dims import with_equal_sizes
+from loopwright.relay.unify_dims import unify_dims
 from loopwright.relay.visitor import bind, post_order
 from loopwright.target import Target
 from loopwright.te import size_var
@@ -72,7 +72,7 @@ def build(
         checks = graph_checks(typed["main"])  # type: ignore[arg-type]
         fused = run_passes(typed)
         main: Any = fused["main"]
-        program = program_of(main, mod_name, fused, checks)
+        program = lower_to_program(main, mod_name, fused, checks)
         name_outputs(program, output_names)
         compiled = compile_program(program, chosen, winograd=winograd)
     names = [param.name_hint for param in main.params]
@@ -99,7 +99,7 @@ def _typed(mod: IRModule, params: Mapping[str, Any] | None) -> tuple[IRModule, d
     main = bind_params_by_name(bound["main"], params or {})
     named, open_sizes = _named_sizes(main)
     bound["main"] = named  # type: ignore[assignment]
-    return InferType()(with_equal_sizes(bound, open_sizes)), left
+    return InferType()(unify_dims(bound, open_sizes)), left
 
 
 def require_tensors(mod: IRModule) -> None:

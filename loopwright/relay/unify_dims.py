@@ -23,7 +23,7 @@ from loopwright.relay.visitor import bind, post_order
 _ROUNDS = 4  # a size that is found may say another
 
 
-def with_equal_sizes(module: IRModule, open_sizes: set[SizeVariable]) -> IRModule:
+def unify_dims(module: IRModule, open_sizes: set[SizeVariable]) -> IRModule:
     """The module whose `main` has fewer of `open_sizes`, which stand in types of its parameters and nowhere else."""
     for _ in range(_ROUNDS):
         if not open_sizes:

@@ -18,7 +18,7 @@ from loopwright.runtime.errors import LoopwrightError
 if TYPE_CHECKING:
     from loopwright.ir import Var
     from loopwright.runtime.sheet import Sheet
-    from loopwright.schedule.diagnose.handle_history import Fate
+    from loopwright.schedule.diagnose.handle_history import HandleHistory
     from loopwright.schedule.diagnose.suggestions import Refusal, Suggestion
     from loopwright.schedule.proof.find_mismatch import Mismatch
 
@@ -171,7 +171,7 @@ class HandleGone(ScheduleError, ValueError):
     code = "LW0202"
     is_tried = False
 
-    fate: Callable[[], Fate] | None = None  # what became of it: the schedule that refuses knows
+    fate: Callable[[], HandleHistory] | None = None  # what became of it: the schedule that refuses knows
 
     def __init__(self, gone: Var | str, is_loop: bool) -> None:
         """`gone` is the loop's variable, or what the block was known by."""
@@ -179,7 +179,7 @@ class HandleGone(ScheduleError, ValueError):
         self.gone, self.is_loop = gone, is_loop
 
     @cached_property
-    def _fate(self) -> Fate | None:
+    def _fate(self) -> HandleHistory | None:
         return None if self.fate is None else self.fate()
 
     def _told(self) -> str:

@@ -50,7 +50,7 @@ class ExternBufferMismatch(LoopwrightError, ValueError):
 
 def lower_extern(making: FunctionInMaking, op: ExternOp) -> Stmt:
     """The block of one extern."""
-    from loopwright.transform import renew_definitions
+    from loopwright.transform import clone_definitions
 
     inputs = [making.buffers[tensor] for tensor in op.inputs]
     outputs = [making.buffer_of(op.output(k)) for k in range(op.num_outputs)]
@@ -59,7 +59,7 @@ def lower_extern(making: FunctionInMaking, op: ExternOp) -> Stmt:
         match.add(declared, actual)
     for declared, actual in zip(op.output_placeholders, outputs, strict=True):
         match.add(declared, actual)
-    body = renew_definitions(substitute(op.body, match.values, match.buffers))
+    body = clone_definitions(substitute(op.body, match.values, match.buffers))
     sizes = {var: making.index.size_var(var) for var in free_variables(body)}
     body = substitute(body, {var: cast(size, var.dtype) for var, size in sizes.items() if size is not var})
     making.use_all([var for var in free_variables(body) if var.dtype.kind != "handle"], op.name)

@@ -7,6 +7,9 @@ PrimFunc or an IRModule. `parts/` is what passes share, and parts of large ones.
 `ir/instrument.py`.
 """
 
+import warnings
+from typing import Any
+
 from loopwright.ir.instrument import PassInstrument, PassTimingInstrument, ShowAfterEach, pass_instrument
 from loopwright.ir.pass_combinators import Apply, Filter, PrintIR
 from loopwright.ir.pass_config import BadConfigValue, UnknownConfig, register_config
@@ -50,9 +53,9 @@ from loopwright.transform.on_request.remove_store_undef import remove_store_unde
 from loopwright.transform.on_request.renormalize_splits import renormalize_splits
 from loopwright.transform.on_request.resolve_matches import resolve_matches
 from loopwright.transform.on_request.rewrite_unsafe_select import rewrite_unsafe_select
-from loopwright.transform.on_request.serialize_thread_reduction import write_turns
+from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
 from loopwright.transform.on_request.write_prefetches import write_prefetches
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.passes.auto_unroll import auto_unroll
 from loopwright.transform.passes.canonicalize_loops import canonicalize_loops
 from loopwright.transform.passes.check_accesses import check_accesses
@@ -123,6 +126,7 @@ __all__ = [
     "check_accesses",
     "check_bounds",
     "choose_index_width",
+    "clone_definitions",
     "common_subexpressions",
     "compact_buffers",
     "convert_for_loops_to_serial",
@@ -160,12 +164,12 @@ __all__ = [
     "remove_assume",
     "remove_no_op",
     "remove_store_undef",
-    "renew_definitions",
     "renormalize_splits",
     "resolve_matches",
     "rewrite_unsafe_select",
     "scalarize_long_vectors",
     "scalarize_vectors",
+    "serialize_thread_reduction",
     "simplify",
     "skip_asserts",
     "software_pipeline",
@@ -177,5 +181,15 @@ __all__ = [
     "write_allocations",
     "write_inits",
     "write_prefetches",
-    "write_turns",
 ]
+
+# Names that scripts may hold, and what they are called now.
+_RENAMED = {"renew_definitions": "clone_definitions", "write_turns": "serialize_thread_reduction"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        now = _RENAMED[name]
+        warnings.warn(f"transform.{name} is called {now}", DeprecationWarning, stacklevel=2)
+        return globals()[now]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

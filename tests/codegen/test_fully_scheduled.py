@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import loopwright
-from loopwright.codegen.llvm.fully_scheduled import is_laid_out
+from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
 from loopwright.script import tir as T
 
 is_x86 = platform.machine() == "x86_64"
 
 
-def laid_out(function):
-    return is_laid_out(loopwright.lower(function))
+def fully_scheduled(function):
+    return is_fully_scheduled(loopwright.lower(function))
 
 
 @T.prim_func
@@ -73,7 +73,7 @@ def no_loop(A: T.Buffer(1), B: T.Buffer(1)):
     ],
 )
 def test_what_is_laid_out(function, expected):
-    assert laid_out(function) is expected
+    assert fully_scheduled(function) is expected
 
 
 def test_a_tile_is_kept_in_registers():
@@ -85,7 +85,7 @@ def test_a_tile_is_kept_in_registers():
     for row in a:
         expected += row
     np.testing.assert_array_equal(b, expected)
-    assert module.compiled.laid_out
+    assert module.compiled.fully_scheduled
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -100,7 +100,7 @@ def test_conversions_are_inlined_and_the_tile_around_them_is_written_out(dtype):
                     B[i * 16 + j] = B[i * 16 + j] + T.cast(A[k, i * 16 + j], "float32")
 
     module = loopwright.build(sums, target="llvm -mcpu=x86-64" if is_x86 else "llvm")
-    assert module.compiled.laid_out
+    assert module.compiled.fully_scheduled
     optimized = module.get_source("ll")
     assert "lw.math" not in optimized and "unroll.full" not in optimized
     a, b = np.random.default_rng(1).random((40, 64)).astype(np.dtype(dtype)), np.zeros(64, np.float32)

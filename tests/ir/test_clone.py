@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright import ir, tir
-from loopwright.ir.clone import Renewer
+from loopwright.ir.clone import Cloner
 from loopwright.ir.verifier import verify
 from loopwright.script import tir as T
 from tests.ir.programs import two_stages
@@ -67,7 +67,7 @@ def test_a_match_renews_its_own_symbols_and_keeps_those_from_outside():
                     B[0, j] = T.float32(1)
 
     nest = func.body.block.body
-    copy = Renewer().visit(nest)
+    copy = Cloner().visit(nest)
     old, new = (loop.body.block.match_buffers[0].buffer for loop in (nest, copy))
     assert new.shape[1] is old.shape[1]
     assert new.strides[0] is not old.strides[0] and new.elem_offset is not old.elem_offset

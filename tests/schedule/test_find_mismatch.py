@@ -22,7 +22,7 @@ from loopwright.schedule.proof.find_mismatch import (
     find_mismatch,
     find_race,
 )
-from loopwright.schedule.proof.reaching_writes import Sight
+from loopwright.schedule.proof.reaching_writes import ReachingWrites
 from loopwright.script import tir as T
 from tests.schedule.pairs import axis, blocks_of, version_of
 from tests.schedule.random_pairs import random_cached, random_pair
@@ -1202,11 +1202,11 @@ def test_random_copies(chunk):
 
 def test_a_proof_cut_off_by_its_budget_leaves_nothing_behind(monkeypatch):
     """While names are looked at, a buffer counts as sound; if the look is cut off, or fails, that is forgotten."""
-    sight = Sight(dataflow_of(accesses_of(pointwise)))
+    sight = ReachingWrites(dataflow_of(accesses_of(pointwise)))
     a, b = pointwise.argument_buffers()
 
-    def circle(end: Exception) -> Callable[[Sight, Buffer], None]:
-        def look(self: Sight, buffer: Buffer) -> None:
+    def circle(end: Exception) -> Callable[[ReachingWrites, Buffer], None]:
+        def look(self: ReachingWrites, buffer: Buffer) -> None:
             if buffer is a:
                 self.check_names(b)  # which takes `a` for granted
                 raise end
@@ -1214,11 +1214,11 @@ def test_a_proof_cut_off_by_its_budget_leaves_nothing_behind(monkeypatch):
 
         return look
 
-    monkeypatch.setattr(Sight, "_check", circle(BudgetExceeded(1)))
+    monkeypatch.setattr(ReachingWrites, "_check", circle(BudgetExceeded(1)))
     with pytest.raises(BudgetExceeded):
         sight.check_names(a)
     assert sight._checked == {}
-    monkeypatch.setattr(Sight, "_check", circle(NotProvable("it differs")))
+    monkeypatch.setattr(ReachingWrites, "_check", circle(NotProvable("it differs")))
     with pytest.raises(NotProvable, match="it differs"):
         sight.check_names(a)
     assert list(sight._checked) == [a]

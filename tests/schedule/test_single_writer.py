@@ -1,4 +1,4 @@
-"""Settled buffers: the lemma is held against the exact test, and both against the evaluator."""
+"""SingleWriter buffers: the lemma is held against the exact test, and both against the evaluator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from loopwright.ir import (
 )
 from loopwright.schedule.proof import find_mismatch as comparing
 from loopwright.schedule.proof.find_mismatch import Origins, find_mismatch
-from loopwright.schedule.proof.reaching_writes import Sight
+from loopwright.schedule.proof.reaching_writes import ReachingWrites
 from loopwright.schedule.rewrite.allocations import allocate
 from loopwright.script import tir as T
 from tests.schedule.pairs import version_of
@@ -141,7 +141,8 @@ def arranged(rng: random.Random, blocks: Blocks) -> PrimFunc:
 def compared(before: PrimFunc, after: PrimFunc, origins: Origins | None = None) -> Counter[str]:
     """How often the lemma says yes to a buffer that somebody writes; asserts that the exact test does too."""
     counts: Counter[str] = Counter()
-    old, new = Sight(comparing._sight(before).dataflow), Sight(comparing._sight(after).dataflow, origins)
+    old = ReachingWrites(comparing._reaching_writes(before).dataflow)
+    new = ReachingWrites(comparing._reaching_writes(after).dataflow, origins)
     comparison = comparing._Comparison(old, new, by_lemmas=True)
     for buffer in dict.fromkeys([*new.dataflow.by_buffer, *after.argument_buffers()]):
         if not any(access.writes for access in new.dataflow.by_buffer.get(buffer, ())):
@@ -243,7 +244,7 @@ def test_an_init_of_its_own_needs_no_search(no_search):
 
 
 def is_settled(function: PrimFunc, name: str) -> bool:
-    sight = comparing._sight(function)
+    sight = comparing._reaching_writes(function)
     return sight.settled.of(next(item for item in sight.dataflow.by_buffer if item.name == name)) is not None
 
 

@@ -1,4 +1,4 @@
-"""early_part: a function in two, of which one depends on constant parameters alone."""
+"""constant_prologue: a function in two, of which one depends on constant parameters alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""flat_index, folding, purity and renew_definitions: the small tools of lowering."""
+"""flat_index, folding, purity and clone_definitions: the small tools of lowering."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import call_extern, exp
 from loopwright.ir.structural import structural_equal
 from loopwright.ir.verifier import verify
-from loopwright.transform import renew_definitions
+from loopwright.transform import clone_definitions
 from loopwright.transform.parts.flat_index import add_index, flat_index, mul_index, sub_index
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.purity import can_fail, has_data, is_pure, loads_from
@@ -87,11 +87,11 @@ def test_a_renewed_copy_defines_its_own_variables():
     x = Var("x")
     body = LetStmt(x, i + 1, seq([BufferStore(B, A[x], [i]), BufferStore(A, B[i], [i])]))
     nest = For(i, 0, 7, ForKind.SERIAL, Allocate(B.data, "float32", [8], const(True), DeclBuffer(B, body)))
-    copy = renew_definitions(nest)
+    copy = clone_definitions(nest)
     assert structural_equal(copy, nest, map_free_vars=False)
     verify(PrimFunc([A], seq([nest, copy])))  # nothing is defined twice
     store = BufferStore(A, 1.0, [0])
-    assert renew_definitions(store) is store
+    assert clone_definitions(store) is store
 
 
 def test_a_renewed_block_has_axes_and_memory_of_its_own():
@@ -101,8 +101,8 @@ def test_a_renewed_block_has_axes_and_memory_of_its_own():
     body = seq([BufferStore(B, A[axis.var], [axis.var]), BufferStore(C, const(0.0), [0])])
     block = Block((axis,), (), (), "b", body, alloc_buffers=(B,), match_buffers=(match,))
     made = BlockRealize((i,), const(True), block)
-    copy = renew_definitions(made)
+    copy = clone_definitions(made)
     assert structural_equal(copy, made)
     assert copy.block.alloc_buffers[0].data is not B.data
     nest = For(i, 0, 8, ForKind.SERIAL, made)
-    verify(PrimFunc([A], seq([nest, renew_definitions(nest)])))  # nothing is defined twice
+    verify(PrimFunc([A], seq([nest, clone_definitions(nest)])))  # nothing is defined twice

@@ -1,4 +1,4 @@
-"""write_turns: reductions over threads as loops with barriers."""
+"""serialize_thread_reduction: reductions over threads as loops with barriers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from loopwright.analysis import check_program
 from loopwright.evaluator import evaluate
 from loopwright.ir import structural_equal
 from loopwright.script import tir as T
-from loopwright.transform import write_inits, write_turns
+from loopwright.transform import serialize_thread_reduction, write_inits
 
 
 @T.prim_func
@@ -33,12 +33,12 @@ def test_text():
                             B[0] = B[0] + A[v // 3, v % 3]
             T.tvm_storage_sync("shared")
 
-    assert structural_equal(write_turns(total).with_attr("global_symbol", "expected"), expected)
+    assert structural_equal(serialize_thread_reduction(total).with_attr("global_symbol", "expected"), expected)
 
 
 def test_same_numbers():
     a = np.arange(12, dtype="float32").reshape(4, 3)
-    for func in (total, write_turns(total)):
+    for func in (total, serialize_thread_reduction(total)):
         check_program(func)
         b = np.ones(1, "float32")
         evaluate(func, a, b)
@@ -58,7 +58,7 @@ def test_two_axes_and_one_bound_again():
                             B[vy] = B[vy] + A[vy, vx, vk]
 
     a = np.arange(24, dtype="float32").reshape(2, 3, 4)
-    for form in (func, write_turns(func)):
+    for form in (func, serialize_thread_reduction(func)):
         check_program(form)
         b = np.zeros(2, "float32")
         evaluate(form, a, b)
@@ -77,7 +77,7 @@ def test_a_data_axis_takes_no_turns():
                     B[v] = B[v] + A[v, vk]
 
     written = write_inits(func)
-    assert write_turns(written) is written
+    assert serialize_thread_reduction(written) is written
 
 
 def test_no_threads():
@@ -86,4 +86,4 @@ def test_no_threads():
         for i in range(4):
             B[i] = T.float32(0)
 
-    assert write_turns(func) is func
+    assert serialize_thread_reduction(func) is func

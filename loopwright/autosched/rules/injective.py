@@ -20,7 +20,7 @@ from typing import Final
 from loopwright.autosched.axis_uses import OwnUses, own_uses
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Axis, BlockFacts
-from loopwright.autosched.gather_cost import Picking, is_small_arithmetic
+from loopwright.autosched.gather_cost import GatherCost, is_small_arithmetic
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import NestCost, common_lanes, nest_cost
 from loopwright.autosched.parallelize import share_out
@@ -59,7 +59,7 @@ class Injective:
             return
         streams = Streams(facts)
         lanes = common_lanes(facts, machine)
-        picking = Picking(facts, _along(facts, streams), machine)
+        picking = GatherCost(facts, _along(facts, streams), machine)
         work = picking.added_to(nest_cost([facts], machine))
         work.note(decision)
         loops = list(sch.get_loops(sch.get_block(facts.name)))
@@ -206,7 +206,7 @@ def _vectorized(
     facts: BlockFacts,
     streams: Streams,
     work: NestCost,
-    picking: Picking,
+    picking: GatherCost,
     machine: Machine,
     lanes: int,
     decision: Decision,
@@ -265,7 +265,7 @@ def _vectorized(
     return [around], several * lanes
 
 
-def _why_plain(facts: BlockFacts, work: NestCost, picking: Picking, machine: Machine) -> str:
+def _why_plain(facts: BlockFacts, work: NestCost, picking: GatherCost, machine: Machine) -> str:
     """Why vectors are left to the compiler, which has more to choose from; empty where they are not."""
     waits = work.bytes > machine.l2 and work.memory > work.arithmetic  # for memory, which vectors ask for ahead
     if is_small_arithmetic(facts) and not picking.far and not waits:

@@ -14,7 +14,7 @@ from loopwright.autosched.column_reduction import CHUNKS, ColumnPlan, column_nes
 from loopwright.autosched.contiguous import size_of, vector_axis
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import BlockFacts
-from loopwright.autosched.gather_cost import Picking
+from loopwright.autosched.gather_cost import GatherCost
 from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine, rounded_up
 from loopwright.autosched.nest_cost import NestCost, nest_cost
@@ -45,7 +45,7 @@ class Reduction:
         facts = entries[0].facts
         assert facts is not None
         best = vector_axis(facts)
-        picking = Picking(facts, best, machine)
+        picking = GatherCost(facts, best, machine)
         work = picking.added_to(nest_cost([facts], machine))
         work.note(decision)
         picking.note(decision)

@@ -17,7 +17,7 @@ from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import nest_cost
 from loopwright.autosched.parallelize import note_one_thread, run_in_pieces
-from loopwright.autosched.prefetch import ask_ahead
+from loopwright.autosched.prefetch import add_prefetches
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import along_row, row_nest, row_part
 from loopwright.ir import Buffer, structural_equal
@@ -70,7 +70,7 @@ class RowGroup:
             decision.chose(
                 f"{', '.join([buffer.name for buffer in kept])} shrunk to a row", "it stays in the nearest cache"
             )
-        ask_ahead(sch, parts, rows, kept, machine, decision)
+        add_prefetches(sch, parts, rows, kept, machine, decision)
         lanes = machine.lanes(blocks[0].dtype)
         decision.chose(f"up to {vectors} vectors of {lanes} at a time", "so many operations are under way at once")
         if threads > 1 and count > 1:

@@ -117,7 +117,7 @@ class Transpose:
             sch.tensorize(sch.get_loops(stage)[operand.along - operand.across - 1], intrinsic)
         sch.vectorize(column)
         sch.unroll(row)
-        _ask_ahead(sch, facts, row, size, streams, machine, decision)
+        _add_prefetches(sch, facts, row, size, streams, machine, decision)
         counts = [None if axis.extent is None else axis.extent // size for axis in (across, along)]
         around = _blocked(sch, rows, columns, counts, _block(facts, turn, streams, machine, size), decision)
         share_out(sch, [*outer, *around], size * size, cost, machine, decision)
@@ -219,7 +219,7 @@ def _inside(facts: BlockFacts, turn: _Turn, size: int) -> float:
     return inside
 
 
-def _ask_ahead(
+def _add_prefetches(
     sch: Schedule, facts: BlockFacts, row: LoopRV, size: int, streams: Streams, machine: Machine, decision: Decision
 ) -> None:
     """Each row of a tile asks for the next cache line of its row of the result, unless all is near already."""

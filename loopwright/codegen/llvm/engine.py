@@ -66,7 +66,7 @@ class Compiled:
         ll: str | Callable[[], str],
         cpu: CpuDescription,
         opt_level: int,
-        laid_out: bool,
+        fully_scheduled: bool,
         object_bytes: bytes,
         timings: dict[str, float],
     ) -> None:
@@ -74,7 +74,7 @@ class Compiled:
         self._ll = ll
         self.cpu = cpu
         self.opt_level = opt_level
-        self.laid_out = laid_out
+        self.fully_scheduled = fully_scheduled
         self.object_bytes = object_bytes
         self.timings = timings
 
@@ -99,14 +99,14 @@ class Compiled:
     @functools.cached_property
     def _optimized_ll(self) -> str:
         with _parsed(self.ll, self.cpu) as module:
-            _optimize(module, self.cpu, self.opt_level, self.laid_out)
+            _optimize(module, self.cpu, self.opt_level, self.fully_scheduled)
             return str(module)
 
     @functools.cached_property
     def _asm(self) -> str:
         with _parsed(self.ll, self.cpu) as module:
             cpu = _as_told(self.cpu, self.ll)
-            _optimize(module, cpu, self.opt_level, self.laid_out)
+            _optimize(module, cpu, self.opt_level, self.fully_scheduled)
             return str(target_machine(cpu, self.opt_level).emit_assembly(module))
 
 
@@ -115,12 +115,12 @@ def compile_text(
     cpu: CpuDescription | Target,
     opt_level: int | None = None,
     data: Mapping[str, bytes] | None = None,
-    laid_out: bool = False,
+    fully_scheduled: bool = False,
 ) -> Compiled:
     """Compile LLVM text for `cpu`, filling in triple and data layout; text that LLVM refuses is an `InternalError`.
 
     `data` are the contents of large constants, by symbol, for which the text only reserves room. Of text that is
-    `laid_out`, loops and vectors are as they should be, and only what must be is inlined: then each function is
+    `fully_scheduled`, loops and vectors are as they should be, and only what must be is inlined: then each function is
     simplified by itself, which takes two thirds of the time.
     """
     described = describe(cpu)
@@ -129,7 +129,7 @@ def compile_text(
     with _parsed(text, described) as module:
         parsed = perf_counter()
         message = _as_told(described, text)
-        _optimize(module, message, opt_level, laid_out)
+        _optimize(module, message, opt_level, fully_scheduled)
         optimized = perf_counter()
         try:
             emitted_object = target_machine(message, opt_level).emit_object(module)
@@ -138,7 +138,7 @@ def compile_text(
         object_bytes = place(emitted_object, data or {})
         emitted = perf_counter()
     timings = {"parse": parsed - start, "optimize": optimized - parsed, "emit": emitted - optimized}
-    return Compiled(text, described, opt_level, laid_out, object_bytes, timings)
+    return Compiled(text, described, opt_level, fully_scheduled, object_bytes, timings)
 
 
 # Stages.
@@ -178,7 +178,7 @@ def _parsed(text: str, cpu: CpuDescription) -> Iterator[ModuleRef]:
             yield module
 
 
-def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int, laid_out: bool) -> None:
+def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int, fully_scheduled: bool) -> None:
     import llvmlite.binding as llvm
 
     with llvm.create_pipeline_tuning_options(speed_level=opt_level) as options:
@@ -189,7 +189,7 @@ def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int, laid_out: 
         options.loop_interleaving = opt_level >= 2
         options.loop_unrolling = opt_level >= 1
         with llvm.create_pass_builder(target_machine(cpu, opt_level), options) as builder:
-            if laid_out:
+            if fully_scheduled:
                 # Conversions from and to 16 bits are bodies of ours: a loop is not written out while it calls one.
                 inlining = llvm.create_new_module_pass_manager()
                 inlining.add_always_inliner_pass()

@@ -18,7 +18,7 @@ from loopwright.ir.visitor import Visitor, post_order_visit
 
 
 @deep
-def is_laid_out(module: ir.IRModule) -> bool:
+def is_fully_scheduled(module: ir.IRModule) -> bool:
     """Whether there are loops, and every innermost one of them works on vectors or unrolled tiles."""
     result = _Innermost()
     for _, function in module.functions_items():

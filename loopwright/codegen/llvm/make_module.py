@@ -8,7 +8,7 @@ from loopwright import ir
 from loopwright.codegen.describe_module import describe_module
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
-from loopwright.codegen.llvm.fully_scheduled import is_laid_out
+from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
 from loopwright.codegen.llvm.native_module import CompiledModule, native_module, uses_amx
 from loopwright.codegen.with_symbols import with_symbols
 from loopwright.target import CpuDescription
@@ -25,7 +25,7 @@ def make_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None
     constants: dict[str, bytes] = {}
     text = emit_module(module, cpu, description, constants)
     emitted = perf_counter()
-    compiled = compile_text(text, cpu, data=constants, laid_out=is_laid_out(module))
+    compiled = compile_text(text, cpu, data=constants, fully_scheduled=is_fully_scheduled(module))
     result = native_module(compiled, description, uses_amx(text))
     result.timings = {
         "emit text": emitted - start,

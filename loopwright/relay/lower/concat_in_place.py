@@ -47,7 +47,7 @@ class _Place(NamedTuple):
     start: int
 
 
-def join_parts(program: Program) -> Program:
+def concat_in_place(program: Program) -> Program:
     """The program without those of its concatenations that need no code."""
     functions: Mapping[Launch, Function] = program.attrs.get("functions", {})  # type: ignore[assignment]
     locations: dict[Value, _Place] = {}

@@ -1,4 +1,4 @@
-"""program_of: a fused graph as a program of kernel launches.
+"""lower_to_program: a fused graph as a program of kernel launches.
 
     def @main(%x) { %0 = fn (…, Primitive=1) {…}(%x, w);  … }    →    Program: values, and launches that fill them
 
@@ -36,7 +36,7 @@ from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.index_checks import IndexCheck, checked_sizes, index_checks
 from loopwright.relay.loop_form import calls, loop_form
-from loopwright.relay.lower.concat_in_place import join_parts
+from loopwright.relay.lower.concat_in_place import concat_in_place
 from loopwright.relay.lower.lower_function import Lowered, decided_sizes, flat
 from loopwright.relay.lower.program_parts import Shared, known_sizes
 from loopwright.relay.size_checks import SizeCheck, function_checks, node_of
@@ -339,7 +339,7 @@ def _stable(param: Var, value: Any) -> Type:
     return filled(of, value)
 
 
-def program_of(
+def lower_to_program(
     function: Function, name: str = "main", module: IRModule | None = None, checks: Sequence[SizeCheck] = ()
 ) -> Program:
     """The program of a typed and fused function. Tuples among its parameters and results are taken apart.
@@ -366,7 +366,7 @@ def program_of(
         outputs.append(value)
     attrs = {"functions": shared.functions, **_outputs_of_any_length(writer, outputs)}
     steps = [*shared.required(checks), *shared.checked_early(writer.steps)]
-    program = join_parts(Program(name, inputs, outputs, shared.constants, steps, attrs))
+    program = concat_in_place(Program(name, inputs, outputs, shared.constants, steps, attrs))
     functions: Mapping[Launch, Function] = program.attrs["functions"]  # type: ignore[assignment]
     return replace(program, operators={launch: _operators(function) for launch, function in functions.items()})
 

@@ -1,4 +1,4 @@
-"""fresh: a copy of an expression whose own variables are new, so that it may stand in a graph twice."""
+"""clone: a copy of an expression whose own variables are new, so that it may stand in a graph twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loopwright.relay.expr import Function, Let, Var
 from loopwright.relay.visitor import ExprMutator
 
 
-class _Fresh(ExprMutator):
+class _Clone(ExprMutator):
     def visit_let(self, let: Let) -> Any:
         chain: list[tuple[Var, Any, Let]] = []
         body: Any = let
@@ -40,14 +40,14 @@ class _Fresh(ExprMutator):
         return result
 
 
-def fresh(expression: Any) -> Any:
+def clone(expression: Any) -> Any:
     """The expression with new variables in the place of those it binds."""
-    return _Fresh().visit(expression)
+    return _Clone().visit(expression)
 
 
 def applied(function: Function, args: Any) -> Any:
     """The body of a function with its parameters replaced: what a call of it is."""
     from loopwright.relay.visitor import bind
 
-    copy = fresh(function)
+    copy = clone(function)
     return bind(copy.body, dict(zip(copy.params, args, strict=True)))

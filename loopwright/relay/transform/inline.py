@@ -16,7 +16,7 @@ from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.passes import ModulePass
 from loopwright.relay.expr import Call, Function
 from loopwright.relay.infer_type import infer_module
-from loopwright.relay.transform.clone import applied, fresh
+from loopwright.relay.transform.clone import applied, clone
 from loopwright.relay.visitor import ExprMutator, post_order
 
 
@@ -40,7 +40,7 @@ class _Inline(ExprMutator):
         return super().visit_call(call)
 
     def visit_global_var(self, var: GlobalVar) -> Any:
-        return fresh(self._function(var.name)) if var.name in self.names else var
+        return clone(self._function(var.name)) if var.name in self.names else var
 
 
 def _used(function: Any) -> set[str]:

@@ -22,7 +22,7 @@ _DONE: Final = {"Split": "split", "Fuse": "fused", "Merge": "merged", "UnrollAnd
 _SHOWN: Final = 3  # blocks whose loops a hint lists
 
 
-class Fate(NamedTuple):
+class HandleHistory(NamedTuple):
     """What became of a loop or block, and what there is now."""
 
     text: str
@@ -30,7 +30,9 @@ class Fate(NamedTuple):
     parts: Sequence[str] = ()  # the loops that stand for it now
 
 
-def fate_of(gone: Var | BlockKey, changes: Sequence[tuple[Instruction, Views]], now: Views, is_loop: bool) -> Fate:
+def history_of_handle(
+    gone: Var | BlockKey, changes: Sequence[tuple[Instruction, Views]], now: Views, is_loop: bool
+) -> HandleHistory:
     """What the steps in `changes`, each with the versions before it, made of the loop or block `gone`."""
     history = _History(changes, now)
     return history.loop(gone) if is_loop and isinstance(gone, Var) else history.block(gone)
@@ -42,10 +44,11 @@ class _History:
         self.versions = [*[views for _, views in changes], now]
         self.now = now
 
-    def loop(self, var: Var) -> Fate:
+    def loop(self, var: Var) -> HandleHistory:
         if var in MARKS:
             location = "where a block stands now" if MARKS[var] is Mark.ROOT else "inside the readers of a block"
-            return Fate(f"{var.name} is no loop, but a place: {location}", "only compute_at and its reverse take it")
+            hint = "only compute_at and its reverse take it"
+            return HandleHistory(f"{var.name} is no loop, but a place: {location}", hint)
         step = self._last(var, is_loop=True)
         if step is None:
             return self._never(f"loop {var.name}")
@@ -54,13 +57,13 @@ class _History:
         if parts is None:
             names = ", ".join([block.name_hint for block in blocks])
             result = f"made the loops of {names} anew" if names else "took it out"
-            return Fate(f"{text}: {inst}{_at(inst)} {result}", self._hint_of(blocks))
+            return HandleHistory(f"{text}: {inst}{_at(inst)} {result}", self._hint_of(blocks))
         message, living = self._told(step, parts)
         answer = [part.name for part in living]
         rest = self._hint_of(blocks)
-        return Fate(f"{text}: it was {message}", f"use {_either(answer)}; {rest}" if answer else rest, answer)
+        return HandleHistory(f"{text}: it was {message}", f"use {_either(answer)}; {rest}" if answer else rest, answer)
 
-    def block(self, key: BlockKey) -> Fate:
+    def block(self, key: BlockKey) -> HandleHistory:
         name = key.name if isinstance(key, Var) else key
         step = self._last(key, is_loop=False)
         if step is None:
@@ -69,7 +72,7 @@ class _History:
         assert isinstance(path[-1], BlockRealize)
         inst = self.steps[step]
         text = f"block {path[-1].block.name_hint} is no longer in the program: {inst}{_at(inst)} took it out"
-        return Fate(text, self._hint_blocks())
+        return HandleHistory(text, self._hint_blocks())
 
     # --- looking back -----------------------------------------------------------------------------------------------
 
@@ -137,7 +140,7 @@ class _History:
         names = [name for view in self.now.values() for name in view.block_names()[1:]]
         return f"the blocks are now {', '.join(names)}" if names else "there is no block any more"
 
-    def _never(self, what: str) -> Fate:
+    def _never(self, what: str) -> HandleHistory:
         blocks = [
             path[-1].block
             for view in self.now.values()
@@ -145,7 +148,7 @@ class _History:
             if isinstance(path[-1], BlockRealize)
         ]
         text = f"{what} is not in the program: it comes from another schedule, or from a step that was taken back"
-        return Fate(text, self._hint_of(blocks))
+        return HandleHistory(text, self._hint_of(blocks))
 
 
 def _at(inst: Instruction) -> str:

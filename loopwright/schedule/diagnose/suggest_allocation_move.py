@@ -1,4 +1,4 @@
-"""memory_first: the way to computation in a loop whose iterations run at the same time, where they share a buffer.
+"""suggest_allocation_move: how to compute in a loop whose iterations run at the same time, where they share a buffer.
 
     for i in T.parallel(4):              compute_at("P", i) is refused: neighbours compute, and write, the same cells
         … P[i] + P[i + 1]                of P. Each of them needs a P of its own, and that is a step after compute_at:
@@ -26,7 +26,7 @@ _MARKED_BY: Final = {
 }
 
 
-def memory_first(method: str, after: View, var: Var, buffer: object) -> str:
+def suggest_allocation_move(method: str, after: View, var: Var, buffer: object) -> str:
     """What to do in which order; nothing, where that is not proved to work. `after` is the program that was refused."""
     loop = after.loop(var)
     users = [one for one in after.blocks_below(loop) if buffer in [region.buffer.name for region in one.block.writes]]

@@ -21,7 +21,7 @@ from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import asked_text, caller
 from loopwright.runtime.guesses import no_attribute
 from loopwright.schedule.diagnose.guessed_names import instead
-from loopwright.schedule.diagnose.handle_history import fate_of
+from loopwright.schedule.diagnose.handle_history import history_of_handle
 from loopwright.schedule.diagnose.suggestions import Refusal
 from loopwright.schedule.engine.arguments import check_handles, check_levels, checked_types, nodes_of, plain
 from loopwright.schedule.engine.composites import USERS, check_bodies
@@ -291,7 +291,7 @@ class Schedule(
             error.steps = _without_questions(self._trace.insts)
             error.render_level = self.error_render_level
             if isinstance(error, HandleGone):
-                self._with_fate(error)
+                self._with_history(error)
             error.refusal = Refusal(self, self._frozen(), kind, inputs, attrs, seconds)
             if not primitive.is_query:
                 self._note_refusal(primitive, inputs, attrs, error, seconds)
@@ -370,7 +370,7 @@ class Schedule(
             result = row.function(inner, **inputs, **{key: plain(value) for key, value in attrs.items()})
         except ScheduleError as error:
             if isinstance(error, HandleGone):
-                inner._with_fate(error, self.changes())
+                inner._with_history(error, self.changes())
             error.steps = _without_questions([*self._trace.insts, *inner._trace.insts])
             self._note_refusal(row, inputs, attrs, error, thread_time() - start)
             raise
@@ -445,7 +445,7 @@ class Schedule(
                 return view
         is_loop = isinstance(handle, LoopRV)
         gone = handle.var if isinstance(handle, LoopRV) else handle.key if isinstance(handle, BlockRV) else str(handle)
-        raise self._with_fate(HandleGone(gone, is_loop))
+        raise self._with_history(HandleGone(gone, is_loop))
 
     def _with_handles(self, value: Any, asked: list[Instruction]) -> Any:
         """Blocks given by name become handles, as if `get_block` had been called."""
@@ -479,12 +479,12 @@ class Schedule(
         steps = [inst for inst, primitive in rows if not (primitive.is_query or primitive.is_sample)]
         return [(inst, views) for inst, (views, _) in zip(steps, self._history, strict=True)]
 
-    def _with_fate(
+    def _with_history(
         self, error: HandleGone, earlier: Sequence[tuple[Instruction, Mapping[str, View]]] = ()
     ) -> HandleGone:
         """The error, able to tell what became of the loop or block; `earlier` came before the steps of this trace."""
         done, now = [*earlier, *self.changes()], dict(self._views)
-        error.fate = lambda: fate_of(error.gone, done, now, error.is_loop)
+        error.fate = lambda: history_of_handle(error.gone, done, now, error.is_loop)
         return error
 
     def _note_refusal(

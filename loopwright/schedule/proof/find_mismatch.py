@@ -32,8 +32,8 @@ from loopwright.schedule.proof.changed_parts import changed_parts
 from loopwright.schedule.proof.instance_names import BY_WHAT_IT_DOES, UNDEFINED, Origins, Way
 from loopwright.schedule.proof.lemmas import unchanged_memory
 from loopwright.schedule.proof.mismatch import Mismatch, Race, Unproved
-from loopwright.schedule.proof.reaching_writes import Sight, Through
-from loopwright.schedule.proof.single_writer import settled_alike
+from loopwright.schedule.proof.reaching_writes import ReachingWrites, Through
+from loopwright.schedule.proof.single_writer import same_single_writer
 
 __all__ = ["InitOf", "Mismatch", "Origins", "Race", "Unproved", "find_mismatch", "find_race"]
 
@@ -63,7 +63,7 @@ def find_mismatch(
         if other is None:
             return None
         result = other if result is None or isinstance(result, Unproved) else result
-        if not (_sight(before).naming.uses_outside() or _sight(after).naming.uses_outside()):
+        if not (_reaching_writes(before).naming.uses_outside() or _reaching_writes(after).naming.uses_outside()):
             break
     return result
 
@@ -77,11 +77,11 @@ def _find(
     way: Way,
 ) -> Mismatch | Unproved | None:
     try:
-        old, new = _sight(before), _sight(after)
+        old, new = _reaching_writes(before), _reaching_writes(after)
         if way is not Way.PLAIN:
-            old = Sight(old.dataflow, None, old.settled, way)
+            old = ReachingWrites(old.dataflow, None, old.settled, way)
         if origins != _SAME or way is not Way.PLAIN:
-            new = Sight(new.dataflow, origins, new.settled, way, old)
+            new = ReachingWrites(new.dataflow, origins, new.settled, way, old)
         comparison = _Comparison(old, new, by_lemmas)
         divisions = max(old.divisions, new.divisions)
         result = within_budget(lambda _: comparison.find(buffers), PROOF_BUDGET, divisions)
@@ -94,10 +94,10 @@ def _find(
     return result
 
 
-def _touch_alike(old: Sight, new: Sight) -> bool:
+def _touch_alike(old: ReachingWrites, new: ReachingWrites) -> bool:
     """Whether every block that is in both versions touches the same buffers, one after the other."""
 
-    def touched(sight: Sight) -> dict[BlockKey, list[tuple[Buffer, bool]]]:
+    def touched(sight: ReachingWrites) -> dict[BlockKey, list[tuple[Buffer, bool]]]:
         indices = sight.dataflow.by_place.items()
         return {sight.dataflow.key(place): [(item.cell[0], item.writes) for item in found] for place, found in indices}
 
@@ -109,7 +109,7 @@ def find_race(function: PrimFunc, loop_var: Var) -> Race | Unproved | None:
     """None when the iterations of a loop may run at the same time (in lockstep, if it is vectorized); else why not."""
     # Threads share memory with what is outside their loops, so there it is the whole function that counts.
     if has_threads(function.body):
-        program = _sight(function).dataflow.program
+        program = _reaching_writes(function).dataflow.program
         race = prove_no_race(program, loop_var)
         private = without_race(function, race)
         if private is not None:
@@ -127,27 +127,27 @@ class _Kept(threading.local):
     one thread."""
 
     def __init__(self) -> None:
-        self.sights: OrderedDict[PrimFunc, Sight] = OrderedDict()
+        self.reaching: OrderedDict[PrimFunc, ReachingWrites] = OrderedDict()
 
 
 _kept: Final = _Kept()
 
 
-def _sight(function: PrimFunc) -> Sight:
+def _reaching_writes(function: PrimFunc) -> ReachingWrites:
     """What the readers of a version see."""
-    result = _kept.sights.get(function)
+    result = _kept.reaching.get(function)
     if result is None:
-        result = _kept.sights[function] = Sight(dataflow_of(accesses_of(function)))
-        if len(_kept.sights) > VERSIONS:
-            _kept.sights.popitem(last=False)
-    _kept.sights.move_to_end(function)
+        result = _kept.reaching[function] = ReachingWrites(dataflow_of(accesses_of(function)))
+        if len(_kept.reaching) > VERSIONS:
+            _kept.reaching.popitem(last=False)
+    _kept.reaching.move_to_end(function)
     return result
 
 
 class _Comparison:
     """Two versions, side by side."""
 
-    def __init__(self, old: Sight, new: Sight, by_lemmas: bool) -> None:
+    def __init__(self, old: ReachingWrites, new: ReachingWrites, by_lemmas: bool) -> None:
         self.old, self.new, self.by_lemmas = old, new, by_lemmas
 
     def find(self, buffers: Collection[Buffer] | None) -> Mismatch | None:
@@ -277,7 +277,7 @@ class _Comparison:
         """A quick yes: in both versions the readers find what the one block wrote that fills the buffer."""
         if not self.by_lemmas or self.old.naming.ambiguous or self.new.naming.ambiguous:
             return False
-        return settled_alike(self.old.settled, self.new.settled, buffer, self.new.naming.origins)
+        return same_single_writer(self.old.settled, self.new.settled, buffer, self.new.naming.origins)
 
     def _compare(self, buffer: Buffer) -> Mismatch | None:
         self.new.check_copies(buffer)

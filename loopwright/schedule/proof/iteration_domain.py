@@ -1,4 +1,4 @@
-"""executed: which values the axes of a block really take, in its own terms instead of those of its loops.
+"""iteration_domain: which values the axes of a block really take, in its own terms instead of those of its loops.
 
     for i_0, i_1 in T.grid(3, 4):
         with T.block("B"):                                        vi from 0 to 9, under no further condition
@@ -84,14 +84,16 @@ class NotOnItsOwnTerms(ScheduleError):
         )
 
 
-class Executed(NamedTuple):
+class IterationDomain(NamedTuple):
     """Each axis with the least and greatest value it takes, and what else holds of the axes where the block runs."""
 
     domain: Mapping[Var, Span]
     conditions: Sequence[Expr]
 
 
-def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt], still: Sequence[For] = ()) -> Executed:
+def iteration_domain(
+    step: str, path: Sequence[Stmt], kept: Sequence[Stmt], still: Sequence[For] = ()
+) -> IterationDomain:
     """What the block at the end of `path` runs over; what `kept` statements around it say is left out, as they stay.
 
     While the loops `still` stand still, that is: the values of the axes may be told in terms of them.
@@ -136,7 +138,7 @@ def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt], still: Seque
         simple = own.simplify(translated)
         if not own.can_prove(simple):
             said.append(simple)
-    return Executed(domain, said)
+    return IterationDomain(domain, said)
 
 
 def _stays(parent: Stmt, child: Stmt, kept: Sequence[Stmt]) -> bool:

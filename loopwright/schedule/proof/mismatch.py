@@ -20,7 +20,7 @@ from loopwright.analysis.thread_races import ThreadRace
 from loopwright.arith.isl import BudgetExceeded, context, least_point, within_budget
 from loopwright.ir import Var
 from loopwright.schedule.proof.instance_names import UNDEFINED, Label
-from loopwright.schedule.proof.reaching_writes import Sight, Through
+from loopwright.schedule.proof.reaching_writes import ReachingWrites, Through
 
 WITNESS_BUDGET: Final = 20_000_000  # isl operations
 
@@ -92,8 +92,8 @@ class Mismatch:
     def __init__(
         self,
         kind: Kind,
-        old: Sight,
-        new: Sight,
+        old: ReachingWrites,
+        new: ReachingWrites,
         seen: Through,
         known: Sequence[Through],
         wrong: Any,
@@ -219,7 +219,14 @@ class _At(NamedTuple):
 
 class _Search:
     def __init__(
-        self, kind: Kind, old: Sight, new: Sight, seen: Through, known: Sequence[Through], wrong: Any, iterations: Any
+        self,
+        kind: Kind,
+        old: ReachingWrites,
+        new: ReachingWrites,
+        seen: Through,
+        known: Sequence[Through],
+        wrong: Any,
+        iterations: Any,
     ) -> None:
         self.kind, self.old, self.new = kind, old, new
         self.seen, self.known = seen, known

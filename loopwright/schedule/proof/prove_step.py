@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 
 from loopwright.ir import For, IterType, Var, uses_var
-from loopwright.schedule.diagnose.suggest_allocation_move import MOVES, memory_first
+from loopwright.schedule.diagnose.suggest_allocation_move import MOVES, suggest_allocation_move
 from loopwright.schedule.engine.record import proof_words
 from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
 from loopwright.schedule.proof.early_return import check_order_kept
@@ -58,7 +58,7 @@ def _prove_no_race(method: str, view: View, var: Var) -> None:
         if _is_reduced(view, loop):
             hint = _how_to_share(method, var.name)
         elif method in MOVES:
-            hint = cache(lambda: memory_first(method, view, var, race.fields.get("buffer")))
+            hint = cache(lambda: suggest_allocation_move(method, view, var, race.fields.get("buffer")))
         raise WouldRace(f"{method}: loop {var.name}", race.why, loop, race.fields, hint)
 
 

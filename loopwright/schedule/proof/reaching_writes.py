@@ -1,4 +1,4 @@
-"""Sight: what the readers of one version of a program see, by name.
+"""ReachingWrites: what the readers of one version of a program see, by name.
 
 The flow of `analysis/dataflow.py` is in iterations of loops; here it is seen through copies and translated to names.
 """
@@ -15,7 +15,7 @@ from loopwright.analysis.effects import OUTSIDE
 from loopwright.arith.isl import context
 from loopwright.ir import Block, Buffer, Expr, Var
 from loopwright.schedule.proof.instance_names import Naming, Origins, Way
-from loopwright.schedule.proof.single_writer import SettledBuffers
+from loopwright.schedule.proof.single_writer import SingleWriterBuffers
 
 if TYPE_CHECKING:
     import islpy
@@ -46,20 +46,20 @@ class Through(NamedTuple):
         return self.updates.apply_range(alike).intersect(self.updates)
 
 
-class Sight:
+class ReachingWrites:
     """What readers see, buffer by buffer, when first asked for."""
 
     def __init__(
         self,
         dataflow: Dataflow,
         origins: Origins | None = None,
-        settled: SettledBuffers | None = None,
+        settled: SingleWriterBuffers | None = None,
         way: Way = Way.PLAIN,
-        like: Sight | None = None,
+        like: ReachingWrites | None = None,
     ) -> None:
         self.dataflow = dataflow
         self.naming: Naming = Naming(dataflow, origins or Origins(), way, None if like is None else like.naming)
-        self.settled = settled or SettledBuffers(dataflow)
+        self.settled = settled or SingleWriterBuffers(dataflow)
         self.loads: dict[tuple[BlockKey, int], Access] = self.settled.loads
         self.keys: dict[BlockKey, Block | None] = {}
         for location in dataflow.by_place:

@@ -1,4 +1,4 @@
-"""Settled buffers: a lemma for the usual flow of values, in which one block fills a buffer before others read it.
+"""SingleWriter buffers: a lemma for the usual flow of values, in which one block fills a buffer before others read it.
 
     for l in …:                                  A buffer is settled when a single block writes it, each cell at one
         for …: W writes B[vi, vj]                value of its data axes only, and every reader finds its cell filled
@@ -37,7 +37,7 @@ class Name(NamedTuple):
     rest: Hashable  # what the other axes are, or how far they are summed over
 
 
-class Settled(NamedTuple):
+class SingleWriter(NamedTuple):
     """A buffer whose readers all see the write, or the whole sum, that their cell tells."""
 
     writers: Sequence[Access]  # the one that fills it; of a reduction, its init and its update
@@ -62,7 +62,7 @@ class _Writer(NamedTuple):
     name: Name
 
 
-class SettledBuffers:
+class SingleWriterBuffers:
     """The settled buffers of one version of a program, found when asked for."""
 
     def __init__(self, dataflow: Dataflow) -> None:
@@ -72,10 +72,10 @@ class SettledBuffers:
             for access, ordinal in dataflow.ordinals.items()
             if not access.writes
         }
-        self._found: dict[Buffer, Settled | None] = {}
+        self._found: dict[Buffer, SingleWriter | None] = {}
         self._known_boxes: dict[tuple[Access, int], Boxes | None] = {}
 
-    def of(self, buffer: Buffer) -> Settled | None:
+    def of(self, buffer: Buffer) -> SingleWriter | None:
         """How the buffer is settled; None when it is not seen to be."""
         if buffer not in self._found:
             self._found[buffer] = self._find(buffer)
@@ -115,7 +115,7 @@ class SettledBuffers:
 
     # --- the search -------------------------------------------------------------------------------------------------
 
-    def _find(self, buffer: Buffer) -> Settled | None:
+    def _find(self, buffer: Buffer) -> SingleWriter | None:
         flow, program = self.dataflow, self.dataflow.program
         accesses = flow.by_buffer.get(buffer, ())
         home = program.homes.get(buffer.data, ())
@@ -144,7 +144,7 @@ class SettledBuffers:
             asking.append(caller)
         if not self._is_started(known) or not all([self._sees_all(reader, known) for reader in asking]):
             return None
-        return Settled((*fills, *updates), [writer.name for writer in known])
+        return SingleWriter((*fills, *updates), [writer.name for writer in known])
 
     def _writer(self, access: Access) -> _Writer | None:
         """A write whose cell tells all axes of its block, but those that an update sums over."""
@@ -312,7 +312,7 @@ def _depth_of_earlier(writer: _Writer, reader: _Reader) -> int:
     return depth if mine.positions[depth] < reader.instance.positions[depth] else -1
 
 
-def settled_alike(old: SettledBuffers, new: SettledBuffers, buffer: Buffer, origins: Origins) -> bool:
+def same_single_writer(old: SingleWriterBuffers, new: SingleWriterBuffers, buffer: Buffer, origins: Origins) -> bool:
     """Whether every reader of the buffer in the new version sees what it saw in the old one, as far as is seen here."""
     now = _source(new, buffer, origins)
     if now is None or buffer in origins.buffers:
@@ -335,7 +335,7 @@ def settled_alike(old: SettledBuffers, new: SettledBuffers, buffer: Buffer, orig
     return all([_source(old, other, _SAME) == now and old.one_value_a_name(other) for other in seen_before])
 
 
-def _source(version: SettledBuffers, buffer: Buffer, origins: Origins) -> Hashable:
+def _source(version: SingleWriterBuffers, buffer: Buffer, origins: Origins) -> Hashable:
     """What the cells of a buffer hold for its readers, by the index: the caller's contents, or what is written there.
 
     Blocks that copy cells to the same place elsewhere are seen through. None where that is not seen.

@@ -67,7 +67,7 @@ class FailsInExtraRuns(ScheduleError):
         super().__init__(f"{step}: {error.problem}", at=at, why=error.why)
 
 
-def check_extra_runs(step: str, after: PrimFunc, keys: Collection[BlockKey], at: Stmt) -> None:
+def check_speculative_runs(step: str, after: PrimFunc, keys: Collection[BlockKey], at: Stmt) -> None:
     """The blocks of these keys may run more often than before."""
     for block in blocks_in(after.body):
         if block_key(block) in keys:

@@ -1,4 +1,4 @@
-"""renew: a second copy of a nest, with loops, blocks and buffers of its own.
+"""clone_nest: a second copy of a nest, with loops, blocks and buffers of its own.
 
 A step that writes a nest twice must not define a variable twice, and the copy's blocks are new blocks: handles of the
 old ones stay where they were.
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopwright.ir import Block, DeclBuffer, Stmt, deep
-from loopwright.ir.clone import Renewer
+from loopwright.ir.clone import Cloner
 from loopwright.schedule.handles import BlockKey, block_key
 
 
 @deep
-def renew(root: Stmt, name: Callable[[str], str]) -> tuple[Stmt, dict[BlockKey, BlockKey]]:
+def clone_nest(root: Stmt, name: Callable[[str], str]) -> tuple[Stmt, dict[BlockKey, BlockKey]]:
     """A copy of `root` whose blocks are called `name(old name)`, and which old block each new one is a copy of."""
-    rewriter = _Renew(name)
+    rewriter = _CloneNest(name)
     result: Stmt = rewriter.visit(root)
     return result, rewriter.renamed
 
 
-class _Renew(Renewer):
+class _CloneNest(Cloner):
     def __init__(self, name: Callable[[str], str]) -> None:
         super().__init__()
         self.name = name

@@ -2,7 +2,8 @@
 
     condition_text(lambda vi, vj: vi < 3)        "lambda vi, vj: vi < 3"
 
-Given as a callable over the axes or as such a text, which is read by the little grammar below and never executed.
+Given as a callable over the axes or as such a text, which is read by the little grammar below and never
+executed.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from loopwright.schedule.rewrite.allocations import NotOurMemory, allocated_in, 
 from loopwright.schedule.view import View
 
 
-def with_own_memory(function: PrimFunc, key: BlockKey, var: Var) -> PrimFunc:
+def privatize(function: PrimFunc, key: BlockKey, var: Var) -> PrimFunc:
     """What the block writes is allocated in the loop of `var`, where iterations of it compute a cell more than once.
 
     The function itself where that is not so, or where the results are used outside of the loop.

@@ -38,7 +38,7 @@ from loopwright.ir import (
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.proof.find_mismatch import Origins
-from loopwright.schedule.proof.iteration_domain import executed
+from loopwright.schedule.proof.iteration_domain import iteration_domain
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.blocks import is_leaf
 from loopwright.schedule.rewrite.buffers import check_plain_use, check_scope, fresh_buffer, replaced_regions, touches
@@ -222,7 +222,7 @@ def _copy(
 ) -> tuple[Stmt, Block]:
     """The nest over the axes that the access uses, with the values they really take, and its block."""
     step, named = around.step, around.named
-    runs = executed(step, view.block_path(block_key(realize.block)), (), around.loops)
+    runs = iteration_domain(step, view.block_path(block_key(realize.block)), (), around.loops)
     axes = {axis.var: Var(axis.var.name, axis.var.dtype) for axis in used}
     rest = {axis.var for axis in realize.block.iter_vars} - set(axes)
     for condition in runs.conditions:

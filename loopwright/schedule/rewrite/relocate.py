@@ -36,7 +36,7 @@ from loopwright.ir.operators import cast
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.proof.footprint import Footprint, footprint
-from loopwright.schedule.proof.iteration_domain import Executed, executed
+from loopwright.schedule.proof.iteration_domain import IterationDomain, iteration_domain
 from loopwright.schedule.rewrite.nests import nest_over
 from loopwright.schedule.rewrite.regions import Facts, Span, facts_under
 from loopwright.schedule.view import Path, View
@@ -170,7 +170,7 @@ class Relocation:
         assert isinstance(self.place, For)
         self.around = without.all_loops_above(self.path)
         self.blocks = [statement for statement in self.path if isinstance(statement, BlockRealize)]
-        self.runs: Executed = executed(step, path, view.loop_path(loop.loop_var))
+        self.runs: IterationDomain = iteration_domain(step, path, view.loop_path(loop.loop_var))
 
     @property
     def body(self) -> Stmt:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from loopwright.ir import Allocate, AllocateConst, Block, Expr, For, Let, LetStmt, PrimFunc, Rewriter, Stmt, Var, deep
 from loopwright.ir.passes import function_pass
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 
 
 class _ConvertSSA(Rewriter):
@@ -20,7 +20,7 @@ class _ConvertSSA(Rewriter):
 
     def _define(self, node: Stmt, var: Var) -> Stmt:
         if var in self.defined:
-            node = renew_definitions(node)  # all of it is new, and defined nowhere else
+            node = clone_definitions(node)  # all of it is new, and defined nowhere else
         else:
             self.defined.add(var)
         return self.rebuild(node)
@@ -41,14 +41,14 @@ class _ConvertSSA(Rewriter):
         own = [axis.var for axis in block.iter_vars]
         own += [buffer.data for buffer in (*block.alloc_buffers, *[match.buffer for match in block.match_buffers])]
         if not self.defined.isdisjoint(own):
-            block = renew_definitions(block)
+            block = clone_definitions(block)
         else:
             self.defined.update(own)
         return self.rebuild(block)
 
     def visit_Let(self, let: Let) -> Expr:
         if let.var in self.defined:
-            let = renew_definitions(let)  # type: ignore[type-var]
+            let = clone_definitions(let)  # type: ignore[type-var]
         else:
             self.defined.add(let.var)
         return self.rebuild(let)

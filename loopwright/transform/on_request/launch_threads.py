@@ -12,8 +12,8 @@ thread for all others, see docs/semantics.md) is guarded. Barriers that bound lo
 comes right after, and puts one wherever it is needed. Memory of blocks and threads is allocated inside the launch;
 virtual threads become serial loops between the barriers.
 
-Needs: no blocks, reductions over threads written out (`write_turns`).  Leaves: no bound loop. For targets that have
-threads; a CPU has none (`canonicalize_loops` says so).
+Needs: no blocks, reductions over threads written out (`serialize_thread_reduction`).  Leaves: no bound loop. For
+targets that have threads; a CPU has none (`canonicalize_loops` says so).
 """
 
 from __future__ import annotations

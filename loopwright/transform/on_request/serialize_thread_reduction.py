@@ -1,4 +1,4 @@
-"""write_turns: threads that reduce to one cell take turns, and the turns become a loop with barriers.
+"""serialize_thread_reduction: threads that reduce to one cell take turns, and the turns become a loop with barriers.
 
     for tx in T.thread_binding(4, thread="threadIdx.x"):    →    for tx in T.thread_binding(4, thread="threadIdx.x"):
         with T.block("B"):                                           for turn in range(4):
@@ -81,6 +81,6 @@ def _in_turns(statement: Stmt, axes: Sequence[Axis]) -> Stmt:
 
 @function_pass
 @deep
-def write_turns(func: PrimFunc) -> PrimFunc:
+def serialize_thread_reduction(func: PrimFunc) -> PrimFunc:
     """Threads that reduce to one cell take turns."""
     return func.with_(body=_WriteTurns().visit(func.body)) if has_threads(func.body) else func

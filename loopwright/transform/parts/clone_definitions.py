@@ -1,4 +1,4 @@
-"""renew_definitions: a copy of a statement whose own variables and buffers are new.
+"""clone_definitions: a copy of a statement whose own variables and buffers are new.
 
 A pass that writes a statement twice must not define one variable twice: passes, printer and evaluator may rely on each
 definition having one place.
@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TypeVar
 
 from loopwright.ir import Stmt, deep
-from loopwright.ir.clone import Renewer
+from loopwright.ir.clone import Cloner
 
 S = TypeVar("S", bound=Stmt)
 
 
 @deep
-def renew_definitions(statement: S) -> S:
+def clone_definitions(statement: S) -> S:
     """A copy that defines variables and buffers of its own; the same object when it defines none."""
-    result: S = Renewer().visit(statement)
+    result: S = Cloner().visit(statement)
     return result

@@ -1,4 +1,4 @@
-"""early_part: the statements of a function that depend on constants alone, apart from the rest of it.
+"""constant_prologue: the statements of a function that depend on constants alone, apart from the rest of it.
 
     packed[j // 16, k, j % 16] = W[k, j]        the early part: W → packed
     C[i, j] += A[i, k] * packed[…]              the rest: it finds `packed` ready
@@ -46,7 +46,7 @@ class EarlyPart(NamedTuple):
     touched_later: set[Var]
 
 
-def early_part(top: Top, constants: Mapping[Var, int], exact: bool) -> EarlyPart | None:
+def constant_prologue(top: Top, constants: Mapping[Var, int], exact: bool) -> EarlyPart | None:
     """The constant work under `top`; `constants` have bytes. With `exact` only what gives the same bits everywhere."""
     own = {buffer.data: buffer for buffer in top.root.block.alloc_buffers}
     if not constants or not own:
@@ -120,7 +120,7 @@ def part_function(func: PrimFunc, exact: bool) -> Parted | None:
     buffers = {var: func.buffer_map[func.params[position]] for var, position in positions.items()}
     sizes = {var: size_of(buffer) for var, buffer in buffers.items()}
     known = {var: size for var, size in sizes.items() if size is not None}
-    part = early_part(top, known, exact)
+    part = constant_prologue(top, known, exact)
     if part is None or any(isinstance(wrapper, AllocateConst) for wrapper in part.wrappers):
         return None
     touched = {var for statement in part.statements for var in look(statement).reads}

@@ -27,7 +27,7 @@ from loopwright.ir import (
     Visitor,
 )
 from loopwright.transform.errors import PipelineBreaksDependence
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.known_ops import ASSUME, PREFETCH
 from loopwright.transform.parts.purity import has_data
 
@@ -92,7 +92,7 @@ class Touched(Visitor):
 def touched(statement: Stmt) -> Touched:
     """What the statement does to memory; its loop variables are its own, even if others use the same."""
     result = Touched()
-    result.visit(renew_definitions(statement))
+    result.visit(clone_definitions(statement))
     return result
 
 

@@ -35,7 +35,7 @@ from loopwright.ir import (
     seq,
     uses_var,
 )
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.guards import find_guards
 from loopwright.transform.parts.inner_partition_points import has_serial_loop
 from loopwright.transform.parts.statements import StmtRewriter
@@ -159,7 +159,7 @@ class _Place(StmtRewriter):
             chosen.append((length <= zero, 0))
         chain: Stmt | None = None
         for condition, rows in reversed(chosen):
-            body = renew_definitions(_Decide(guards, rows).visit(statement))
+            body = clone_definitions(_Decide(guards, rows).visit(statement))
             chain = body if chain is None else IfThenElse(condition, body, chain)
         assert chain is not None
         return chain
@@ -173,7 +173,7 @@ class _HasNode(Visitor):
         self.found = self.found or id(expr) in self.wanted
 
 
-def with_tile_cases(body: Stmt, facts: Analyzer) -> Stmt:
+def specialize_tail_tiles(body: Stmt, facts: Analyzer) -> Stmt:
     """`body` with what it does to a tile written once for each length of it that is known outside."""
     finder = _FindTile(facts)
     finder.visit(body)

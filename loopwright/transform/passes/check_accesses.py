@@ -63,12 +63,12 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.annotations import UNPROVED_ACCESSES
-from loopwright.ir.clone import Renewer
+from loopwright.ir.clone import Cloner
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import BOOL
 from loopwright.runtime.errors import InternalError
 from loopwright.transform.parts.access_checks import Check, Wanted, checks_of, checks_of_store
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.known_ops import IN_BOUNDS
 from loopwright.transform.parts.purity import is_pure
@@ -292,7 +292,7 @@ class _CheckAccesses(StmtRewriter):
             result: Stmt = IfThenElse(logical_not(condition), slow, None)
         else:
             result = _inspect(condition, rest, slow)
-        loop.checks.append(renew_definitions(result))
+        loop.checks.append(clone_definitions(result))
 
     def _is_linear(self, condition: Expr, var: Var) -> bool:
         """Whether the condition is made of `in_bounds` of indices that grow by a number with the variable."""
@@ -350,7 +350,7 @@ def _skeleton(body: Stmt, around: Sequence[_Around]) -> Stmt:
 def _asserted(statement: Stmt, checks: Sequence[Check]) -> Stmt:
     """The statement, after the checks have been asked in order."""
     for check in reversed(checks):
-        renewed: Check = Check(Renewer().visit(check.condition), check.message)
+        renewed: Check = Check(Cloner().visit(check.condition), check.message)
         statement = AssertStmt(renewed.condition, renewed.message, statement)
     return statement
 

@@ -31,7 +31,7 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.passes import function_pass
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.purity import can_fail
 from loopwright.transform.parts.statements import StmtRewriter
 
@@ -51,7 +51,7 @@ class HoistIfThenElse(StmtRewriter):
         then_case = loop.with_(body=branch.then_case)
         if branch.else_case is None:
             return branch.with_(then_case=then_case)
-        return branch.with_(then_case=then_case, else_case=renew_definitions(loop.with_(body=branch.else_case)))
+        return branch.with_(then_case=then_case, else_case=clone_definitions(loop.with_(body=branch.else_case)))
 
 
 def _depends(branch: IfThenElse, var: Var) -> bool:

@@ -61,7 +61,7 @@ from loopwright.ir import (
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
 from loopwright.target import CpuDescription
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.cpu_of import cpu_of
 from loopwright.transform.parts.decide_conditions import decide_conditions
 from loopwright.transform.parts.flat_index import add_index
@@ -70,7 +70,7 @@ from loopwright.transform.parts.guards import Guard, find_guards, has_guards, re
 from loopwright.transform.parts.inner_partition_points import decided_inside
 from loopwright.transform.parts.purity import has_data
 from loopwright.transform.parts.size_facts import size_facts
-from loopwright.transform.parts.specialize_tail_tiles import with_tile_cases
+from loopwright.transform.parts.specialize_tail_tiles import specialize_tail_tiles
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.passes.vectorize_loops import lanes_keep_apart
 
@@ -161,7 +161,7 @@ class _PartitionLoops(StmtRewriter):
 
     def _body(self, body: Stmt) -> Stmt:
         """What one iteration does, with its loops partitioned."""
-        result: Stmt = self.visit(with_tile_cases(body, self.facts))
+        result: Stmt = self.visit(specialize_tail_tiles(body, self.facts))
         return result
 
     def _points(self, loop: For, result: Sequence[Guard]) -> tuple[list[Expr], list[Guard]]:
@@ -246,7 +246,7 @@ class _PartitionLoops(StmtRewriter):
             return self._part(loop.with_(kind=ForKind.SERIAL), start, end, renew)
         width = const(fitting[0], old.dtype)
         chunk = Var(f"{old.name}_vector", old.dtype)
-        body = renew_definitions(loop.body) if renew else loop.body
+        body = clone_definitions(loop.body) if renew else loop.body
         var = Var(old.name, old.dtype) if renew else old
         index = add_index(chunk * width + var, start)
         vector = loop.with_(loop_var=var, extent=width, body=substitute_folding(body, {old: index}))
@@ -261,7 +261,7 @@ class _PartitionLoops(StmtRewriter):
 
     def _part(self, loop: For, start: Expr, end: Expr, renew: bool) -> Stmt:
         """Iterations start to end of the loop, counted from 0."""
-        body = renew_definitions(loop.body) if renew else loop.body
+        body = clone_definitions(loop.body) if renew else loop.body
         count = self.facts.simplify(end - start)
         old = loop.loop_var
         if isinstance(count, IntImm) and count.value <= 0:
@@ -281,7 +281,7 @@ class _PartitionLoops(StmtRewriter):
         with self.facts.bound(var, Range.from_min_extent(loop.min, loop.extent)):
             for low, high, body in parts:
                 if choices:
-                    body = renew_definitions(body)
+                    body = clone_definitions(body)
                 if isinstance(low, IntImm) and isinstance(high, IntImm) and high.value == low.value + 1:
                     body = substitute_folding(body, {var: low})
                 with self.facts.constraint_scope(logical_and(var >= low, var < high)):

@@ -26,7 +26,7 @@ from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import CpuDescription, Target, describe
-from loopwright.transform.parts.constant_prologue import EarlyPart, early_function, early_part
+from loopwright.transform.parts.constant_prologue import EarlyPart, constant_prologue, early_function
 from loopwright.transform.parts.constant_work import bytes_of_constant, shape_of, top_of
 from loopwright.transform.parts.cpu_of import target_of
 
@@ -42,7 +42,7 @@ def precompute_constants(func: PrimFunc) -> PrimFunc:
         return func
     constants = {var: bytes_of_constant(node) for var, node in top.constants().items()}
     target, is_same = place_to_run(target_of(func))
-    part = early_part(top, constants, exact=not is_same)
+    part = constant_prologue(top, constants, exact=not is_same)
     if part is None:
         return func
     values = _run(part, target)

@@ -49,7 +49,7 @@ from loopwright.ir import (
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import BadAnnotation, NotAPipeline, PipelineMismatch
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index, is_literal
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.pipeline_dependences import Touched, check_dependences, touched
@@ -111,7 +111,7 @@ def _under(condition: Expr) -> Callable[[Stmt], Stmt]:
 
 
 def _with_view(buffer: Buffer) -> Callable[[Stmt], Stmt]:
-    return lambda statement: renew_definitions(DeclBuffer(buffer, statement))
+    return lambda statement: clone_definitions(DeclBuffer(buffer, statement))
 
 
 def _with_value(var: Var, value: Expr) -> Callable[[Stmt], Stmt]:
@@ -152,7 +152,7 @@ def pipelined(loop: For, body: Body, stages: Sequence[int], orders: Sequence[int
         for k in sequence:
             if active(stages[k]):
                 value = _minus(time, stages[k])
-                statement = renew_definitions(body.statements[k]) if k in written else body.statements[k]
+                statement = clone_definitions(body.statements[k]) if k in written else body.statements[k]
                 written.add(k)
                 placed = _Versioned(versions, value).visit(statement)
                 parts.append(substitute_folding(placed, {loop.loop_var: value}))
@@ -171,7 +171,7 @@ def pipelined(loop: For, body: Body, stages: Sequence[int], orders: Sequence[int
         whole = _allocated(allocation, body.buffers, versions, whole)
     if isinstance(extent, IntImm):
         return whole
-    return IfThenElse(extent >= const(max(last, 1), dtype), whole, renew_definitions(plain(loop)))
+    return IfThenElse(extent >= const(max(last, 1), dtype), whole, clone_definitions(plain(loop)))
 
 
 def _main_loop(loop: For, count: Expr, last: int, split: int, at: Callable[[Expr], Stmt]) -> list[Stmt]:

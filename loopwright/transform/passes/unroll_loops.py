@@ -32,7 +32,7 @@ from loopwright.ir.pass_config import UnrollLoopConfig
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import UnrollExtentUnknown
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.statements import StmtRewriter
@@ -52,7 +52,7 @@ class _UnrollLoops(StmtRewriter):
         count = int(loop.extent)  # type: ignore[call-overload]
         copies: list[Stmt] = []
         for step in range(count):
-            body = loop.body if step == 0 else renew_definitions(loop.body)
+            body = loop.body if step == 0 else clone_definitions(loop.body)
             value = add_index(loop.min, const(step, loop.loop_var.dtype))
             copies.append(substitute_folding(body, {loop.loop_var: value}))
         return seq(copies)

@@ -40,7 +40,7 @@ from loopwright.ir import (
 from loopwright.ir.annotations import TENSORIZED
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.tensor_intrinsics import Differs, Match, TensorIntrin, match_intrinsic
 
 
@@ -104,7 +104,7 @@ def _implemented(block: Block, intrin: TensorIntrin, match: Match) -> Block:
         for var in (parameter.data, *[size for size in sizes if isinstance(size, Var)]):
             values[var] = type(var)(var.name, var.type_annotation)
     own = {parameter: _with_offset(substitute(parameter, values)) for parameter in parameters}
-    body = substitute(renew_definitions(root.block), values, own)
+    body = substitute(clone_definitions(root.block), values, own)
     sources = [region.buffer for region in match.regions]
     flat = _FlatAccesses(dict(zip(own.values(), sources, strict=True)))
     body = body.with_(body=flat.declared(flat.visit(body.body)))

@@ -54,7 +54,7 @@ from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import VectorExtentUnknown
 from loopwright.transform.on_request.convert_for_loops_to_serial import run_serially
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.cpu_of import cpu_of
 from loopwright.transform.parts.flat_index import add_index, mul_index
 from loopwright.transform.parts.folding import substitute_folding
@@ -112,7 +112,7 @@ class _VectorizeLoops(StmtRewriter):
         if lanes % width:
             lane = Var(var.name, var.dtype)
             index = lane + const(lanes // width * width, var.dtype)
-            tail = renew_definitions(substitute_folding(loop.body, {var: index}))
+            tail = clone_definitions(substitute_folding(loop.body, {var: index}))
             rest = loop.with_(loop_var=lane, extent=const(lanes % width, var.dtype), body=tail)
             parts.append(self.visit(rest))
         return seq(parts)

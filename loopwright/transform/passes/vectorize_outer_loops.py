@@ -46,7 +46,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.passes import function_pass
 from loopwright.target import CpuDescription
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.cpu_of import cpu_of
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.memory_strides import stride_of
@@ -145,7 +145,7 @@ class _VectorizeOuterLoops(StmtRewriter):
             return loop
         if not is_zero(left):
             rest = Var(var.name, var.dtype)
-            body = substitute_folding(renew_definitions(loop.body), {var: start + rest})
+            body = substitute_folding(clone_definitions(loop.body), {var: start + rest})
             parts.append(For(rest, const(0, var.dtype), left, loop.kind, body))
         return seq(parts)
 
@@ -163,7 +163,7 @@ def _chunks(loop: For, start: Expr, count: Expr, width: int) -> Stmt:
     is_one = isinstance(count, IntImm) and count.value == 1
     first = start if is_one else start + chunk * width if not is_zero(start) else chunk * width
     index = lane if is_zero(first) else first + lane
-    body = substitute_folding(renew_definitions(loop.body), {var: index})
+    body = substitute_folding(clone_definitions(loop.body), {var: index})
     vectors = For(lane, zero, const(width, var.dtype), ForKind.VECTORIZED, body)
     return vectors if is_one else For(chunk, zero, count, ForKind.SERIAL, vectors)
 

@@ -23,9 +23,9 @@ from loopwright.transform import (
     insert_barriers,
     launch_threads,
     lower_blocks,
+    serialize_thread_reduction,
     write_allocations,
     write_inits,
-    write_turns,
 )
 from loopwright.transform.errors import ThreadLoopOnCpu
 
@@ -49,7 +49,8 @@ def run(s, args, given, expected, rtol=0.0, launch=True):
     program = scheduled(s, args)
     forms = [program]
     if launch:
-        for step in (write_inits, write_turns, write_allocations, lower_blocks, launch_threads, insert_barriers):
+        lowered = (write_inits, serialize_thread_reduction, write_allocations, lower_blocks)
+        for step in (*lowered, launch_threads, insert_barriers):
             program = step(program)
         check_program(program)
         forms.append(program)

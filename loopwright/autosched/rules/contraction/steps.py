@@ -8,7 +8,7 @@ from typing import NamedTuple
 from loopwright.autosched.layouts import in_panels, moved_last
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.parallelize import deal_out
-from loopwright.autosched.prefetch import ask_for_weights
+from loopwright.autosched.prefetch import prefetch_weights
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, PACKED_STRIPS, Tiles
@@ -79,7 +79,7 @@ def schedule_product(
         sch.unroll(loop)
     vectors(sch, nest.columns, tiles.lanes, unrolled=True)
     if product.prepacks_columns and packed is not None and product.knows_rows:
-        ask_for_weights(sch, block, nest.depth, packed, tiles.unroll * tiles.nr, product.rows, machine)
+        prefetch_weights(sch, block, nest.depth, packed, tiles.unroll * tiles.nr, product.rows, machine)
     if packing is not None:
         _pack(sch, packing, nest.slab or nest.task, product, tiles)
     if tiles.threads > 1:

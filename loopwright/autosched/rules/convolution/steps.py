@@ -8,7 +8,7 @@ from typing import NamedTuple
 from loopwright.autosched.layouts import dimensions, folded, layout, swapped_last
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.parallelize import deal_out
-from loopwright.autosched.prefetch import ask_for_weights
+from loopwright.autosched.prefetch import prefetch_weights
 from loopwright.autosched.program import Entry
 from loopwright.autosched.register_transpose import transpose_intrinsic
 from loopwright.autosched.rules.convolution.tiles import Tiles
@@ -61,7 +61,7 @@ def schedule_window(
     _finish(sch, block, registers, turning, last, nest, tiles, window)
     sch.unroll(nest.pixel)
     vectors(sch, nest.channel, tiles.lanes, unrolled=True)
-    ask_for_weights(sch, block, nest.step, sch.get(packing).writes[0].buffer, tiles.nr, window.places, machine)
+    prefetch_weights(sch, block, nest.step, sch.get(packing).writes[0].buffer, tiles.nr, window.places, machine)
     if tiles.threads > 1:
         deal_out(sch, sch.fuse(*nest.shared), tiles.turns)
     return packing.name

@@ -132,7 +132,7 @@ def _run(order: Sequence[Axis], mine: Access, other: Access, at_end: bool) -> li
     return run
 
 
-def make_matrices(
+def im2col(
     sch: Schedule, answer: Matrices, epilogue: Sequence[BlockRV], early: Sequence[bool], lanes: int, threads: int
 ) -> BlockRV:
     """Copy the operands into matrices, and have the block and what comes after it work on them.

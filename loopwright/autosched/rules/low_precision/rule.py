@@ -15,7 +15,7 @@ from loopwright.autosched.rules.contraction import Contraction
 from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.low_precision.explain import explain, explain_band
 from loopwright.autosched.rules.low_precision.feeding import feeding_length, feeding_of
-from loopwright.autosched.rules.low_precision.im2col import Matrices, make_matrices, matrices_of, size_of
+from loopwright.autosched.rules.low_precision.im2col import Matrices, im2col, matrices_of, size_of
 from loopwright.autosched.rules.low_precision.operands import Operands, lies_otherwise, operands_of
 from loopwright.autosched.rules.low_precision.plain_product import PlainProduct, expand, plain_product
 from loopwright.autosched.rules.low_precision.row_band import Band, band_of
@@ -61,7 +61,7 @@ class LowPrecision:
                 raise NotWorthIt(f"there is no better way to multiply {' by '.join(matrices.types[:2])} here")
             if _schedule_band(sch, matrices, feeding, epilogue, early, program, machine, decision):
                 return
-            epilogue = [make_matrices(sch, matrices, epilogue, early, machine.lanes(matrices.types[0]), machine.cores)]
+            epilogue = [im2col(sch, matrices, epilogue, early, machine.lanes(matrices.types[0]), machine.cores)]
             program = program.after(sch)
             operands = _operands(next(entry for entry in program.entries if entry.name == name))
             if operands is None:

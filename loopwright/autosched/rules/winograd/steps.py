@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.parallelize import deal_out
-from loopwright.autosched.prefetch import ask_for_weights
+from loopwright.autosched.prefetch import prefetch_weights
 from loopwright.autosched.program import Program
 from loopwright.autosched.rules.winograd.layer import Taken
 from loopwright.autosched.rules.winograd.sizes import Sizes
@@ -63,7 +63,7 @@ def schedule_winograd(sch: Schedule, used: Taken, program: Program, sizes: Sizes
     if write_out(sch, blocks.last, sch.get(blocks.result[1]).writes[0].buffer, outer.result, sizes.lanes):
         names.append(sch.get(blocks.last).writes[0].buffer.name)
     weights = sch.get(blocks.weight[1]).writes[0].buffer
-    ask_for_weights(sch, blocks.product, outer.step, weights, UNROLLED * sizes.nr, sizes.uses, machine)
+    prefetch_weights(sch, blocks.product, outer.step, weights, UNROLLED * sizes.nr, sizes.uses, machine)
     if sizes.threads > 1:
         for loop in outer.shared:
             deal_out(sch, loop)

@@ -1,4 +1,4 @@
-"""Doing: what the methods of a schedule rest on. They are thin: name the kind of step, its handles and its settings.
+"""Base: what the methods of a schedule rest on. They are thin: name the kind of step, its handles and its settings.
 
 The engine behind `_do` and `run_instruction` is in `schedule.py`.
 """
@@ -36,13 +36,13 @@ def written(example: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-class Doing(ABC):
+class Base(ABC):
     """Something that steps can be asked of."""
 
     def __init_subclass__(cls) -> None:
         """Python's messages about a call name its method as people know it: Schedule.split, whichever file holds it."""
         super().__init_subclass__()
-        if Doing in cls.__bases__:
+        if Base in cls.__bases__:
             for name, method in vars(cls).items():
                 if isfunction(method):
                     method.__qualname__ = unwrap(method).__qualname__ = f"Schedule.{name}"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from loopwright.schedule.engine.arguments import map_text
-from loopwright.schedule.engine.methods.base import Doing
+from loopwright.schedule.engine.methods.base import Base
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import BlockRV, LoopRV
 from loopwright.schedule.rewrite.conditions import condition_text
 
 
-class BlockMethods(Doing):
+class BlockMethods(Base):
     """Axes in another order or number, padding, guards."""
 
     def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> None:

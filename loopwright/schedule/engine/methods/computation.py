@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.schedule.engine.methods.base import Doing
+from loopwright.schedule.engine.methods.base import Base
 from loopwright.schedule.handles import BlockRV, LoopRV
 
 
-class ComputationMethods(Doing):
+class ComputationMethods(Base):
     """Blocks at other loops, in each other, in parts, or by an instruction."""
 
     def compute_at(

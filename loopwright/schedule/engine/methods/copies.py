@@ -7,11 +7,11 @@ from typing import Any
 
 from loopwright.ir import Buffer
 from loopwright.schedule.engine.arguments import map_text, named, sided
-from loopwright.schedule.engine.methods.base import Doing
+from loopwright.schedule.engine.methods.base import Base
 from loopwright.schedule.handles import BlockRV, LoopRV
 
 
-class CopyMethods(Doing):
+class CopyMethods(Base):
     """Copies in front of a block or after it, at a loop, in other layouts, of indices."""
 
     def _consumers(self, step: str, given: Sequence[BlockRV | str] | None) -> list[BlockRV | str] | None:

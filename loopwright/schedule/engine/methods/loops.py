@@ -7,13 +7,13 @@ from typing import Any
 
 from loopwright.ir import Expr
 from loopwright.schedule.engine.arguments import size_text
-from loopwright.schedule.engine.methods.base import Doing, written
+from loopwright.schedule.engine.methods.base import Base, written
 from loopwright.schedule.errors import WrongType
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.rewrite.conditions import condition_text
 
 
-class LoopMethods(Doing):
+class LoopMethods(Base):
     """Nests of another shape or order, and kinds of loops."""
 
     @written("sch.split(loop, [None, 8]): one factor for each new loop, outermost first, None for what is left")

@@ -7,11 +7,11 @@ from typing import Any
 
 from loopwright.ir import Buffer
 from loopwright.schedule.engine.arguments import map_text, named, sided
-from loopwright.schedule.engine.methods.base import Doing
+from loopwright.schedule.engine.methods.base import Base
 from loopwright.schedule.handles import BlockRV, LoopRV
 
 
-class MemoryMethods(Doing):
+class MemoryMethods(Base):
     """Layouts, kinds of memory, strides, allocations, shared and circular buffers."""
 
     def transform_layout(

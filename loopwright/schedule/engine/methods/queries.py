@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loopwright.schedule.engine.methods.base import Doing
+from loopwright.schedule.engine.methods.base import Base
 from loopwright.schedule.handles import BlockRV, LoopRV
 
 
-class QuestionMethods(Doing):
+class QuestionMethods(Base):
     """Blocks by name, the loops around one, its neighbours."""
 
     _function: str | None  # that names are looked up in

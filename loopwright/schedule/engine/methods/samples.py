@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from loopwright.schedule.engine.methods.base import Doing
+from loopwright.schedule.engine.methods.base import Base
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 
 
-class SampleMethods(Doing):
+class SampleMethods(Base):
     """Sampled tiles, choices and places; annotations; the mark before the finishing steps."""
 
     def annotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:

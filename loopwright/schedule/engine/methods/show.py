@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopwright.schedule.engine.methods.base import Doing
+from loopwright.schedule.engine.methods.base import Base
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from loopwright.target import Target
 
 
-class ShowMethods(Doing):
+class ShowMethods(Base):
     """What was done, what it changed, what was refused."""
 
     _trace: Trace

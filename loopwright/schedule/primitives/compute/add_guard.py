@@ -14,7 +14,7 @@ from __future__ import annotations
 from loopwright.ir import BlockRealize, conjuncts, logical_and
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.speculative_runs import check_extra_runs, with_wide_axes
+from loopwright.schedule.proof.speculative_runs import check_speculative_runs, with_wide_axes
 from loopwright.schedule.rewrite.bindings import TRUE, is_true
 from loopwright.schedule.rewrite.conditions import condition_on
 from loopwright.schedule.rewrite.regions import facts_under
@@ -66,6 +66,6 @@ def remove_guard(view: View, block: BlockRealize, index: int | None = None) -> S
     kept = [condition for position, condition in enumerate(conditions) if index is not None and position != index]
     free = with_wide_axes(block.with_(predicate=logical_and(TRUE, *kept)), path[:-1])
     after = view.replaced(path, free)
-    check_extra_runs("remove_guard", after, [block_key(block.block)], block)
+    check_speculative_runs("remove_guard", after, [block_key(block.block)], block)
     touched = [region.buffer for region in (*block.block.reads, *block.block.writes)]
     return Step(after, Proof.VALUES, at=block, buffers=touched)

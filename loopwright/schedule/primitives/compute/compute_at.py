@@ -20,7 +20,7 @@ from __future__ import annotations
 from loopwright.ir import BlockRealize, For, Var
 from loopwright.schedule.handles import Mark, block_key
 from loopwright.schedule.primitives.compute.compute_inline import compute_inline
-from loopwright.schedule.rewrite.privatize import with_own_memory
+from loopwright.schedule.rewrite.privatize import privatize
 from loopwright.schedule.rewrite.regions import Solver, Span, relaxed_over_threads, touched_under
 from loopwright.schedule.rewrite.relocate import NothingUnderLoop, Relocation
 from loopwright.schedule.step import Proof, Step
@@ -56,5 +56,5 @@ def compute_at(
             spans[axis.var] = solver.hull(spans[axis.var], part.get(axis.var))
     known = {axis: span for axis, span in spans.items() if span is not None}
     after = move.finish(known, index, preserve_unit_loops)
-    after = with_own_memory(after, block_key(block.block), loop.loop_var)
+    after = privatize(after, block_key(block.block), loop.loop_var)
     return Step(after, Proof.VALUES, at=block, buffers=move.buffers())

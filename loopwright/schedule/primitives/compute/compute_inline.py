@@ -39,7 +39,7 @@ from loopwright.ir import (
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.proof.find_mismatch import Origins
-from loopwright.schedule.proof.iteration_domain import Executed, executed
+from loopwright.schedule.proof.iteration_domain import IterationDomain, iteration_domain
 from loopwright.schedule.rewrite.array_expansion import unfolded
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.blocks import blocks_in
@@ -90,7 +90,7 @@ def compute_inline(view: View, block: BlockRealize) -> Step:
     path = view.block_path(block_key(block.block))
     store = the_store("compute_inline", path)
     buffer = store.buffer
-    runs = executed("compute_inline", path, ())
+    runs = iteration_domain("compute_inline", path, ())
     check_uses("compute_inline", view, block, buffer)
     inverse = inverse_of(store.indices, runs.domain)
     wide = unfolded(view, block, store, runs.domain) if inverse is None else None
@@ -153,7 +153,7 @@ def check_uses(step: str, view: View, realize: BlockRealize, buffer: Buffer) -> 
         raise NotInlinable(step, realize, f"cannot be put in place of the reads of {name}: {reasons[0]}")
 
 
-def _covers(store: BufferStore, runs: Executed) -> bool:
+def _covers(store: BufferStore, runs: IterationDomain) -> bool:
     """Whether the block writes every cell of its buffer; a cell read elsewhere would have no iteration behind it."""
     if runs.conditions:
         return False
@@ -180,7 +180,7 @@ class _Inline(Rewriter):
         block: Block,
         store: BufferStore,
         inverse: Inverse,
-        runs: Executed | None,
+        runs: IterationDomain | None,
     ) -> None:
         self.runs = runs
         self.outside: tuple[BufferLoad, str] | None = None  # a load that might read what was never written

@@ -35,7 +35,7 @@ from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.primitives.compute.compute_inline import check_uses, the_store
 from loopwright.schedule.proof.find_mismatch import Origins
-from loopwright.schedule.proof.iteration_domain import Executed, executed
+from loopwright.schedule.proof.iteration_domain import IterationDomain, iteration_domain
 from loopwright.schedule.rewrite.inlining import (
     Attribution,
     Retold,
@@ -88,7 +88,7 @@ def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
     check_uses(STEP, view, producer, buffer)
     _check_sole_reader(view, block, producer, buffer)
     cell = _cell_read(block, store, buffer)
-    runs = executed(STEP, path, ())
+    runs = iteration_domain(STEP, path, ())
     inverse = inverse_of(cell, runs.domain)
     if inverse is None:
         text = f"{buffer.name}[{', '.join([str(index) for index in cell])}]"
@@ -154,7 +154,11 @@ def _cell_read(block: BlockRealize, store: BufferStore, buffer: Buffer) -> Seque
 
 
 def _predicate(
-    producer: BlockRealize, runs: Executed, cell: Sequence[Expr], produced: BufferStore, values: Mapping[Var, Expr]
+    producer: BlockRealize,
+    runs: IterationDomain,
+    cell: Sequence[Expr],
+    produced: BufferStore,
+    values: Mapping[Var, Expr],
 ) -> Expr:
     """When the folded block runs: when the producer did, and there is an iteration of the consumer for it."""
     facts = facts_inside(producer.block)

@@ -38,7 +38,7 @@ from loopwright.ir import (
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.proof.find_mismatch import InitOf, Origins
-from loopwright.schedule.proof.iteration_domain import executed
+from loopwright.schedule.proof.iteration_domain import iteration_domain
 from loopwright.schedule.proof.one_to_one import Collision, find_collision, inverse_on
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.index_map import IndexMap
@@ -79,7 +79,7 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
     mapping = IndexMap.of(index_map, "transform_block_layout").for_indices([axis.var for axis in old])
     mapping.check_rank("transform_block_layout", len(old), f"block {block.block.name_hint!r}")
     top = _own_nest(view, block, path)
-    runs = executed("transform_block_layout", path, path[:top])
+    runs = iteration_domain("transform_block_layout", path, path[:top])
     sizes = [_size(block, axis) for axis in old]
     kinds = [_kind(block, mapping, result) for result in mapping.results]
 

@@ -45,7 +45,7 @@ from loopwright.schedule.rewrite.conditions import condition_of
 from loopwright.schedule.rewrite.edits import Edits
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
-from loopwright.transform.parts.clone_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import clone_definitions
 
 
 def specialize(view: View, loops: Sequence[For], condition: str) -> Step:
@@ -77,7 +77,7 @@ def specialize(view: View, loops: Sequence[For], condition: str) -> Step:
     scope = view.scope_of(path)
     own = _own_memory(view, scope, nests)
     fresh = {buffer: fresh_buffer(f"{buffer.name}_1", buffer.shape, buffer, buffer.scope()) for buffer in own}
-    copy = _renamed(view, substitute(renew_definitions(seq(nests)), {}, fresh))
+    copy = _renamed(view, substitute(clone_definitions(seq(nests)), {}, fresh))
     choice = IfThenElse(asked, copy, seq(nests))
     edits = Edits()
     if isinstance(parent, SeqStmt):

@@ -56,9 +56,9 @@ from loopwright.schedule.handles import BlockKey, block_key
 from loopwright.schedule.proof.find_mismatch import InitOf, Origins
 from loopwright.schedule.proof.instance_names import OldValues
 from loopwright.schedule.proof.moved_inits import met_by_inits, started_by_rows
-from loopwright.schedule.proof.speculative_runs import check_extra_runs, with_room, with_wide_axes
+from loopwright.schedule.proof.speculative_runs import check_speculative_runs, with_room, with_wide_axes
 from loopwright.schedule.rewrite.bindings import guard_blocks, rebind
-from loopwright.schedule.rewrite.clone import renew
+from loopwright.schedule.rewrite.clone import clone_nest
 from loopwright.schedule.rewrite.nests import nest
 from loopwright.schedule.rewrite.plain_loops import check_plain, value_at
 from loopwright.schedule.rewrite.sizes import read_size, size_facts
@@ -245,7 +245,7 @@ def _padded(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     body = with_wide_axes(moved, path[:-1], loops)
     below = [block_key(realize.block) for realize in view.blocks_below(loop.body)]
     after = with_room("split", View(view.replaced(path, nest(loops, body))), below)
-    check_extra_runs("split", after, below, loop)
+    check_speculative_runs("split", after, below, loop)
     return Step(after, Proof.VALUES, results=[LoopResult(new.loop_var) for new in loops], several=True, at=loop)
 
 
@@ -306,7 +306,7 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
         used.add(result)
         return result
 
-    copy, renamed = renew(_StopInits(loop.loop_var).visit(loop.body), tail_name)
+    copy, renamed = clone_nest(_StopInits(loop.loop_var).visit(loop.body), tail_name)
     var = Var(f"{loop.loop_var.name}_tail", loop.loop_var.dtype)
     done = facts.simplify(whole * tile)
     rest = loop.with_(loop_var=var, min=const(0, var.dtype), extent=facts.simplify(loop.extent % divisor), body=copy)
