@@ -34,7 +34,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.campaign_record import Record
-from loopwright.runtime import progress
+from loopwright.display import progress
 from loopwright.schedule import Schedule
 from tests.schedule.harness.cases import Move
 from tests.schedule.harness.enumerate import (

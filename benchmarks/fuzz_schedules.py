@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.campaign_record import Record
-from loopwright.runtime import progress
+from loopwright.display import progress
 from tests.schedule.harness.fuzz import STEPS, Campaign, fuzz
 
 PART = 25  # cases a job takes at a time

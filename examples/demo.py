@@ -31,7 +31,7 @@ from loopwright import runtime
 from loopwright.cli.compiled_model import Options, compile_model
 from loopwright.cli.model_files import read_model
 from loopwright.cli.report import table_html, write_report
-from loopwright.runtime import progress
+from loopwright.display import progress
 
 FOLDER = Path("build/demo")
 IMAGE = 224

@@ -10,6 +10,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from loopwright.runtime import shown
+
 __version__ = "0.1.0"
 
 # Public name → module that holds it; loaded on first use (PEP 562), so that `import loopwright` stays fast.
@@ -34,11 +36,14 @@ _MODULES = {
     "target te testing tir topi transform".split()
 }
 _MODULES["instrument"] = "loopwright.ir.instrument"
-_MODULES["progress"] = "loopwright.runtime.progress"
+_MODULES["progress"] = "loopwright.display.progress"
 # Names that users of a full stack look for, and that are not here yet.
 _TO_COME = "auto_scheduler autotvm micro meta_schedule relax rpc".split()
 
 __all__ = [*_NAMES, *_MODULES]
+
+# Errors and modules of the runtime, an early layer, are shown by a later one.
+shown.load_views.append(lambda: importlib.import_module("loopwright.display.install"))
 
 
 def __getattr__(name: str) -> Any:
@@ -47,7 +52,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])
     elif name in _TO_COME:
-        raise AttributeError(f"'loopwright.{name}' is not built yet; the README lists what works today")
+        raise AttributeError(f"'loopwright.{name}' is not built yet; docs/status.md lists what works today")
     else:
         from loopwright.runtime.guesses import OF_THE_PACKAGE, no_attribute  # loaded when something went wrong
 

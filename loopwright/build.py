@@ -15,10 +15,10 @@ from time import perf_counter
 from typing import Any
 
 from loopwright.as_module import NotBuildable, as_module
+from loopwright.display import progress
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.verifier import verify
-from loopwright.runtime import progress
 from loopwright.runtime.artifact_store import is_on as cache_is_on
 from loopwright.target import CpuDescription, Target, describe, require_buildable
 

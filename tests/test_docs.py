@@ -106,11 +106,13 @@ def test_pages_fetch_nothing():
 
 
 def test_pictures_are_those_that_the_script_draws():
-    drawn = _script("draw_proof")
-    for name, draw in drawn.PICTURES.items():
-        text = (DOCS / "assets" / f"{name}.svg").read_text(encoding="utf-8")
-        assert text == draw().svg(), f"{name}.svg is old: python docs/assets/draw_proof.py"
-    assert {path.stem for path in (DOCS / "assets").glob("*.svg")} == set(drawn.PICTURES)
+    drawn: set[str] = set()
+    for script in ("draw_proof", "draw_race"):
+        for name, draw in _script(script).PICTURES.items():
+            text = (DOCS / "assets" / f"{name}.svg").read_text(encoding="utf-8")
+            assert text == draw().svg(), f"{name}.svg is old: python docs/assets/{script}.py"
+            drawn.add(name)
+    assert {path.stem for path in (DOCS / "assets").glob("*.svg")} == drawn
 
 
 # --- the reference --------------------------------------------------------------------------------------------------
@@ -118,7 +120,7 @@ def test_pictures_are_those_that_the_script_draws():
 
 def test_every_public_package_has_a_page():
     packages = {path.parent.name for path in (ROOT / "loopwright").glob("*/__init__.py")}
-    inner = {"cli", "codegen", "compat", "contrib", "driver", "model", "testing"}  # commands, doors, helpers
+    inner = {"cli", "codegen", "compat", "contrib", "display", "driver", "model", "testing"}  # commands, doors, helpers
     described = {package.split(".")[1] for package in PACKAGES if "." in package}
     assert packages - inner == described
     assert len(PACKAGES) == len(set(PACKAGES))

@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "loopwright"
 
 LAYERS = (
     "runtime",
+    "display",
     "target",
     "ir",
     "arith",

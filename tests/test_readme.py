@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import onnx
+import onnx.parser
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,6 +23,16 @@ ONE_PROGRAM = "<!-- one program -->"
 BETWEEN = "\x1e"  # printed between the blocks of one program
 
 # Each block is a file, since script functions are read from their source, and errors name the line that asked.
+# The model of the README's reader, which its example compiles.
+MODEL = """
+<ir_version: 9, opset_import: ["" : 19]>
+scores (float[batch, 3] x) => (float[batch, 2] y) {
+    weight = Constant <value = float[3, 2] {1.0, -1.0, 0.5, 0.5, -1.0, 1.0}> ()
+    product = MatMul (x, weight)
+    y = Softmax (product)
+}
+"""
+
 RUN_IN_ORDER = f"""
 import sys
 
@@ -52,6 +64,8 @@ def programs() -> list[tuple[str, list[str], list[str | None]]]:
 def run(blocks: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the blocks in order, in one process; each is `example.py` in a folder of its own."""
     paths = []
+    if any('"model.onnx"' in code for code in blocks):
+        onnx.save(onnx.parser.parse_model(MODEL), folder / "model.onnx")
     for number, code in enumerate(blocks, 1):
         path = folder / str(number) / "example.py"
         path.parent.mkdir()

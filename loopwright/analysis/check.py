@@ -15,9 +15,9 @@ from loopwright.analysis.thread_memory import check_thread_memory_in
 from loopwright.analysis.thread_races import check_thread_races_in
 from loopwright.analysis.uninitialised import check_initialised_in
 from loopwright.analysis.windows import check_windows_in
+from loopwright.display import progress
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.ir.annotations import UNPROVED_ACCESSES
-from loopwright.runtime import progress
 
 P = TypeVar("P", IRModule, PrimFunc)
 

@@ -21,14 +21,14 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rule import schedule_first
 from loopwright.autosched.rules import RULES
 from loopwright.autosched.rules.winograd.allowed import largest_tile
+from loopwright.display import progress
 from loopwright.ir import IRModule, PrimFunc, Var, deep
-from loopwright.runtime import progress
 from loopwright.schedule import Schedule, Trace
 from loopwright.target import Target
 from loopwright.te import Tensor, create_prim_func
 
 if TYPE_CHECKING:
-    from loopwright.runtime.sheet import Sheet
+    from loopwright.display.sheet import Sheet
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopwright.runtime.sheet import Code, Part, Sheet, Table, heading
+from loopwright.display.sheet import Code, Part, Sheet, Table, heading
 from loopwright.schedule.page.loop_tree import loop_tree, tree_text
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from loopwright.cli import explain as explain_command
 from loopwright.cli import model_commands
 from loopwright.cli.failures import shown
 from loopwright.cli.guessed_commands import Commands
-from loopwright.runtime import progress
-from loopwright.runtime.screen import has_colours
+from loopwright.display import progress
+from loopwright.display.screen import has_colours
 
 Autosched = Annotated[bool, typer.Option("--autosched", help="Schedule programs by rule first.")]
 AsJson = model_commands.AsJson

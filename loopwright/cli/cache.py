@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from loopwright.codegen.compile_cache import KIND
-from loopwright.runtime import progress
+from loopwright.display import progress
 from loopwright.runtime.artifact_store import (
     ArtifactStore,
     Damaged,

@@ -30,7 +30,7 @@ from loopwright.cli.model_files import ReadModel
 from loopwright.cli.package import FORMAT, METADATA, write_package
 from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text, size_text, time_text
 from loopwright.cli.together import together
-from loopwright.runtime import progress
+from loopwright.display import progress
 from loopwright.runtime.params import save_param_dict
 
 FORMS: Final = ("tar", "so", "dylib", "o", "a", "c", "h", "ll", "s")

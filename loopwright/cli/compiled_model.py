@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from loopwright.cli.interface import Interface, of_program
 from loopwright.cli.model_files import ReadModel
+from loopwright.display import progress
 from loopwright.ir.instrument import PassTimingInstrument
 from loopwright.ir.pass_config import CONFIG_KEYS
 from loopwright.ir.pass_context import PassContext
-from loopwright.runtime import progress
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 from loopwright.target import Target
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from importlib import metadata
 from typing import Final, Literal, NamedTuple
 
-from loopwright.runtime.sheet import Sheet, Table, heading
+from loopwright.display.sheet import Sheet, Table, heading
 from loopwright.target import detect_host, host_description
 from loopwright.target.availability import look_for
 from loopwright.target.host import cgroup_quota

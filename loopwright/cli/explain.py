@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from loopwright.runtime import progress
+from loopwright.display import progress
 from loopwright.runtime.errors import LoopwrightError, with_article
 
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
@@ -144,7 +144,7 @@ def page(asked: str, coloured: bool = False) -> str:
     also = f" ({with_article(kind)})" if kind else ""
     text = entry.page
     if coloured and entry.example:
-        from loopwright.runtime.colours import highlight
+        from loopwright.display.colours import highlight
 
         # Line by line, so that an empty line stays empty and none carries a colour into the next.
         lines = [highlight(line).rstrip("\n") if line else "" for line in entry.example.splitlines()]

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 import typer
 
-from loopwright.runtime.error_sheet import message
+from loopwright.display.error_sheet import message
+from loopwright.display.screen import has_colours
+from loopwright.display.sheet import Sheet
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.screen import has_colours
-from loopwright.runtime.sheet import Sheet
 
 _PACKAGE: Final = str(Path(__file__).resolve().parent.parent)
 _NOT_THE_USER: Final = (_PACKAGE, "<frozen", str(Path(runpy.__file__)))

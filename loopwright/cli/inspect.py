@@ -22,9 +22,9 @@ from loopwright.cli.interface import of_program
 from loopwright.cli.model_files import format_of, is_package, no_model, read_model, shapes_option
 from loopwright.cli.package import read_metadata
 from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text
-from loopwright.runtime import progress
+from loopwright.display import progress
+from loopwright.display.sheet import Lines, Part, Sheet, Span, Table, heading, words
 from loopwright.runtime.errors import InternalError, LoopwrightError
-from loopwright.runtime.sheet import Lines, Part, Sheet, Span, Table, heading, words
 
 _MOST_KERNELS: Final = 12  # in the table of a terminal
 _MOST_NODES: Final = 6  # named of an operator that is not supported

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from loopwright.cli.failures import shown
-from loopwright.runtime import progress
+from loopwright.display import progress
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]

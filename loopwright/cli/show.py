@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from loopwright.cli.programs import Program, compiled
+from loopwright.display import progress
+from loopwright.display.colours import highlight
+from loopwright.display.sheet import Code, Lines, Sheet, Span
 from loopwright.ir import IRModule
-from loopwright.runtime import progress
-from loopwright.runtime.colours import highlight
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.sheet import Code, Lines, Sheet, Span
 from loopwright.target import Target
 
 START: Final = "start"

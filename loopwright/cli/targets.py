@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from loopwright.runtime.sheet import Lines, Sheet, Span, Table, heading
+from loopwright.display.sheet import Lines, Sheet, Span, Table, heading
 from loopwright.target import Target, TargetKind, describe, list_kinds, list_tags
 from loopwright.target.availability import BUILDABLE
 from loopwright.target.target_sheet import known_cpu, target_sheet, unit_words

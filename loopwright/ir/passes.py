@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import overload
 
+from loopwright.display import progress
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.pass_context import PassContext, PassInfo, registered_passes
 from loopwright.ir.pass_names import own_name
-from loopwright.runtime import progress
 from loopwright.runtime.errors import LoopwrightError
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
+from loopwright.display import progress
 from loopwright.model import constants
 from loopwright.model.check import check_program
 from loopwright.model.kernel import total_seconds
@@ -21,7 +22,6 @@ from loopwright.model.plan import plan_memory
 from loopwright.model.prepack_constants import prepare
 from loopwright.model.program import Program
 from loopwright.model.weight_budget import over_budget
-from loopwright.runtime import progress
 from loopwright.target import Target, describe, require_buildable
 
 

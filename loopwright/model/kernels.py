@@ -16,11 +16,12 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final
 
 from loopwright.autosched import Decision
+from loopwright.display import progress
 from loopwright.ir import IRModule
 from loopwright.model.kernel import Early, Kernel, Pairs, compile_kernel, kernel_key, named, symbol_of
 from loopwright.model.program import Launch, Value
 from loopwright.model.workers import in_parallel
-from loopwright.runtime import progress, thread_pool
+from loopwright.runtime import thread_pool
 from loopwright.runtime.artifact_store import Artifact, is_on, open_store
 from loopwright.target import Target
 

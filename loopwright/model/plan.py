@@ -23,7 +23,7 @@ from loopwright.model.prepack_constants import Prepared, as_they_are
 from loopwright.model.program import Bind, Program, Value
 
 if TYPE_CHECKING:
-    from loopwright.runtime.sheet import Sheet
+    from loopwright.display.sheet import Sheet
 
 
 @dataclass(eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from loopwright.runtime.sheet import Lines, Markup, Part, Sheet, Span, Table, heading
+from loopwright.display.sheet import Lines, Markup, Part, Sheet, Span, Table, heading
 
 if TYPE_CHECKING:
     from loopwright.model.plan import Plan

@@ -5,10 +5,9 @@ after `library_file.py` has looked at them. `ffi.py` is the one door to tvm_ffi,
 `thread_pool.c` holds the threads and the workspace that compiled code uses, `thread_pool.py` its Python side,
 `native_library.py` how it is built. `link.py` finds the C compiler, `c_objects.py` runs it ahead of time,
 `artifact_store.py` keeps compiled code on disk. `call_errors.py` lists what can be wrong with a call; `errors.py` is
-the base of every error, `dtype.py` the element types; `timing.py` measures. `sheet.py` is what every `show()` goes
-through (`screen.py` knows where to, `colours.py` colours program text), `progress.py` the line about what takes long.
-This layer imports nothing of the compiler. Names are loaded when first used (PEP 562): importing `loopwright.runtime`
-is quick, and tvm_ffi is loaded with the first tensor, device or function.
+the base of every error, `dtype.py` the element types; `timing.py` measures. `shown.py` is how the layer
+`display` shows errors and modules. This layer imports nothing of the compiler. Names are loaded when first used (PEP
+562): importing `loopwright.runtime` is quick, and tvm_ffi is loaded with the first tensor, device or function.
 """
 
 from __future__ import annotations

@@ -18,10 +18,9 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-if TYPE_CHECKING:
-    from loopwright.runtime.sheet import Sheet
+from loopwright.runtime.shown import View, view
 
 LONGEST_LINE = 600  # characters of a message
 
@@ -129,16 +128,14 @@ class LoopwrightError(RuntimeError):
     def _repr_html_(self) -> str:
         return self._sheet().html()
 
-    def _sheet(self) -> Sheet:
-        from loopwright.runtime.error_sheet import error_sheet  # loaded when somebody looks
-
-        return error_sheet(self)
+    def _sheet(self) -> View:
+        result: View = view("error", self)
+        return result
 
     def _render_traceback_(self) -> list[str]:
         """What IPython prints in place of a traceback."""
-        from loopwright.runtime.error_sheet import traceback_lines
-
-        return traceback_lines(self)
+        lines: list[str] = view("traceback", self)
+        return lines
 
 
 LoopwrightError.codes[LoopwrightError.code] = LoopwrightError

@@ -22,6 +22,7 @@ from loopwright.runtime.call_errors import (
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.guesses import no_attribute
+from loopwright.runtime.shown import view
 
 if TYPE_CHECKING:
     from mmap import mmap
@@ -305,14 +306,11 @@ class Module:
 
     def show(self, form: str | None = None, style: str | None = None) -> None:
         """Show the functions and what they were made for; with a form (`"ll"`, `"asm"`, …), the source in it."""
-        from loopwright.runtime.module_sheet import module_sheet, source_sheet
-
-        (module_sheet(self) if form is None else source_sheet(self, form)).show(style)
+        (view("module", self) if form is None else view("source", self, form)).show(style)
 
     def _repr_html_(self) -> str:
-        from loopwright.runtime.module_sheet import module_sheet
-
-        return module_sheet(self).html()
+        text: str = view("module", self).html()
+        return text
 
     def _find(self, name: str, query_imports: bool) -> Callable[..., Any] | None:
         result = self._functions.get(name)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, ClassVar
 from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
+    from loopwright.display.sheet import Sheet
     from loopwright.ir import Var
-    from loopwright.runtime.sheet import Sheet
     from loopwright.schedule.diagnose.handle_history import HandleHistory
     from loopwright.schedule.diagnose.suggestions import Refusal, Suggestion
     from loopwright.schedule.proof.find_mismatch import Mismatch
@@ -79,11 +79,12 @@ class ScheduleError(LoopwrightError):
 
     def _sheet(self) -> Sheet:
         """The message, and the witness as a drawing."""
-        from loopwright.runtime.sheet import Markup, Sheet  # loaded when somebody looks
+        from loopwright.display.error_sheet import error_sheet  # loaded when somebody looks
+        from loopwright.display.sheet import Markup, Sheet
         from loopwright.schedule.page.witness import FIGURE_RULES, witness_figure
 
         figure = None if self.refusal is None else witness_figure(self, self.refusal.frozen().views())
-        return Sheet(*super()._sheet().parts, *([] if figure is None else [Markup(figure, FIGURE_RULES)]))
+        return Sheet(*error_sheet(self).parts, *([] if figure is None else [Markup(figure, FIGURE_RULES)]))
 
     def _mentions(self, name: str) -> bool:
         """Whether the message is about a loop of that name."""

@@ -1,4 +1,4 @@
-"""`show()` of programs: their script, as the screen can show it (`runtime/sheet.py`).
+"""`show()` of programs: their script, as the screen can show it (`display/sheet.py`).
 
 Two environment variables choose defaults for `show()`: LOOPWRIGHT_STYLE (light, dark, ansi or a Pygments style) and
 LOOPWRIGHT_BLACK_FORMAT (1: lines are broken by the formatter `black`). `script()` depends on neither.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from loopwright.display.sheet import Code, Sheet
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.sheet import Code, Sheet
 from loopwright.script.printer import render, script_text
 
 

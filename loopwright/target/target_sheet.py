@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from loopwright.display.sheet import Sheet, Table, heading
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.sheet import Sheet, Table, heading
 from loopwright.target.availability import BUILDABLE
 from loopwright.target.cpu import CpuDescription, describe
 from loopwright.target.target import Target

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from loopwright.display.sheet import Sheet, Table, heading
 from loopwright.ir import Add, CommReducer, Expr, IntImm, Max, Min, Mul, Reduce
-from loopwright.runtime.sheet import Sheet, Table, heading
 from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
 from loopwright.te.schedule.graph import in_post_order
 from loopwright.te.tensor import Tensor, shape_text

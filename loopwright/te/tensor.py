@@ -11,7 +11,7 @@ from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 if TYPE_CHECKING:
-    from loopwright.runtime.sheet import Sheet
+    from loopwright.display.sheet import Sheet
     from loopwright.te.operation import Operation
 
 

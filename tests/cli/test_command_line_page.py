@@ -189,7 +189,7 @@ def test_a_script_ends_with_its_own_code():
 
 
 def test_quiet(monkeypatch):
-    from loopwright.runtime import progress, screen
+    from loopwright.display import progress, screen
 
     monkeypatch.setattr(progress, "_watcher", None)
     monkeypatch.setattr(screen, "is_terminal", lambda stream=None: stream is not None and stream is sys.stderr)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from loopwright import ir
-from loopwright.runtime.colours import UnknownStyle, highlight
+from loopwright.display.colours import UnknownStyle, highlight
 from loopwright.script.highlight import NoFormatter
 
 LOOP = ir.For(ir.Var("i"), 0, 4, ir.ForKind.SERIAL, ir.Evaluate(ir.const(0)))

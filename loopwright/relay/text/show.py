@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from loopwright.display.sheet import Code, Sheet
 from loopwright.relay.text.printer import plain_text
-from loopwright.runtime.sheet import Code, Sheet
 
 _LANGUAGE = "rust"  # the highlighter's language whose words are nearest to the text form's
 

@@ -14,9 +14,9 @@ from time import thread_time
 from typing import Any, Final, overload
 
 from loopwright.analysis.strides import check_strides
+from loopwright.display import progress
 from loopwright.ir import Block, For, IRModule, PrimFunc
 from loopwright.ir.verifier import verify
-from loopwright.runtime import progress
 from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import asked_text, caller
 from loopwright.runtime.guesses import no_attribute

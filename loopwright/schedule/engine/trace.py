@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
-from loopwright.runtime import progress
+from loopwright.display import progress
 from loopwright.runtime.json_text import NestedTooDeep, read_json
 from loopwright.schedule.engine.trace_json import read_step, step_data
 from loopwright.schedule.errors import BadStepArgument
@@ -17,7 +17,7 @@ from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.node_graph import UnreadableMap
 
 if TYPE_CHECKING:
-    from loopwright.runtime.sheet import Sheet
+    from loopwright.display.sheet import Sheet
     from loopwright.schedule.engine.schedule import Schedule
 
 Handle = BlockRV | LoopRV | ExprRV
@@ -217,7 +217,7 @@ class Trace:
         return self._sheet().html()
 
     def _sheet(self) -> Sheet:
-        from loopwright.runtime.sheet import Code, Sheet  # loaded when somebody looks
+        from loopwright.display.sheet import Code, Sheet  # loaded when somebody looks
 
         return Sheet(Code(str(self)))
 

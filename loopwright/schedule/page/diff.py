@@ -13,8 +13,8 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
-from loopwright.runtime.screen import has_colours
-from loopwright.runtime.sheet import Lines, Sheet, Span, heading
+from loopwright.display.screen import has_colours
+from loopwright.display.sheet import Lines, Sheet, Span, heading
 from loopwright.schedule.page.versions import checked_number, version_lines, versions
 
 if TYPE_CHECKING:

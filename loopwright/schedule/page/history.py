@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, overload
 
-from loopwright.runtime.sheet import Sheet, Table, heading
+from loopwright.display.sheet import Sheet, Table, heading
 from loopwright.schedule.engine.record import Refused
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.page.versions import same_version, versions

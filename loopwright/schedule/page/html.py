@@ -13,9 +13,9 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from loopwright.display import progress
+from loopwright.display.colours import html_lines, style_rules
 from loopwright.ir import IRModule
-from loopwright.runtime import progress
-from loopwright.runtime.colours import html_lines, style_rules
 from loopwright.schedule.engine.record import Refused
 from loopwright.schedule.engine.trace import handles_in
 from loopwright.schedule.errors import ScheduleError

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from loopwright.runtime.sheet import Code
+from loopwright.display.sheet import Code
 from loopwright.schedule.page.diff import line_changes
 from loopwright.schedule.page.versions import module_text, versions
 from loopwright.script.highlight import show_script

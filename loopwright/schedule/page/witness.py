@@ -15,8 +15,8 @@ from html import escape
 from typing import Any, Final
 
 from loopwright.arith.isl import BudgetExceeded
+from loopwright.display.colours import either
 from loopwright.ir import BlockRealize, Buffer, BufferLoad, BufferStore, Expr, For, IntImm, pre_order_visit
-from loopwright.runtime.colours import either
 from loopwright.schedule.errors import ScheduleError, WouldChangeValues, WouldRace
 from loopwright.schedule.proof.mismatch import Actor, Witness
 from loopwright.schedule.view import View

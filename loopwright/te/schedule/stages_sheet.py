@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from loopwright.display.sheet import Sheet, Table, heading
 from loopwright.ir import Expr, IterType, IterVar
-from loopwright.runtime.sheet import Sheet, Table, heading
 from loopwright.te.operation import PlaceholderOp
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.schedule.stage_state import GROUP_ROOT, INLINE, INLINED_ALREADY, SCAN_UPDATE

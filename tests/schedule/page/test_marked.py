@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from loopwright import te
-from loopwright.runtime import screen
+from loopwright.display import screen
 from loopwright.schedule import Schedule
 from tests.schedule.page.ladder import watched
 from tests.schedule.steps import matmul

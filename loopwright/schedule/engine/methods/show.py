@@ -11,7 +11,7 @@ from loopwright.schedule.engine.methods.base import Base
 if TYPE_CHECKING:
     from os import PathLike
 
-    from loopwright.runtime.sheet import Sheet
+    from loopwright.display.sheet import Sheet
     from loopwright.schedule.engine.trace import Trace
     from loopwright.schedule.page.diff import Diff
     from loopwright.schedule.page.history import History
@@ -31,7 +31,7 @@ class ShowMethods(Base):
         return self._sheet(None, {}).html()
 
     def _sheet(self, black_format: bool | None, options: Mapping[str, Any]) -> Sheet:
-        from loopwright.runtime.sheet import Sheet  # loaded when somebody looks
+        from loopwright.display.sheet import Sheet  # loaded when somebody looks
         from loopwright.schedule.page.marked import marked_program
 
         program = marked_program(self, black_format, options)  # type: ignore[arg-type]

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from loopwright.runtime import colours, screen
-from loopwright.runtime.colours import UnknownStyle, unpainted
-from loopwright.runtime.sheet import Code, Lines, Markup, Sheet, Span, Table, heading, words
+from loopwright.display import colours, screen
+from loopwright.display.colours import UnknownStyle, unpainted
+from loopwright.display.sheet import Code, Lines, Markup, Sheet, Span, Table, heading, words
 from tests.html_check import check_html
 
 TABLE = Table(("name", "what"), (("a", "one"), ("bb", "two words")), ("", "bad"))

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from loopwright.runtime import progress, screen
+from loopwright.display import progress, screen
 
 
 class Terminal(io.StringIO):
@@ -170,7 +170,7 @@ def test_the_line_under_a_notebooks_cell(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_has_no_line():
     code = (
-        "import os, sys\nfrom loopwright.runtime import progress\n"
+        "import os, sys\nfrom loopwright.display import progress\n"
         "progress._watcher = progress.Watcher(lambda: None)\n"
         "pid = os.fork()\n"
         "if pid == 0: os._exit(0 if progress._watcher is None else 1)\n"

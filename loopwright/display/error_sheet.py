@@ -11,9 +11,9 @@ import re
 import traceback
 from typing import Final
 
-from loopwright.runtime import screen
+from loopwright.display import screen
+from loopwright.display.sheet import Lines, Sheet, Span, line_text
 from loopwright.runtime.errors import LoopwrightError, is_ours
-from loopwright.runtime.sheet import Lines, Sheet, Span, line_text
 
 _KEY: Final = re.compile(r"(  )(asked|why|hint|what would work|names|steps so far|more)(: )(.*)", re.DOTALL)
 _TONES: Final = {"hint": "good", "what would work": "good"}

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final, NamedTuple
 
-from loopwright.runtime import colours, screen
+from loopwright.display import colours, screen
 
 # What a word or a row is → escape codes in a terminal, and colours on light and dark pages.
 _CODES: Final = {"title": "1", "bad": "31", "good": "32", "warn": "33", "key": "36", "faint": "2"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from loopwright.display.sheet import Code, Lines, Sheet, Span, Table, heading
 from loopwright.runtime.description import Argument, FunctionDescription
-from loopwright.runtime.sheet import Code, Lines, Sheet, Span, Table, heading
 
 if TYPE_CHECKING:
     from loopwright.runtime.module import Module

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from loopwright import te
-from loopwright.runtime.colours import unpainted
+from loopwright.display.colours import unpainted
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule import Schedule, ScheduleError
 from loopwright.target import Target, UnknownTargetKind

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol, TextIO
 
-from loopwright.runtime import screen
+from loopwright.display import screen
 
 AFTER: Final = 1.0  # seconds that a task may take before anything is shown
 _EACH: Final = 0.1  # seconds between two looks of the line

@@ -6,8 +6,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.display.colours import unpainted
 from loopwright.runtime import Module
-from loopwright.runtime.colours import unpainted
 from loopwright.runtime.module import MissingSource
 from tests.html_check import check_html
 
