@@ -38,7 +38,7 @@ class Sizes:
 
 
 def choose_sizes(n: int, k: int, cpu: CpuDescription) -> Sizes:
-    """Sizes for a product with n columns and a sum of k parts, from registers and the second cache."""
+    """Sizes for a product with n columns and a sum of k parts, from registers and L2."""
     lanes = cpu.native_vector_lanes("float32")
     fitting = [
         (vectors, rows)
@@ -50,7 +50,7 @@ def choose_sizes(n: int, k: int, cpu: CpuDescription) -> Sizes:
     # A step of the sum loads rows + vectors times for rows · vectors multiply-adds.
     vectors, rows = max(fitting or [(1, 4)], key=lambda tile: tile[0] * tile[1] / (tile[0] + tile[1]))
     columns = vectors * lanes
-    # A panel is read again for each tile of rows: it should stay in half of the second cache, the rest is A's and C's.
+    # A panel is read again for each tile of rows: it should stay in half of L2, the rest is A's and C's.
     most = max(1, cpu.cache_sizes.l2 // 2 // (k * columns * FLOAT_BYTES))
     tiles = -(-n // columns)
     panel = max(count for count in range(1, tiles + 1) if count <= most and (tiles % count == 0 or count == 1))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Choice(NamedTuple):
-    """One thing that was chosen: `tile 6 × 64`, because `24 of 32 registers hold sums`."""
+    """One thing that was chosen: `tile 6 × 64`, because `24 of 32 registers are accumulators`."""
 
     what: str
     why: str

@@ -1,13 +1,13 @@
-"""Asking ahead: a pass over a row that leaves memory idle asks for what another pass would wait for.
+"""Prefetching: a pass over a row that leaves memory idle prefetches what another pass would wait for.
 
     for i in parallel:
-        m = max of X[i, …]                       finds the row near, because it was asked for
-        e[…] = exp(X[i, …] - m), s = sum of e    computes, and asks for the lines of Y[i, …], to write them
-        Y[i, …] = e[…] / s                       asks for X[i + 1, …], the next row
+        m = max of X[i, …]                       finds the row in the caches, since it was prefetched
+        e[…] = exp(X[i, …] - m), s = sum of e    computes, and prefetches the lines of Y[i, …], to write them
+        Y[i, …] = e[…] / s                       prefetches X[i + 1, …], the next row
 
-Hardware sees a stream only once it is read, and not past the end of a page. Rows are asked for where they come from
-beyond the second cache, and where what was asked for will still be in it. A single pass over a stream that does more
-than load it (exp, a maximum) asks for what lies a page ahead.
+The hardware prefetcher sees a stream only once it is read, and not past the end of a page. Rows are prefetched where
+they stream from beyond L2, and where what was prefetched will still be in L2 when it is used. A single pass over a
+stream that does more than load it (exp, a maximum) prefetches what lies a page ahead.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 from loopwright.transform.parts.constant_work import size_of as whole_bytes
 
-IN_SIGHT = 3  # instructions a vector: up to these, a processor's window of instructions reaches into the next page
-IN_SIGHT_OF_SUMS = 1  # where nothing is stored: products that are summed wait for their loads alone
+WINDOW = 3  # instructions a vector: up to these, a processor's window of instructions reaches into the next page
+WINDOW_OF_SUMS = 1  # where nothing is stored: products that are summed wait for their loads alone
 # A page and a little: hardware looks to the end of a page only; and what lies exactly a page ahead looks like what was
 # just stored.
 DISTANCE = PAGE + 512
-MANY_WEIGHTS = 1 / 4  # of the second cache
+MANY_WEIGHTS = 1 / 4  # of L2
 FEW_WEIGHTS = 1 / 64  # they are there after a few steps anyhow
-FEW_USES = 256  # of each weight: the first is dear, and those after it pay for asking again
-LINES_OF_A_ROW = 16  # at least: a shorter row is over before what was asked for could arrive
+FEW_USES = 256  # of each weight: the first is expensive, and those after it pay for the prefetch
+LINES_OF_A_ROW = 16  # at least: a shorter row is over before a prefetch could arrive
 
 
 def add_prefetches(
     sch: Schedule, parts: Sequence[Part], rows: int, kept: Sequence[Buffer], machine: Machine, decision: Decision
 ) -> None:
-    """Have the passes of a row nest ask for the next row that is read, and for the row that will be written."""
+    """Have the passes of a row nest prefetch the next row that is read, and the row that will be written."""
     passes = passes_of(parts)
     if len(passes) < 2 or not _is_worth_it(parts, passes, rows, kept, machine):
         return
     result = {write.buffer for part in parts for write in part.facts.writes}
-    asked: dict[Buffer, str] = {}
+    prefetched: dict[Buffer, str] = {}
     for part in passes[0]:
         for access in part.facts.reads:
-            if access.buffer not in result and access.buffer not in asked and _is_row(access, part, rows):
-                asked[access.buffer] = f"the next row of {access.buffer.name}"
-                _ask(sch, part, access, passes[-1][0], 1, machine)
+            if access.buffer not in result and access.buffer not in prefetched and _is_row(access, part, rows):
+                prefetched[access.buffer] = f"the next row of {access.buffer.name}"
+                _prefetch(sch, part, access, passes[-1][0], 1, machine)
     for before, group in pairwise(passes):
         for part in group:
             for access in part.facts.writes:
                 if access.buffer not in kept and _is_row(access, part, rows):
-                    asked[access.buffer] = f"the row of {access.buffer.name}"
-                    _ask(sch, part, access, before[0], 0, machine)
-    if asked:
+                    prefetched[access.buffer] = f"the row of {access.buffer.name}"
+                    _prefetch(sch, part, access, before[0], 0, machine)
+    if prefetched:
         decision.chose(
-            f"{', '.join(asked.values())} asked for a pass ahead",
+            f"{', '.join(prefetched.values())} prefetched a pass ahead",
             "it comes while the pass before computes, and the pass that needs it does not wait for memory",
         )
 
 
-def ask_along(
+def prefetch_along(
     sch: Schedule,
     block: str | BlockRV,
     loop: LoopRV,
@@ -72,33 +72,33 @@ def ask_along(
     cost: NestCost,
     machine: Machine,
     decision: Decision,
-    in_sight: int = IN_SIGHT,
+    window: int = WINDOW,
 ) -> None:
-    """Have each round of a loop, which does `each` elements, ask for what later rounds need of large `buffers`."""
-    if not buffers or not cost.is_known or cost.bytes <= machine.l2 or cost.instructions <= in_sight:
+    """Have each iteration of a loop, which does `each` elements, prefetch what later ones need of large `buffers`."""
+    if not buffers or not cost.is_known or cost.bytes <= machine.l2 or cost.instructions <= window:
         return
     for buffer in dict.fromkeys(buffers):
         size = each * bytes_of(str(buffer.dtype))
         lines = max(1, size // machine.line)
         sch.prefetch(block, loop, buffer.name, distance=-(-DISTANCE // size), lines=lines)
     decision.chose(
-        f"{', '.join([buffer.name for buffer in dict.fromkeys(buffers)])} asked for {DISTANCE} bytes ahead",
+        f"{', '.join([buffer.name for buffer in dict.fromkeys(buffers)])} prefetched {DISTANCE} bytes ahead",
         "between that many instructions the processor sees too few loads to keep memory busy at the end of a page",
     )
 
 
 def are_far(size: int, uses: int, machine: Machine) -> bool:
     """Whether steps that use each of so many bytes of weights `uses` times wait for them: others have passed through
-    the caches since the last call, so that even few of them come from afar the first time."""
+    the caches since the last call, so that even few of them stream from memory the first time."""
     return size > machine.l2 * MANY_WEIGHTS or (uses <= FEW_USES and size > machine.l2 * FEW_WEIGHTS)
 
 
 def prefetch_weights(
     sch: Schedule, block: BlockRV, loop: LoopRV, weights: Buffer, each: int, uses: int, machine: Machine
 ) -> None:
-    """Have each step of a reduction, which takes `each` of them in a row, ask for the weights of later steps.
+    """Have each step of a reduction, which takes `each` of them in a row, prefetch the weights of later steps.
 
-    They are read along memory, but a tile computes so long with each line that hardware asks for few of them at once.
+    They are read along memory, but a tile computes so long with each line that the hardware prefetcher lags behind.
     """
     whole = whole_bytes(weights)
     if whole is not None and are_far(whole, uses, machine):
@@ -108,15 +108,15 @@ def prefetch_weights(
 
 
 def explain_weights(size: int, uses: int, machine: Machine, decision: Decision) -> None:
-    """Say so, where weights are asked for."""
+    """Say so, where weights are prefetched."""
     if are_far(size, uses, machine):
         decision.chose(
-            f"weights asked for {DISTANCE} bytes ahead",
-            "they come from afar, and a tile computes so long with each line that hardware asks for few at once",
+            f"weights prefetched {DISTANCE} bytes ahead",
+            "they stream from memory, and a tile computes so long with each line that the hardware prefetcher lags",
         )
 
 
-def _ask(sch: Schedule, part: Part, access: Access, during: Part, rows_later: int, machine: Machine) -> None:
+def _prefetch(sch: Schedule, part: Part, access: Access, during: Part, rows_later: int, machine: Machine) -> None:
     loop = sch.get_loops(during.walker)[-2]
     lines = max(1, part.width * bytes_of(str(access.buffer.dtype)) // machine.line)
     sch.prefetch(part.walker, loop, access.buffer.name, distance=rows_later, levels=1, lines=lines)
@@ -131,7 +131,7 @@ def _is_row(access: Access, part: Part, rows: int) -> bool:
 def _is_worth_it(
     parts: Sequence[Part], passes: Sequence[Sequence[Part]], rows: int, kept: Sequence[Buffer], machine: Machine
 ) -> bool:
-    """Whether all passes are alike, rows come from beyond the second cache, and two of them fit into it."""
+    """Whether all passes are alike, rows come from beyond L2, and two of them fit into it."""
     alike = {(part.extents, part.width) for group in passes for part in group}
     extents, width = next(iter(alike))
     length = extents[0]

@@ -129,7 +129,7 @@ def _of_rule(decision: Decision, limit: Limit, weights: Sequence[str]) -> list[s
             result.append(f"{_called(what.split(' packed ')[0], weights)} packed at each call")
         elif strips := re.search(r"^strips of (.*) packed$", what):
             result.append(f"{_called(strips[1], weights)} packed at each call")
-        elif what.startswith("lanes of ") or what.endswith("turned in registers"):
+        elif what.startswith("lanes of ") or what.endswith("transposed in registers"):
             result.append(f"strided access: {what}, since {why}")
     if decision.tile_use < _TAIL:
         result.insert(0, f"tail tiles: {1 - decision.tile_use:.0%} of the multiply-adds fill up the last tiles")

@@ -734,7 +734,7 @@ static void unlink_block(Block* block) {
 
 static Block* new_block(uint64_t bytes) {
   /* Buffers that are used together should not begin at the same place of a page, or their lines compete for the same
-   * few places in the first cache, and loads seem to depend on stores 4096 bytes away. */
+   * few places in L1, and loads seem to depend on stores 4096 bytes away. */
   uint64_t before = blocks_made++ * 5 % 16 * 256;
   uint64_t total = before + sizeof(Block) + bytes, mapped = 0;
   char* base = NULL;

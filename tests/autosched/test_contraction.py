@@ -209,7 +209,7 @@ def test_the_parts_of_a_product() -> None:
     assert facts is not None
     found = product_of(facts)
     assert found is not None
-    assert (found.rows, found.columns, found.depth) == (3, 5, 4)
+    assert (found.m, found.n, found.k) == (3, 5, 4)
     assert [axis.extent for axis in found.outer] == [2]
     assert found.row_operand.buffer.name == "A" and found.column_operand.buffer.name == "B"
 
@@ -238,9 +238,9 @@ def test_few_rows_do_not_pay_for_packing() -> None:
 def test_the_reasons_are_told() -> None:
     text = autosched.apply(matmul(1024, 1024, 1024), AVX512).explain()
     assert "C: packed product" in text
-    assert "registers hold sums; a step loads" in text
-    assert "B packed in panels of" in text and "stay in the second cache" in text
-    assert "dealt out to 16 threads" in text
+    assert "registers are accumulators; a step loads" in text
+    assert "B packed in panels of" in text and "stay in L2" in text
+    assert "parallelised over 16 threads" in text
     assert "limit: arithmetic; about" in text
 
 

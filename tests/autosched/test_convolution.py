@@ -179,7 +179,7 @@ def test_threads_do_not_change_a_bit(name: str) -> None:
 
 def test_threads_share_out_bands_and_channels() -> None:
     plan = planned(Case("NCHW", (1, 64, 28, 28), (128, 64, 3, 3), padding=1).program(), "llvm -num-cores=16")
-    assert "dealt out to" in plan.explain()
+    assert "parallelised over" in plan.explain()
 
 
 def test_constant_weights_are_packed_by_the_compiler() -> None:
@@ -197,7 +197,7 @@ def test_reasons() -> None:
     text = planned(func, "llvm -mcpu=skylake-avx512").explain()
     assert "tiles of" in text and "pixels ×" in text
     assert "padding done for" in text
-    assert "panels of sums turned in registers" in text
+    assert "panels of sums transposed in registers" in text
     assert "of the roofline is expected" in text
 
 

@@ -287,7 +287,7 @@ def test_several_threads_compute_the_same_bits() -> None:
     for target in dict.fromkeys([TWO, f"{TWO} {VECTORS}" if X86 else TWO, "llvm -num-cores=16"]):
         for size in ((600, 300, 700), (3000, 300, 20)):
             told += check(target, *size, types=("int8", "int8", "int32"))
-    assert "dealt out to 2 threads" in told and "before all tasks" in told
+    assert "parallelised over 2 threads" in told and "before all tasks" in told
     func = matmul(100, 300, 200, HALVES[0])
     a, b, _ = arguments(func)
     results = []
@@ -525,7 +525,7 @@ def test_what_is_said() -> None:
     assert "avx512.vpdpbusd.512: 128 products a cycle; 4 neighbours of the reduction at a time" in told
     assert "B_uint8 holds the operand as uint8: the instruction takes int8 and uint8" in told
     assert "A_sum: sums of the operands stand for zero points and shifts" in told
-    assert "blocks of 8 × 48: 24 of 32 registers hold sums; a step loads 11 times for 24 products" in told
+    assert "blocks of 8 × 48: 24 of 32 registers are accumulators; a step loads 11 times for 24 products" in told
     assert "B_uint8 packed in panels of 48 columns: 4 rows side by side, by the task that reads them" in told
 
 
@@ -604,7 +604,7 @@ def test_sizes_are_whole_tasks() -> None:
             padded = sizes.padded(rows, columns, depth)
             assert all(wide >= own for wide, own in zip(padded, (rows, columns, depth), strict=True))
             assert sizes.task_rows % sizes.mr == 0 and sizes.task_columns % sizes.nr == 0
-            assert sizes.nr % choice.unit.lanes == 0 and padded[2] % choice.unit.depth == 0
+            assert sizes.nr % choice.unit.lanes == 0 and padded[2] % choice.unit.k == 0
 
 
 # --- another machine, emulated --------------------------------------------------------------------------------------

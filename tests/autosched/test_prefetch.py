@@ -1,4 +1,4 @@
-"""ahead.py: passes ask for the memory that others wait for, where it is far away, and for nothing where it is near."""
+"""prefetch.py: passes prefetch the memory that others wait for, where it streams from memory, and nothing in L2."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def mapped(n: int | tir.Var, op=te.exp, dtype: str = "float32") -> PrimFunc:
 @pytest.mark.parametrize("target", [AVX512, NEON])
 def test_a_long_softmax_asks_for_the_next_row_and_the_one_it_will_write(target: str):
     plan = planned(softmax(64, 12000), target)
-    assert "the next row of A, the row of B asked for a pass ahead" in plan.explain()
+    assert "the next row of A, the row of B prefetched a pass ahead" in plan.explain()
     hints = asked_for(plan)
     lines = 64 * 4 // 64 if target is AVX512 else len(hints) // 2
     assert len(hints) == 2 * lines  # a round is as many cache lines in either pass
@@ -75,7 +75,7 @@ def test_the_next_row_asked_for_changes_no_result(shape: tuple[int, ...]):
 
 def test_streams_of_functions_are_asked_for_a_page_ahead():
     plan = planned(mapped(1 << 22), AVX512)
-    assert "C, A asked for 4608 bytes ahead" in plan.explain()
+    assert "C, A prefetched 4608 bytes ahead" in plan.explain()
     assert {hint[0] for hint in asked_for(plan)} == {"A", "C"}
 
 
@@ -86,7 +86,7 @@ def test_streams_that_only_load_and_add_are_not_asked_for():
 
 def test_a_maximum_asks_ahead_since_it_takes_care_of_nan_and_zeros():
     plan = planned(reduced("max", 4096, 4096), AVX512)
-    assert "A asked for 4608 bytes ahead" in plan.explain()
+    assert "A prefetched 4608 bytes ahead" in plan.explain()
     assert asked_for(planned(reduced("max", 4096, 4096, dtype="int32"), AVX512)) == []  # one instruction
 
 
@@ -146,5 +146,5 @@ def image_layer(pixels: int, channels: int) -> PrimFunc:
 )
 def test_weights_are_asked_for_where_steps_would_wait_for_them(program: PrimFunc, is_asked: bool):
     plan = planned(program, AVX512.replace("-num-cores=4", "-num-cores=1"))
-    assert ("weights asked for 4608 bytes ahead: they come from afar" in plan.explain()) == is_asked
+    assert ("weights prefetched 4608 bytes ahead: they stream from memory" in plan.explain()) == is_asked
     assert any("W" in hint for hint in asked_for(plan)) == is_asked

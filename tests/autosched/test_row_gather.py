@@ -87,7 +87,7 @@ def test_reasons():
     told = planned(moved((1, 0, 2), 256, 384, 64)[0], AVX512).explain()
     assert "vectors of 16, 4 at once: v_i2 walks over neighbours" in told
     assert "blocks of 16 × 16 rows: rows lie together along v_i1 in the result, along v_i0 in A" in told
-    assert "rows of the result asked for 4 ahead: a line must be owned before any of it is written" in told
+    assert "rows of the result prefetched 4 ahead: a line must be owned before any of it is written" in told
     assert "vectors of 4, 4 at once" in planned(moved((1, 0, 2), 256, 384, 64)[0], NEON).explain()
-    # What the second cache holds, more or less, need not be asked for.
-    assert "asked for" not in planned(moved((1, 0, 2), 64, 48, 64)[0], AVX512).explain()
+    # What L2 holds, more or less, need not be prefetched.
+    assert "prefetched" not in planned(moved((1, 0, 2), 64, 48, 64)[0], AVX512).explain()

@@ -98,7 +98,7 @@ def test_rows(columns: int, flips: str) -> None:
 def test_rows_on_two_threads_have_the_same_bits() -> None:
     one = lw.build(product(n, 64, 128), target=ONE, autosched=True)
     plan = autosched.apply(product(n, 64, 128), TWO)
-    assert "dealt out to 2 threads" in plan.explain()
+    assert "parallelised over 2 threads" in plan.explain()
     two = lw.build(plan.mod, target=TWO)
     for rows in (1, 8, 9, 100):
         a, w = numbers((rows, 64), seed=1), numbers((64, 128), seed=2)
@@ -215,14 +215,14 @@ def test_few_rows_read_the_operand_in_place() -> None:
 @pytest.mark.parametrize("cpu", ["x86_64-linux-gnu -mcpu=sapphirerapids", "aarch64-linux-gnu -mcpu=neoverse-n1"])
 def test_sizes_for_few_rows(cpu: str) -> None:
     machine = Machine.of(f"llvm -mtriple={cpu} -num-cores=1")
-    size = Size(1024, 1024, 1024, 1, "float32", 1024, knows_rows=False)
+    size = Size(1024, 1024, 1024, 1, "float32", 1024, knows_m=False)
     tiles = choose_tiles(size, machine)
     few = tiles_for_few_rows(size, machine, tiles)
     assert tiles.packs and few is not None and not few.tiles.packs
     assert few.most >= few.tiles.mr == MOST_CASES and 1024 % few.tiles.nr == 0
     assert few.tiles.mr * few.tiles.vectors + few.tiles.vectors < machine.registers
-    assert tiles_for_few_rows(size._replace(pitch=0), machine, tiles) is None
-    assert tiles_for_few_rows(size._replace(columns=1021), machine, tiles) is None
+    assert tiles_for_few_rows(size._replace(row_stride=0), machine, tiles) is None
+    assert tiles_for_few_rows(size._replace(n=1021), machine, tiles) is None
 
 
 def test_two_unknown_sizes_that_differ_are_not_taken_for_one() -> None:

@@ -98,8 +98,8 @@ def test_reasons():
 
 def test_what_is_far_away_is_asked_for_ahead():
     large, small = planned(turned(1024, 1024), AVX512), planned(turned(64, 64), AVX512)
-    assert "rows of the result asked for a cache line ahead" in large.explain()
-    assert "T.prefetch" not in small.mod["main"].script() and "asked for" not in small.explain()
+    assert "rows of the result prefetched a cache line ahead" in large.explain()
+    assert "T.prefetch" not in small.mod["main"].script() and "prefetched" not in small.explain()
     # One tile on, where a tile is as wide as a line, for writing (1); two where it is half as wide.
     assert "distance=1, levels=1" in str(large.trace)
     assert "distance=2, levels=1" in str(planned(turned(1000, 3000), AVX512).trace)

@@ -207,7 +207,7 @@ def test_in_words() -> None:
     assert "rounding differs: equal over the real numbers; the bound on the error is" in told
     assert "× max|data| × max|weight|" in told
     assert "range differs: where max|data| is above" in told
-    assert "X, Relu turned in registers: channels are the lanes, and lie apart there" in told
+    assert "X, Relu transposed in registers: channels are the lanes, and lie apart there" in told
     assert "weights transformed into panels" in told and "once a call" in told
 
 

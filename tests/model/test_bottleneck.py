@@ -65,12 +65,12 @@ def test_near_the_limit_nothing_is_missing():
         (product(("one thread", "the work is small")), "on one thread: the work is small"),
         (product(("no vectors", "no axis walks over neighbours")), "strided access: no axis walks over neighbours"),
         (
-            product(("sums turned in registers", "pixels are neighbours")),
-            "strided access: sums turned in registers, since pixels are neighbours",
+            product(("sums transposed in registers", "pixels are neighbours")),
+            "strided access: sums transposed in registers, since pixels are neighbours",
         ),
         (
-            product(("tiles of 6 × 16", "12 registers hold sums"), expected=2000.0),
-            "the rule expects 50%: tiles of 6 × 16 (12 registers hold sums)",
+            product(("tiles of 6 × 16", "12 registers are accumulators"), expected=2000.0),
+            "the rule expects 50%: tiles of 6 × 16 (12 registers are accumulators)",
         ),
         (product(), "the rule 'packed product' expects 100%: what is missing is not known"),
         (

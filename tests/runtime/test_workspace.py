@@ -74,7 +74,7 @@ def test_workspace_freed_by_another_thread_and_after_its_thread_ended(library: c
 
 
 def test_blocks_used_together_begin_at_different_places_of_a_page(library: ctypes.CDLL):
-    """Else their lines would compete for the same few places in the first cache."""
+    """Else their lines would compete for the same few places in L1."""
     blocks = [library.lw_workspace_alloc(3 << 20) for _ in range(4)]
     assert len({address % 4096 for address in blocks}) == 4
     for address in blocks:

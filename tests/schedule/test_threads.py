@@ -23,7 +23,7 @@ from tests.transform.before_after import barriers
 
 
 def stage(sch: Schedule, block: object, loop: object, threads: dict[str, int]) -> None:
-    """Compute a copy under `loop`, its elements dealt out to the threads."""
+    """Compute a copy under `loop`, its elements parallelised over the threads."""
     sch.compute_at(block, loop, preserve_unit_loops=True)
     fused = sch.fuse(*sch.get_loops(block)[-2:])
     _, *parts = sch.split(fused, [None, *threads.values()])

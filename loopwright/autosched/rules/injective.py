@@ -24,7 +24,7 @@ from loopwright.autosched.gather_cost import GatherCost, is_small_arithmetic
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import NestCost, common_lanes, nest_cost
 from loopwright.autosched.parallelize import share_out
-from loopwright.autosched.prefetch import ask_along
+from loopwright.autosched.prefetch import prefetch_along
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.small_steps import fused
 from loopwright.autosched.streams import Streams
@@ -79,7 +79,7 @@ class Injective:
                 decision.chose("half a cache line at a time", "rows start anywhere in one: whole lines would meet two")
         rounds, each = _vectorized(sch, row, runs[-1], facts, streams, work, picking, machine, lanes, decision)
         if rounds and each > 1:
-            ask_along(sch, facts.name, rounds[-1], _walked_once(facts, streams), each, work, machine, decision)
+            prefetch_along(sch, facts.name, rounds[-1], _walked_once(facts, streams), each, work, machine, decision)
         share_out(sch, [*outer, *rounds], each, work, machine, decision)
 
 

@@ -8,7 +8,7 @@
 
 Hardware brings lines of a stream ahead, within a page, and a row ends before it has begun. Rows are done in blocks, of
 which a side is a page of the result and the other a page of the operand, so that both are walked over where they lie
-together. A line must be owned before any of it is written: the rows that the result comes to next are asked for.
+together. A line must be owned before any of it is written: the rows that the result comes to next are prefetched.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from loopwright.autosched.streams import Stream, Streams
 from loopwright.schedule import Schedule
 
 _LEAST: Final = 1 << 20  # bytes: less is in a cache that is near enough on every machine
-_AHEAD: Final = 1024  # bytes of the result that are asked for ahead
+_AHEAD: Final = 1024  # bytes of the result that are prefetched
 _LINE: Final = 64  # bytes of the shortest row; the longest one is half a page
 _AT_ONCE: Final = 4  # vectors
 
@@ -89,7 +89,7 @@ class MovedRows:
             result = streams.stores[0].buffer.name
             sch.prefetch(facts.name, each, result, distance=ahead, lines=-(-move.row_bytes // machine.line))
             decision.chose(
-                f"rows of the result asked for {ahead} ahead", "a line must be owned before any of it is written"
+                f"rows of the result prefetched {ahead} ahead", "a line must be owned before any of it is written"
             )
         share_out(sch, [*outer, some_others, some_rows], high * wide * cells, cost, machine, decision)
 

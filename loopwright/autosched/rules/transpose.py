@@ -33,7 +33,7 @@ from loopwright.ir import Var
 from loopwright.schedule import LoopRV, Schedule
 
 _SIZES: Final = (2, 4, 8, 16)
-_SHARE: Final = 2 / 3  # of the first cache, that a block takes: the rest is for lines that come and go
+_SHARE: Final = 2 / 3  # of L1, that a block takes: the rest is for lines that come and go
 _BY_ELEMENT: Final = 2.0  # cycles that an element outside the tiles takes
 
 
@@ -230,12 +230,12 @@ def _add_prefetches(
     tiles = ceil(machine.line / (size * store.itemsize))
     sch.prefetch(facts.name, row, store.buffer.name, distance=tiles, levels=1)
     decision.chose(
-        "rows of the result asked for a cache line ahead", "they lie too far apart for hardware to see them come"
+        "rows of the result prefetched a cache line ahead", "they lie too far apart for the hardware prefetcher"
     )
 
 
 def _block(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine, size: int) -> tuple[int, int]:
-    """How many tiles high and wide a block is, so that it is in the first cache, in the result and in every operand."""
+    """How many tiles high and wide a block is, so that it is in L1, in the result and in every operand."""
     bytes_each = streams.stores[0].itemsize + sum(bytes_of(str(op.access.buffer.dtype)) for op in turn.operands)
     most = sqrt(machine.l1 * _SHARE / bytes_each) / size
     high = 1 << int(log2(max(1.0, most)))

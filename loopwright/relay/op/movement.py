@@ -348,7 +348,7 @@ class SlidingWindow(FromTopi):
 
 @register("nn.depth_to_space", Kind.INJECTIVE)
 class DepthToSpace(FromTopi):
-    """Channels dealt out to blocks of pixels."""
+    """Channels parallelised over blocks of pixels."""
 
     block_size: int
     layout: str = "NCHW"  # an attribute of calls; the class has one of its own
@@ -371,7 +371,7 @@ class SpaceToDepth(FromTopi):
 
 @register("nn.space_to_batch_nd", Kind.INJECTIVE)
 class SpaceToBatchNd(FromTopi):
-    """The padded data with the elements of each block dealt out to as many batches."""
+    """The padded data with the elements of each block parallelised over as many batches."""
 
     block_shape: tuple[int, ...]
     paddings: tuple[tuple[int, int], ...]

@@ -168,7 +168,7 @@ def _check_scope(step: str, scope: object) -> None:
 
 
 def _name(sch: Schedule, stem: str, scope: str) -> str:
-    """The name of the new stage; a second cache of the same kind gets a `.d`."""
+    """The name of the new stage; a L2 of the same kind gets a `.d`."""
     used = {stage.name for stage in sch.stages}
     suffix = f".{scope}" if scope else ".cache"
     while f"{stem}{suffix}" in used:

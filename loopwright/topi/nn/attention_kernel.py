@@ -231,7 +231,7 @@ class _Kernel:
     # --- scores -----------------------------------------------------------------------------------------------------
 
     def _turn_queries(self) -> None:
-        """Numbers of queries, scaled, by columns; squares of them are turned in registers."""
+        """Numbers of queries, scaled, by columns; squares of them are transposed in registers."""
         ib, what, lanes = self.ib, self.what, self.tiles.lanes
         squares = what.depth // lanes if lanes > 1 else 0
         if squares:

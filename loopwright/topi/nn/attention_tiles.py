@@ -3,7 +3,7 @@
     tiles = choose_tiles(Machine.of("llvm"), "float32", queries=128, keys=128, depth=64, width=64)
     tiles.queries           how many queries a task has: lanes of vectors while scores are computed
     tiles.score_rows        keys of a tile of scores: score_rows × queries sums in registers
-    tiles.keys              keys of a block, whose scores stay in the first cache
+    tiles.keys              keys of a block, whose scores stay in L1
     tiles.value_rows        queries of a tile of the result: value_rows × value_vectors sums in registers
 
 A tile is chosen for the cycles that one step of its reduction takes for each useful sum; queries that fill up the last
@@ -53,7 +53,7 @@ def choose_tiles(
     lanes = full if queries is None else min(full, 1 << max(0, queries - 1).bit_length())
     rows, vectors = _register_tile(machine, lanes, queries)
     together = lanes * vectors
-    # A third of the first cache for the scores of a block; the queries and what is streamed have the rest.
+    # A third of L1 for the scores of a block; the queries and what is streamed have the rest.
     fitting = machine.l1 // 3 // (together * bytes_of(dtype))
     most = max(rows, fitting // rows * rows)
     block = most if keys is None else min(most, rounded_up(max(keys, 1), rows))

@@ -71,7 +71,7 @@ def _to_space_samples() -> Iterator[Sample]:
 
 @operator(reference=_to_space_reference, samples=_to_space_samples, name="nn.depth_to_space")
 def depth_to_space(data: te.Tensor, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> te.Tensor:
-    """`data` with its channels dealt out to blocks of pixels.
+    """`data` with its channels parallelised over blocks of pixels.
 
     With mode "DCR" the place in the block is the outer part of the channel, with "CDR" its inner part.
     """

@@ -1,4 +1,4 @@
-"""Space and batch: blocks of a spatial grid dealt out to the batch, and back.
+"""Space and batch: blocks of a spatial grid parallelised over the batch, and back.
 
     space_to_batch_nd(data, (2, 2), (0, 0), (0, 0))     (n, 2·h, 2·w, c)  →  (4·n, h, w, c)
     batch_to_space_nd(data, (2, 2), (0, 0), (0, 0))     (4·n, h, w, c)  →  (n, 2·h, 2·w, c)
@@ -70,7 +70,7 @@ def _to_batch_samples() -> Iterator[Sample]:
 def space_to_batch_nd(
     data: te.Tensor, block_shape: Sequence[int], pad_before: Any, pad_after: Any, pad_value: float = 0.0
 ) -> te.Tensor:
-    """`data`, padded, with the elements of each block dealt out to as many batches."""
+    """`data`, padded, with the elements of each block parallelised over as many batches."""
     op = "space_to_batch_nd"
     blocks, before, after = _blocks(op, data, block_shape, ("pad_before", pad_before), ("pad_after", pad_after))
     count = len(blocks)

@@ -11,25 +11,25 @@ from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, FewRows, Tile
 
 def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision) -> None:
     """Say how a product is tiled, packed and shared out, and how near the limit that should be."""
-    rows, columns, depth, copies = product.rows, product.columns, product.depth, product.copies
+    rows, columns, k, batch = product.m, product.n, product.k, product.batch
     size = bytes_of(product.facts.dtype)
     used = tiles.mr * tiles.vectors
     decision.chose(
         f"tiles of {tiles.mr} × {tiles.nr}",
-        f"{used} of {machine.registers} registers hold sums; a step loads {tiles.mr + tiles.vectors} times for {used} "
-        f"multiply-adds",
+        f"{used} of {machine.registers} registers are accumulators; a step loads {tiles.mr + tiles.vectors} times for "
+        f"{used} multiply-adds",
     )
     decision.tile_use = used_up(rows, tiles.mr) * used_up(columns, tiles.nr)
     name = product.column_operand.buffer.name
     if tiles.packs and product.prepacks_columns:
         decision.chose(f"{name} prepacked in panels of {tiles.nr} columns", "it is a constant: calls find it packed")
-        if product.knows_rows:
-            explain_weights(-(-columns // tiles.nr) * tiles.nr * depth * size, rows, machine, decision)
+        if product.knows_m:
+            explain_weights(-(-columns // tiles.nr) * tiles.nr * k * size, rows, machine, decision)
     elif tiles.packs:
         share = tiles.slab * tiles.nr * tiles.task_columns * size
         decision.chose(
             f"{name} packed in panels of {tiles.nr} columns",
-            f"each is read {-(-rows // tiles.mr)} times; {share >> 10} KiB stay in the second cache "
+            f"each is read {-(-rows // tiles.mr)} times; {share >> 10} KiB stay in L2 "
             f"({machine.l2 >> 10} KiB)",
         )
     else:
@@ -41,21 +41,21 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
         )
     if product.prepacks_rows:
         decision.chose(f"{product.row_operand.buffer.name} prepacked along the reduction", "it is a constant")
-    slabs = -(-depth // tiles.slab)
+    slabs = -(-k // tiles.slab)
     if slabs > 1:
-        decision.chose(f"{slabs} slabs of {tiles.slab}", f"all {depth} steps of the panels do not fit the second cache")
-    tasks = -(-rows // (tiles.mr * tiles.task_rows)) * -(-columns // (tiles.nr * tiles.task_columns)) * copies
+        decision.chose(f"{slabs} slabs of {tiles.slab}", f"all {k} steps of the panels do not fit L2")
+    tasks = -(-rows // (tiles.mr * tiles.task_rows)) * -(-columns // (tiles.nr * tiles.task_columns)) * batch
     if tiles.threads > 1:
         high = f"{tiles.task_rows * tiles.mr}" if tiles.task_rows < ALL_ROWS else "all rows"
         is_known = all(axis.extent is not None for axis in product.facts.axes)
         decision.chose(
             f"{f'{tasks} ' if is_known else ''}tasks of {high} × {tiles.task_columns * tiles.nr}",
-            f"dealt out to {tiles.threads} threads",
+            f"parallelised over {tiles.threads} threads",
         )
     elif machine.cores > 1:
         decision.chose("one thread", "the work is smaller than waking others")
-    arithmetic = rows * columns * depth * copies / (machine.fma_per_cycle * tiles.lanes) / tiles.threads
-    moved = (rows * depth + depth * columns + rows * columns) * size * copies
+    arithmetic = rows * columns * k * batch / (machine.fma_per_cycle * tiles.lanes) / tiles.threads
+    moved = (rows * k + k * columns + rows * columns) * size * batch
     memory = moved / (machine.memory_bytes_per_cycle * min(tiles.threads, machine.memory_cores))
     memory = memory if moved > machine.l2 else moved / machine.l2_bytes_per_cycle / tiles.threads
     decision.roofline = Roofline(arithmetic, memory, tiles.cycles)

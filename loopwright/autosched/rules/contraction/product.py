@@ -31,39 +31,39 @@ class Product:
     prepacks_rows: bool = False
 
     @property
-    def rows(self) -> int:
+    def m(self) -> int:
         """How many rows there are; a guess where that is known only when the program runs."""
         return 1 if self.row is None else size_of([self.row])
 
     @property
-    def columns(self) -> int:
+    def n(self) -> int:
         """How many columns there are; a guess where that is known only when the program runs."""
         return size_of([self.column])
 
     @property
-    def depth(self) -> int:
+    def k(self) -> int:
         """How many products are summed for one cell; a guess where that is known only when the program runs."""
         return size_of(self.reduce)
 
     @property
-    def copies(self) -> int:
+    def batch(self) -> int:
         """How many such products there are: of each batch, and of each further row and column."""
         return size_of(self.outer)
 
     @property
-    def knows_rows(self) -> bool:
+    def knows_m(self) -> bool:
         return self.row is None or self.row.extent is not None
 
     @property
-    def knows_columns(self) -> bool:
+    def knows_n(self) -> bool:
         return self.column.extent is not None
 
     @property
-    def knows_depth(self) -> bool:
+    def knows_k(self) -> bool:
         return all(axis.extent is not None for axis in self.reduce)
 
     @property
-    def pitch(self) -> int:
+    def row_stride(self) -> int:
         """How far apart in memory two rows of the column operand are; 0 when its rows are not vectors."""
         if self.column_operand.stride(self.column.var) != 1:
             return 0

@@ -30,7 +30,7 @@ class Contraction:
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         before = prologue_length(pending, program)
         product = _product(pending[before])
-        if product is None or min(product.rows, product.columns, product.depth) < 2:
+        if product is None or min(product.m, product.n, product.k) < 2:
             return 0
         return before + 1 + epilogue_length(pending[before:], program)
 
@@ -42,24 +42,24 @@ class Contraction:
         assert product is not None
         product = _with_prepacked(product, program, machine)
         # What is computed on the way is computed into panels; other names for what lies there need no copy.
-        pitch = 0 if before and not self.reads_in_place else product.pitch
+        row_stride = 0 if before and not self.reads_in_place else product.row_stride
         size = Size(
-            product.rows,
-            product.columns,
-            product.depth,
-            product.copies,
+            product.m,
+            product.n,
+            product.k,
+            product.batch,
             product.facts.dtype,
-            pitch,
+            row_stride,
             packs_rows=product.packs_rows,
             is_prepacked=product.prepacks_columns,
-            knows_rows=product.knows_rows,
-            knows_columns=product.knows_columns,
-            knows_depth=product.knows_depth,
+            knows_m=product.knows_m,
+            knows_n=product.knows_n,
+            knows_k=product.knows_k,
         )
         tiles = choose_tiles(size, machine)
         group = group_of(sch, product, entries[:before], entries[before + 1 :])
         few = None
-        has_versions = not product.knows_rows and tiles.packs and not product.prepacks_columns and not before
+        has_versions = not product.knows_m and tiles.packs and not product.prepacks_columns and not before
         has_versions = has_versions and not is_square(product)
         if has_versions:
             schedule_one_row(sch, up_to_rows(sch, product, group, 1), program, machine)

@@ -78,8 +78,8 @@ def schedule_product(
     for loop in nest.unrolled:
         sch.unroll(loop)
     vectors(sch, nest.columns, tiles.lanes, unrolled=True)
-    if product.prepacks_columns and packed is not None and product.knows_rows:
-        prefetch_weights(sch, block, nest.depth, packed, tiles.unroll * tiles.nr, product.rows, machine)
+    if product.prepacks_columns and packed is not None and product.knows_m:
+        prefetch_weights(sch, block, nest.k, packed, tiles.unroll * tiles.nr, product.m, machine)
     if packing is not None:
         _pack(sch, packing, nest.slab or nest.task, product, tiles)
     if tiles.threads > 1:
@@ -92,11 +92,11 @@ def _has_tiles_cut_by_tasks(product: Product, tiles: Tiles) -> bool:
     That is so for a remainder: tasks of several products, or of rows whose number is not known, are numbered together.
     A guard of that kind around parts of a tile in registers would send all of it to memory.
     """
-    if not product.knows_columns:
+    if not product.knows_n:
         return True
-    shares_columns = tiles.task_columns * tiles.nr < product.columns
-    is_remainder = not product.knows_rows or (product.copies > 1 and shares_columns)
-    return is_remainder and product.columns % tiles.nr > 0 and tiles.threads > 1
+    shares_columns = tiles.task_columns * tiles.nr < product.n
+    is_remainder = not product.knows_m or (product.batch > 1 and shares_columns)
+    return is_remainder and product.n % tiles.nr > 0 and tiles.threads > 1
 
 
 def _copies(sch: Schedule, group: Group, product: Product, tiles: Tiles) -> tuple[BlockRV | None, BlockRV | None]:
@@ -108,14 +108,14 @@ def _copies(sch: Schedule, group: Group, product: Product, tiles: Tiles) -> tupl
     operand = operand_of(sch, block, product.column_operand.buffer)
     packing: BlockRV | None
     out: BlockRV | None
-    if product.columns % tiles.nr or not product.knows_columns:
+    if product.n % tiles.nr or not product.knows_n:
         sch.pad_einsum(block, [tiles.nr if axis is product.column else 1 for axis in product.facts.axes])
         padded = sch.get(block).reads[operand].buffer
         packing = _writer(sch, block, padded)
         (out,) = sch.get_consumers(block)
     else:
         packing = sch.cache_read(block, operand, "global", [block]) if tiles.packs else None
-        out = None if not group.after and tiles.slab < product.depth else sch.cache_write(block, 0, "global")
+        out = None if not group.after and tiles.slab < product.k else sch.cache_write(block, 0, "global")
     if packing is not None:
         dimension = product.column_dimension
         assert dimension is not None
@@ -144,7 +144,7 @@ class _Nest(NamedTuple):
     strips: LoopRV | None  # those of A that are packed together
     strip: LoopRV  # a row of tiles
     tile: LoopRV
-    depth: LoopRV
+    k: LoopRV
     unrolled: list[LoopRV]
     columns: LoopRV
 
@@ -156,19 +156,19 @@ def _tile(sch: Schedule, block: BlockRV, product: Product, tiles: Tiles) -> _Nes
     panels, column = sch.split(loops[product.column.var], [None, tiles.nr])
     column_task, tile = sch.split(panels, [None, tiles.task_columns])
     unknown = [loops[axis.var] for axis in product.outer if axis.extent is None]
-    unknown += [] if product.knows_columns else [column_task]
+    unknown += [] if product.knows_n else [column_task]
     row_tasks, strip = [], row_tiles
-    if tiles.task_rows < ALL_ROWS and not (unknown and not product.knows_rows):
+    if tiles.task_rows < ALL_ROWS and not (unknown and not product.knows_m):
         row_task, strip = sch.split(row_tiles, [None, tiles.task_rows])
         row_tasks.append(row_task)
-        unknown += [] if product.knows_rows else [row_task]
-    *around, depth = [loops[axis.var] for axis in product.reduce]
+        unknown += [] if product.knows_m else [row_task]
+    *around, k = [loops[axis.var] for axis in product.reduce]
     slab = None
-    if tiles.slab < product.depth and not around:
-        slab, depth = sch.split(depth, [None, tiles.slab])
+    if tiles.slab < product.k and not around:
+        slab, k = sch.split(k, [None, tiles.slab])
     unrolled = []
     if tiles.unroll > 1:
-        depth, inner = sch.split(depth, [None, tiles.unroll])
+        k, inner = sch.split(k, [None, tiles.unroll])
         unrolled.append(inner)
     outer = [loops[axis.var] for axis in product.outer]
     slabs = [] if slab is None else [slab]
@@ -184,8 +184,8 @@ def _tile(sch: Schedule, block: BlockRV, product: Product, tiles: Tiles) -> _Nes
     groups = [] if strips is None else [strips]
     if tiles.panels_first:
         strip, tile = tile, strip  # a column of tiles, whose panel stays near
-    sch.reorder(*tasks, *slabs, *groups, strip, tile, *around, depth, *unrolled, row, column)
-    return _Nest(shared, tasks[-1], slab, strips, strip, tile, depth, [*unrolled, row], column)
+    sch.reorder(*tasks, *slabs, *groups, strip, tile, *around, k, *unrolled, row, column)
+    return _Nest(shared, tasks[-1], slab, strips, strip, tile, k, [*unrolled, row], column)
 
 
 def _finish(
@@ -235,10 +235,10 @@ def _finish(
 
 
 def _ask_for_next_tile(sch: Schedule, copy: BlockRV, row: LoopRV, tiles: Tiles, machine: Machine) -> None:
-    """Have each row that is finished ask for a row of a tile to come, where rows come from beyond the second cache.
+    """Have each row that is finished prefetch a row of a later tile, where rows stream from beyond L2.
 
     Nothing else asks for them: the sums that wait for them are the first to see. Where a strip of tiles fits into the
-    first cache, it is the tile in the next strip; else the next tile, and the first one of each strip finds nothing.
+    L1, it is the tile in the next strip; else the next tile, and the first one of each strip finds nothing.
     """
     realize = sch.get(copy)
     result = realize.writes[0].buffer
@@ -288,10 +288,10 @@ def _pack(sch: Schedule, packing: BlockRV, location: LoopRV, product: Product, t
         return  # a single column
     others = [loop for loop in loops if loop is not columns]
     panel, column = sch.split(columns, [None, tiles.nr])
-    depth = extent_of(sch, others[-1]) if others else None
-    few = next((rows for rows in PACKED_ROWS if depth is not None and depth % rows == 0), 1)
+    k = extent_of(sch, others[-1]) if others else None
+    few = next((rows for rows in PACKED_ROWS if k is not None and k % rows == 0), 1)
     if columns is not loops[-1]:  # B lies the other way: short runs are read along it
-        few = PACKED_RUN if depth is None else few
+        few = PACKED_RUN if k is None else few
         group, run = sch.split(others[-1], [None, few])
         sch.reorder(panel, group, column, run)
         return

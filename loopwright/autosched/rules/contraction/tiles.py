@@ -1,7 +1,7 @@
 """Tiles: the sizes of a packed product, chosen by counting cycles.
 
     parallel for jc, ic:                      a task: `task_columns` panels of B, `task_rows` tiles of A
-        for pc:                               slabs of the reduction, one if B's panels stay in the second cache
+        for pc:                               slabs of the reduction, one if B's panels stay in L2
             pack the slab of B                `slab` × panels, `nr` columns next to each other; zeros at the edge
             for ir:                           strips of `mr` rows; A's is packed if it does not run along the reduction
                 for jr:                       tiles: `mr` × `nr` sums in registers
@@ -24,13 +24,13 @@ from loopwright.autosched.machine import PAGE, Machine, bytes_of, rounded_up
 
 # Cycles, found out on the machines we have; only their proportions matter.
 TILE_OVERHEAD = 40  # start the pipeline of multiply-adds, drain it, leave two loops
-PACK_NEAR, PACK_FAR = 0.35, 0.8  # an element copied, from the second cache and from beyond
+PACK_NEAR, PACK_FAR = 0.35, 0.8  # an element copied, from L2 and from beyond
 EDGE = 1.02
 LATE = 0.05  # of a task's time: cores are not equally fast
 SHARED_LOAD = 0.2  # a load that goes on beside the multiply-adds, but is in their way now and then
 SPARE_REGISTERS = 3  # a number of A spread over a vector, and two for the next ones to come early
 SKIPPED_LINE, SKIPPED_PAGE = 1.0, 2.0  # a cache line of B that the one before does not announce; on another page
-SKIPPED_FAR = 12.0  # on another page, and not in the second cache: nothing brings it early
+SKIPPED_FAR = 12.0  # on another page, and not in L2: nothing brings it early
 HEIGHTS = (1, 8, 64)  # numbers of rows that a product of unknown height should be good at, beside many
 NEARLY = 1.06  # what that may cost where there are many
 FEW_ROWS = (8, 16, 32, 64)  # up to one of these, a product of unknown height reads B in place, if that costs less
@@ -54,7 +54,7 @@ class Tiles:
     threads: int
     turns: int  # tasks that a thread gets
     cycles: float
-    panels_first: bool = False  # a panel of B, read in place, stays in the first cache while all strips of A pass by
+    panels_first: bool = False  # a panel of B, read in place, stays in L1 while all strips of A pass by
 
     @property
     def nr(self) -> int:
@@ -62,19 +62,19 @@ class Tiles:
 
 
 class Size(NamedTuple):
-    """`copies` products of `rows` × `depth` by `depth` × `columns`."""
+    """`batch` matmuls of `m` × `k` by `k` × `n`."""
 
-    rows: int
-    columns: int
-    depth: int
-    copies: int
+    m: int
+    n: int
+    k: int
+    batch: int
     dtype: str
-    pitch: int  # elements from one row of B to the next; 0 when its rows do not lie along memory
+    row_stride: int  # elements from one row of B to the next; 0 when its rows do not lie along memory
     packs_rows: bool = False  # A does not run along the reduction: a strip of it is copied so that it does
     is_prepacked: bool = False  # B is a constant: it lies in panels when the call begins
-    knows_rows: bool = True  # else `rows` is a guess
-    knows_columns: bool = True
-    knows_depth: bool = True
+    knows_m: bool = True  # else `m` is a guess
+    knows_n: bool = True
+    knows_k: bool = True
 
 
 def choose_tiles(size: Size, machine: Machine) -> Tiles:
@@ -86,7 +86,7 @@ def choose_tiles(size: Size, machine: Machine) -> Tiles:
         for packs in _packings(size, vectors * machine.lanes(size.dtype))
         for down, across in dict.fromkeys(_tasks(size, machine, threads, mr, vectors))
     ]
-    if not size.knows_rows and size.is_prepacked:
+    if not size.knows_m and size.is_prepacked:
         result = _good_for_few_rows(size, machine, result)
     return min(result, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
 
@@ -105,7 +105,7 @@ def tiles_for_few_rows(size: Size, machine: Machine, otherwise: Tiles) -> FewRow
     """
     result: FewRows | None = None
     for rows in FEW_ROWS:
-        few = size._replace(rows=rows)
+        few = size._replace(m=rows)
         threads = machine.threads_for(_work(few, machine))
         down = ceil(rows / MOST_CASES)
         candidates = [
@@ -128,7 +128,7 @@ def tiles_for_few_rows(size: Size, machine: Machine, otherwise: Tiles) -> FewRow
 
 def _work(size: Size, machine: Machine) -> float:
     """Cycles of one core, all of it multiply-adds."""
-    return size.rows * size.columns * size.depth * size.copies / (machine.fma_per_cycle * machine.lanes(size.dtype))
+    return size.m * size.n * size.k * size.batch / (machine.fma_per_cycle * machine.lanes(size.dtype))
 
 
 def _good_for_few_rows(size: Size, machine: Machine, result: Sequence[Tiles]) -> list[Tiles]:
@@ -137,7 +137,7 @@ def _good_for_few_rows(size: Size, machine: Machine, result: Sequence[Tiles]) ->
     kinds = dict.fromkeys((tiles.mr, tiles.vectors, tiles.packs) for tiles in result if tiles.cycles <= enough)
     behind = dict.fromkeys(kinds, 1.0)
     for rows in HEIGHTS:
-        at = size._replace(rows=rows)
+        at = size._replace(m=rows)
         costs = {
             (mr, vectors, packs): min(  # the last tile has the rows that are left
                 _costed(at, machine, 1, min(mr, rows), vectors, packs, down, across).cycles
@@ -155,11 +155,11 @@ def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
     """Tiles that registers hold, those that keep the units of the machine busy: nobody else can be the best."""
     lanes = machine.lanes(size.dtype)
     rates: dict[tuple[int, int], float] = {}
-    for vectors in range(1, min(6, ceil(size.columns / lanes)) + 1):
-        for mr in range(1, min(size.rows, 16 if size.knows_rows else MOST_CASES) + 1):
+    for vectors in range(1, min(6, ceil(size.n / lanes)) + 1):
+        for mr in range(1, min(size.m, 16 if size.knows_m else MOST_CASES) + 1):
             if mr * vectors + vectors + SPARE_REGISTERS <= machine.registers:
-                whole = rounded_up(size.rows, mr) * rounded_up(size.columns, vectors * lanes)
-                useful = size.rows * size.columns / whole
+                whole = rounded_up(size.m, mr) * rounded_up(size.n, vectors * lanes)
+                useful = size.m * size.n / whole
                 rates[mr, vectors] = useful * mr * vectors / machine.tile_step(mr, vectors, SHARED_LOAD)
     enough = 0.8 * max(rates.values())
     return [tile for tile, rate in rates.items() if rate >= enough]
@@ -167,26 +167,26 @@ def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
 
 def _packings(size: Size, nr: int) -> tuple[bool, ...]:
     """Whether to copy B: at an edge that is no whole panel, or when B lies the other way, there is no other way."""
-    must = size.is_prepacked or not size.knows_columns or size.columns % nr or not size.pitch
+    must = size.is_prepacked or not size.knows_n or size.n % nr or not size.row_stride
     return (True,) if must else (True, False)
 
 
 def _skip(size: Size, machine: Machine, nr: int) -> float:
     """What reading B in place costs for each line, since the next row of a panel lies elsewhere."""
     width = bytes_of(size.dtype)
-    if size.pitch == nr:
+    if size.row_stride == nr:
         return 0.0
-    if size.pitch * width < PAGE:
+    if size.row_stride * width < PAGE:
         return SKIPPED_LINE
-    return SKIPPED_PAGE if size.depth * size.columns * width <= machine.l2 // 2 else SKIPPED_FAR
+    return SKIPPED_PAGE if size.k * size.n * width <= machine.l2 // 2 else SKIPPED_FAR
 
 
 def _tasks(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
     """Tiles of rows and panels of columns that one task may have."""
     nr = vectors * machine.lanes(size.dtype)
-    tall, wide = ceil(size.rows / mr), ceil(size.columns / nr)
-    panel = nr * size.depth * bytes_of(size.dtype)
-    fitting = max(1, machine.l2 // 2 // panel)  # panels that stay in half of the second cache
+    tall, wide = ceil(size.m / mr), ceil(size.n / nr)
+    panel = nr * size.k * bytes_of(size.dtype)
+    fitting = max(1, machine.l2 // 2 // panel)  # panels that stay in half of L2
     if threads == 1:
         # Twice as many stay there when the reduction is done in two slabs, and so on.
         for slabs in (1, 2, 4, 8):
@@ -194,7 +194,7 @@ def _tasks(size: Size, machine: Machine, threads: int, mr: int, vectors: int) ->
         return
     for turns in (1, 2, 3, 4):
         for across in range(1, min(wide, turns * threads) + 1):
-            parts = ceil(turns * threads / (across * size.copies))
+            parts = ceil(turns * threads / (across * size.batch))
             if parts <= tall:
                 down = ceil(tall / parts)
                 # Strips are packed together within a task.
@@ -208,35 +208,35 @@ def _costed(
     """The tiles with these tasks, and what they cost."""
     lanes, width = machine.lanes(size.dtype), bytes_of(size.dtype)
     nr = vectors * lanes
-    tall, wide = ceil(size.rows / mr), ceil(size.columns / nr)
-    # Panels of B stay in half of the second cache while all rows of the task pass by.
-    stays = not packs and not size.packs_rows and size.depth * nr * width <= machine.l1 * 3 // 4 and down > 1
-    slabs = max(1, ceil(size.depth * nr * across * width / (machine.l2 // 2))) if down > 1 and size.knows_depth else 1
+    tall, wide = ceil(size.m / mr), ceil(size.n / nr)
+    # Panels of B stay in half of L2 while all rows of the task pass by.
+    stays = not packs and not size.packs_rows and size.k * nr * width <= machine.l1 * 3 // 4 and down > 1
+    slabs = max(1, ceil(size.k * nr * across * width / (machine.l2 // 2))) if down > 1 and size.knows_k else 1
     slabs = 1 if stays else slabs
-    slab = ceil(size.depth / slabs)
+    slab = ceil(size.k / slabs)
     step = machine.tile_step(mr, vectors, SHARED_LOAD)
     if slab * nr * width > machine.l1 // 2:
         step = max(step, nr * width / machine.l2_bytes_per_cycle)
     if not packs:
         first = step + nr * width / machine.line * _skip(size, machine, nr)
-        first = max(first, nr * width / machine.bytes_per_cycle(size.depth * size.columns * width))
+        first = max(first, nr * width / machine.bytes_per_cycle(size.k * size.n * width))
         step = step + (first - step) / down if stays else first  # one strip brings the panel, the others find it
-    tile = size.depth * step + slabs * (TILE_OVERHEAD + 2 * mr * vectors * (1 if slabs == 1 else 2))
+    tile = size.k * step + slabs * (TILE_OVERHEAD + 2 * mr * vectors * (1 if slabs == 1 else 2))
     task = down * across * tile
     if packs and not size.is_prepacked:
-        far = size.depth * size.columns * width > machine.l2 // 2
-        task += size.depth * across * nr * (PACK_FAR if far else PACK_NEAR)
+        far = size.k * size.n * width > machine.l2 // 2
+        task += size.k * across * nr * (PACK_FAR if far else PACK_NEAR)
     if size.packs_rows:
-        task += size.depth * down * mr * PACK_FAR
-    turns = ceil(ceil(tall / down) * ceil(wide / across) * size.copies / threads)
+        task += size.k * down * mr * PACK_FAR
+    turns = ceil(ceil(tall / down) * ceil(wide / across) * size.batch / threads)
     if threads == 1:
-        whole = task * (tall / down) * (wide / across) * size.copies  # the last task may be smaller
+        whole = task * (tall / down) * (wide / across) * size.batch  # the last task may be smaller
     else:
         # All wait for the core that is last; the smaller its last task, the less.
         whole = task * turns * (1 + LATE / turns) + machine.fork_cycles
-    if size.rows % mr:
+    if size.m % mr:
         whole *= EDGE  # a tile of its own at the edge, which takes compiling too
-    if threads == 1 and not size.knows_rows:
+    if threads == 1 and not size.knows_m:
         down = ALL_ROWS
-    unroll = next((count for count in (2, 3, 5) if slab % count == 0), 2) if slab > 8 and size.knows_depth else 1
+    unroll = next((count for count in (2, 3, 5) if slab % count == 0), 2) if slab > 8 and size.knows_k else 1
     return Tiles(mr, vectors, lanes, slab, down, across, unroll, packs, threads, turns, whole, stays)

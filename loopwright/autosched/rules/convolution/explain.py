@@ -19,11 +19,11 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
     line = extent(window.row)
     decision.chose(
         f"tiles of {tiles.mr} pixels × {tiles.nr} channels",
-        f"{used} of {machine.registers} registers hold sums; a step loads {tiles.mr + tiles.vectors} times for {used} "
-        f"multiply-adds, and {line} pixels of a line are {-(-line // tiles.mr)} tiles",
+        f"{used} of {machine.registers} registers are accumulators; a step loads {tiles.mr + tiles.vectors} times for "
+        f"{used} multiply-adds, and {line} pixels of a line are {-(-line // tiles.mr)} tiles",
     )
     decision.tile_use = used_up(line, tiles.mr) * used_up(window.channels, tiles.nr)
-    weights = window.depth * tiles.nr * bytes_of(window.facts.dtype)
+    weights = window.k * tiles.nr * bytes_of(window.facts.dtype)
     how = "prepacked" if prepacks else "packed"
     why = "they are constants: calls find them packed" if prepacks else "each is read again and again"
     decision.chose(
@@ -31,7 +31,7 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
     )
     explain_weights(weights * -(-window.channels // tiles.nr), window.places, machine, decision)
     if pads:
-        decision.chose(f"padding done for {tiles.band} lines at a time", "the padded image never leaves the caches")
+        decision.chose(f"padding done for {tiles.band} lines at a time", "the padded image stays in the caches")
     elif tiles.copies_image:
         decision.chose(
             f"{tiles.band} lines of the image copied at a time", "steps of the reduction lie near each other"
@@ -42,17 +42,17 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
             f"lines of blocks of {blocks} channels", "channels are neighbours in the image: vectors go as they are"
         )
     if not window.writes_channels_last:
-        decision.chose("panels of sums turned in registers", "pixels, not channels, are neighbours in the result")
+        decision.chose("panels of sums transposed in registers", "pixels, not channels, are neighbours in the result")
     pixels = window.places
-    tasks = window.copies * pixels // (line * tiles.band) * -(-window.channels // tiles.nr) // tiles.panels
+    tasks = window.batch * pixels // (line * tiles.band) * -(-window.channels // tiles.nr) // tiles.panels
     if tiles.threads > 1:
         decision.chose(
             f"{tasks} tasks of {tiles.band} lines × {tiles.panels * tiles.nr} channels",
-            f"dealt out to {tiles.threads} threads",
+            f"parallelised over {tiles.threads} threads",
         )
     elif machine.cores > 1:
         decision.chose("one thread", "the work is smaller than waking others")
-    arithmetic = float(window.copies * pixels * window.channels * window.depth)
+    arithmetic = float(window.batch * pixels * window.channels * window.k)
     arithmetic /= machine.fma_per_cycle * tiles.lanes * tiles.threads
     moved = sum(
         _bytes(access.buffer.shape, str(access.buffer.dtype)) for access in (*window.facts.reads, window.facts.write)

@@ -52,8 +52,8 @@ def product_size(window: Window, is_prepacked: bool) -> Size:
     """The product that it is: channels of the result by its pixels, or pixels by channels where those lie together."""
     pixels, channels, dtype = window.places, window.channels, window.facts.dtype
     if window.writes_channels_last:
-        return Size(pixels, channels, window.depth, window.copies, dtype, channels, is_prepacked=is_prepacked)
-    return Size(channels, pixels, window.depth, window.copies, dtype, pixels)
+        return Size(pixels, channels, window.k, window.batch, dtype, channels, is_prepacked=is_prepacked)
+    return Size(channels, pixels, window.k, window.batch, dtype, pixels)
 
 
 def fold_pixels(sch: Schedule, window: Window, epilogue: Sequence[Entry]) -> list[str]:

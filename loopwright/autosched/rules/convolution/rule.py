@@ -61,7 +61,7 @@ class Convolution:
         epilogue = [program.entry(name) for name in names[before + 1 :]]
         # Where channels lie together those of one group are a part of a line, which no panel can be packed from.
         has_panels = not (renamed and window.writes_channels_last)
-        if not before and is_pointwise(window) and has_panels and min(window.places, window.channels, window.depth) > 1:
+        if not before and is_pointwise(window) and has_panels and min(window.places, window.channels, window.k) > 1:
             product = product_tiles(product_size(window, prepacks), machine)
             if product.cycles < EQUAL * tiles.cycles:
                 result = len(decision.choices)
@@ -88,7 +88,7 @@ class Convolution:
 
 
 def _is_worth_it(window: Window | None) -> bool:
-    return window is not None and min(window.depth, window.channels) >= 2
+    return window is not None and min(window.k, window.channels) >= 2
 
 
 def _as_product(

@@ -226,7 +226,7 @@ def _to_memory(sch: Schedule, copy: BlockRV, nest: _Nest, tiles: Tiles) -> None:
 
 
 def _turn_and_finish(sch: Schedule, last: BlockRV, panel: str, nest: _Nest, size: int, intrinsic: str) -> None:
-    """The last work, on tiles of the panel turned in registers; what fills no tile goes element by element."""
+    """The last work, on tiles of the panel transposed in registers; what fills no tile goes element by element."""
     *_, channel, pixel = loops_below(sch, last, nest.panel)
     pixels, pixel, channel = _squares(sch, pixel, channel, size)
     rank = len(sch.get(last).iter_vars)

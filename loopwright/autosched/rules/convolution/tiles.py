@@ -2,7 +2,7 @@
 
 parallel for images, bands, channel tasks:      a band: `band` lines of the result
     copy the lines of the image                 with its padding; lines of one channel after those of another
-    for panels:                                 `nr` channels, whose weights stay in the second cache
+    for panels:                                 `nr` channels, whose weights stay in L2
         for lines, tiles:                       `mr` pixels × `nr` channels are summed in registers
             for c, dy, dx:
                 mr × nr multiply-adds
@@ -24,7 +24,7 @@ TILE_OVERHEAD = 40  # start the pipeline of multiply-adds, drain it, leave the l
 COPY = 0.4  # an element of the image, into the band
 COPY_TURNED = 1.6  # where channels are neighbours in the image, and pixels in the band
 COPY_BLOCK = 0.15  # where a vector of channels goes as it is
-TURN = 0.6  # a sum turned in registers and stored
+TURN = 0.6  # a sum transposed in registers and stored
 BY_ELEMENT = 2.0  # a sum that fills no tile to be turned
 STORE = 0.12
 SHARED_LOAD = 0.2  # a load that goes on beside the multiply-adds, but is in their way now and then
@@ -57,7 +57,7 @@ class Tiles:
 def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
     """The tiles that cost least. A padded image is copied in any case."""
     lanes = machine.lanes(window.facts.dtype)
-    work = window.copies * window.depth * window.places * window.channels / (machine.fma_per_cycle * lanes)
+    work = window.batch * window.k * window.places * window.channels / (machine.fma_per_cycle * lanes)
     threads = machine.threads_for(work)
     result = (
         _costed(window, machine, copies, lanes, threads, mr, vectors, band, image, panels)
@@ -134,12 +134,12 @@ def _costed(
     nr = vectors * lanes
     line = extent(window.row)
     step = machine.tile_step(mr, vectors, SHARED_LOAD)
-    weights = window.depth * nr * width
+    weights = window.k * nr * width
     if weights > machine.l1 // 2:
         step = max(step, nr * width / machine.bytes_per_cycle(weights))
     if not copies:
         step += _skipped(window, machine, mr, width)
-    tile = window.depth * step + TILE_OVERHEAD
+    tile = window.k * step + TILE_OVERHEAD
     image *= width
     sums = band * line * nr * width
     # Each panel reads the lines of the image once from where they are, and its sums come back to be turned.
@@ -149,7 +149,7 @@ def _costed(
     if copies:
         task += image / width * _copying(window, lanes)
     others = window.places // (line * band)
-    tasks = window.copies * others * (ceil(window.channels / nr) // panels)
+    tasks = window.batch * others * (ceil(window.channels / nr) // panels)
     # Weights come from further away once for each task, those of all channels in it.
     task += PASSING * weights * panels / machine.l3_bytes_per_cycle
     turns = ceil(tasks / threads)

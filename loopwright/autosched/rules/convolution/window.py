@@ -35,12 +35,12 @@ class Window:
         return extent(self.channel)
 
     @cached_property
-    def depth(self) -> int:
+    def k(self) -> int:
         """How many products are summed for one cell."""
         return prod(extent(axis) for axis in self.reduce)
 
     @cached_property
-    def copies(self) -> int:
+    def batch(self) -> int:
         return prod(extent(axis) for axis in self.around)
 
     @cached_property

@@ -16,7 +16,7 @@ def explain(
 ) -> None:
     """Note the instruction, the sizes and why they are so, and what speed is expected."""
     product, unit = plain.product, sizes.unit
-    rows, columns, depth = product.rows, product.columns, product.depth
+    rows, columns, k = product.m, product.n, product.k
     rate = unit.products_per_cycle(machine)
     decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} neighbours of the reduction at a time")
     for operand, new in zip((product.row_operand, product.column_operand), choice.types, strict=True):
@@ -32,8 +32,8 @@ def explain(
         used = sizes.mr * vectors
         decision.chose(
             f"blocks of {sizes.mr} × {sizes.nr}",
-            f"{used} of {machine.registers} registers hold sums; a step loads {sizes.mr + vectors} times for {used} "
-            "products",
+            f"{used} of {machine.registers} registers are accumulators; a step loads {sizes.mr + vectors} times for "
+            f"{used} products",
         )
     name = product.column_operand.buffer.name
     if early[1]:
@@ -41,19 +41,20 @@ def explain(
     else:
         offset = "before all tasks" if sizes.task_rows < rows else "by the task that reads them"
         decision.chose(f"{name} packed in panels of {sizes.panel} columns", f"{unit.group} rows side by side, {offset}")
-    padded = sizes.padded(rows, columns, depth)
-    if padded != (rows, columns, depth):
+    padded = sizes.padded(rows, columns, k)
+    if padded != (rows, columns, k):
         decision.chose(f"padded to {' × '.join(map(str, padded))}", "whole blocks; zeros add nothing")
-    if sizes.slab < depth:
-        decision.chose(f"slabs of {sizes.slab}", f"all {depth} steps of a panel do not stay in a cache")
+    if sizes.slab < k:
+        decision.chose(f"slabs of {sizes.slab}", f"all {k} steps of a panel do not stay in a cache")
     if sizes.threads > 1:
         decision.chose(
-            f"{sizes.tasks} tasks of {sizes.task_rows} × {sizes.task_columns}", f"dealt out to {sizes.threads} threads"
+            f"{sizes.tasks} tasks of {sizes.task_rows} × {sizes.task_columns}",
+            f"parallelised over {sizes.threads} threads",
         )
     elif machine.cores > 1:
         decision.chose("one thread", "the work is smaller than waking others")
-    arithmetic = rows * columns * depth * product.copies / rate / sizes.threads
-    moved = (rows * depth * bytes_of(unit.a) + depth * columns * bytes_of(unit.b) + rows * columns * 4) * product.copies
+    arithmetic = rows * columns * k * product.batch / rate / sizes.threads
+    moved = (rows * k * bytes_of(unit.a) + k * columns * bytes_of(unit.b) + rows * columns * 4) * product.batch
     cores = min(sizes.threads, machine.memory_cores)
     memory = moved / (machine.memory_bytes_per_cycle * cores)
     memory = memory if moved > machine.l2 else moved / machine.l2_bytes_per_cycle / sizes.threads
@@ -71,7 +72,7 @@ def explain_band(band: Band, sizes: BandSizes, is_prepacked: bool, machine: Mach
     decision.chose(f"bands of {image.name}, {unit.group} channels side by side", why)
     decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} neighbours of the reduction at a time")
     message = "it is a constant: calls find it packed" if is_prepacked else "before all tasks"
-    decision.chose(f"{weights.name} packed in tiles of 16 filters by {sizes.depth} channels", message)
+    decision.chose(f"{weights.name} packed in tiles of 16 filters by {sizes.k} channels", message)
     lines = "" if band.is_flat else f" of {sizes.lines} lines"
     decision.chose(
         f"calls for {sizes.filters} filters and {sizes.pixels} pixels{lines}",
@@ -81,11 +82,12 @@ def explain_band(band: Band, sizes: BandSizes, is_prepacked: bool, machine: Mach
     if padded != real:
         decision.chose(f"{padded[0]} filters, {padded[1]} channels", "whole tiles; zeros add nothing")
     if sizes.threads > 1:
-        decision.chose(f"{sizes.tasks} tasks", f"dealt out to {sizes.threads} threads; each makes the bands it reads")
+        threads = f"parallelised over {sizes.threads} threads; each makes the bands it reads"
+        decision.chose(f"{sizes.tasks} tasks", threads)
     elif machine.cores > 1:
         decision.chose("one thread", "the work is smaller than waking others")
-    pixels = band.lines * band.line * band.copies
-    products = pixels * (band.filter.extent or 1) * band.depth
-    read = pixels * (band.channel.extent or 1) * bytes_of(unit.b) + sizes.all_filters * band.depth * bytes_of(unit.a)
+    pixels = band.lines * band.line * band.batch
+    products = pixels * (band.filter.extent or 1) * band.k
+    read = pixels * (band.channel.extent or 1) * bytes_of(unit.b) + sizes.all_filters * band.k * bytes_of(unit.a)
     memory = (read + pixels * (band.filter.extent or 1)) / machine.l2_bytes_per_cycle / sizes.threads
     decision.roofline = Roofline(products / rate / sizes.threads, memory, sizes.cycles)

@@ -48,7 +48,7 @@ class Band:
         return [axis for (axis,) in self.matrices.around(self.image)]
 
     @property
-    def copies(self) -> int:
+    def batch(self) -> int:
         return size_of(self.around)
 
     @property
@@ -66,7 +66,7 @@ class Band:
         return tuple([1 if axis is None else axis.extent or 1 for axis in self.window])
 
     @property
-    def depth(self) -> int:
+    def k(self) -> int:
         return prod(self.places) * (self.channel.extent or 1)
 
     def lines_read(self, count: int) -> int:

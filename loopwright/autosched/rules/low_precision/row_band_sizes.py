@@ -1,7 +1,7 @@
 """Sizes of a convolution on bands, chosen by counting cycles; see `row_band_steps.py` for what they cut up.
 
 What a task reads is copied into a band by the task itself: nobody waits for others, and lines that two tasks read are
-copied twice. Sums wait in memory for the element-wise work on them, in the first cache where they fit.
+copied twice. Sums wait in memory for the element-wise work on them, in L1 where they fit.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ASTRAY = 6.0  # times that: a tile whose rows lie in two cache lines each
 CALL = 500  # configure the tiles, release them, leave four loops
 ROW_COPY = 0.25  # a byte of the image copied, with what feeds the product
 INTERLEAVE = 0.16  # a byte of a band
-# A vector of sums stored and read again, in the first cache, in the second, and beyond.
+# A vector of sums stored and read again, in L1, in the second, and beyond.
 SUMS_NEAR, SUMS_FAR, SUMS_OUT = 3.0, 6.0, 25.0
-AGAIN = 0.04  # a byte of weights that do not stay in the second cache
+AGAIN = 0.04  # a byte of weights that do not stay in L2
 MOST_INTERLEAVED = 64  # pixels
 MOST_PIXELS = 512  # of a task, where pixels are one long line
 
@@ -39,7 +39,7 @@ class BandSizes:
     unit: Unit
     all_filters: int  # in whole tiles
     channels: int
-    depth: int  # channels of one tile
+    k: int  # channels of one tile
     task_filters: int
     filters: int  # of one call of the intrinsic
     lines: int
@@ -65,11 +65,11 @@ def choose_band(band: Band, unit: Unit, machine: Machine) -> BandSizes | None:
 
 
 def _least(band: Band, unit: Unit, machine: Machine, threads: int) -> BandSizes | None:
-    depth = depth_of_tiles(band.channel.extent or 1, unit.kind)
-    channels = rounded_up(band.channel.extent or 1, depth)
+    k = depth_of_tiles(band.channel.extent or 1, unit.kind)
+    channels = rounded_up(band.channel.extent or 1, k)
     filters = rounded_up(band.filter.extent or 1, TILE)
     result = [
-        _costed(band, unit, machine, threads, (filters, channels, depth), task, some, lines, pixels)
+        _costed(band, unit, machine, threads, (filters, channels, k), task, some, lines, pixels)
         for task in _parts_of(filters, TILE, 4 * threads)
         for some in (_parts_of(task, TILE if task % PAIR else PAIR, 64) if band.is_flat else [task])
         for lines in _divisors(band.lines)
@@ -115,12 +115,12 @@ def _costed(
     lines: int,
     pixels: int,
 ) -> BandSizes:
-    all_filters, channels, depth = padded
+    all_filters, channels, k = padded
     width = bytes_of(unit.a)
-    steps = prod(band.places) * channels // depth
+    steps = prod(band.places) * channels // k
     tall, wide = filters // TILE, lines * ceil(pixels / TILE)
     crosses = not band.is_flat and pixels + band.reach() > IN_LINE
-    weights = PAIR * band.depth * width
+    weights = PAIR * band.k * width
     from_far = 2.0 if weights > machine.l1 // 2 else 1.0
     loads = from_far * tall * ceil(wide / 2) + (ASTRAY if crosses else 1.0) * wide * ceil(tall / 2)
     call = CALL + steps * (tall * wide * PRODUCT + loads * LOAD)
@@ -135,9 +135,9 @@ def _costed(
     each = SUMS_NEAR if room <= machine.l1 // 2 else SUMS_FAR if room <= machine.l2 // 2 else SUMS_OUT
     after = sums / TILE * each * (task // filters)
     once = call * calls + rows + panel + after
-    tasks = band.copies * (all_filters // task) * (band.lines // lines) * (band.line // line)
-    if all_filters * band.depth * width > machine.l2 * 3 // 4:
-        once += task * band.depth * width * AGAIN
+    tasks = band.batch * (all_filters // task) * (band.lines // lines) * (band.line // line)
+    if all_filters * band.k * width > machine.l2 * 3 // 4:
+        once += task * band.k * width * AGAIN
     turns = ceil(tasks / threads)
     whole = once * tasks if threads == 1 else once * turns * (1 + LATE / turns) + machine.fork_cycles
-    return BandSizes(unit, all_filters, channels, depth, task, filters, lines, pixels, threads, tasks, whole)
+    return BandSizes(unit, all_filters, channels, k, task, filters, lines, pixels, threads, tasks, whole)

@@ -42,9 +42,9 @@ def schedule_band(
     block = sch.get_block(band.matrices.facts.name)
     image, weights = band.image.buffer, band.weights.buffer
     before = [sch.get_block(name) for name in feeding]
-    out, copies = _padded(sch, block, band, sizes)
-    packing = _pack_weights(sch, block, copies.get(weights, weights), weights, band, sizes)
-    rows = _rows(sch, block, copies.get(image, image), image, before, band)
+    out, batch = _padded(sch, block, band, sizes)
+    packing = _pack_weights(sch, block, batch.get(weights, weights), weights, band, sizes)
+    rows = _rows(sch, block, batch.get(image, image), image, before, band)
     after = _after(sch, block, out, epilogue, band, program)
     nest = _tile(sch, block, band, sizes)
     # Memory of their own for the sums and the band of a task: tiles see it as it lies, so it is small from here on.
@@ -105,8 +105,8 @@ def _pack_weights(sch: Schedule, block: BlockRV, now: Buffer, before: Buffer, ba
     window = ["0" if axis is None else names[axis.var] for axis in ([None] if band.is_flat else band.window)]
     window[0] = " + ".join([window[0], *single])  # axes of a single place count nothing
     outer, inner = (
-        (f"{filter_} // 16", f"{channel} // {sizes.depth}"),
-        (f"{filter_} % 16", f"{channel} % {sizes.depth}"),
+        (f"{filter_} // 16", f"{channel} // {sizes.k}"),
+        (f"{filter_} % 16", f"{channel} % {sizes.k}"),
     )
     order = [outer[0], *window, outer[1], *inner]
     packing = sch.reindex_cache_read(block, _position(sch, block, now), "global", _layout(band, order))
@@ -203,14 +203,14 @@ def _tile(sch: Schedule, block: BlockRV, band: Band, sizes: BandSizes) -> _Nest:
     if band.is_flat:
         *around, filters, pixels, channels = sch.get_loops(block)
         filters, some, filter_ = sch.split(filters, [None, sizes.task_filters // sizes.filters, sizes.filters])
-        blocks, channel = sch.split(channels, [None, sizes.depth])
+        blocks, channel = sch.split(channels, [None, sizes.k])
         tile, pixel = sch.split(pixels, [None, sizes.pixels])
         tasks = [*around, filters, tile]
         sch.reorder(*tasks, some, filter_, pixel, blocks, channel)
         return _Nest(tasks, tile, some, filter_)
     loops = dict(zip([axis.var for axis in band.matrices.facts.axes], sch.get_loops(block), strict=True))
     filters, filter_ = sch.split(loops[band.filter.var], [None, sizes.filters])
-    blocks, channel = sch.split(loops[band.channel.var], [None, sizes.depth])
+    blocks, channel = sch.split(loops[band.channel.var], [None, sizes.k])
     lines, line = sch.split(loops[band.pixels[0].var], [None, sizes.lines])
     tiles, pixel = sch.split(loops[band.pixels[1].var], [None, sizes.pixels])
     reduce = [loops[axis.var] for axis in band.matrices.reduce if axis is not band.channel]

@@ -84,8 +84,8 @@ class LowPrecision:
 def _check_filled(operands: Operands, sizes: Sizes) -> None:
     """Tiles that would hold next to nothing but padding are left to rules that need none."""
     product = operands.product
-    real = product.rows * product.columns * product.depth
-    padded = prod(sizes.padded(product.rows, product.columns, product.depth))
+    real = product.m * product.n * product.k
+    padded = prod(sizes.padded(product.m, product.n, product.k))
     if sizes.unit.is_tile and real and padded > MOST_PADDING * real:
         raise NotWorthIt(f"{real} products would be padded to {padded}")
 
@@ -157,18 +157,18 @@ def _band(
     sizes = choose_band(band, unit, machine) if band is not None and unit is not None else None
     if band is None or unit is None or sizes is None:
         return None
-    rows, columns, depth = (size_of(group) for group in (matrices.rows, matrices.columns, matrices.reduce))
-    size = Size(rows, columns, depth, band.copies, False, True, True, *early, has_epilogue)
+    rows, columns, k = (size_of(group) for group in (matrices.rows, matrices.columns, matrices.reduce))
+    size = Size(rows, columns, k, band.batch, False, True, True, *early, has_epilogue)
     matrix = choose_sizes(size, unit, machine)
-    copying = columns * band.copies * (depth * bytes_of(unit.b) * MATRIX_COPY + rows * MATRIX_SUMS) / matrix.threads
+    copying = columns * band.batch * (k * bytes_of(unit.b) * MATRIX_COPY + rows * MATRIX_SUMS) / matrix.threads
     return (band, sizes) if sizes.cycles < matrix.cycles + copying else None
 
 
 def _explain_matrices(result: Matrices, decision: Decision) -> None:
-    rows, columns, depth = (size_of(group) for group in (result.rows, result.columns, result.reduce))
+    rows, columns, k = (size_of(group) for group in (result.rows, result.columns, result.reduce))
     axes = [" × ".join(axis.name for axis in group) for group in (result.rows, result.columns, result.reduce)]
     decision.chose(
-        f"a product of {rows} × {depth} by {depth} × {columns}",
+        f"a product of {rows} × {k} by {k} × {columns}",
         f"rows are {axes[0]}, columns {axes[1]}, and {axes[2]} is summed; windows are copied into a matrix",
     )
 
@@ -182,12 +182,12 @@ def _best(
     if not result:
         raise NotWorthIt(f"there is no better way to multiply {' by '.join(operands.types[:2])} here")
     size = Size(
-        product.rows,
-        product.columns,
-        product.depth,
-        product.copies,
+        product.m,
+        product.n,
+        product.k,
+        product.batch,
         lies_otherwise(product) and not early[0],
-        product.pitch > 0,
+        product.row_stride > 0,
         product.row_operand.buffer not in program.parameters,
         early[0],
         early[1],
@@ -199,7 +199,7 @@ def _best(
         if choice.unit is not None
     ]
     if not costed:
-        if min(product.rows, product.columns, product.depth) < 2:
+        if min(product.m, product.n, product.k) < 2:
             raise NotWorthIt("vectors of a single row or column are no matrix")
         return result[0], None
     return min(costed, key=lambda pair: pair[1].cycles)

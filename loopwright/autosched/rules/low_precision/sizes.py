@@ -34,12 +34,12 @@ MOST_ROWS = 16  # of a block in vector registers
 
 
 class Size(NamedTuple):
-    """`copies` products of `rows` × `depth` by `depth` × `columns`."""
+    """`batch` GEMMs of `m` × `k` by `k` × `n`."""
 
-    rows: int
-    columns: int
-    depth: int
-    copies: int
+    m: int
+    n: int
+    k: int
+    batch: int
     a_must_move: bool  # A is copied whatever its size: it lies the other way, or has another type
     b_lies_along: bool  # B's columns are neighbours in memory
     a_is_aligned: bool  # it is made by this program: its rows begin with a cache line
@@ -68,15 +68,15 @@ class Sizes:
     cycles: float
     tasks: int
 
-    def padded(self, rows: int, columns: int, depth: int) -> tuple[int, int, int]:
+    def padded(self, rows: int, columns: int, k: int) -> tuple[int, int, int]:
         """The sizes rounded up to whole tasks and slabs."""
-        step = self.slab if self.slab < depth else self.unit.depth
-        return rounded_up(rows, self.task_rows), rounded_up(columns, self.task_columns), rounded_up(depth, step)
+        step = self.slab if self.slab < k else self.unit.k
+        return rounded_up(rows, self.task_rows), rounded_up(columns, self.task_columns), rounded_up(k, step)
 
 
 def choose_sizes(size: Size, unit: Unit, machine: Machine) -> Sizes:
     """The sizes that cost least with a unit."""
-    work = size.rows * size.columns * size.depth * size.copies / unit.products_per_cycle(machine)
+    work = size.m * size.n * size.k * size.batch / unit.products_per_cycle(machine)
     threads = machine.threads_for(work)
     candidates = _tile_blocks(size, unit, machine, threads) if unit.is_tile else _vector_blocks(size, unit, machine)
     result = [
@@ -89,18 +89,18 @@ def choose_sizes(size: Size, unit: Unit, machine: Machine) -> Sizes:
 
 def _vector_blocks(size: Size, unit: Unit, machine: Machine) -> Iterator[tuple[int, int]]:
     """Blocks that registers hold."""
-    for vectors in range(1, min(4, ceil(size.columns / unit.lanes)) + 1):
-        for mr in range(1, min(size.rows, MOST_ROWS) + 1):
+    for vectors in range(1, min(4, ceil(size.n / unit.lanes)) + 1):
+        for mr in range(1, min(size.m, MOST_ROWS) + 1):
             if mr * vectors + vectors + SPARE_REGISTERS + unit.adds_after <= machine.registers:
                 yield mr, vectors * unit.lanes
 
 
 def _tile_blocks(size: Size, unit: Unit, machine: Machine, threads: int) -> Iterator[tuple[int, int]]:
     """Whole tasks, cut into equal parts: any number of rows will do, columns are whole tiles."""
-    wide = rounded_up(size.columns, unit.lanes)
-    for parts_down in dict.fromkeys((1, 2, 4, 8, threads, 2 * threads, 4 * threads, ceil(size.rows / 256))):
-        for parts_across in dict.fromkeys((1, 2, 4, 8, threads, 2 * threads, ceil(size.columns / 512))):
-            mr, nr = ceil(size.rows / parts_down), rounded_up(ceil(wide / parts_across), unit.lanes)
+    wide = rounded_up(size.n, unit.lanes)
+    for parts_down in dict.fromkeys((1, 2, 4, 8, threads, 2 * threads, 4 * threads, ceil(size.m / 256))):
+        for parts_across in dict.fromkeys((1, 2, 4, 8, threads, 2 * threads, ceil(size.n / 512))):
+            mr, nr = ceil(size.m / parts_down), rounded_up(ceil(wide / parts_across), unit.lanes)
             if (mr >= 16 or parts_down == 1) and (nr >= 32 or parts_across == 1):
                 yield mr, nr
 
@@ -110,37 +110,37 @@ def _tasks(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr: 
     if unit.is_tile:
         yield 1, 1
         return
-    tall, wide = ceil(size.rows / mr), ceil(size.columns / nr)
-    fitting = max(1, machine.l2 // 2 // (nr * size.depth * bytes_of(unit.b)))  # panels in half of the second cache
+    tall, wide = ceil(size.m / mr), ceil(size.n / nr)
+    fitting = max(1, machine.l2 // 2 // (nr * size.k * bytes_of(unit.b)))  # panels in half of L2
     if threads == 1:
         yield tall, ceil(wide / ceil(wide / min(wide, fitting)))
         return
     for turns in (1, 2, 4):
         for across in range(1, min(wide, turns * threads) + 1):
-            parts = ceil(turns * threads / (across * size.copies))
+            parts = ceil(turns * threads / (across * size.batch))
             if parts <= tall:
                 yield ceil(tall / parts), ceil(wide / across)  # the last task is padded to the size of the others
 
 
 def _costed(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr: int, down: int, across: int) -> Sizes:
     width = bytes_of(unit.b)
-    slabs = ceil(size.depth * width / LONGEST_SLAB)
-    slab = rounded_up(ceil(size.depth / slabs), unit.depth)
-    tall, wide = ceil(size.rows / mr), ceil(size.columns / nr)
-    depth = rounded_up(size.depth, unit.depth)
-    copies_a = size.a_must_move or size.rows % (down * mr) != 0 or size.depth % slab != 0
-    copying = 0.0 if size.a_is_early else size.rows * size.depth * bytes_of(unit.a) * COPY * size.copies / threads
+    slabs = ceil(size.k * width / LONGEST_SLAB)
+    slab = rounded_up(ceil(size.k / slabs), unit.k)
+    tall, wide = ceil(size.m / mr), ceil(size.n / nr)
+    k = rounded_up(size.k, unit.k)
+    copies_a = size.a_must_move or size.m % (down * mr) != 0 or size.k % slab != 0
+    copying = 0.0 if size.a_is_early else size.m * size.k * bytes_of(unit.a) * COPY * size.batch / threads
     if unit.is_tile:
-        block = _tile_cycles(unit, mr, nr, depth, 1.0)
-        astray = _tile_cycles(unit, mr, nr, depth, 1.0 if size.a_is_aligned else ASTRAY)
-        copies_a = copies_a or (astray - block) * tall * wide * size.copies / threads > copying
+        block = _tile_cycles(unit, mr, nr, k, 1.0)
+        astray = _tile_cycles(unit, mr, nr, k, 1.0 if size.a_is_aligned else ASTRAY)
+        copies_a = copies_a or (astray - block) * tall * wide * size.batch / threads > copying
         block = block if copies_a else astray
-        if mr * depth * bytes_of(unit.a) > machine.l2 // 2:
-            block *= FAR  # A does not wait in the second cache for the next panel
+        if mr * k * bytes_of(unit.a) > machine.l2 // 2:
+            block *= FAR  # A does not wait in L2 for the next panel
     else:
-        block = _vector_cycles(unit, machine, mr, nr, depth)
+        block = _vector_cycles(unit, machine, mr, nr, k)
     sums = mr * nr * bytes_of(unit.c) / machine.l1_bytes_per_cycle * 2
-    is_direct = not size.has_epilogue and size.rows % (down * mr) == 0 and size.columns % (across * nr) == 0
+    is_direct = not size.has_epilogue and size.m % (down * mr) == 0 and size.n % (across * nr) == 0
     if unit.is_tile and not is_direct:
         # The sums wait in memory for what comes after.
         sums *= 1 if mr * nr * bytes_of(unit.c) <= machine.l2 // 2 else 4
@@ -153,13 +153,13 @@ def _costed(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr:
     packing = 0.0
     if not size.is_prepacked:
         each = PACK_ALONG if size.b_lies_along else PACK_ACROSS
-        packing = size.depth * width * size.columns * each * size.copies / threads
+        packing = size.k * width * size.n * each * size.batch / threads
         if rows_shared:
             packing *= 1.3  # it goes out to memory, and comes back
     parts = ceil(tall / down), ceil(wide / across)
     if copies_a:
         packing += copying
-    tasks = parts[0] * parts[1] * size.copies
+    tasks = parts[0] * parts[1] * size.batch
     turns = ceil(tasks / threads)
     if threads == 1:
         whole = task * tasks + packing
@@ -169,16 +169,16 @@ def _costed(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr:
     return Sizes(unit, mr, nr, slab, down * mr, across * nr, panel, threads, copies_a, whole, tasks)
 
 
-def _tile_cycles(unit: Unit, mr: int, nr: int, depth: int, rows_cost: float) -> float:
+def _tile_cycles(unit: Unit, mr: int, nr: int, k: int, rows_cost: float) -> float:
     """Pairs of tiles each way: so many products and loads a step; `rows_cost` is what a tile of A costs more."""
     tall, wide = ceil(mr / 16), nr // unit.lanes
     loads = rows_cost * tall * ceil(wide / 2) + wide * ceil(tall / 2)
-    return depth / unit.depth * (tall * wide * TILE_PRODUCT + loads * TILE_LOAD)
+    return k / unit.k * (tall * wide * TILE_PRODUCT + loads * TILE_LOAD)
 
 
-def _vector_cycles(unit: Unit, machine: Machine, mr: int, nr: int, depth: int) -> float:
+def _vector_cycles(unit: Unit, machine: Machine, mr: int, nr: int, k: int) -> float:
     vectors = nr // unit.lanes
     loads = mr + vectors
     products = mr * vectors * (2 if unit.adds_after else 1) / machine.fma_per_cycle
     step = max(products, loads / machine.loads_per_cycle, float(machine.fma_latency)) + loads * SHARED_LOAD
-    return depth / unit.group * step
+    return k / unit.group * step

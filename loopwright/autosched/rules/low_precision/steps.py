@@ -29,7 +29,7 @@ def schedule_product(
     packed = sch.cache_read(block, columns, "global", [block])
     sch.transform_layout(packed, ("write", 0), _panels(product, sizes))
     # Tiles, and sums that wait between slabs, go where they belong if nothing is done to them.
-    is_direct = not plain.epilogue and (sizes.unit.is_tile or sizes.slab < product.depth)
+    is_direct = not plain.epilogue and (sizes.unit.is_tile or sizes.slab < product.k)
     if out is None and not is_direct:
         out = sch.cache_write(block, 0, "global")
     nest = _tile(sch, block, product, sizes)
@@ -39,7 +39,7 @@ def schedule_product(
     sums = sch.get(block).writes[0].buffer.name
     init = sch.decompose_reduction(block, nest.slab) if nest.slab is not None else None
     location: LoopRV | None = None
-    if not is_prepacked and sizes.task_rows >= product.rows:
+    if not is_prepacked and sizes.task_rows >= product.m:
         location = nest.task
         sch.compute_at(packed, location)
         sch.sink_alloc(packed, sch.get(packed).writes[0].buffer.name)
@@ -47,8 +47,8 @@ def schedule_product(
         _finish(sch, block, sums, out, nest, lanes, plain)
     if init is not None:
         vectors(sch, sch.get_loops(init)[-1], lanes)
-    depth = min(sizes.slab, sizes.padded(1, 1, product.depth)[2])
-    sch.tensorize(nest.inner, sizes.unit.intrinsic(sizes.mr, sizes.nr, depth, from_zero=nest.slab is None))
+    k = min(sizes.slab, sizes.padded(1, 1, product.k)[2])
+    sch.tensorize(nest.inner, sizes.unit.intrinsic(sizes.mr, sizes.nr, k, from_zero=nest.slab is None))
     if not is_prepacked:
         outer = pack_panels(sch, packed, before, location, product, sizes)
         if location is None and sizes.threads > 1 and outer:
@@ -69,8 +69,8 @@ def _positions(sch: Schedule, block: BlockRV, product: Product) -> tuple[int, in
 
 def _padded(sch: Schedule, block: BlockRV, product: Product, sizes: Sizes) -> BlockRV | None:
     """Round every size up to whole blocks; the block that copies the result back, if there is one."""
-    rows, columns, depth = sizes.padded(product.rows, product.columns, product.depth)
-    wanted = {id(product.row): rows, id(product.column): columns, id(product.reduce[0]): depth}
+    rows, columns, k = sizes.padded(product.m, product.n, product.k)
+    wanted = {id(product.row): rows, id(product.column): columns, id(product.reduce[0]): k}
     padding = [wanted[id(axis)] if _grows(axis, wanted) else 1 for axis in product.facts.axes]
     if all(size == 1 for size in padding):
         return None
@@ -163,20 +163,20 @@ def _tile(sch: Schedule, block: BlockRV, product: Product, sizes: Sizes) -> _Nes
     assert product.row is not None
     rows, row = sch.split(loops[product.row.var], [None, sizes.mr])
     columns, column = sch.split(loops[product.column.var], [None, sizes.nr])
-    depth = loops[product.reduce[0].var]
+    k = loops[product.reduce[0].var]
     outer = [loops[axis.var] for axis in product.outer]
     slabs: list[LoopRV] = []
-    if sizes.slab < product.depth:
-        slab, depth = sch.split(depth, [None, sizes.slab])
+    if sizes.slab < product.k:
+        slab, k = sch.split(k, [None, sizes.slab])
         slabs.append(slab)
     if sizes.unit.is_tile:
         tasks = [*outer, columns, rows]
-        sch.reorder(*tasks, *slabs, row, column, depth)
+        sch.reorder(*tasks, *slabs, row, column, k)
         return _Nest(tasks, slabs[0] if slabs else None, rows, row)
     row_task, strip = sch.split(rows, [None, sizes.task_rows // sizes.mr])
     column_task, tile = sch.split(columns, [None, sizes.task_columns // sizes.nr])
     tasks = [*outer, column_task, row_task]
-    sch.reorder(*tasks, *slabs, strip, tile, row, column, depth)
+    sch.reorder(*tasks, *slabs, strip, tile, row, column, k)
     return _Nest(tasks, slabs[0] if slabs else None, tile, row)
 
 

@@ -31,20 +31,20 @@ class Unit:
     c: str
     lanes: int  # columns are a multiple of it
     group: int  # neighbours of the reduction that one instruction adds up
-    depth: int  # the reduction is a multiple of it
+    k: int  # the reduction is a multiple of it
     instruction: str
     is_tile: bool = False
     adds_after: bool = False
 
-    def intrinsic(self, rows: int, columns: int, depth: int, from_zero: bool) -> str:
+    def intrinsic(self, rows: int, columns: int, k: int, from_zero: bool) -> str:
         """The name of the tensor intrinsic for a block."""
         make = amx_dot if self.is_tile else dot_block
-        return make(rows, columns, depth, self.kind, from_zero)
+        return make(rows, columns, k, self.kind, from_zero)
 
     def products_per_cycle(self, machine: Machine) -> float:
         """Multiply-adds that one core does at most."""
         if self.is_tile:
-            return 16 * 16 * self.depth / 16
+            return 16 * 16 * self.k / 16
         return machine.fma_per_cycle * self.lanes * self.group / (2 if self.adds_after else 1)
 
 

@@ -73,7 +73,7 @@ def _explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision,
         decision.chose(f"{used} vectors at once", "the updates of one wait for each other, those of several do not")
     if copies:
         size = f"{tiles.copied >> 10} KiB" if tiles.copied >> 10 else f"{tiles.copied} bytes"
-        location = f"the first cache ({machine.l1 >> 10} KiB)" if tiles.copied <= machine.l1 else "the second cache"
+        location = f"L1 ({machine.l1 >> 10} KiB)" if tiles.copied <= machine.l1 else "L2"
         decision.chose(
             f"data copied with its padding for {min(window.rows, tiles.rows * tiles.band)} rows at a time",
             f"{size} stay in {location}, and no load asks for borders",

@@ -93,7 +93,7 @@ def _picked(window: Window) -> int:
 
 
 def _cost(window: Window, machine: Machine, lanes: int, tile: _Tile) -> float:
-    """Cycles for all tiles down and across, data in the first cache."""
+    """Cycles for all tiles down and across, data in L1."""
     rows, locations, written_out = tile
     down, results = window.down, rows * locations
     reduce = window.facts.reduce
@@ -120,7 +120,7 @@ def _cost(window: Window, machine: Machine, lanes: int, tile: _Tile) -> float:
 
 
 def _band(window: Window, machine: Machine, lanes: int, tile: _Tile) -> tuple[int, int]:
-    """How many tiles down share one copy of padded rows, as many as half of the first cache holds; and its bytes."""
+    """How many tiles down share one copy of padded rows, as many as half of L1 holds; and its bytes."""
     width = lanes * tile.places
     row = window.movements[-1].reach(-(-window.lane_extent // width) * width)
     row *= prod(movement.tap.extent or 1 for movement in window.deep) * bytes_of(str(window.data.buffer.dtype))

@@ -36,10 +36,11 @@ def explain(layer: Layer, sizes: Sizes, transposed: Sequence[str], machine: Mach
     decision.chose(f"weights transformed into panels of {sizes.nr} channels", how)
     explain_weights(sizes.weight_bytes(layer), sizes.uses, machine, decision)
     if transposed:
-        decision.chose(f"{', '.join(transposed)} turned in registers", "channels are the lanes, and lie apart there")
+        why = "channels are the lanes, and lie apart there"
+        decision.chose(f"{', '.join(transposed)} transposed in registers", why)
     used = sizes.mr * sizes.vectors
     decision.chose(
-        f"products in tiles of {sizes.mr} × {sizes.nr}", f"{used} of {machine.registers} registers hold sums"
+        f"products in tiles of {sizes.mr} × {sizes.nr}", f"{used} of {machine.registers} registers are accumulators"
     )
     decision.tile_use = used_up(layer.outputs, sizes.nr)
     for locations, count in zip(layer.places, sizes.counts, strict=True):
@@ -49,7 +50,7 @@ def explain(layer: Layer, sizes: Sizes, transposed: Sequence[str], machine: Mach
         strip = positions * sizes.rows * sizes.counts[1] * (layer.inputs + layer.outputs) * width
         decision.chose(
             f"strips of {sizes.rows} {'row' if sizes.rows == 1 else 'rows'} of tiles",
-            f"{strip >> 10} KiB of transformed numbers at a time; the second cache has {machine.l2 >> 10}",
+            f"{strip >> 10} KiB of transformed numbers at a time; L2 has {machine.l2 >> 10}",
         )
     else:
         decision.chose("all data transformed first", "so that each transformed weight is read once")

@@ -26,7 +26,7 @@ from loopwright.schedule.winograd.matrices import MOST_POINTS, Matrix, transform
 SPARE_REGISTERS = 2  # besides sums and weights: one number of the data on its way, and the next
 TILE_OVERHEAD = 24  # start the pipeline of multiply-adds, drain it, leave the loop
 SHARED_LOAD = 0.1  # a load that goes on beside the multiply-adds, but is in their way now and then
-IN_THE_WAY = 0.6  # of the shorter of two things that go on at once: multiply-adds, and reading weights from afar
+IN_THE_WAY = 0.6  # of the shorter of two things that go on at once: multiply-adds, and streaming weights from memory
 NEARER = 0.2  # the same where the weights were read a strip before, and wait in some cache
 TURNED = 0.5  # an element copied from channels apart to channels together, or back
 GATHERED = 2.0  # a weight that is no constant: its channels lie apart

@@ -1,6 +1,6 @@
 """Turning: winograd works on channels last; where they lie apart, data is turned before it, and results after it.
 
-Squares of 16 × 16, 8 × 8 or 4 × 4 are turned in registers; what fills none goes element by element.
+Squares of 16 × 16, 8 × 8 or 4 × 4 are transposed in registers; what fills none goes element by element.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Turned(NamedTuple):
     block: BlockRV
     name: str
     dimension: int  # of the channels before
-    size: int  # of the tiles that are turned in registers; 0 where it goes element by element
+    size: int  # of the tiles that are transposed in registers; 0 where it goes element by element
 
 
 def turn_data(sch: Schedule, wide: BlockRV, program: Program, lanes: int) -> list[Turned]:
