@@ -1,12 +1,5 @@
 # Every target sets up its own virtual environment in .venv; all it needs is Python 3.11 or newer, pip and a C compiler.
-#   make setup   nothing but that: .venv with Loopwright and what it needs
-#   make demo    compile ResNet-50, check it, race it, draw it: build/demo/report.html
-#   make test    the whole test suite
-#   make lint    ruff and mypy
-#   make fuzz    damaged models for a minute (an error each, never a crash), random graphs and programs
-#   make bench   our kernels beside numpy, torch and C loops (make bench BENCH=--quick: a look, under a minute)
-#   make docs    the documentation site, into build/site; open build/site/index.html
-#   make clean   remove everything made here, .venv included
+# `make help` lists the targets: it prints the text after `##` on each target's line.
 
 # The first Python that is new enough; `make PYTHON=/path/to/python` overrides.
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -18,25 +11,28 @@ BIN := .venv/bin
 READY := .venv/.loopwright-ready
 WORKERS ?= 2
 
-.PHONY: setup demo test lint fuzz bench docs clean
+.PHONY: help setup demo test lint fuzz bench docs clean
 
-setup: $(READY)
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-12s  %s\n", $$1, $$2 }'
+
+setup: $(READY)  ## create .venv with Loopwright and its dependencies
 
 # ONNX Runtime takes part in the race where it can be installed; the demo runs without.
-demo: $(READY)
+demo: $(READY)  ## compile ResNet-50 from ONNX, check it, race it, draw it: build/demo/report.html
 	@$(BIN)/python -c 'import onnxruntime' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check onnxruntime || \
 		echo "ONNX Runtime cannot be installed: there will be no race." >&2
 	$(BIN)/python examples/demo.py
 
-test: $(READY)
+test: $(READY)  ## run the test suite (WORKERS=2 processes)
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
-lint: $(READY)
+lint: $(READY)  ## run ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-fuzz: $(READY)
+fuzz: $(READY)  ## damaged model files, random graphs, programs and schedules (SEED=0; about 7 minutes)
 	$(BIN)/python -m benchmarks.fuzz_models --seconds 60 --seed $(or $(SEED),0)
 	$(BIN)/python -m benchmarks.fuzz_graphs --count 200 --seed $(or $(SEED),0)
 	$(BIN)/python -m benchmarks.fuzz_artifacts --count 800 --seed $(or $(SEED),0)
@@ -46,13 +42,13 @@ fuzz: $(READY)
 
 # matplotlib draws the picture. torch takes part where it is installed, and is never downloaded for this; without a
 # network the benchmarks run with what is there.
-bench: $(READY)
+bench: $(READY)  ## time our kernels beside numpy, torch and C loops (BENCH=--quick: under a minute)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[bench]" || \
 		echo "matplotlib cannot be installed: there will be no picture." >&2
 	$(BIN)/python -m benchmarks.bench $(BENCH)
 
 # A link or an anchor that leads nowhere fails the build. ruff, which .venv has, formats the signatures.
-docs: $(READY)
+docs: $(READY)  ## build the documentation site: build/site/index.html
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[docs]"
 	@NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m mkdocs build --strict
 
@@ -66,6 +62,6 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[dev]"
 	touch $@
 
-clean:
+clean:  ## remove everything made here, .venv included
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find loopwright tests -name __pycache__ -type d -prune -exec rm -rf {} +
