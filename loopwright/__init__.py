@@ -10,7 +10,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from loopwright.runtime import shown
+from loopwright.runtime import shown as _shown
 
 __version__ = "0.1.0"
 
@@ -43,7 +43,7 @@ _TO_COME = "auto_scheduler autotvm micro meta_schedule relax rpc".split()
 __all__ = [*_NAMES, *_MODULES]
 
 # Errors and modules of the runtime, an early layer, are shown by a later one.
-shown.load_views.append(lambda: importlib.import_module("loopwright.display.install"))
+_shown.load_views.append(lambda: importlib.import_module("loopwright.display.install"))
 
 
 def __getattr__(name: str) -> Any:
