@@ -17,7 +17,7 @@ from typing import Any as Anything  # relay.Any is a size
 
 # Public name → module that holds it.
 _HOMES = {
-    "loopwright.relay.types": "Any FuncType GlobalTypeVar IncompleteType RefType TensorType TypeCall TypeVar "
+    "loopwright.relay.types": "AnyDim FuncType GlobalTypeVar IncompleteType RefType TensorType TypeCall TypeVar "
     "scalar_type",
     "loopwright.ir": "IRModule",
     "loopwright.ir.expr": "GlobalVar",
@@ -39,6 +39,8 @@ _HOMES = {
     "loopwright.relay.executors": "create_executor",
     "loopwright.relay.namespaces": "annotation dyn image memory nn random vision",
 }
+# Names of TVM that are ours under another name.
+_ALIASES = {"Any": "AnyDim"}
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
 # Folders and files that are names themselves.
 _MODULES = {
@@ -59,11 +61,13 @@ _MODULES = {
     "vm": "loopwright.relay.vm",
 }
 
-__all__ = [*_NAMES, *_MODULES]
+__all__ = [*_NAMES, *_ALIASES, *_MODULES]
 
 
 def __getattr__(name: str) -> Anything:
-    if name in _NAMES:
+    if name in _ALIASES:
+        value = __getattr__(_ALIASES[name])
+    elif name in _NAMES:
         value = getattr(importlib.import_module(_NAMES[name]), name)
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])

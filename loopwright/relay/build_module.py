@@ -4,7 +4,7 @@
     out = lib(x)                                        the outputs, as tensors
     lib.export_library("model.so")                      and graph_executor.GraphModule(lib["default"](lw.cpu()))
 
-Parameters given by `params` become constants of the model. Sizes of inputs that are not known (`relay.Any()`) become
+Parameters given by `params` become constants of the model. Sizes of inputs that are not known (`relay.AnyDim()`) become
 size variables: the function reads them from the tensors it is called with. Passes run as `transform/pipeline.py` lists
 them, kernels are scheduled by rule and compiled once each, memory is planned (`model/`).
 """

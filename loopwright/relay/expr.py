@@ -11,7 +11,7 @@ never change, but for `checked_type_`, which type inference fills in.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -53,13 +53,13 @@ class Expr(Node):
         """The value converted to elements of `dtype`."""
         return _call("cast", self, dtype=dtype)
 
-    def astext(self, show_meta_data: bool = True, annotate: Anything = None) -> str:
+    def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
         """The expression in the text form, with a header; constants at the end unless `show_meta_data` is False."""
         from loopwright.relay.text.printer import astext
 
         return astext(self, show_meta_data, annotate)
 
-    def script(self, **options: Anything) -> str:
+    def script(self, **options: Any) -> str:
         """The text form without header and metadata; `obj_to_underline` names expressions to mark."""
         from loopwright.relay.text.printer import plain_text
 
@@ -78,7 +78,7 @@ class Expr(Node):
 
     __str__ = __repr__
 
-    def show(self, style: str | None = None, black_format: bool | None = None, **options: Anything) -> None:
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
         """Print the text form."""
         from loopwright.relay.text.show import show
 
@@ -145,7 +145,7 @@ class Constant(Expr):
 
     data: np.ndarray
 
-    def __init__(self, data: Anything, span: object = None) -> None:
+    def __init__(self, data: Any, span: object = None) -> None:
         array = data if isinstance(data, np.ndarray) else np.asarray(data.numpy() if hasattr(data, "numpy") else data)
         self.data = array
         self._begin(span)
@@ -209,9 +209,9 @@ class Call(Expr):
 
     def __init__(
         self,
-        op: Anything,
+        op: Any,
         args: Sequence[Expr],
-        attrs: Anything = None,
+        attrs: Any = None,
         type_args: Sequence[Type] = (),
         span: object = None,
     ) -> None:
@@ -347,7 +347,7 @@ class TupleWrapper:
 
 
 def var(
-    name_hint: str, type_annotation: Type | str | None = None, shape: Anything = None, dtype: str = "float32"
+    name_hint: str, type_annotation: Type | str | None = None, shape: Any = None, dtype: str = "float32"
 ) -> Var:
     """A variable of a type, or of a tensor's shape and element type; a text alone is the type of a scalar."""
     if type_annotation is not None and shape is not None:
@@ -359,7 +359,7 @@ def var(
     return Var(name_hint, type_annotation)
 
 
-def const(value: Anything, dtype: str | None = None) -> Constant:
+def const(value: Any, dtype: str | None = None) -> Constant:
     """A constant: Python's ints are int32 and floats float32; so are numpy's, unless `dtype` says otherwise."""
     array = value.numpy() if hasattr(value, "numpy") and not isinstance(value, np.ndarray) else np.asarray(value)
     if dtype is not None:
@@ -370,12 +370,12 @@ def const(value: Anything, dtype: str | None = None) -> Constant:
     return Constant(array.astype(narrower) if narrower else array)
 
 
-def numpy_type(dtype: str) -> np.dtype[Anything]:
+def numpy_type(dtype: str) -> np.dtype[Any]:
     """The numpy type of that name; those that numpy lacks are of ml_dtypes."""
     return DataType(dtype).numpy()
 
 
-def require_expr(value: Anything, what: str) -> Expr:
+def require_expr(value: Any, what: str) -> Expr:
     """`value`, which is an expression (or the results of an operator that has several)."""
     if isinstance(value, (Expr, GlobalVar)):
         return value  # type: ignore[return-value]

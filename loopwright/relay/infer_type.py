@@ -11,7 +11,7 @@ does not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any as Anything
+from typing import Any
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule, PrimFunc
@@ -34,7 +34,7 @@ from loopwright.relay.expr import (
 from loopwright.relay.op.registry import Op
 from loopwright.relay.type_arguments import filled, learned_from, opened
 from loopwright.relay.types import (
-    Any,
+    AnyDim,
     FuncType,
     IncompleteType,
     RefType,
@@ -62,13 +62,13 @@ class Inference(ExprFunctor):
         super().__init__()
         self.global_type = global_type or _no_module
 
-    def _enter(self, expression: Anything) -> Anything:
+    def _enter(self, expression: Any) -> Any:
         result = super()._enter(expression)
         if not isinstance(expression, (Op, GlobalVar)):
             expression.checked_type_ = result
         return result
 
-    def learn(self, var: Anything, learned: Type) -> None:
+    def learn(self, var: Any, learned: Type) -> None:
         """A variable without a type has this one."""
         self.memo_map[id(var)] = learned
         var.checked_type_ = learned
@@ -126,7 +126,7 @@ class Inference(ExprFunctor):
 
     def _for_these(self, callee: FuncType, call: Call, args: list[Type]) -> FuncType:
         """A polymorphic function for these arguments; `args` learns what that says of functions among them."""
-        message: Anything = zip(callee.type_params, call.type_args, strict=False)
+        message: Any = zip(callee.type_params, call.type_args, strict=False)
         known: dict[TypeVar, Type] = dict(message)
         for given, wanted in zip(args, callee.arg_types, strict=True):
             learned_from(wanted, given, known)
@@ -238,7 +238,7 @@ class Inference(ExprFunctor):
 
     def visit_let(self, let: Let) -> Type:
         chain: list[Let] = []
-        body: Anything = let
+        body: Any = let
         while isinstance(body, Let):
             chain.append(body)
             if isinstance(body.value, Function) and body.var.type_annotation is None:
@@ -271,7 +271,7 @@ class Inference(ExprFunctor):
         self._forget(function.body)
         self.visit(function.body)
 
-    def _forget(self, root: Anything) -> None:
+    def _forget(self, root: Any) -> None:
         """Types of expressions are found again; those of variables stay."""
         from loopwright.relay.visitor import post_order
 
@@ -354,7 +354,7 @@ def joined(one: Type, other: Type, what: str = "branches of an if") -> Type:
     if isinstance(one, TensorType) and isinstance(other, TensorType):
         if one.dtype == other.dtype and len(one.shape) == len(other.shape):
             pairs = zip(one.shape, other.shape, strict=True)
-            return TensorType([a if not is_any(a) and same_dim(a, b) else Any() for a, b in pairs], one.dtype)
+            return TensorType([a if not is_any(a) and same_dim(a, b) else AnyDim() for a, b in pairs], one.dtype)
     elif isinstance(one, TupleType) and isinstance(other, TupleType) and len(one.fields) == len(other.fields):
         return TupleType(tuple(joined(a, b, what) for a, b in zip(one.fields, other.fields, strict=True)))
     elif isinstance(one, TypeCall) and isinstance(other, TypeCall) and one.func is other.func:
@@ -371,7 +371,7 @@ def infer_module(module: IRModule) -> IRModule:
     in_work: dict[str, Type] = {}
 
     def global_type(var: GlobalVar) -> Type:
-        function: Anything = module[var]
+        function: Any = module[var]
         if isinstance(function, PrimFunc):
             return _UNKNOWN
         if var.name not in in_work:
@@ -386,7 +386,7 @@ def infer_module(module: IRModule) -> IRModule:
     return module
 
 
-def infer(expression: Anything, global_type: Callable[[GlobalVar], Type] | None = None) -> Type:
+def infer(expression: Any, global_type: Callable[[GlobalVar], Type] | None = None) -> Type:
     """The type of an expression; everything in it is given its type."""
     result: Type = Inference(global_type).visit(expression)
     return result

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import getattr_static
-from typing import Any as Anything
-from typing import Final
+from typing import Any, Final
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import PrimFunc
@@ -39,7 +38,7 @@ from loopwright.relay.expr import (
 )
 from loopwright.relay.op.registry import Op, get
 from loopwright.relay.types import (
-    Any,
+    AnyDim,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -80,7 +79,7 @@ _FIELDS: Final[dict[type, tuple[str, ...]]] = {
 _CLASSES: Final[dict[str, type]] = {cls.__name__: cls for cls in _FIELDS}
 
 
-def save_fields(node: Anything) -> dict[str, object] | None:
+def save_fields(node: Any) -> dict[str, object] | None:
     """What a node holds, by name; None for a class that has no JSON form."""
     if isinstance(node, TensorType):
         return {"shape": tuple("?" if is_any(size) else size for size in node.shape), "dtype": str(node.dtype)}
@@ -100,7 +99,7 @@ def save_fields(node: Anything) -> dict[str, object] | None:
 ACCEPTED[Expr] = (Expr, GlobalVar)  # a function of the module is a value too
 
 
-def _check(cls: type, fields: dict[str, Anything]) -> None:
+def _check(cls: type, fields: dict[str, Any]) -> None:
     problem = wrong_field(cls, fields, getattr_static(cls, "__init__")) or wrong_field(cls, fields)
     if cls is Let and not isinstance(fields["var"], Var):
         problem = f"var of Let is {type(fields['var']).__name__}"
@@ -108,12 +107,12 @@ def _check(cls: type, fields: dict[str, Anything]) -> None:
         raise TypeError(problem)
 
 
-def load_fields(name: str, fields: dict[str, Anything]) -> Anything:
+def load_fields(name: str, fields: dict[str, Any]) -> Any:
     """The node of that class; KeyError or TypeError where the fields are not its own."""
     if name == "TensorType":
         if not isinstance(fields["dtype"], str):
             raise TypeError(f"the type of a tensor's elements is {fields['dtype']!r}")
-        return TensorType([Any() if size == "?" else size for size in fields["shape"]], fields["dtype"])
+        return TensorType([AnyDim() if size == "?" else size for size in fields["shape"]], fields["dtype"])
     if name == "Call":
         if fields["operator"] is None:
             if not isinstance(fields["callee"], (Expr, GlobalVar, PrimFunc)):
@@ -123,6 +122,6 @@ def load_fields(name: str, fields: dict[str, Anything]) -> Anything:
         op = get(fields["operator"])
         _check(Call, {name: value for name, value in fields.items() if name != "attrs"})
         return Call(op, fields["args"], op.attributes(**fields["attrs"]), fields["type_args"])
-    make: Callable[..., Anything] = _CLASSES[name]
+    make: Callable[..., Any] = _CLASSES[name]
     _check(_CLASSES[name], fields)
     return make(*[fields[key] for key in _FIELDS[_CLASSES[name]]])

@@ -12,7 +12,7 @@ projections and constants, which cost nothing, are compared by value.
 from __future__ import annotations
 
 import hashlib
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -67,11 +67,11 @@ class _Elements:
 class Rows:
     """The rows of one graph, and the value that each stands for."""
 
-    def __init__(self, root: Anything, map_free_vars: bool, by_name: bool = False) -> None:
+    def __init__(self, root: Any, map_free_vars: bool, by_name: bool = False) -> None:
         self.map_free_vars = map_free_vars
         self.by_name = by_name  # free variables by their names: for a hash that lasts
         self.rows: list[Row] = []
-        self.values: list[Anything] = []
+        self.values: list[Any] = []
         self._places: dict[int, int] = {}
         self._known: dict[Row, int] = {}
         self._type_vars: dict[int, int] = {}
@@ -96,7 +96,7 @@ class Rows:
         """The variables of sizes, in the order of their numbers."""
         return [var for var in self._plain.numbers if isinstance(var, SizeVariable)]
 
-    def _add(self, expression: Anything) -> None:
+    def _add(self, expression: Any) -> None:
         row = self._row(expression)
         by_value = isinstance(expression, (Tuple, TupleGetItem, Constant, GlobalVar, Constructor))
         location = self._known.get(row) if by_value else None
@@ -108,7 +108,7 @@ class Rows:
                 self._known[row] = location
         self._places[id(expression)] = location
 
-    def _row(self, expression: Anything) -> Row:
+    def _row(self, expression: Any) -> Row:
         name = type(expression).__name__
         if isinstance(expression, Var):
             return self._variable(expression)
@@ -170,13 +170,13 @@ class Rows:
         return (type(of).__name__, repr(of))
 
 
-def _cases(pattern: Anything) -> Row:
+def _cases(pattern: Any) -> Row:
     """A pattern without its variables, which are numbered as others are."""
     below = tuple([_cases(inner) for inner in getattr(pattern, "patterns", ())])
     return (type(pattern).__name__, getattr(getattr(pattern, "constructor", None), "name_hint", ""), below)
 
 
-def compare(comparison: Anything, one: Anything, other: Anything) -> bool:
+def compare(comparison: Any, one: Any, other: Any) -> bool:
     """Whether two graphs (or types) are the same; the comparison learns of the first difference."""
     left = Rows(one, comparison.map_free_vars)
     right = Rows(other, comparison.map_free_vars)
@@ -195,7 +195,7 @@ def compare(comparison: Anything, one: Anything, other: Anything) -> bool:
 class _Said:
     """A value as the message of a difference names it."""
 
-    def __init__(self, value: Anything, row: Row) -> None:
+    def __init__(self, value: Any, row: Row) -> None:
         self.value = value
         self.row = row
 
@@ -215,11 +215,11 @@ class _Said:
         return f"field {value.index}" if isinstance(value, TupleGetItem) else str(value)
 
 
-def _path(root: Anything, wanted: Anything) -> list[str]:
+def _path(root: Any, wanted: Any) -> list[str]:
     """The way from the root to a value: `.body.args[0]`; the first one found."""
     if isinstance(root, Type):
         return []
-    came: dict[int, tuple[Anything, str]] = {}
+    came: dict[int, tuple[Any, str]] = {}
     seen = {id(root)}
     waiting = [root]
     for expression in waiting:
@@ -237,7 +237,7 @@ def _path(root: Anything, wanted: Anything) -> list[str]:
     return steps[::-1]
 
 
-def _named_parts(expression: Anything) -> list[tuple[str, Anything]]:
+def _named_parts(expression: Any) -> list[tuple[str, Any]]:
     if isinstance(expression, Call):
         callee = [] if isinstance(expression.op, Op) else [(".op", expression.op)]
         return callee + [(f".args[{k}]", arg) for k, arg in enumerate(expression.args)]
@@ -249,11 +249,11 @@ def _named_parts(expression: Anything) -> list[tuple[str, Anything]]:
     return [(f".{name}", getattr(expression, name)) for name in names if hasattr(expression, name)]
 
 
-def write(serialization: Serialization, root: Anything) -> None:
+def write(serialization: Serialization, root: Any) -> None:
     """Add a graph (or a type) to what is hashed."""
     serialization.text(repr(Rows(root, serialization.map_free_vars, by_name=True).rows))
 
 
-def size_variables(root: Anything) -> list[SizeVariable]:
+def size_variables(root: Any) -> list[SizeVariable]:
     """The size variables of a graph, in the order in which they are met: in two equal graphs they correspond."""
     return Rows(root, map_free_vars=True).size_variables()

@@ -1,17 +1,18 @@
 """The types of graph expressions.
 
-    TensorType((1, 3, n), "float32")     a tensor; a size is a number, an expression of size variables, or Any()
+    TensorType((1, 3, n), "float32")     a tensor; a size is a number, an expression of size variables, or AnyDim()
     TupleType([a, b])                    several values
     FuncType([a, b], c)                  a function
 
-`Any()` is a size that nobody knows before the program runs; two of them are never known to be equal.
+`AnyDim()` (`relay.Any()` in scripts for TVM) is a size that nobody knows before the program runs; two of them are
+never known to be equal.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any as Anything
-from typing import TypeGuard
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from loopwright.arith import simplified_size
 from loopwright.ir import Expr as PrimExpr
@@ -19,9 +20,20 @@ from loopwright.ir import IntImm
 from loopwright.ir.types import TupleType, Type
 from loopwright.runtime.dtype import DataType
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+else:
 
-class Any:
-    """A size known only when the program runs, printed `?`."""
+    def __getattr__(name: str) -> type:
+        if name != "Any":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        message = "relay.types.Any is deprecated: write AnyDim (relay.Any stays, as TVM's name of it)"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return AnyDim
+
+
+class AnyDim:
+    """A size known only when the program runs, printed `?`; `relay.Any`, its name in TVM, is an alias."""
 
     __slots__ = ()
 
@@ -29,7 +41,8 @@ class Any:
         return "?"
 
 
-Dim = int | PrimExpr | Any
+Dim: TypeAlias = int | PrimExpr | AnyDim  # one size of a type
+DimLike: TypeAlias = SupportsIndex | PrimExpr | AnyDim  # what `as_dim` makes one of
 
 
 class TensorType(Type):
@@ -40,7 +53,7 @@ class TensorType(Type):
     shape: tuple[Dim, ...]
     dtype: DataType
 
-    def __init__(self, shape: Iterable[Anything], dtype: str = "float32", span: object = None) -> None:
+    def __init__(self, shape: Iterable[DimLike], dtype: str = "float32", span: object = None) -> None:
         self.shape = tuple(as_dim(size) for size in shape)
         self.dtype = DataType(dtype)
         self.span = span
@@ -166,20 +179,20 @@ def scalar_type(dtype: str) -> TensorType:
     return TensorType((), dtype)
 
 
-def as_dim(size: Anything) -> Dim:
-    """One size of a shape: numbers as Python's int, expressions simplified, Any as it is."""
-    if isinstance(size, Any):
+def as_dim(size: DimLike) -> Dim:
+    """One size of a shape: numbers as Python's int, expressions simplified, AnyDim as it is."""
+    if isinstance(size, AnyDim):
         return size
     if isinstance(size, PrimExpr):
         simple = size if isinstance(size, IntImm) else simplified_size(size)
         return int(simple.value) if isinstance(simple, IntImm) else simple
     if isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise TypeError(f"a size is an integer, an expression or Any(), not {type(size).__name__} {size!r}")
+        raise TypeError(f"a size is an integer, an expression or AnyDim(), not {type(size).__name__} {size!r}")
     return int(size)
 
 
-def is_any(size: object) -> TypeGuard[Any]:
-    return isinstance(size, Any)
+def is_any(size: object) -> TypeIs[AnyDim]:
+    return isinstance(size, AnyDim)
 
 
 def is_dynamic(of: Type) -> bool:
@@ -219,7 +232,7 @@ def dims_differ(one: Dim, other: Dim) -> bool:
     return isinstance(difference, int) and difference != 0
 
 
-def _difference(one: Anything, other: Anything) -> Dim:
+def _difference(one: int | PrimExpr, other: int | PrimExpr) -> Dim:
     return as_dim(one - other)
 
 

@@ -81,7 +81,7 @@ def test_parameters_become_constants():
 def test_one_model_for_any_batch():
     module, params = mlp.get_workload()
     main = module["main"]
-    data = relay.var("data", relay.TensorType((relay.Any(), 1, 28, 28), "float32"))
+    data = relay.var("data", relay.TensorType((relay.AnyDim(), 1, 28, 28), "float32"))
     any_batch = Function([data, *main.params[1:]], bind(main.body, {main.params[0]: data}))
     model = relay.build(relay.IRModule.from_expr(any_batch), "llvm", params=params)
     for batch in (1, 2, 17):
@@ -126,7 +126,7 @@ def test_loop(turns):
 
 
 def test_a_loop_whose_value_grows_is_interpreted():
-    s = relay.var("s", relay.TensorType((relay.Any(),), "float32"))
+    s = relay.var("s", relay.TensorType((relay.AnyDim(),), "float32"))
     loop = relay.loops.while_loop(
         lambda s: relay.less(relay.ndarray_size(s), relay.const(8)),
         [s],

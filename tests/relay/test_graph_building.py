@@ -115,7 +115,8 @@ def test_copies_with_fields_replaced():
 
 def test_modules_as_json_and_pickles():
     n = te.var("n")
-    p, r = relay.var("p", shape=(n, n * 2, relay.Any())), relay.var("r", relay.RefType(relay.TensorType((2,), "int8")))
+    p = relay.var("p", shape=(n, n * 2, relay.AnyDim()))
+    r = relay.var("r", relay.RefType(relay.TensorType((2,), "int8")))
     f = relay.Function([p, r], relay.Tuple([relay.exp(p), relay.RefRead(r), relay.const(np.ones((2, 0), "float16"))]))
     g = relay.GlobalVar("g")
     functions = {"main": relay.Function([p, r], g(p, r)), g: f.with_attr("Primitive", 1)}

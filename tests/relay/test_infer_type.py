@@ -27,8 +27,8 @@ def test_types_flow_forward():
 
 def test_sizes_that_are_not_known():
     n = te.size_var("n")
-    x = relay.var("x", relay.TensorType((n, relay.Any(), 3), "float32"))
-    y = relay.var("y", relay.TensorType((relay.Any(), 5, 1), "float32"))
+    x = relay.var("x", relay.TensorType((n, relay.AnyDim(), 3), "float32"))
+    y = relay.var("y", relay.TensorType((relay.AnyDim(), 5, 1), "float32"))
     assert of(x + y) == "Tensor[(n, 5, 3), float32]" or of(x + y) == "Tensor[(?, 5, 3), float32]"
     assert of(relay.nn.relu(x)) == "Tensor[(n, ?, 3), float32]"
 
@@ -88,7 +88,13 @@ def test_a_type_before_inference():
         relay.var("x", shape=(2,)).checked_type
 
 
+def test_an_unknown_size_keeps_its_name_of_tvm():
+    assert relay.Any is relay.AnyDim
+    with pytest.warns(DeprecationWarning, match="relay.types.Any is deprecated: write AnyDim"):
+        assert relay.ty.Any is relay.AnyDim
+
+
 def test_same_type():
-    assert same_type(relay.TensorType((1, relay.Any())), relay.TensorType((1, relay.Any())))
+    assert same_type(relay.TensorType((1, relay.AnyDim())), relay.TensorType((1, relay.AnyDim())))
     assert not same_type(relay.TensorType((1, 2)), relay.TensorType((1, 2), "int32"))
-    assert not same_type(relay.TensorType((1, 2)), relay.TensorType((1, relay.Any())))
+    assert not same_type(relay.TensorType((1, 2)), relay.TensorType((1, relay.AnyDim())))

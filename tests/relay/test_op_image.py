@@ -186,7 +186,7 @@ def test_a_size_that_is_an_expression():
 
 def test_sizes_that_are_no_numbers():
     n = te.size_var("n")
-    x = relay.var("x", shape=(n, 3, relay.Any(), 8))
+    x = relay.var("x", shape=(n, 3, relay.AnyDim(), 8))
     assert type_text(infer(relay.image.resize2d(x, (4, 5)))) == "Tensor[(n, 3, 4, 5), float32]"
 
 

@@ -62,7 +62,7 @@ def same_types(name, types, **attributes):
 def test_unary_types(name):
     same_types(name, [relay.TensorType((2, 3))])
     same_types(name, [relay.TensorType(())])
-    same_types(name, [relay.TensorType((relay.Any(), 3))])
+    same_types(name, [relay.TensorType((relay.AnyDim(), 3))])
 
 
 @pytest.mark.parametrize("name", [*BINARY, *BITS, *LOGIC])

@@ -200,7 +200,7 @@ def test_type_kernel_and_reference_agree(case):
 
 
 n = te.size_var("n")
-ANY = relay.Any()
+ANY = relay.AnyDim()
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def test_a_weight_gets_its_type(make, wanted):
     ],
 )
 def test_a_batch_of_any_size(make, shape):
-    x, w = relay.var("x", shape=(relay.Any(), 3, 8, 8)), relay.var("w", shape=(4, 3, 3, 3))
+    x, w = relay.var("x", shape=(relay.AnyDim(), 3, 8, 8)), relay.var("w", shape=(4, 3, 3, 3))
     assert tuple(map(str, typed(make(x, w), x, w).body.checked_type.shape)) == shape
 
 

@@ -189,7 +189,7 @@ def test_a_key_begins_a_stream():
 
 
 def test_sizes_that_are_no_numbers():
-    x = relay.var("x", shape=(te.size_var("n"), relay.Any()))
+    x = relay.var("x", shape=(te.size_var("n"), relay.AnyDim()))
     assert type_text(infer(relay.cumsum(x, axis=1))) == "Tensor[(n, ?), float32]"
     assert type_text(infer(relay.einsum([x, x], "ij,kj->ik"))) == "Tensor[(n, n), float32]"
 

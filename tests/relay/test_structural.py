@@ -103,7 +103,7 @@ def test_sizes_correspond_one_to_one():
     assert not same(of(n, m), of(k, k))
     assert not same(of(n), of(q))
     assert same(of(n, n * 2), of(m, m * 2)) and not same(of(n, n * 2), of(m, m * 3))
-    assert same(of(relay.Any()), of(relay.Any())) and not same(of(relay.Any()), of(n))
+    assert same(of(relay.AnyDim()), of(relay.AnyDim())) and not same(of(relay.AnyDim()), of(n))
 
 
 def test_types_are_compared_too():
@@ -120,7 +120,7 @@ def test_types_are_compared_too():
 def test_result_types_matter_where_they_are_declared():
     t = relay.TensorType((2, 3))
     assert not same(relay.Function([X], X, t), relay.Function([X], X))
-    assert not same(relay.Function([X], X, t), relay.Function([X], X, relay.TensorType((2, relay.Any()))))
+    assert not same(relay.Function([X], X, t), relay.Function([X], X, relay.TensorType((2, relay.AnyDim()))))
 
 
 def test_inferred_types_do_not_matter():

@@ -82,7 +82,7 @@ def test_random_graphs_come_back(seed):
 
 def random_function(rng, depth=0):
     n = te.var("n")
-    shape = [(n, 2), (3,), (n * 2, relay.Any())][rng.randrange(3)]
+    shape = [(n, 2), (3,), (n * 2, relay.AnyDim())][rng.randrange(3)]
     params = [relay.var(rng.choice(["x", "y", "a b"]), shape=shape) for _ in range(rng.randrange(1, 4))]
     return relay.Function(params, random_body(rng, list(params), depth), attrs={"k": (1, "two", None, 0.5, True, (n,))})
 

@@ -140,7 +140,7 @@ def test_names_are_unique_and_odd_ones_stand_in_quotes():
 def test_size_variables_have_names_of_their_own():
     n, other = te.var("n"), te.var("n")
     k = te.size_var("k", "int64")
-    x = relay.var("x", shape=(n, other, n * 2 + 1, relay.Any(), k))
+    x = relay.var("x", shape=(n, other, n * 2 + 1, relay.AnyDim(), k))
     assert "Tensor[(n, n_1, n * 2 + 1, ?, k: int64), float32]" in text(x)
 
 

@@ -16,7 +16,7 @@ ONES = np.ones((3, 4), "float32")
 
 @pytest.fixture(scope="module")
 def executable():
-    x, w = relay.var("x", shape=(relay.Any(), 4)), relay.var("w", shape=(3, 4))
+    x, w = relay.var("x", shape=(relay.AnyDim(), 4)), relay.var("w", shape=(3, 4))
     body = relay.Tuple([relay.nn.dense(x, w), relay.exp(x)])
     return relay.vm.compile(relay.IRModule.from_expr(relay.Function([x, w], body)), "llvm", params={"w": ONES})
 
@@ -111,7 +111,7 @@ def test_build_takes_an_executor_and_results_have_numpy():
 
 def test_unknown_sizes_that_must_be_equal_are_one():
     def matrix(name):
-        return relay.var(name, shape=(relay.Any(), relay.Any()))
+        return relay.var(name, shape=(relay.AnyDim(), relay.AnyDim()))
 
     x, y = matrix("x"), matrix("y")
     product = relay.IRModule.from_expr(relay.Function([x, y], relay.nn.matmul(x, y)))

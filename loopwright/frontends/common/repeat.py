@@ -17,8 +17,7 @@ from typing import Any, Final
 from loopwright import relay
 from loopwright.frontends.errors import ValueNeeded
 from loopwright.relay.expr import Call, Expr, Function, If, Let, Tuple, TupleGetItem, Var
-from loopwright.relay.types import Any as AnySize
-from loopwright.relay.types import Dim, TensorType, is_any, same_dim
+from loopwright.relay.types import AnyDim, Dim, TensorType, is_any, same_dim
 from loopwright.relay.visitor import ExprMutator, parts, post_order
 
 FEW: Final = 256  # nodes: a loop that is no more than this is unrolled (each turn may become kernels of its own)
@@ -199,7 +198,7 @@ def _wider(node: Any, index: int, before: TensorType, after: TensorType) -> Tens
     """A type that both fit; None where the one before does."""
     if before.dtype != after.dtype or len(before.shape) != len(after.shape):
         raise node.bad(f"value {index} of the loop is {before} before a turn, and {after} after it")
-    sizes = [one if is_any(one) or same_dim(one, other) else AnySize() for one, other in zip(before.shape, after.shape)]
+    sizes = [one if is_any(one) or same_dim(one, other) else AnyDim() for one, other in zip(before.shape, after.shape)]
     return TensorType(sizes, str(before.dtype)) if any(map(_is_not, sizes, before.shape)) else None
 
 
@@ -226,7 +225,7 @@ def _rows(node: Any, one: Expr, limit: Limit, early: bool) -> _Rows:
         shape = (limit.size, *of.shape)
         return _Rows(TensorType(shape, kind), relay.zeros(shape, kind), fixed=True)
     start = tuple(0 if is_any(size) else size for size in of.shape)
-    return _Rows(TensorType((AnySize(), *of.shape), kind), relay.zeros((0, *start), kind), fixed=False)
+    return _Rows(TensorType((AnyDim(), *of.shape), kind), relay.zeros((0, *start), kind), fixed=False)
 
 
 def _bytes(shape: Sequence[Any], each: int) -> int:

@@ -2,7 +2,7 @@
 
 class Node(Tensors): ...
 
-rows, *_ = node.shape(x)                 sizes: numbers, expressions of size variables, or Any()
+rows, *_ = node.shape(x)                 sizes: numbers, expressions of size variables, or AnyDim()
 y = relay.multiply(x, node.const(2, x))  a constant of the element type of x
 """
 

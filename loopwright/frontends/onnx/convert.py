@@ -25,8 +25,7 @@ from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import IRModule
 from loopwright.relay.expr import Constant, Expr, Function, Tuple, Var
 from loopwright.relay.infer_type import infer_module
-from loopwright.relay.types import Any as AnySize
-from loopwright.relay.types import TensorType
+from loopwright.relay.types import AnyDim, TensorType
 from loopwright.runtime.tensor import array as device_array
 
 # What a value of the model is made of: an element type, a list for a sequence, None for an optional that is absent.
@@ -83,7 +82,7 @@ def from_onnx(
 
     model: a path, bytes, an open file or an onnx.ModelProto.
     shape: shapes of inputs by name, in place of the model's; a size is a number, a text (a dimension with that name,
-        one number wherever it occurs), `relay.Any()`, or None to keep the model's.
+        one number wherever it occurs), `relay.AnyDim()`, or None to keep the model's.
     dtype: element types of inputs by name, in place of the model's. (A single text is not used: the model says it.)
     opset: the version of ONNX's operators to read the model by, in place of the model's.
     freeze_params: whether weights are constants of the module. Otherwise they are parameters, returned by name.
@@ -230,10 +229,10 @@ def _given(importer: Importer, name: str, index: int, size: Any, declared: Seque
         return importer.size_var(f"{name}_d{index}")
     if isinstance(size, str):
         return importer.size_var(size)
-    if isinstance(size, (AnySize, PrimExpr)):
+    if isinstance(size, (AnyDim, PrimExpr)):
         return size
     if not hasattr(size, "__index__") or int(size) < 0:
-        raise AbsurdSize(f"the input {name!r}", [size], "a size is a number that is not negative, a name, or Any()")
+        raise AbsurdSize(f"the input {name!r}", [size], "a size is a number that is not negative, a name, or AnyDim()")
     return int(size)
 
 

@@ -1,7 +1,7 @@
 """What a converter asks about its node: attributes, shapes and types of tensors, and values that are known.
 
 axis = node.attr("axis", -1)
-rows, *_ = node.shape(x)                 sizes: numbers, expressions of size variables, or Any()
+rows, *_ = node.shape(x)                 sizes: numbers, expressions of size variables, or AnyDim()
 axes = node.ints(axes)                   the elements of a tensor; ValueNeeded where they are not known
 """
 

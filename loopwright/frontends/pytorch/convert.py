@@ -59,7 +59,8 @@ def from_pytorch(
     script_module: a torch.nn.Module (in the mode to be used: call `eval()` first), a torch.export.ExportedProgram, or
         TorchScript, which torch's own converter reads.
     input_infos: names, shapes and element types of inputs, [("x", (1, 3)), ("ids", ((1, "n"), "int64"))]; a size is a
-        number, a name (the same number wherever it occurs), or None or `relay.Any()` to stay open. Or example inputs.
+        number, a name (the same number wherever it occurs), or None or `relay.AnyDim()` to stay open. Or example
+        inputs.
     custom_convert_map: converters of your own, {"aten::relu": function of (arguments, their types)}.
     default_dtype: of the inputs whose element type is not said.
     use_parser_friendly_name: names of weights have underscores in place of dots.

@@ -18,7 +18,7 @@ from loopwright.frontends.pytorch.element_types import as_tensor, torch_dtype
 from loopwright.frontends.pytorch.errors import CannotExport, InputsNeeded, NotAModel
 from loopwright.frontends.pytorch.registry import find, names_of
 from loopwright.ir import Var as SizeVariable
-from loopwright.relay.types import Any as AnySize
+from loopwright.relay.types import AnyDim
 
 _EXAMPLE = 4  # an example of a size that stays open; 0 and 1 are special to torch
 
@@ -159,7 +159,7 @@ def _of_infos(infos: Sequence[Any], default_dtype: str) -> Request:
             if name is not None:
                 size_names[index, axis] = name
                 open_axes[axis] = named.setdefault(name, torch.export.Dim(name))
-            elif size is None or isinstance(size, AnySize):
+            elif size is None or isinstance(size, AnyDim):
                 open_axes[axis] = torch.export.Dim.AUTO
             else:
                 numbers[index, axis] = int(size)

@@ -1,7 +1,7 @@
 """Sizes of torch that are no numbers, as expressions of ours.
 
 torch names them by symbols of sympy: s0, 2*s0, s0//4. A symbol that is a size of an input is a size variable here; one
-that is known only when the model runs (how many elements are not zero) is Any().
+that is known only when the model runs (how many elements are not zero) is AnyDim().
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Any
 from loopwright.ir import SizeVar
 from loopwright.ir.intrinsics import maximum, minimum
 from loopwright.ir.operators import floordiv, floormod
-from loopwright.relay.types import Any as AnySize
-from loopwright.relay.types import Dim, as_dim, is_any
+from loopwright.relay.types import AnyDim, Dim, as_dim, is_any
 
 
 class Sizes:
@@ -47,12 +46,12 @@ class Sizes:
         expression = _expression(size)
         unknown = [symbol for symbol in expression.free_symbols if symbol.name not in self.symbols]
         if len(unknown) != 1:
-            return AnySize()
+            return AnyDim()
         symbol = unknown[0]
         at_zero = expression.subs(symbol, 0)
         slope = (expression - at_zero).expand() / symbol
         if not (slope.is_Integer and at_zero.is_Integer and slope > 0):
-            return AnySize()
+            return AnyDim()
         whole = self.fresh(hint)
         self.symbols[symbol.name] = as_dim(floordiv(whole - int(at_zero), int(slope)))
         return whole
@@ -68,7 +67,7 @@ class Sizes:
         return SizeVar(name, "int32")
 
     def of(self, size: Any) -> Dim:
-        """A size of torch: a number, an expression of size variables, or Any()."""
+        """A size of torch: a number, an expression of size variables, or AnyDim()."""
         expression = _expression(size)
         return int(size) if expression is None else self._of(expression)
 
@@ -76,10 +75,10 @@ class Sizes:
         if e.is_Integer:
             return int(e)
         if e.is_Symbol:
-            return self.symbols.get(e.name, AnySize())
+            return self.symbols.get(e.name, AnyDim())
         parts = [self._of(arg) for arg in e.args]
         if any(is_any(part) for part in parts):
-            return AnySize()
+            return AnyDim()
         known: list[Any] = list(parts)
         match type(e).__name__:
             case "Add":
@@ -101,7 +100,7 @@ class Sizes:
                 return as_dim(reduce(lambda a, b: _whole(maximum, max, a, b), known))
             case "Min":
                 return as_dim(reduce(lambda a, b: _whole(minimum, min, a, b), known))
-        return AnySize()
+        return AnyDim()
 
 
 def _whole(of_expressions: Any, of_numbers: Any, a: Any, b: Any) -> Any:

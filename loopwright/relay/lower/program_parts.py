@@ -19,8 +19,7 @@ from loopwright.relay.expr import Function
 from loopwright.relay.lower.lower_function import Lowered, lower_function
 from loopwright.relay.size_checks import SizeCheck, distinct
 from loopwright.relay.structural import size_variables
-from loopwright.relay.types import Any as Any_
-from loopwright.relay.types import TensorType, is_any, type_text
+from loopwright.relay.types import AnyDim, TensorType, is_any, type_text
 
 
 class Kernels:
@@ -118,5 +117,5 @@ class Shared:
 
 
 def known_sizes(of: TensorType) -> list[int | PrimExpr]:
-    """The sizes of a tensor, none of which is Any()."""
-    return [size for size in of.shape if not isinstance(size, Any_)]
+    """The sizes of a tensor, none of which is AnyDim()."""
+    return [size for size in of.shape if not isinstance(size, AnyDim)]

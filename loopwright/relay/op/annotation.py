@@ -6,7 +6,7 @@ relay.annotation.compiler_begin(x, "dnnl"), compiler_end    where a part for ano
 
 from __future__ import annotations
 
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,13 @@ class _Mark(Operator):
     def infer(self, data: Type) -> Type:
         return data
 
-    def compute(self, data: Anything) -> Anything:
+    def compute(self, data: Any) -> Any:
         return [topi.identity(one) for one in data] if isinstance(data, list) else topi.identity(data)
 
-    def reference(self, data: np.ndarray) -> Anything:
+    def reference(self, data: np.ndarray) -> Any:
         return data
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [grad]
 
 
@@ -63,7 +63,7 @@ class CompilerEnd(_Mark):
 class OnDevice(_Mark):
     """The value; it is computed, and its result lies, on a device."""
 
-    device: Anything = None
+    device: Any = None
     constrain_result: bool = False
     constrain_body: bool = True
 
@@ -72,7 +72,7 @@ class OnDevice(_Mark):
 
 
 @calls("annotation.on_device")
-def on_device(body: Expr, device: Anything, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
+def on_device(body: Expr, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
     """The value, computed on `device`; with `constrain_result`, its result lies there too."""
     return make(
         "annotation.on_device",

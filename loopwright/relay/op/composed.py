@@ -12,7 +12,7 @@ SimplifyInference replaces them in a graph before it is compiled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -31,15 +31,15 @@ class Composed(Operator):
     def expand(self, *args: Expr) -> Expr | None:  # type: ignore[override]
         raise NotImplementedError(f"{self.op_name} does not say what it is")
 
-    def compute(self, *inputs: Anything) -> Anything:
+    def compute(self, *inputs: Any) -> Any:
         return self._as_graph(inputs, _compute, _tensor_of)
 
-    def reference(self, *inputs: Anything) -> Anything:
+    def reference(self, *inputs: Any) -> Any:
         return self._as_graph(inputs, _refer, lambda array: array)
 
     def _as_graph(
-        self, inputs: Sequence[Anything], apply: Callable[..., Anything], constant: Callable[..., Anything]
-    ) -> Anything:
+        self, inputs: Sequence[Any], apply: Callable[..., Any], constant: Callable[..., Any]
+    ) -> Any:
         names = [Var(f"input{k}", _type_of(value)) for k, value in enumerate(inputs)]
         for name in names:
             name.checked_type_ = name.type_annotation
@@ -48,9 +48,9 @@ class Composed(Operator):
         root = expanded.tuple_value if isinstance(expanded, TupleWrapper) else expanded
         types = Inference()
         types.visit(root)
-        result: dict[int, Anything] = {id(name): value for name, value in zip(names, inputs, strict=True)}
+        result: dict[int, Any] = {id(name): value for name, value in zip(names, inputs, strict=True)}
 
-        def value_of(expression: Anything) -> Anything:
+        def value_of(expression: Any) -> Any:
             if id(expression) not in result:
                 if isinstance(expression, Constant):
                     result[id(expression)] = constant(expression.data)
@@ -65,17 +65,17 @@ class Composed(Operator):
         return value_of(root)
 
 
-def _type_of(value: Anything) -> Type:
+def _type_of(value: Any) -> Type:
     if isinstance(value, (list, tuple)):
         return TupleType(tuple(_type_of(one) for one in value))
     return TensorType(value.shape, str(value.dtype))
 
 
-def _compute(call: Call, inputs: Sequence[Anything]) -> Anything:
+def _compute(call: Call, inputs: Sequence[Any]) -> Any:
     return call.attrs.compute(*inputs)
 
 
-def _refer(call: Call, inputs: Sequence[Anything]) -> Anything:
+def _refer(call: Call, inputs: Sequence[Any]) -> Any:
     from loopwright.relay.interpreter import typed_result
 
     return typed_result(call, call.attrs.reference(*inputs))

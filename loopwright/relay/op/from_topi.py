@@ -17,8 +17,7 @@ the result that depends on one is not known either.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any as Anything
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from loopwright.ir.visitor import uses_var
 from loopwright.relay.errors import CannotCompile, TypeMismatch
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.registry import Operator
-from loopwright.relay.types import Any, TensorType, is_any, is_dynamic, type_text
+from loopwright.relay.types import AnyDim, TensorType, is_any, is_dynamic, type_text
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.topi.registry import OPERATORS
 
@@ -43,17 +42,17 @@ class FromTopi(Operator):
 
     topi_name: ClassVar[str] = ""  # where it is not the name of the operator
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         """The arguments of the function of topi: the inputs, then the attributes in order."""
         return (*inputs, *self.values())
 
-    def compute(self, *inputs: Anything) -> Anything:
-        function: Anything = topi
+    def compute(self, *inputs: Any) -> Any:
+        function: Any = topi
         for part in self._name.split("."):
             function = getattr(function, part)
         return function(*self.arguments(*inputs))
 
-    def reference(self, *inputs: Anything) -> Anything:
+    def reference(self, *inputs: Any) -> Any:
         return OPERATORS[self._name].reference(*self.arguments(*inputs))
 
     @property
@@ -90,12 +89,12 @@ def type_of_compute(attrs: Operator, *types: Type) -> Type:
     return answer
 
 
-def _stand_in(of: Type, name: str, unknown: set[SizeVar]) -> Anything:
+def _stand_in(of: Type, name: str, unknown: set[SizeVar]) -> Any:
     """A tensor (or a list of them) of the type, its unknown sizes variables that are added to `unknown`."""
     if isinstance(of, TupleType):
         return [_stand_in(field, f"{name}_{k}", unknown) for k, field in enumerate(of.fields)]
     assert isinstance(of, TensorType)
-    shape: list[Anything] = []
+    shape: list[Any] = []
     for k, size in enumerate(of.shape):
         if is_any(size):
             size = te.size_var(f"{name}_{k}")
@@ -104,17 +103,18 @@ def _stand_in(of: Type, name: str, unknown: set[SizeVar]) -> Anything:
     return te.placeholder(tuple(shape), of.dtype, name)
 
 
-def _type(result: Anything, unknown: set[SizeVar]) -> Type:
+def _type(result: Any, unknown: set[SizeVar]) -> Type:
     if isinstance(result, (list, tuple)):
         return TupleType(tuple(_type(one, unknown) for one in result))
 
-    def known(size: Anything) -> Anything:
-        return Any() if unknown and isinstance(size, PrimExpr) and uses_var(size, lambda var: var in unknown) else size
+    def known(size: Any) -> Any:
+        depends = unknown and isinstance(size, PrimExpr) and uses_var(size, lambda var: var in unknown)
+        return AnyDim() if depends else size
 
     return TensorType([known(size) for size in result.shape], str(result.dtype))
 
 
-def numbers_of(value: Anything) -> tuple[int, ...] | None:
+def numbers_of(value: Any) -> tuple[int, ...] | None:
     """A shape-like argument as numbers: an int, several, or a constant; None where it is an expression of the graph."""
     if isinstance(value, Constant):
         return tuple(int(number) for number in np.atleast_1d(value.data))
@@ -125,7 +125,7 @@ def numbers_of(value: Anything) -> tuple[int, ...] | None:
     return (_number(value),)
 
 
-def _number(item: Anything) -> Anything:
+def _number(item: Any) -> Any:
     if isinstance(item, Constant):
         return int(item.data)
     return item if isinstance(item, PrimExpr) or is_any(item) else int(item)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any as Anything
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,14 +12,14 @@ from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.from_topi import FromTopi, numbers_of, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
-from loopwright.relay.types import Any, TensorType
+from loopwright.relay.types import AnyDim, TensorType
 from loopwright.topi.registry import OPERATORS
 
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 class _Resize(FromTopi):
-    size: tuple[Anything, ...]
+    size: tuple[Any, ...]
     layout: str
     method: str = "linear"
     coordinate_transformation_mode: str = "half_pixel"
@@ -34,11 +33,11 @@ class _Resize(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (*inputs, self.roi, self.size, *_options(self))
 
 
-def _options(attrs: Anything) -> tuple[Anything, ...]:
+def _options(attrs: Any) -> tuple[Any, ...]:
     """The arguments of topi's function behind the size."""
     mode, rounding = attrs.coordinate_transformation_mode, attrs.rounding_method
     cubic = attrs.cubic_alpha, attrs.cubic_exclude
@@ -54,8 +53,8 @@ def _resizing(count: int) -> None:
     @calls(name)
     def resize(
         data: Expr,
-        size: Anything,
-        roi: Anything = None,
+        size: Any,
+        roi: Any = None,
         layout: str = default,
         method: str = "linear",
         coordinate_transformation_mode: str = "half_pixel",
@@ -88,7 +87,7 @@ def _resizing(count: int) -> None:
     resize.__name__ = resize.__qualname__ = f"resize{count}d"
 
 
-def _region(roi: Anything) -> tuple[float, ...] | None:
+def _region(roi: Any) -> tuple[float, ...] | None:
     if roi is None:
         return None
     values = roi.data if isinstance(roi, Constant) else roi
@@ -112,13 +111,13 @@ class _DynResize(Operator):
 
     def infer(self, data: TensorType, size: TensorType) -> Type:
         letters = [letter for letter in str(self.layout) if letter.isalpha()]
-        shape = [Any() if letter in "DHW" else extent for letter, extent in zip(letters, data.shape, strict=True)]
+        shape = [AnyDim() if letter in "DHW" else extent for letter, extent in zip(letters, data.shape, strict=True)]
         return TensorType(shape, str(self.out_dtype or data.dtype))
 
-    def compute(self, data: Anything, size: Anything) -> Anything:
+    def compute(self, data: Any, size: Any) -> Any:
         raise only_interpreted(self.op_name, "the size")
 
-    def reference(self, data: np.ndarray, size: np.ndarray) -> Anything:
+    def reference(self, data: np.ndarray, size: np.ndarray) -> Any:
         numbers = tuple(int(number) for number in size)
         return OPERATORS[type(self).topi_name].reference(data, self.roi, numbers, *_options(self))
 
@@ -151,7 +150,7 @@ class CropAndResize(FromTopi):
     def infer(self, data: TensorType, boxes: TensorType, box_indices: TensorType) -> Type:
         return self.type_of_compute(data, boxes, box_indices)
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (*inputs, self.crop_size, self.layout, self.method, self.extrapolation_value, self.out_dtype or None)
 
 
@@ -178,7 +177,7 @@ class Dilation2d(FromTopi):
     def _name(self) -> str:
         return f"image.dilation2d_{self.data_layout.lower()}"
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         pads = self.padding * 4 if len(self.padding) == 1 else self.padding * (4 // len(self.padding))
         return (*inputs, self.strides, pads, self.dilations, self.out_dtype or None)
 

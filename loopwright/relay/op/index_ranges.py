@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class IndexRange:
         return times(*data.shape) if self.axis is None else data.shape[self.axis]
 
 
-def input_at(inputs: Sequence[Anything], location: int | tuple[int, int]) -> Anything:
+def input_at(inputs: Sequence[Any], location: int | tuple[int, int]) -> Any:
     """The input that a range names; fields of tuples by `fields`, or of lists by their position."""
     if isinstance(location, int):
         return inputs[location]
@@ -94,13 +94,13 @@ class CheckedIndices(Operator):
             for entry, axis in enumerate(self.axes)
         ]
 
-    def compute(self, indices: Anything, data: Anything) -> Anything:
+    def compute(self, indices: Any, data: Any) -> Any:
         if indices.dtype.is_unsigned:
             return te.compute(indices.shape, lambda *at: indices(*at), name="T_checked_indices", tag="elemwise")
         kind = self._kind(indices.dtype)
         sizes = [data.shape[axis].astype(kind) for axis in self.axes]
 
-        def cell(*at: Anything) -> Anything:
+        def cell(*at: Any) -> Any:
             size = sizes[-1]
             for entry in range(len(sizes) - 2, -1, -1):
                 size = select(at[-1].equal(entry), sizes[entry], size)
@@ -116,7 +116,7 @@ class CheckedIndices(Operator):
         wide = indices.astype("int64")
         return np.where(wide < 0, wide + (sizes if self.tuples else sizes[0]), wide)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("zeros_like", arg) for arg in call.args]
 
 
@@ -135,13 +135,13 @@ class MeasuredRange(Operator):
         count = 1 if self.along is None else indices.shape[self.along]
         return TupleType((TensorType((count,), "int64"), TensorType((count,), "int64")))
 
-    def compute(self, indices: Anything) -> Anything:
+    def compute(self, indices: Any) -> Any:
         axes = [k for k in range(indices.ndim) if k != self.along]
         taps = [te.reduce_axis((0, indices.shape[k]), name=f"k{k}") for k in axes]
         count = 1 if self.along is None else indices.shape[self.along]
 
-        def index(entry: Anything) -> Anything:
-            at: list[Anything] = [entry] * indices.ndim
+        def index(entry: Any) -> Any:
+            at: list[Any] = [entry] * indices.ndim
             for k, tap in zip(axes, taps, strict=True):
                 at[k] = tap.var
             value = indices(*at).astype("int64")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from loopwright.relay.op.index_ranges import IndexRange
 from loopwright.relay.op.registry import FUNCTIONS, Kind, Operator, calls, make, register
 from loopwright.relay.op.reshaping import vector_length
 from loopwright.relay.op.sizes import broadcast, normal_axis, same_dtype
-from loopwright.relay.types import Any, TensorType
+from loopwright.relay.types import AnyDim, TensorType
 from loopwright.runtime.errors import NotBuilt
 
 
@@ -38,10 +38,10 @@ class Take(FromTopi):
             return []
         return [IndexRange(1, 0, None if self.axis is None else normal_axis("take", self.axis, len(data.shape)))]
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (*inputs, self.axis, self.batch_dims, self.mode)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         """Each row of the gradient is added to the row it was taken from; the axis comes first for that, and back."""
         data, indices = call.args
         shape = sizes_of("take", data)
@@ -93,7 +93,7 @@ class Gather(FromTopi):
     def index_ranges(self, data: TensorType, indices: TensorType) -> list[IndexRange]:
         return [IndexRange(1, 0, normal_axis("gather", self.axis, len(data.shape)))]
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         data, indices = inputs
         return data, self.axis, indices
 
@@ -127,10 +127,10 @@ class GatherNd(FromTopi):
         assert isinstance(count, int)  # of what is compiled
         return [IndexRange(1, 0, self.batch_dims + k, along=0, entry=k) for k in range(count)]
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (*inputs, self.batch_dims)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         data, indices = call.args
         return [make("scatter_nd", make("zeros_like", data), indices, grad, mode="add"), make("zeros_like", indices)]
 
@@ -144,7 +144,7 @@ class Where(FromTopi):
         shape = broadcast("where", broadcast("where", condition.shape, x.shape), y.shape)
         return TensorType(shape, str(x.dtype))
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         condition, x, y = call.args
         zero = make("zeros_like", grad)
         sides = make("where", condition, grad, zero), make("where", condition, zero, grad)
@@ -185,7 +185,7 @@ class AdvIndex(FromTopi):
     def index_ranges(self, inputs: TupleType) -> list[IndexRange]:
         return [IndexRange((0, k + 1), (0, 0), k, from_end=True) for k in range(len(inputs.fields) - 1)]
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         data, *indices = inputs[0]
         return data, indices
 
@@ -221,7 +221,7 @@ class InvertPermutation(FromTopi):
 class MatrixSetDiag(FromTopi):
     """Matrices whose diagonals `k`, one or from the lowest to the highest, are replaced."""
 
-    k: Anything = 0
+    k: Any = 0
     align: str = "RIGHT_LEFT"
 
     def infer(self, data: TensorType, diagonal: TensorType) -> Type:
@@ -241,7 +241,7 @@ class Trilu(FromTopi):
 
 
 @calls("trilu")
-def trilu(data: Expr, k: Anything, upper: bool = True) -> Expr:
+def trilu(data: Expr, k: Any, upper: bool = True) -> Expr:
     """The data with zeros below or above diagonal `k`, a number or an expression that is one."""
     return make("trilu", data, k if isinstance(k, Expr) else const(int(k), "int32"), upper=upper)
 
@@ -257,12 +257,12 @@ class OneHot(FromTopi):
     def infer(self, indices: TensorType, on_value: TensorType, off_value: TensorType) -> Type:
         return self.type_of_compute(indices, on_value, off_value)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("zeros_like", arg) for arg in call.args]
 
 
 @calls("one_hot")
-def one_hot(indices: Expr, on_value: Anything, off_value: Anything, depth: Anything, axis: int, dtype: str) -> Expr:
+def one_hot(indices: Expr, on_value: Any, off_value: Any, depth: Any, axis: int, dtype: str) -> Expr:
     """One-hot vectors along a new axis; `depth` is a number, or an expression that is one when the program runs."""
     on, off = (value if isinstance(value, Expr) else const(value, dtype) for value in (on_value, off_value))
     numbers = numbers_of(depth)
@@ -280,9 +280,9 @@ class DynOneHot(Operator):
 
     def infer(self, indices: TensorType, on_value: TensorType, off_value: TensorType, depth: TensorType) -> Type:
         at = len(indices.shape) if self.axis == -1 else self.axis
-        return TensorType([*indices.shape[:at], Any(), *indices.shape[at:]], self.dtype)
+        return TensorType([*indices.shape[:at], AnyDim(), *indices.shape[at:]], self.dtype)
 
-    def compute(self, *inputs: Anything) -> Anything:
+    def compute(self, *inputs: Any) -> Any:
         raise only_interpreted("dyn.one_hot", "the depth")
 
     def reference(self, *inputs: np.ndarray) -> np.ndarray:
@@ -300,14 +300,14 @@ class SparseToDense(FromTopi):
     def infer(self, sparse_indices: TensorType, sparse_values: TensorType, default_value: TensorType) -> Type:
         return self.type_of_compute(sparse_indices, sparse_values, default_value)
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         indices, values, default = inputs
         return indices, self.output_shape, values, default
 
 
 @calls("sparse_to_dense")
 def sparse_to_dense(
-    sparse_indices: Expr, output_shape: Anything, sparse_values: Expr, default_value: Anything = 0
+    sparse_indices: Expr, output_shape: Any, sparse_values: Expr, default_value: Any = 0
 ) -> Expr:
     """A tensor of one value, but for a list of elements; its shape may be an expression."""
     default = default_value if isinstance(default_value, Expr) else const(default_value)
@@ -329,9 +329,9 @@ class DynSparseToDense(Operator):
         output_shape: TensorType,
     ) -> Type:
         rank = vector_length("dyn.sparse_to_dense", "output_shape", output_shape)
-        return TensorType([Any()] * rank, str(sparse_values.dtype))
+        return TensorType([AnyDim()] * rank, str(sparse_values.dtype))
 
-    def compute(self, *inputs: Anything) -> Anything:
+    def compute(self, *inputs: Any) -> Any:
         raise only_interpreted("dyn.sparse_to_dense", "the shape")
 
     def reference(self, *inputs: np.ndarray) -> np.ndarray:
@@ -352,7 +352,7 @@ def segment_sum(data: Expr, segment_ids: Expr, num_segments: int | None = None) 
     if num_segments is None:
         last = make("max", make("cast", segment_ids, dtype="int64"))
         count = make("add", last, const(np.array(1, "int64"), "int64"))
-        shape: Anything = make(
+        shape: Any = make(
             "concatenate",
             [make("reshape", count, newshape=(1,)), const(np.array(rows, "int64").reshape(-1), "int64")],
             axis=0,

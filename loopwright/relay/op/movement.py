@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from loopwright.relay.op.sizes import (
     plus,
     repeats_to,
 )
-from loopwright.relay.types import Any, Dim, TensorType, as_dim, is_any
+from loopwright.relay.types import AnyDim, Dim, TensorType, as_dim, is_any
 
 
 @register("transpose", Kind.INJECTIVE)
@@ -39,7 +39,7 @@ class Transpose(FromTopi):
             raise TypeMismatch(f"transpose: axes {self.axes} do not name each axis of {data} once")
         return TensorType([data.shape[axis] for axis in order], str(data.dtype))
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         if self.axes is None:
             return [make("transpose", grad)]
         order = [axis % len(self.axes) for axis in self.axes]
@@ -56,7 +56,7 @@ class LayoutTransform(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("layout_transform", grad, src_layout=self.dst_layout, dst_layout=self.src_layout)]
 
 
@@ -77,12 +77,12 @@ class BroadcastTo(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("collapse_sum_like", grad, call.args[0])]
 
 
 @calls("broadcast_to")
-def broadcast_to(data: Expr, shape: Anything) -> Expr:
+def broadcast_to(data: Expr, shape: Any) -> Expr:
     """The data repeated to `shape`: numbers, or an expression that is the shape when the program runs."""
     numbers = numbers_of(shape)
     return make("dyn.broadcast_to", data, shape) if numbers is None else make("broadcast_to", data, shape=numbers)
@@ -100,13 +100,13 @@ class BroadcastToLike(Operator):
             )
         return TensorType(broadcast_type.shape, str(data.dtype))
 
-    def compute(self, data: Anything, broadcast_type: Anything) -> Anything:
+    def compute(self, data: Any, broadcast_type: Any) -> Any:
         return topi.broadcast_to(data, broadcast_type.shape)
 
     def reference(self, data: np.ndarray, broadcast_type: np.ndarray) -> np.ndarray:
         return np.broadcast_to(data, broadcast_type.shape)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("collapse_sum_like", grad, call.args[0]), make("zeros_like", call.args[1])]
 
 
@@ -115,9 +115,9 @@ class DynBroadcastTo(Operator):
     """The data repeated to a shape that is a tensor."""
 
     def infer(self, data: TensorType, shape: TensorType) -> Type:
-        return TensorType([Any()] * vector_length("dyn.broadcast_to", "shape", shape), str(data.dtype))
+        return TensorType([AnyDim()] * vector_length("dyn.broadcast_to", "shape", shape), str(data.dtype))
 
-    def compute(self, data: Anything, shape: Anything) -> Anything:
+    def compute(self, data: Any, shape: Any) -> Any:
         raise only_interpreted("dyn.broadcast_to", "the shape")
 
     def reference(self, data: np.ndarray, shape: np.ndarray) -> np.ndarray:
@@ -153,7 +153,7 @@ class Concatenate(FromTopi):
         along = self.axis % len(first.shape)
         return [pair for other in others for k, pair in enumerate(zip(first.shape, other.shape)) if k != along]
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         parts = call.args[0].checked_type.fields
         along = self.axis % len(parts[0].shape)
         ends = np.cumsum([int(part.shape[along]) for part in parts])[:-1]
@@ -161,9 +161,9 @@ class Concatenate(FromTopi):
         return [Tuple([cuts[k] for k in range(len(parts))])]
 
 
-def _tensors(op: str, data: Anything) -> list[TensorType]:
+def _tensors(op: str, data: Any) -> list[TensorType]:
     """The fields of a tuple, which are tensors of one type and rank."""
-    fields: list[Anything] = list(data.fields) if isinstance(data, TupleType) else [data]
+    fields: list[Any] = list(data.fields) if isinstance(data, TupleType) else [data]
     if not fields:
         raise TypeMismatch(f"{op}: there are no tensors")
     first = fields[0]
@@ -173,7 +173,7 @@ def _tensors(op: str, data: Anything) -> list[TensorType]:
     return fields
 
 
-def _listed(op: str, data: Anything) -> Anything:
+def _listed(op: str, data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         if not data:
             raise ValueError(f"relay.{op}: there are no tensors to join; give at least one")
@@ -182,7 +182,7 @@ def _listed(op: str, data: Anything) -> Anything:
 
 
 @calls("concatenate")
-def concatenate(data: Anything, axis: int = 0) -> Expr:
+def concatenate(data: Any, axis: int = 0) -> Expr:
     """Tensors, a list of them or an expression that is a tuple, one after another along `axis`."""
     return make("concatenate", _listed("concatenate", data), axis=axis)
 
@@ -202,7 +202,7 @@ class Stack(FromTopi):
         at = normal_axis("stack", self.axis, len(shape), extra=1)
         return TensorType([*shape[:at], len(tensors), *shape[at:]], str(tensors[0].dtype))
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         parts = call.args[0].checked_type.fields
         along = self.axis % (len(parts[0].shape) + 1)
         cuts = make("split", grad, indices_or_sections=len(parts), axis=along)
@@ -210,7 +210,7 @@ class Stack(FromTopi):
 
 
 @calls("stack")
-def stack(data: Anything, axis: int = 0) -> Expr:
+def stack(data: Any, axis: int = 0) -> Expr:
     """Tensors, a list of them or an expression that is a tuple, side by side along a new axis."""
     return make("stack", _listed("stack", data), axis=axis)
 
@@ -219,7 +219,7 @@ def stack(data: Anything, axis: int = 0) -> Expr:
 class Split(FromTopi):
     """The parts of the data along `axis`: so many equal ones, or those between the cut points of a list."""
 
-    indices_or_sections: Anything
+    indices_or_sections: Any
     axis: int = 0
 
     def results(self) -> int:
@@ -243,7 +243,7 @@ class Split(FromTopi):
         parts = [TensorType([*shape[:along], size, *shape[along + 1 :]], str(data.dtype)) for size in sizes]
         return TupleType(tuple(parts))
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("concatenate", grad, axis=self.axis)]
 
 
@@ -258,7 +258,7 @@ class Tile(FromTopi):
 
 
 @calls("tile")
-def tile(data: Expr, reps: Anything) -> Expr:
+def tile(data: Expr, reps: Any) -> Expr:
     """The data as often as `reps` says: numbers, or an expression that is them when the program runs."""
     numbers = numbers_of(reps)
     return make("dyn.tile", data, reps) if numbers is None else make("tile", data, reps=numbers)
@@ -270,9 +270,9 @@ class DynTile(Operator):
 
     def infer(self, data: TensorType, reps: TensorType) -> Type:
         rank = max(len(data.shape), vector_length("dyn.tile", "reps", reps))
-        return TensorType([Any()] * rank, str(data.dtype))
+        return TensorType([AnyDim()] * rank, str(data.dtype))
 
-    def compute(self, data: Anything, reps: Anything) -> Anything:
+    def compute(self, data: Any, reps: Any) -> Any:
         raise only_interpreted("dyn.tile", "how often the data is repeated")
 
     def reference(self, data: np.ndarray, reps: np.ndarray) -> np.ndarray:
@@ -301,7 +301,7 @@ class Reverse(FromTopi):
         normal_axis("reverse", self.axis, len(data.shape))
         return data
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("reverse", grad, axis=self.axis)]
 
 
@@ -327,7 +327,7 @@ class Meshgrid(FromTopi):
 
 
 @calls("meshgrid")
-def meshgrid(data: Anything, indexing: str = "ij") -> TupleWrapper:
+def meshgrid(data: Any, indexing: str = "ij") -> TupleWrapper:
     """The grid that vectors, a list of them or a tuple, span: one tensor each."""
     listed = _listed("meshgrid", data)
     count = len(listed.fields) if isinstance(listed, Tuple) else len(listed)
@@ -380,7 +380,7 @@ class SpaceToBatchNd(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Anything) -> list[Anything]:
+    def arguments(self, *inputs: Any) -> list[Any]:
         before, after = ([pair[k] for pair in self.paddings] for k in range(2))
         return [*inputs, self.block_shape, before, after, self.pad_value]
 
@@ -395,7 +395,7 @@ class BatchToSpaceNd(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Anything) -> list[Anything]:
+    def arguments(self, *inputs: Any) -> list[Any]:
         return [*inputs, self.block_shape, *([pair[k] for pair in self.crops] for k in range(2))]
 
 

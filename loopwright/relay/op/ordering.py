@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.from_topi import FromTopi
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.sizes import normal_axis
-from loopwright.relay.types import Any, TensorType
+from loopwright.relay.types import AnyDim, TensorType
 from loopwright.topi.registry import OPERATORS
 
 
@@ -43,7 +43,7 @@ class Argsort(FromTopi):
         normal_axis("argsort", self.axis, len(data.shape))
         return TensorType(data.shape, self.dtype)
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (*inputs, None, self.axis, self.is_ascend, self.dtype)
 
 
@@ -67,12 +67,12 @@ class Topk(FromTopi):
 @calls("topk")
 def topk(
     data: Expr,
-    k: Anything = 1,
+    k: Any = 1,
     axis: int = -1,
     ret_type: str = "both",
     is_ascend: bool = False,
     dtype: str = "int32",
-) -> Anything:
+) -> Any:
     """The first `k` elements along `axis`; `k` is a number, or an expression that is one when the program runs."""
     attributes = {"axis": axis, "ret_type": ret_type, "is_ascend": is_ascend, "dtype": dtype}
     if isinstance(k, Constant):
@@ -97,13 +97,13 @@ class DynTopk(Operator):
 
     def infer(self, data: TensorType, k: TensorType) -> Type:
         shape = list(data.shape)
-        shape[normal_axis("dyn.topk", self.axis, len(shape))] = Any()
+        shape[normal_axis("dyn.topk", self.axis, len(shape))] = AnyDim()
         values, indices = TensorType(shape, str(data.dtype)), TensorType(shape, self.dtype)
         if self.ret_type == "both":
             return TupleType((values, indices))
         return values if self.ret_type == "values" else indices
 
-    def compute(self, data: Anything, k: Anything) -> Anything:
+    def compute(self, data: Any, k: Any) -> Any:
         """All of a row in order, and how many of them are wanted."""
         result = topi.topk(data, 0, self.axis, self.ret_type, self.is_ascend, self.dtype)
         size = data.shape[normal_axis("dyn.topk", self.axis, data.ndim)].astype("int64")
@@ -113,7 +113,7 @@ class DynTopk(Operator):
         sizes = te.compute((count,), lambda _: wanted, name="sizes")
         return [*(result if isinstance(result, list) else [result]), sizes]
 
-    def reference(self, data: np.ndarray, k: np.ndarray) -> Anything:
+    def reference(self, data: np.ndarray, k: np.ndarray) -> Any:
         number = min(int(np.asarray(k).reshape(-1)[0]), data.shape[self.axis])
         return OPERATORS["topk"].reference(data, number, self.axis, self.ret_type, self.is_ascend, self.dtype)
 
@@ -153,9 +153,9 @@ class Argwhere(Operator):
     data_dependent = True
 
     def infer(self, condition: TensorType) -> Type:
-        return TensorType([Any(), len(condition.shape)], "int32")
+        return TensorType([AnyDim(), len(condition.shape)], "int32")
 
-    def compute(self, condition: Anything) -> Anything:
+    def compute(self, condition: Any) -> Any:
         rows, count = topi.argwhere_padded(condition)
         return [rows, te.compute((1,), lambda _: count[0].astype("int64"), name="sizes")]
 
@@ -171,7 +171,7 @@ class _Scan(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (*inputs, self.axis, self.dtype or None, self.exclusive)
 
 
@@ -196,12 +196,12 @@ class Einsum(FromTopi):
             raise TypeMismatch(f"einsum: the data is {data}, not several tensors")
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (self.equation, *inputs[0])
 
 
 @calls("einsum")
-def einsum(data: Anything, equation: str) -> Expr:
+def einsum(data: Any, equation: str) -> Expr:
     """The sum of products of the tensors of `data` that `equation` describes."""
     if (isinstance(data, (list, tuple)) and not data) or not isinstance(equation, str):
         raise ValueError("relay.einsum: data is at least one tensor, and the equation a text, as in 'ij,jk->ik'")

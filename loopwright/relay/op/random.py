@@ -7,7 +7,7 @@ key, noise = relay.random.normal(key, (2, 3))
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any as Anything
+from typing import Any
 
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Expr, const
@@ -36,7 +36,7 @@ class ThreefryGenerate(FromTopi):
 
 
 @calls("random.threefry_generate")
-def threefry_generate(key: Expr, shape: Sequence[int]) -> Anything:
+def threefry_generate(key: Expr, shape: Sequence[int]) -> Any:
     """A new key, and uint64 numbers of `shape` all of whose bits are random."""
     return make("random.threefry_generate", key, out_shape=tuple(shape))
 
@@ -56,7 +56,7 @@ class _Drawn(FromTopi):
     out_dtype: str = "float32"
     results = 2
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (*inputs, self.out_shape, self.out_dtype)
 
 
@@ -70,8 +70,8 @@ class Uniform(_Drawn):
 
 @calls("random.uniform")
 def uniform(
-    key: Expr, shape: Sequence[int], dtype: str = "float32", low: Anything = None, high: Anything = None
-) -> Anything:
+    key: Expr, shape: Sequence[int], dtype: str = "float32", low: Any = None, high: Any = None
+) -> Any:
     """A new key, and numbers from `low` (0) to below `high` (1): numbers or expressions."""
     ends = [_number(low, 0.0, dtype), _number(high, 1.0, dtype)]
     return make("random.uniform", key, *ends, out_shape=tuple(shape), out_dtype=dtype)
@@ -87,8 +87,8 @@ class Normal(_Drawn):
 
 @calls("random.normal")
 def normal(
-    key: Expr, shape: Sequence[int], dtype: str = "float32", mean: Anything = None, scale: Anything = None
-) -> Anything:
+    key: Expr, shape: Sequence[int], dtype: str = "float32", mean: Any = None, scale: Any = None
+) -> Any:
     """A new key, and numbers normally distributed around `mean` (0) with deviation `scale` (1)."""
     parameters = [_number(mean, 0.0, dtype), _number(scale, 1.0, dtype)]
     return make("random.normal", key, *parameters, out_shape=tuple(shape), out_dtype=dtype)
@@ -105,5 +105,5 @@ class Multinomial(FromTopi):
         return self.type_of_compute(key, probs)
 
 
-def _number(value: Anything, default: float, dtype: str) -> Expr:
+def _number(value: Any, default: float, dtype: str) -> Expr:
     return value if isinstance(value, Expr) else const(default if value is None else value, dtype)

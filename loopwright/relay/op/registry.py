@@ -24,14 +24,14 @@ An input that is a tuple (`concatenate`) has a TupleType in `infer`, a list of t
 in `reference`. Several results: `infer` returns a TupleType, `compute` and `reference` a list; `results = n` makes the
 call a TupleWrapper (a count, or a method of the attributes).
 
-`infer` may see sizes that are numbers, expressions of size variables, or `Any()`; `sizes.py` has the arithmetic. An
+`infer` may see sizes that are numbers, expressions of size variables, or `AnyDim()`; `sizes.py` has the arithmetic. An
 operator that needs sizes of its inputs to be equal may say so by `equal_sizes` (pairs of them: `unify_dims.py`). What
 `infer` and `compute` need of sizes that only a call knows, they assume aloud, and every call is checked for it
 (`relay/size_checks.py`); which inputs hold indices into others, `index_ranges` says (`index_ranges.py`).
 
 An operator whose result has sizes that only its values decide (argwhere) sets `data_dependent = True`, and `infer` says
-`Any()` there. Its `compute` returns the results at their largest size, and last an int64 tensor with the sizes that
-stand for the `Any()`s, in their order; `reference` returns the results as they are.
+`AnyDim()` there. Its `compute` returns the results at their largest size, and last an int64 tensor with the sizes that
+stand for the `AnyDim()`s, in their order; `reference` returns the results as they are.
 
 Optional, each a method or a field: `expand(self, *args: Expr) -> Expr` (the same as simpler operators: inference-time
 batch_norm), `gradient(self, call, grad) -> list[Expr]`, `convert_layout` (see `transform/convert_layout.py`),

@@ -7,8 +7,7 @@ all sizes that are left, -3 joins the next two, -4 a b splits the next one into 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any as Anything
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,17 +18,17 @@ from loopwright.relay.expr import Expr
 from loopwright.relay.op.from_topi import numbers_of, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.sizes import divide_exactly, equal_dim, normal_axis, text, times
-from loopwright.relay.types import Any, Dim, TensorType, as_dim, is_any, same_dim
+from loopwright.relay.types import AnyDim, Dim, TensorType, as_dim, is_any, same_dim
 
 
-def resolve(op: str, shape: Sequence[Dim], newshape: Sequence[Anything], allowzero: bool = False) -> list[Dim]:
+def resolve(op: str, shape: Sequence[Dim], newshape: Sequence[Any], allowzero: bool = False) -> list[Dim]:
     """The sizes that a new shape with codes means for data of `shape`."""
     return [size for group in _resolved(op, shape, _groups(op, newshape), allowzero) for size in group]
 
 
-def _groups(op: str, newshape: Sequence[Anything]) -> list[list[Anything]]:
+def _groups(op: str, newshape: Sequence[Any]) -> list[list[Any]]:
     """The codes, -4 together with the two sizes that follow it."""
-    result: list[list[Anything]] = []
+    result: list[list[Any]] = []
     entries = iter(newshape)
     for code in entries:
         group = [code]
@@ -41,11 +40,11 @@ def _groups(op: str, newshape: Sequence[Anything]) -> list[list[Anything]]:
     return result
 
 
-def _is(code: Anything, number: int) -> bool:
+def _is(code: Any, number: int) -> bool:
     return isinstance(code, int) and code == number
 
 
-def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Anything]], allowzero: bool) -> list[list[Dim]]:
+def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Any]], allowzero: bool) -> list[list[Dim]]:
     """The sizes of each group; the data's own sizes that no code took are shared out by -1."""
     message = [code for group in groups for code in group]
     rest = list(shape)  # sizes of the data that the codes have yet to take
@@ -64,7 +63,7 @@ def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Anything]
             result.append([take(0)])
         elif _is(code, -1):
             infer.append(len(result))
-            result.append([Any()])
+            result.append([AnyDim()])
             own += [take(-1)] if rest else []
         elif _is(code, -2):
             result.append(rest[:])
@@ -100,7 +99,7 @@ def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Anything]
 
 
 def _quotient(
-    op: str, shape: Sequence[Dim], message: Sequence[Anything], left: Dim, right: Dim, own: list[Dim], new: list[Dim]
+    op: str, shape: Sequence[Dim], message: Sequence[Any], left: Dim, right: Dim, own: list[Dim], new: list[Dim]
 ) -> Dim:
     """What -1 stands for."""
     if isinstance(right, int) and isinstance(left, int):
@@ -119,7 +118,7 @@ def _quotient(
     return divide_exactly(times(*own), times(*new))
 
 
-def _split(op: str, size: Dim, parts: Sequence[Anything]) -> list[Dim]:
+def _split(op: str, size: Dim, parts: Sequence[Any]) -> list[Dim]:
     one, other = parts
     if _is(one, -1) and _is(other, -1):
         raise TypeMismatch(f"{op}: -4 splits {size} into -1 and -1", hint="one of the two can be inferred")
@@ -139,7 +138,7 @@ class _Reshaping(Operator):
         """The new shape, from those of the inputs."""
         raise NotImplementedError
 
-    def compute(self, data: Anything, *others: Anything) -> Anything:
+    def compute(self, data: Any, *others: Any) -> Any:
         shapes = [[as_dim(size) for size in tensor.shape] for tensor in (data, *others)]
         return topi.reshape(data, self.sizes(*shapes))
 
@@ -147,7 +146,7 @@ class _Reshaping(Operator):
         return _reshaped(data, self.sizes(data.shape, *[one.shape for one in others]))
 
 
-def _reshaped(data: np.ndarray, sizes: Sequence[Anything]) -> np.ndarray:
+def _reshaped(data: np.ndarray, sizes: Sequence[Any]) -> np.ndarray:
     return data.reshape(tuple(int(size) for size in sizes))
 
 
@@ -167,12 +166,12 @@ class Reshape(_Reshaping):
     def sizes(self, *shapes: Sequence[Dim]) -> list[Dim]:
         return resolve("reshape", shapes[0], self.newshape, self.allowzero)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("reshape_like", grad, call.args[0])]
 
 
 @calls("reshape")
-def reshape(data: Expr, newshape: Anything, allowzero: bool = False) -> Expr:
+def reshape(data: Expr, newshape: Any, allowzero: bool = False) -> Expr:
     """The data under `newshape`: numbers and codes, or an expression that is the shape when the program runs."""
     numbers = numbers_of(newshape)
     if numbers is None:
@@ -197,7 +196,7 @@ class ReverseReshape(_Reshaping):
 
 
 @calls("reverse_reshape")
-def reverse_reshape(data: Expr, newshape: Anything) -> Expr:
+def reverse_reshape(data: Expr, newshape: Any) -> Expr:
     """`reshape` whose codes are read from the right."""
     return make("contrib_reverse_reshape", data, newshape=newshape)
 
@@ -226,7 +225,7 @@ class ReshapeLike(_Reshaping):
         own[first:last] = like[slice(self.rhs_begin, self.rhs_end)]
         return own
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("reshape_like", grad, call.args[0]), make("zeros_like", call.args[1])]
 
 
@@ -240,7 +239,7 @@ class ExpandDims(_Reshaping):
     def infer(self, data: TensorType) -> Type:
         return TensorType(self.sizes(data.shape), str(data.dtype))
 
-    def compute(self, data: Anything, *others: Anything) -> Anything:
+    def compute(self, data: Any, *others: Any) -> Any:
         return topi.expand_dims(data, self.axis, self.num_newaxis)
 
     def sizes(self, *shapes: Sequence[Dim]) -> list[Dim]:
@@ -248,12 +247,12 @@ class ExpandDims(_Reshaping):
         at = normal_axis("expand_dims", self.axis, len(shape), extra=1)
         return [*shape[:at], *[1] * self.num_newaxis, *shape[at:]]
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("reshape_like", grad, call.args[0])]
 
 
 @calls("expand_dims")
-def expand_dims(data: Expr, axis: Anything, num_newaxis: int = 1) -> Expr:
+def expand_dims(data: Expr, axis: Any, num_newaxis: int = 1) -> Expr:
     """Sizes of 1 put in before `axis`, a number, or an expression that is one when the program runs."""
     numbers = numbers_of(axis) if isinstance(axis, Expr) else None
     if isinstance(axis, Expr) and numbers is None:
@@ -272,7 +271,7 @@ class Squeeze(_Reshaping):
     def infer(self, data: TensorType) -> Type:
         return TensorType(self.sizes(data.shape), str(data.dtype))
 
-    def compute(self, data: Anything, *others: Anything) -> Anything:
+    def compute(self, data: Any, *others: Any) -> Any:
         return topi.squeeze(data, self.axis)
 
     def sizes(self, *shapes: Sequence[Dim]) -> list[Dim]:
@@ -296,12 +295,12 @@ class Squeeze(_Reshaping):
         for axis in (self.axis,) if isinstance(self.axis, int) else self.axis:
             yield normal_axis("squeeze", axis, len(shape))
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("reshape_like", grad, call.args[0])]
 
 
 @calls("squeeze")
-def squeeze(data: Expr, axis: Anything = None) -> Expr:
+def squeeze(data: Expr, axis: Any = None) -> Expr:
     """The data without sizes of 1; an expression for the axes is read when the program runs."""
     if axis is not None:
         numbers = numbers_of(axis)
@@ -318,9 +317,9 @@ class DynReshape(Operator):
     allowzero: bool = False
 
     def infer(self, data: TensorType, newshape: TensorType) -> Type:
-        return TensorType([Any()] * vector_length("dyn.reshape", "newshape", newshape), str(data.dtype))
+        return TensorType([AnyDim()] * vector_length("dyn.reshape", "newshape", newshape), str(data.dtype))
 
-    def compute(self, data: Anything, newshape: Anything) -> Anything:
+    def compute(self, data: Any, newshape: Any) -> Any:
         raise only_interpreted("dyn.reshape", "the shape")
 
     def reference(self, data: np.ndarray, newshape: np.ndarray) -> np.ndarray:
@@ -335,9 +334,9 @@ class DynExpandDims(Operator):
     num_newaxis: int = 1
 
     def infer(self, data: TensorType, axis: TensorType) -> Type:
-        return TensorType([Any()] * (len(data.shape) + self.num_newaxis), str(data.dtype))
+        return TensorType([AnyDim()] * (len(data.shape) + self.num_newaxis), str(data.dtype))
 
-    def compute(self, data: Anything, axis: Anything) -> Anything:
+    def compute(self, data: Any, axis: Any) -> Any:
         raise only_interpreted("dyn.expand_dims", "the axis")
 
     def reference(self, data: np.ndarray, axis: np.ndarray) -> np.ndarray:
@@ -350,9 +349,9 @@ class DynSqueeze(Operator):
 
     def infer(self, data: TensorType, axis: TensorType) -> Type:
         gone = vector_length("dyn.squeeze", "axis", axis)
-        return TensorType([Any()] * (len(data.shape) - gone), str(data.dtype))
+        return TensorType([AnyDim()] * (len(data.shape) - gone), str(data.dtype))
 
-    def compute(self, data: Anything, axis: Anything) -> Anything:
+    def compute(self, data: Any, axis: Any) -> Any:
         raise only_interpreted("dyn.squeeze", "the axes")
 
     def reference(self, data: np.ndarray, axis: np.ndarray) -> np.ndarray:

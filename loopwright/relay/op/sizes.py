@@ -1,26 +1,26 @@
-"""The arithmetic of shapes in `infer`: sizes are numbers, expressions of size variables, or `Any()`.
+"""The arithmetic of shapes in `infer`: sizes are numbers, expressions of size variables, or `AnyDim()`.
 
 broadcast("add", a.shape, b.shape)      the shape numpy would give, or TypeMismatch
-plus(size, 2), times(size, 2), divide_up(size, 2)      Any() stays Any()
+plus(size, 2), times(size, 2), divide_up(size, 2)      AnyDim() stays AnyDim()
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any as Anything
+from typing import Any
 
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import as_expr
 from loopwright.ir.intrinsics import maximum
 from loopwright.ir.operators import floordiv
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.types import Any, Dim, TensorType, as_dim, dims_differ, is_any, same_dim
+from loopwright.relay.types import AnyDim, Dim, TensorType, as_dim, dims_differ, is_any, same_dim
 from loopwright.te.assumed_sizes import assume, assume_broadcast, assume_equal, assume_repeated, broadcast_size
 
 
-def apply(function: Callable[..., Anything], *sizes: Dim) -> Dim:
+def apply(function: Callable[..., Any], *sizes: Dim) -> Dim:
     """`function` of sizes; not known where one of them is not."""
-    return Any() if any(is_any(size) for size in sizes) else as_dim(function(*sizes))
+    return AnyDim() if any(is_any(size) for size in sizes) else as_dim(function(*sizes))
 
 
 def plus(*sizes: Dim) -> Dim:
@@ -36,8 +36,8 @@ def times(*sizes: Dim) -> Dim:
     if any(not is_any(size) and isinstance(size, int) and size == 0 for size in sizes):
         return 0
 
-    def product(*known: Anything) -> Anything:
-        total: Anything = 1
+    def product(*known: Any) -> Any:
+        total: Any = 1
         for size in known:
             total = total * size
         return total
@@ -65,7 +65,7 @@ def divide_up(one: Dim, other: Dim) -> Dim:
     return apply(lambda a, b: _floor(a + b - 1, b), one, other)
 
 
-def _floor(one: Anything, other: Anything) -> Anything:
+def _floor(one: Any, other: Any) -> Any:
     if isinstance(other, PrimExpr):
         # What is a size may be 0, and its quotient is computed before anybody can object.
         other = maximum(other, 1)
@@ -81,7 +81,7 @@ def normal_axis(op: str, axis: int, rank: int, *, extra: int = 0) -> int:
     return axis + rank + extra if axis < 0 else axis
 
 
-def normal_axes(op: str, axes: Anything, rank: int) -> list[int]:
+def normal_axes(op: str, axes: Any, rank: int) -> list[int]:
     """Axes counted from the front, in order, each once; None means all of them."""
     if axes is None:
         return list(range(rank))
@@ -101,7 +101,7 @@ def broadcast_dim(op: str, one: Dim, other: Dim) -> Dim:
     if same_dim(one, other):
         return one
     if is_any(one) or is_any(other):
-        return next((size for size in (one, other) if isinstance(size, int)), Any())
+        return next((size for size in (one, other) if isinstance(size, int)), AnyDim())
     if dims_differ(one, other) and isinstance(one, int) and isinstance(other, int):
         raise TypeMismatch(
             f"{op} is unable to show the following types match: sizes {one} and {other} cannot be broadcast",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from loopwright.relay.op.indexing import sizes_of
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.reshaping import vector_length
 from loopwright.relay.op.sizes import at_most, normal_axes
-from loopwright.relay.types import Any, TensorType
+from loopwright.relay.types import AnyDim, TensorType
 from loopwright.topi.moving import moved
 from loopwright.topi.slicing import read_bounds, slice_at
 
@@ -35,10 +35,10 @@ class StridedSlice(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (*inputs, self.begin, self.end, self.strides, self.axes, self.slice_mode)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         """The gradient set into zeros, where the slice was."""
         (data,) = call.args
         shape = sizes_of("strided_slice", data)
@@ -58,10 +58,10 @@ class StridedSlice(FromTopi):
 @calls("strided_slice")
 def strided_slice(
     data: Expr,
-    begin: Anything,
-    end: Anything,
-    strides: Anything = None,
-    axes: Anything = None,
+    begin: Any,
+    end: Any,
+    strides: Any = None,
+    axes: Any = None,
     slice_mode: str = "end",
 ) -> Expr:
     """A slice of the data: bounds are numbers, or expressions that are vectors when the program runs."""
@@ -98,9 +98,9 @@ class DynStridedSlice(Operator):
         count = vector_length("dyn.strided_slice", "begin", begin)
         if count > len(data.shape) or vector_length("dyn.strided_slice", "end", end) != count:
             raise TypeMismatch(f"dyn.strided_slice: bounds {begin} and {end} do not go with {data}")
-        return TensorType([*[Any()] * count, *data.shape[count:]], str(data.dtype))
+        return TensorType([*[AnyDim()] * count, *data.shape[count:]], str(data.dtype))
 
-    def compute(self, data: Anything, begin: Anything, end: Anything, strides: Anything) -> Anything:
+    def compute(self, data: Any, begin: Any, end: Any, strides: Any) -> Any:
         """The slice in a corner of a tensor as large as the data, and its sizes."""
         op = "dyn.strided_slice"
         starts, steps, counts = [], [], []
@@ -126,14 +126,14 @@ class DynStridedSlice(Operator):
             counts.append(maximum((gap + stride - 1) // stride, te.const(0, "int64")))
         rest = data.ndim - len(starts)
 
-        def cell(*at: Anything) -> Anything:
+        def cell(*at: Any) -> Any:
             locations = [
                 maximum(minimum(index * step + start, size - 1), 0)  # past the slice nothing is asked for
                 for index, step, start, size in zip(at, steps, starts, data.shape, strict=False)
             ]
             return data(*locations, *at[len(at) - rest :])
 
-        def count_of(axis: Anything) -> Anything:
+        def count_of(axis: Any) -> Any:
             value = counts[-1]
             for k in range(len(counts) - 2, -1, -1):
                 value = select(axis == k, counts[k], value)
@@ -156,7 +156,7 @@ class StridedSet(FromTopi):
 
 
 @calls("strided_set")
-def strided_set(data: Expr, v: Expr, begin: Anything, end: Anything, strides: Anything = None) -> Expr:
+def strided_set(data: Expr, v: Expr, begin: Any, end: Any, strides: Any = None) -> Expr:
     """The data with a slice of it replaced by `v`; bounds are numbers, or expressions that are vectors of int32."""
     low, high = (bound if isinstance(bound, Expr) else const(list(bound), "int32") for bound in (begin, end))
     if strides is None:
@@ -183,7 +183,7 @@ class SliceLike(Operator):
             raise TypeMismatch(f"slice_like: {data} is smaller than {shape_like}, whose sizes it is cut to")
         return TensorType(shape, str(data.dtype))
 
-    def compute(self, data: Anything, shape_like: Anything) -> Anything:
+    def compute(self, data: Any, shape_like: Any) -> Any:
         shape = list(data.shape)
         for axis in normal_axes("slice_like", list(self.axes or range(data.ndim)), data.ndim):
             shape[axis] = shape_like.shape[axis]

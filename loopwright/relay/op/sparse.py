@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Constant, Expr, const
 from loopwright.relay.op.from_topi import FromTopi, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
-from loopwright.relay.types import Any, TensorType
+from loopwright.relay.types import AnyDim, TensorType
 from loopwright.topi.registry import OPERATORS
 
 
-def _parts(matrix: Anything) -> list[Expr]:
+def _parts(matrix: Any) -> list[Expr]:
     """data, indices and indptr: of an object that has them, or given as three."""
     if not isinstance(matrix, (list, tuple)):
         matrix = matrix.data, matrix.indices, matrix.indptr
@@ -36,7 +36,7 @@ class SparseDense(FromTopi):
 
 
 @calls("nn.sparse_dense")
-def sparse_dense(dense_mat: Expr, sparse_mat: Anything, sparse_lhs: bool = False) -> Expr:
+def sparse_dense(dense_mat: Expr, sparse_mat: Any, sparse_lhs: bool = False) -> Expr:
     """The product of `dense_mat` and the transposed `sparse_mat`: (data, indices, indptr), or what has those names."""
     result: Expr = make("nn.sparse_dense", dense_mat, *_parts(sparse_mat), sparse_lhs=sparse_lhs)
     return result
@@ -53,7 +53,7 @@ class SparseTranspose(FromTopi):
 
 
 @calls("nn.sparse_transpose")
-def sparse_transpose(x: Anything) -> Anything:
+def sparse_transpose(x: Any) -> Any:
     """A square sparse matrix transposed: (data, indices, indptr)."""
     return make("nn.sparse_transpose", *_parts(x))
 
@@ -69,7 +69,7 @@ class SparseAdd(FromTopi):
 
 
 @calls("nn.sparse_add")
-def sparse_add(dense_mat: Expr, sparse_mat: Anything) -> Expr:
+def sparse_add(dense_mat: Expr, sparse_mat: Any) -> Expr:
     """The sum of a matrix and a sparse one."""
     result: Expr = make("nn.sparse_add", dense_mat, *_parts(sparse_mat))
     return result
@@ -97,7 +97,7 @@ class SparseReshape(FromTopi):
     def infer(self, sparse_indices: TensorType, prev_shape: TensorType, new_shape: TensorType) -> Type:
         return self.type_of_compute(sparse_indices, prev_shape, new_shape)
 
-    def arguments(self, *inputs: Anything) -> Anything:
+    def arguments(self, *inputs: Any) -> Any:
         indices, _, shape = inputs
         return (*inputs, (indices.shape[0], shape.shape[0]), (shape.shape[0],))
 
@@ -117,13 +117,13 @@ class SparseFillEmptyRows(Operator):
             raise TypeMismatch(f"sparse_fill_empty_rows: the indices are {sparse_indices}, not a matrix")
         return TupleType(
             (
-                TensorType([Any(), sparse_indices.shape[1]], str(sparse_indices.dtype)),
-                TensorType([Any()], str(sparse_values.dtype)),
-                TensorType([Any() if self.rows is None else self.rows], "bool"),
+                TensorType([AnyDim(), sparse_indices.shape[1]], str(sparse_indices.dtype)),
+                TensorType([AnyDim()], str(sparse_values.dtype)),
+                TensorType([AnyDim() if self.rows is None else self.rows], "bool"),
             )
         )
 
-    def compute(self, indices: Anything, values: Anything, shape: Anything, default: Anything) -> Anything:
+    def compute(self, indices: Any, values: Any, shape: Any, default: Any) -> Any:
         if self.rows is None:
             raise only_interpreted("sparse_fill_empty_rows", "dense_shape")
         room = indices.shape[0] + self.rows
@@ -135,7 +135,7 @@ class SparseFillEmptyRows(Operator):
         )
         return [*result, filled]
 
-    def reference(self, indices: np.ndarray, values: np.ndarray, shape: np.ndarray, default: np.ndarray) -> Anything:
+    def reference(self, indices: np.ndarray, values: np.ndarray, shape: np.ndarray, default: np.ndarray) -> Any:
         rows = int(shape[0])
         room = len(indices) + rows - len(set(indices[:, 0].tolist()) & set(range(rows)))
         shapes = (room, indices.shape[1]), (room,), (rows,)
@@ -145,7 +145,7 @@ class SparseFillEmptyRows(Operator):
 @calls("sparse_fill_empty_rows")
 def sparse_fill_empty_rows(
     sparse_indices: Expr, sparse_values: Expr, dense_shape: Expr, default_value: Expr
-) -> Anything:
+) -> Any:
     """The matrix with `default_value` in every empty row: indices, values, and which rows were empty."""
     rows = int(dense_shape.data[0]) if isinstance(dense_shape, Constant) else None
     inputs = sparse_indices, sparse_values, dense_shape, default_value

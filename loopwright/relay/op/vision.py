@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any as Anything
+from typing import Any
 
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
@@ -13,7 +13,7 @@ from loopwright.relay.op.registry import Kind, calls, make, register
 from loopwright.relay.types import TensorType
 
 
-def _scalar(value: Anything, dtype: str) -> Expr:
+def _scalar(value: Any, dtype: str) -> Expr:
     """An option that may be an expression, as one."""
     return value if isinstance(value, Expr) else const(value, dtype)
 
@@ -58,7 +58,7 @@ class GetValidCounts(FromTopi):
 
 
 @calls("vision.get_valid_counts")
-def get_valid_counts(data: Expr, score_threshold: Anything, id_index: int = 0, score_index: int = 1) -> Anything:
+def get_valid_counts(data: Expr, score_threshold: Any, id_index: int = 0, score_index: int = 1) -> Any:
     """How many boxes count, the boxes, and where they were; the threshold is a number or an expression."""
     threshold = _scalar(score_threshold, "float32")
     return make("vision.get_valid_counts", data, threshold, id_index=id_index, score_index=score_index)
@@ -95,8 +95,8 @@ def non_max_suppression(
     data: Expr,
     valid_count: Expr,
     indices: Expr,
-    max_output_size: Anything = -1,
-    iou_threshold: Anything = 0.5,
+    max_output_size: Any = -1,
+    iou_threshold: Any = 0.5,
     force_suppress: bool = False,
     top_k: int = -1,
     coord_start: int = 2,
@@ -104,7 +104,7 @@ def non_max_suppression(
     id_index: int = 0,
     return_indices: bool = True,
     invalid_to_bottom: bool = False,
-) -> Anything:
+) -> Any:
     """Of boxes that overlap, the one with the best score: (indices, counts), or the boxes."""
     return make(
         "vision.non_max_suppression",
@@ -147,11 +147,11 @@ class AllClassNonMaxSuppression(FromTopi):
 def all_class_non_max_suppression(
     boxes: Expr,
     scores: Expr,
-    max_output_boxes_per_class: Anything = -1,
-    iou_threshold: Anything = -1.0,
-    score_threshold: Anything = -1.0,
+    max_output_boxes_per_class: Any = -1,
+    iou_threshold: Any = -1.0,
+    score_threshold: Any = -1.0,
     output_format: str = "onnx",
-) -> Anything:
+) -> Any:
     """The best boxes of every class; limits and thresholds are numbers or expressions."""
     return make(
         "vision.all_class_non_max_suppression",
@@ -199,7 +199,7 @@ class RoiAlign(FromTopi):
     def _name(self) -> str:
         return f"vision.roi_align_{self.layout.lower()}"
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (*inputs, self.pooled_size, self.spatial_scale, self.mode, self.sample_ratio, self.aligned)
 
 
@@ -217,7 +217,7 @@ class RoiPool(FromTopi):
             raise TypeMismatch(f"vision.roi_pool: layout {self.layout} is not known", hint="use NCHW")
         return self.type_of_compute(data, rois)
 
-    def arguments(self, *inputs: Anything) -> Sequence[Anything]:
+    def arguments(self, *inputs: Any) -> Sequence[Any]:
         return (*inputs, self.pooled_size, self.spatial_scale)
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from typing import Any as Anything
-from typing import Final
+from typing import Any, Final
 
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Var as SizeVariable
@@ -29,7 +28,7 @@ class SizeNames:
         self.taken: set[str] = set()
         self.declared: set[SizeVariable] = set()
 
-    def dim(self, size: Anything) -> str:
+    def dim(self, size: Any) -> str:
         """One size; also a number or an expression inside an attribute."""
         if not isinstance(size, PrimExpr):
             return str(size)
@@ -44,7 +43,7 @@ class SizeNames:
                     text = re.sub(rf"\b{name}\b", f"{name}: {var.dtype}", text, count=1)
         return text
 
-    def _meet(self, node: Anything, variables: dict[SizeVariable, PrimExpr]) -> None:
+    def _meet(self, node: Any, variables: dict[SizeVariable, PrimExpr]) -> None:
         if isinstance(node, SizeVariable):
             name = self._name(node)
             variables[node] = node if name == node.name else SizeVariable(name, node.dtype)
@@ -80,7 +79,7 @@ class SizeNames:
         return "_" if of is None or isinstance(of, IncompleteType) else repr(of)
 
 
-def type_data_text(data: Anything) -> list[str]:
+def type_data_text(data: Any) -> list[str]:
     """The lines that define a data type."""
     names = SizeNames()
     given = f"[{', '.join([names.type(var) for var in data.type_vars])}]" if data.type_vars else ""

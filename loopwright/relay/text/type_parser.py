@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any as Anything
-from typing import Final
+from typing import Any, Final
 
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Select
@@ -21,10 +20,19 @@ from loopwright.relay.text.cursor import Cursor
 from loopwright.relay.text.errors import BadMetadata, BadText, BadType
 from loopwright.relay.text.lexer import Source, Token
 from loopwright.relay.text.metadata import CONSTANT
-from loopwright.relay.types import Any, FuncType, GlobalTypeVar, IncompleteType, RefType, TensorType, TypeCall, TypeVar
+from loopwright.relay.types import (
+    AnyDim,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RefType,
+    TensorType,
+    TypeCall,
+    TypeVar,
+)
 from loopwright.runtime.dtype import DataType, UnknownDataType
 
-_FUNCTIONS: Final[dict[str, Callable[..., Anything]]] = {
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "T.max": maximum,
     "T.min": minimum,
     "T.floordiv": floordiv,
@@ -35,7 +43,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Anything]]] = {
     "T.Cast": lambda dtype, value: value.astype(dtype),
     "T.cast": lambda value, dtype: value.astype(dtype),
 }
-_COMPARISONS: Final[dict[str, Callable[..., Anything]]] = {
+_COMPARISONS: Final[dict[str, Callable[..., Any]]] = {
     "<": lambda a, b: a < b,
     ">": lambda a, b: a > b,
     "<=": lambda a, b: a <= b,
@@ -43,13 +51,13 @@ _COMPARISONS: Final[dict[str, Callable[..., Anything]]] = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
 }
-_WORDS: Final[dict[str, Anything]] = {"True": True, "False": False, "None": None}
+_WORDS: Final[dict[str, Any]] = {"True": True, "False": False, "None": None}
 
 
 class TypeParser(Cursor):
     """Reads types, sizes and the values of attributes."""
 
-    def __init__(self, source: Source, tables: dict[str, list[Anything]]) -> None:
+    def __init__(self, source: Source, tables: dict[str, list[Any]]) -> None:
         super().__init__(source)
         self.tables = tables
         self.sizes: dict[str, SizeVariable] = {}
@@ -110,7 +118,7 @@ class TypeParser(Cursor):
     def tensor_type(self) -> Type:
         self.need("[", "after Tensor")
         self.need("(", "before the sizes of a tensor")
-        shape: list[Anything] = []
+        shape: list[Any] = []
         while not self.takes(")"):
             shape.append(self.dim())
             if not self.sees(")"):
@@ -155,22 +163,22 @@ class TypeParser(Cursor):
 
     # -- sizes --------------------------------------------------------------------------------------------------------
 
-    def dim(self) -> Anything:
+    def dim(self) -> Any:
         if self.takes("?"):
-            return Any()
+            return AnyDim()
         token = self.token
         value = self.sum()
         if not isinstance(value, (int, PrimExpr)) or isinstance(value, bool):
             self.fail("a size is needed", token)
         return value
 
-    def comparison(self) -> Anything:
+    def comparison(self) -> Any:
         left = self.sum()
         if self.sees(*_COMPARISONS):
             return _COMPARISONS[self.next().text](left, self.sum())
         return left
 
-    def sum(self) -> Anything:
+    def sum(self) -> Any:
         left = self.product()
         while self.sees("+", "-"):
             sign = self.next().text
@@ -178,7 +186,7 @@ class TypeParser(Cursor):
             left = left + right if sign == "+" else left - right
         return left
 
-    def product(self) -> Anything:
+    def product(self) -> Any:
         left = self.factor()
         while self.sees("*", "//", "%"):
             sign = self.next().text
@@ -191,7 +199,7 @@ class TypeParser(Cursor):
                 left = left // right if sign == "//" else left % right
         return left
 
-    def factor(self) -> Anything:
+    def factor(self) -> Any:
         token = self.next()
         if token.text == "(":
             inner = self.comparison()
@@ -221,9 +229,9 @@ class TypeParser(Cursor):
             known = self.sizes[token.text] = SizeVariable(token.text, dtype)
         return known
 
-    def size_call(self, token: Token) -> Anything:
+    def size_call(self, token: Token) -> Any:
         self.next()
-        args: list[Anything] = []
+        args: list[Any] = []
         while not self.takes(")"):
             args.append(self.comparison())
             if not self.sees(")"):
@@ -239,7 +247,7 @@ class TypeParser(Cursor):
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 
-    def value(self) -> Anything:
+    def value(self) -> Any:
         """The value of an attribute."""
         token = self.token
         if token.kind == "SIGN" and (token.text == "[" or (token.text == "(" and self.at_tuple())):
@@ -282,18 +290,18 @@ class TypeParser(Cursor):
             problem = f"{token.text!r} is no value of an attribute"
             raise BadText(problem, self.source.token_at(token), "attributes are plain numbers") from None
 
-    def values(self) -> tuple[Anything, ...]:
+    def values(self) -> tuple[Any, ...]:
         end = "]" if self.next().text == "[" else ")"
-        result: list[Anything] = []
+        result: list[Any] = []
         while not self.takes(end):
             result.append(self.value())
             if not self.sees(end):
                 self.need(",", "between values")
         return tuple(result)
 
-    def mapping(self) -> dict[str, Anything]:
+    def mapping(self) -> dict[str, Any]:
         self.next()
-        result: dict[str, Anything] = {}
+        result: dict[str, Any] = {}
         while not self.takes("}"):
             key = self.name(self.need_kind("STRING", "a key in quotes"))
             self.need(":", "after a key")
@@ -302,7 +310,7 @@ class TypeParser(Cursor):
                 self.need(",", "between values")
         return result
 
-    def metadata(self, kind: str = CONSTANT) -> Anything:
+    def metadata(self, kind: str = CONSTANT) -> Any:
         """`meta[relay.Constant][3]`."""
         start = self.next()
         self.need("[", "after meta")

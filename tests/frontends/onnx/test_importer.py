@@ -115,7 +115,7 @@ def test_shape_puts_numbers_in_the_place_of_names():
     graph = model("(float[n, c] x) => (float[n, c] y) { y = Relu(x) }")
     mod, _ = from_onnx(graph, shape={"x": (2, "channels")})
     assert str(mod["main"].params[0].type_annotation) == "Tensor[(2, channels), float32]"
-    mod, _ = from_onnx(graph, shape={"x": (None, relay.Any())})
+    mod, _ = from_onnx(graph, shape={"x": (None, relay.AnyDim())})
     assert str(mod["main"].params[0].type_annotation) == "Tensor[(n, ?), float32]"
 
 

@@ -101,7 +101,7 @@ def test_what_has_no_rule_reads_planes():
     same(relay.Function([x], relay.Tuple([y, relay.nn.relu(y)])), numbers(1, 16, 8, 8))
 
 
-@pytest.mark.parametrize("filters", [relay.Any(), 0])
+@pytest.mark.parametrize("filters", [relay.AnyDim(), 0])
 def test_channels_may_be_unknown_or_none(filters):
     x, w = relay.var("x", shape=(1, 16, 8, 8)), relay.var("w", shape=(filters, 16, 1, 1))
     given = numbers(0 if filters == 0 else 5, 16, 1, 1)

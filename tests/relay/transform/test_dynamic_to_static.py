@@ -185,7 +185,7 @@ def test_a_range_of_a_size():
 
 
 def test_a_size_nobody_knows_stays_dynamic():
-    x = _x(relay.Any(), 6)
+    x = _x(relay.AnyDim(), 6)
     before = relay.reshape(x, relay.concatenate([_first_size(x), relay.const([2, 3], "int64")], 0))
     assert "dyn.reshape" in operators(apply(DynamicToStatic(), before))
 

@@ -34,7 +34,7 @@ def test_shapes():
 
 
 def test_shapes_that_are_not_known_stay():
-    assert_unchanged(FoldConstant(), relay.shape_of(relay.var("x", shape=(relay.Any(), 4))))
+    assert_unchanged(FoldConstant(), relay.shape_of(relay.var("x", shape=(relay.AnyDim(), 4))))
 
 
 def test_branches():

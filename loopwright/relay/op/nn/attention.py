@@ -6,7 +6,7 @@ graphs get it from the pass FuseAttention, which finds the products around a sof
 
 from __future__ import annotations
 
-from typing import Any as Anything
+from typing import Any
 
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
@@ -42,7 +42,7 @@ class Attention(FromTopi):
             )
         return self.type_of_compute(*inputs)
 
-    def arguments(self, query: Anything, key: Anything, value: Anything, *mask: Anything) -> list[Anything]:
+    def arguments(self, query: Any, key: Any, value: Any, *mask: Any) -> list[Any]:
         return [query, key, value, mask[0] if mask else None, *self.values()]
 
 

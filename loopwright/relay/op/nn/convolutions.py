@@ -6,8 +6,7 @@ indices of the weight, the convolution is depthwise: a weight (channels, multipl
 
 from __future__ import annotations
 
-from typing import Any as Anything
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,12 +27,12 @@ class Convolution(Operator):
 
     spatial: ClassVar[str]
 
-    strides: Anything
-    padding: Anything
-    dilation: Anything
+    strides: Any
+    padding: Any
+    dilation: Any
     groups: int = 1
     channels: int | None = None
-    kernel_size: Anything = None
+    kernel_size: Any = None
     data_layout: str
     kernel_layout: str
     out_layout: str = ""
@@ -69,14 +68,14 @@ class Convolution(Operator):
                     hint="leave kernel_size out, or give that of the weight",
                 )
 
-    def is_depthwise(self, data: Anything, weight: Anything) -> bool:
+    def is_depthwise(self, data: Any, weight: Any) -> bool:
         if self.groups == 1:
             return False
         channels = data.shape[self.data_layout.index("C")]
         features = weight.shape[self.kernel_layout.index("O")]
         return _number(channels) == self.groups == _number(features)
 
-    def compute(self, data: Anything, weight: Anything) -> Anything:
+    def compute(self, data: Any, weight: Any) -> Any:
         window = self.strides, self.padding, self.dilation
         layouts = self.data_layout, self.kernel_layout
         out_layout = self.out_layout or self.data_layout
@@ -100,13 +99,13 @@ class Convolution(Operator):
         return out
 
 
-def each(given: Anything, count: int) -> list[Anything]:
+def each(given: Any, count: int) -> list[Any]:
     """One number a dimension."""
     values = list(given) if isinstance(given, (list, tuple)) else [given]
     return values * count if len(values) == 1 else values
 
 
-def _number(size: Anything) -> int | None:
+def _number(size: Any) -> int | None:
     return int(size) if isinstance(size, int) or hasattr(size, "value") else None
 
 
@@ -133,7 +132,7 @@ class Conv2d(Convolution):
     data_layout = "NCHW"
     kernel_layout = "OIHW"
 
-    def compute(self, data: Anything, weight: Anything) -> Anything:
+    def compute(self, data: Any, weight: Any) -> Any:
         window = self.strides, self.padding, self.dilation
         if self.is_depthwise(data, weight) and self.out_layout in ("", self.data_layout):
             if (self.data_layout, self.kernel_layout) == ("NCHW", "OIHW"):
@@ -142,7 +141,7 @@ class Conv2d(Convolution):
                 return topi.nn.depthwise_conv2d_nhwc(data, weight, *window, self.kernel_layout, self.out_dtype or None)
         return super().compute(data, weight)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         if (self.data_layout, self.kernel_layout, self.out_layout or "NCHW") != ("NCHW", "OIHW", "NCHW"):
             raise TypeMismatch("nn.conv2d: gradients are there for data in NCHW and weights in OIHW alone")
         data, weight = call.args
@@ -197,12 +196,12 @@ class Conv2dBackwardWeight(FromTopi):
 
     topi_name = "nn.conv2d_backward_weight_nchw"
 
-    strides: Anything = (1, 1)
-    padding: Anything = (0, 0)
-    dilation: Anything = (1, 1)
+    strides: Any = (1, 1)
+    padding: Any = (0, 0)
+    dilation: Any = (1, 1)
     groups: int = 1
     channels: int | None = None
-    kernel_size: Anything = None
+    kernel_size: Any = None
     grad_layout: str = "NCHW"
     data_layout: str = "NCHW"
     kernel_layout: str = "OIHW"
@@ -215,7 +214,7 @@ class Conv2dBackwardWeight(FromTopi):
             raise TypeMismatch("nn.conv2d_backward_weight: data is in NCHW and the weight in OIHW")
         return self.type_of_compute(grad, data)
 
-    def arguments(self, grad: Anything, data: Anything) -> list[Anything]:
+    def arguments(self, grad: Any, data: Any) -> list[Any]:
         window = self.strides, self.padding, self.dilation
         return [grad, data, tuple(each(self.kernel_size, 2)), *window, self.groups, self.out_dtype or None]
 
@@ -223,12 +222,12 @@ class Conv2dBackwardWeight(FromTopi):
 class _Blocked(FromTopi):
     """A convolution of blocked data (NCHW16c) by a blocked weight (OIHW16i16o)."""
 
-    strides: Anything = (1, 1)
-    padding: Anything = (0, 0)
-    dilation: Anything = (1, 1)
+    strides: Any = (1, 1)
+    padding: Any = (0, 0)
+    dilation: Any = (1, 1)
     groups: int = 1
     channels: int | None = None
-    kernel_size: Anything = None
+    kernel_size: Any = None
     data_layout: str = "NCHW8c"
     kernel_layout: str = "OIHW"
     out_layout: str = ""
@@ -237,7 +236,7 @@ class _Blocked(FromTopi):
     def infer(self, data: TensorType, weight: TensorType) -> Type:
         return self.type_of_compute(data, weight)
 
-    def arguments(self, data: Anything, weight: Anything) -> list[Anything]:
+    def arguments(self, data: Any, weight: Any) -> list[Any]:
         window = self.strides, self.padding, self.dilation
         return [data, weight, *window, self.data_layout, self.out_layout or self.data_layout, self.out_dtype or None]
 
@@ -248,7 +247,7 @@ class Conv2dBlocked(_Blocked):
 
     topi_name = "nn.conv2d_NCHWc"
 
-    def compute(self, data: Anything, weight: Anything) -> Anything:
+    def compute(self, data: Any, weight: Any) -> Any:
         if weight.ndim == 7:
             elems = _number(weight.shape[-1]) or 4
             return topi.nn.conv2d_NCHWc_int8(*self.arguments(data, weight), n_elems=elems)  # type: ignore[misc]
@@ -261,5 +260,5 @@ class DepthwiseConv2dBlocked(_Blocked):
 
     topi_name = "nn.depthwise_conv2d_NCHWc"
 
-    def reference(self, data: np.ndarray, weight: np.ndarray) -> Anything:
+    def reference(self, data: np.ndarray, weight: np.ndarray) -> Any:
         return OPERATORS[self.topi_name].reference(data, weight, self.strides, self.padding, self.dilation)

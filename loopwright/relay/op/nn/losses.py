@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +30,11 @@ class _CrossEntropy(Operator):
             )
         return type_of_compute(self, predictions, targets)
 
-    def compute(self, predictions: Anything, targets: Anything) -> Anything:
+    def compute(self, predictions: Any, targets: Any) -> Any:
         total = topi.sum(topi.multiply(self._logarithm(predictions), targets))
         return topi.divide(topi.negative(total), predictions.shape[0].astype(str(predictions.dtype)))
 
-    def _logarithm(self, predictions: Anything) -> Anything:
+    def _logarithm(self, predictions: Any) -> Any:
         return topi.log(predictions)
 
     def _by_batch(self, expression: Expr) -> tuple[Expr, Expr]:
@@ -51,10 +51,10 @@ class _CrossEntropy(Operator):
 class CrossEntropy(_CrossEntropy):
     """-Σ targets · log(predictions), divided by the size of the batch; predictions are probabilities."""
 
-    def reference(self, predictions: np.ndarray, targets: np.ndarray) -> Anything:
+    def reference(self, predictions: np.ndarray, targets: np.ndarray) -> Any:
         return -np.sum(np.log(predictions) * targets) / predictions.shape[0]
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         x, y = call.args
         batch, like = self._by_batch(x)
         spread = make("broadcast_to_like", grad / batch, like)
@@ -65,13 +65,13 @@ class CrossEntropy(_CrossEntropy):
 class CrossEntropyWithLogits(_CrossEntropy):
     """-Σ targets · predictions, divided by the size of the batch; predictions are logarithms of probabilities."""
 
-    def _logarithm(self, predictions: Anything) -> Anything:
+    def _logarithm(self, predictions: Any) -> Any:
         return predictions
 
-    def reference(self, predictions: np.ndarray, targets: np.ndarray) -> Anything:
+    def reference(self, predictions: np.ndarray, targets: np.ndarray) -> Any:
         return -np.sum(predictions * targets) / predictions.shape[0]
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         x, y = call.args
         batch, like = self._by_batch(x)
         spread = make("broadcast_to_like", grad / batch, like)

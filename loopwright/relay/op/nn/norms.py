@@ -7,8 +7,7 @@ element-wise operators would not.
 
 from __future__ import annotations
 
-from typing import Any as Anything
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -88,15 +87,15 @@ class _Norm(Operator):
     def infer(self, data: TensorType, gamma: TensorType, beta: TensorType) -> Type:
         return type_of_compute(self, data, gamma, beta)
 
-    def call_topi(self, data: Anything, gamma: Anything, beta: Anything) -> tuple[str, list[Anything]]:
+    def call_topi(self, data: Any, gamma: Any, beta: Any) -> tuple[str, list[Any]]:
         """The function of topi, and its arguments."""
         raise NotImplementedError
 
-    def compute(self, data: Anything, gamma: Anything, beta: Anything) -> Anything:
+    def compute(self, data: Any, gamma: Any, beta: Any) -> Any:
         name, arguments = self.call_topi(data, gamma if self.scale else None, beta if self.center else None)
         return getattr(topi.nn, name)(*arguments)
 
-    def reference(self, data: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> Anything:
+    def reference(self, data: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> Any:
         given = gamma if self.scale else np.ones_like(gamma), beta if self.center else np.zeros_like(beta)
         wide = [one.astype(np.result_type(one.dtype, np.float32)) for one in (data, *given)]
         name, arguments = self.call_topi(*wide)
@@ -112,7 +111,7 @@ class LayerNorm(_Norm):
     center: bool = True  # type: ignore[misc]
     scale: bool = True  # type: ignore[misc]
 
-    def call_topi(self, data: Anything, gamma: Anything, beta: Anything) -> tuple[str, list[Anything]]:
+    def call_topi(self, data: Any, gamma: Any, beta: Any) -> tuple[str, list[Any]]:
         return "layer_norm", [data, gamma, beta, [self.axis], self.epsilon]
 
 
@@ -125,7 +124,7 @@ class InstanceNorm(_Norm):
     center: bool = True  # type: ignore[misc]
     scale: bool = True  # type: ignore[misc]
 
-    def call_topi(self, data: Anything, gamma: Anything, beta: Anything) -> tuple[str, list[Anything]]:
+    def call_topi(self, data: Any, gamma: Any, beta: Any) -> tuple[str, list[Any]]:
         channel = normal_axis("nn.instance_norm", self.axis, data.ndim)
         axes = [axis for axis in range(1, data.ndim) if axis != channel]
         return "instance_norm", [data, gamma, beta, axes, self.epsilon, channel]
@@ -141,7 +140,7 @@ class GroupNorm(_Norm):
     center: bool = True  # type: ignore[misc]
     scale: bool = True  # type: ignore[misc]
 
-    def call_topi(self, data: Anything, gamma: Anything, beta: Anything) -> tuple[str, list[Anything]]:
+    def call_topi(self, data: Any, gamma: Any, beta: Any) -> tuple[str, list[Any]]:
         channel = normal_axis("nn.group_norm", self.axis, data.ndim)
         axes = [axis for axis in range(1, data.ndim) if axis != channel]
         return "group_norm", [data, gamma, beta, self.num_groups, channel, axes, self.epsilon]
@@ -151,13 +150,13 @@ class GroupNorm(_Norm):
 class RmsNorm(FromTopi):
     """x / sqrt(mean of x² + epsilon) · weight, along `axis`."""
 
-    axis: Anything = -1
+    axis: Any = -1
     epsilon: float = 1e-5
 
     def infer(self, data: TensorType, weight: TensorType) -> Type:
         return self.type_of_compute(data, weight)
 
-    def arguments(self, data: Anything, weight: Anything) -> list[Anything]:
+    def arguments(self, data: Any, weight: Any) -> list[Any]:
         return [data, weight, list(self.axis) if isinstance(self.axis, tuple) else [self.axis], self.epsilon]
 
 
@@ -174,7 +173,7 @@ class Lrn(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, data: Anything) -> list[Anything]:
+    def arguments(self, data: Any) -> list[Any]:
         return [data, self.size, self.axis, self.alpha, self.beta, self.bias]
 
 
@@ -183,13 +182,13 @@ class L2Normalize(Operator):
     """x / sqrt(max(Σ x² along `axis`, eps)); over all axes without one."""
 
     eps: float
-    axis: Anything = None
+    axis: Any = None
 
     def infer(self, data: TensorType) -> Type:
         normal_axes("nn.l2_normalize", self._axes(), len(data.shape))
         return data
 
-    def _axes(self) -> Anything:
+    def _axes(self) -> Any:
         return None if self.axis in (None, ()) else self.axis
 
     def expand(self, data: Expr) -> Expr:
@@ -200,10 +199,10 @@ class L2Normalize(Operator):
         length: Expr = data / make("sqrt", make("maximum", total, const(self.eps, dtype)))
         return length
 
-    def compute(self, data: Anything) -> Anything:
+    def compute(self, data: Any) -> Any:
         total = topi.sum(topi.multiply(data, data), self._axes(), keepdims=True)
         return topi.divide(data, topi.sqrt(topi.maximum(total, self.eps)))
 
-    def reference(self, data: np.ndarray) -> Anything:
+    def reference(self, data: np.ndarray) -> Any:
         axes = tuple(normal_axes("nn.l2_normalize", self._axes(), data.ndim))
         return data / np.sqrt(np.maximum((data * data).sum(axis=axes, keepdims=True), self.eps))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any as Anything
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,16 +23,16 @@ class TransposedConvolution(Operator):
 
     spatial: ClassVar[str]
 
-    strides: Anything
-    padding: Anything
-    dilation: Anything
+    strides: Any
+    padding: Any
+    dilation: Any
     channels: int | None = None
-    kernel_size: Anything = None
+    kernel_size: Any = None
     groups: int = 1
     data_layout: str
     kernel_layout: str
     out_layout: str = ""
-    output_padding: Anything
+    output_padding: Any
     out_dtype: str = ""
 
     check_weight = Convolution.check_weight
@@ -47,7 +46,7 @@ class TransposedConvolution(Operator):
         Convolution.check_weight(self, weight)  # type: ignore[arg-type]
         return type_of_compute(self, data, weight)
 
-    def compute(self, data: Anything, weight: Anything) -> Anything:
+    def compute(self, data: Any, weight: Any) -> Any:
         plain, count = "NC" + self.spatial, len(self.spatial)
         x = topi.layout_transform(data, self.data_layout, plain) if self.data_layout != plain else data
         w = weight
@@ -116,13 +115,13 @@ class Conv3dTranspose(TransposedConvolution):
 class DeformableConv2d(FromTopi):
     """A convolution whose taps are moved by offsets: (N, deformable_groups · rows · columns · 2, H, W)."""
 
-    strides: Anything = (1, 1)
-    padding: Anything = (0, 0)
-    dilation: Anything = (1, 1)
+    strides: Any = (1, 1)
+    padding: Any = (0, 0)
+    dilation: Any = (1, 1)
     deformable_groups: int = 1
     groups: int = 1
     channels: int | None = None
-    kernel_size: Anything = None
+    kernel_size: Any = None
     data_layout: str = "NCHW"
     kernel_layout: str = "OIHW"
     out_layout: str = ""
@@ -140,7 +139,7 @@ class DeformableConv2d(FromTopi):
     def _name(self) -> str:
         return f"nn.deformable_conv2d_{self.data_layout.lower()}"
 
-    def arguments(self, *inputs: Anything) -> list[Anything]:
+    def arguments(self, *inputs: Any) -> list[Any]:
         window = self.strides, self.padding, self.dilation, self.deformable_groups, self.groups
         return [*inputs, *window, self.out_dtype or None]
 
@@ -155,7 +154,7 @@ class Correlation(FromTopi):
     max_displacement: int
     stride1: int
     stride2: int
-    padding: Anything
+    padding: Any
     is_multiply: bool = True
     layout: str = "NCHW"
 
@@ -164,7 +163,7 @@ class Correlation(FromTopi):
             raise TypeMismatch(f"nn.correlation: the layout is {self.layout}, and there is NCHW alone")
         return self.type_of_compute(data1, data2)
 
-    def arguments(self, *inputs: Anything) -> list[Anything]:
+    def arguments(self, *inputs: Any) -> list[Any]:
         return [*inputs, *self.values()[:-1]]
 
 
@@ -208,12 +207,12 @@ class Conv2dWinograd(FromTopi):
     """The convolution of stride 1 by a weight that was made ready for winograd."""
 
     tile_size: int
-    strides: Anything = (1, 1)
-    padding: Anything = (0, 0)
-    dilation: Anything = (1, 1)
+    strides: Any = (1, 1)
+    padding: Any = (0, 0)
+    dilation: Any = (1, 1)
     groups: int = 1
     channels: int | None = None
-    kernel_size: Anything = None
+    kernel_size: Any = None
     data_layout: str = "NCHW"
     kernel_layout: str = "OIHW"
     out_layout: str = ""
@@ -231,5 +230,5 @@ class Conv2dWinograd(FromTopi):
     def _name(self) -> str:
         return f"nn.conv2d_winograd_{self.data_layout.lower()}_without_weight_transform"
 
-    def arguments(self, *inputs: Anything) -> list[Anything]:
+    def arguments(self, *inputs: Any) -> list[Any]:
         return [*inputs, self.strides, self.padding, self.dilation, self.out_dtype or None]

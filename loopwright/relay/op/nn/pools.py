@@ -5,8 +5,7 @@ A mean counts the cells of the padding only where `count_include_pad` says so: h
 
 from __future__ import annotations
 
-from typing import Any as Anything
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,17 +30,17 @@ class Pooling(Operator):
     def infer(self, data: TensorType) -> Type:
         return type_of_compute(self, data)
 
-    def call_topi(self, *inputs: Anything) -> tuple[str, list[Anything]]:
+    def call_topi(self, *inputs: Any) -> tuple[str, list[Any]]:
         """The function of topi, and its arguments."""
         raise NotImplementedError
 
-    def compute(self, *inputs: Anything) -> Anything:
+    def compute(self, *inputs: Any) -> Any:
         name, arguments = self.call_topi(*inputs)
         out = getattr(topi.nn, name)(*arguments)
         layout, wanted = str(self.layout), str(self.out_layout)  # type: ignore[attr-defined]
         return topi.layout_transform(out, layout, wanted) if wanted and wanted != layout else out
 
-    def reference(self, *inputs: np.ndarray) -> Anything:
+    def reference(self, *inputs: np.ndarray) -> Any:
         name, arguments = self.call_topi(*inputs)
         letters = [axis for axis in str(self.layout) if axis.isalpha()]  # type: ignore[attr-defined]
         out = OPERATORS[f"nn.{name}"].reference(*[_letters(one) for one in arguments])
@@ -49,21 +48,21 @@ class Pooling(Operator):
         return out.transpose([letters.index(axis) for axis in wanted]) if wanted and wanted != letters else out
 
 
-def _letters(argument: Anything) -> Anything:
+def _letters(argument: Any) -> Any:
     """Layouts without the sizes of their blocks, which numpy does not need."""
     return "".join(axis for axis in argument if not axis.isdigit()) if isinstance(argument, str) else argument
 
 
 class _Windows(Pooling):
-    pool_size: Anything
-    strides: Anything
-    dilation: Anything
-    padding: Anything
+    pool_size: Any
+    strides: Any
+    dilation: Any
+    padding: Any
     layout: str
     out_layout: str = ""
     ceil_mode: bool = False
 
-    def call_topi(self, data: Anything) -> tuple[str, list[Anything]]:
+    def call_topi(self, data: Any) -> tuple[str, list[Any]]:
         count = len(self.spatial)
         kernel = each(self.pool_size, count)
         before, after = get_pad_tuple_generic(self.padding, kernel)
@@ -71,7 +70,7 @@ class _Windows(Pooling):
         counted = getattr(self, "count_include_pad", True)
         return f"pool{count}d", [data, *window, self.pool_type, self.ceil_mode, self.layout, counted]
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         attributes = {name: value for name, value in self.items() if name != "dilation"}
         return [make(f"{self.op_name}_grad", grad, call.args[0], **attributes)]
 
@@ -80,10 +79,10 @@ class _Global(Pooling):
     layout: str
     out_layout: str = ""
 
-    def call_topi(self, data: Anything) -> tuple[str, list[Anything]]:
+    def call_topi(self, data: Any) -> tuple[str, list[Any]]:
         return "global_pool", [data, self.pool_type, self.layout]
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         """That of a mean is dealt out in equal parts."""
         if self.pool_type != "avg" or self.out_layout not in ("", self.layout):
             raise TypeMismatch(f"{self.op_name} has no gradient")
@@ -94,11 +93,11 @@ class _Global(Pooling):
 
 
 class _Adaptive(Pooling):
-    output_size: Anything = None
+    output_size: Any = None
     layout: str
     out_layout: str = ""
 
-    def call_topi(self, data: Anything) -> tuple[str, list[Anything]]:
+    def call_topi(self, data: Any) -> tuple[str, list[Any]]:
         letters = [axis for axis in self.layout if axis.isalpha()]
         own = [data.shape[letters.index(axis)] for axis in self.spatial]
         sizes = own if self.output_size in (None, ()) else each(self.output_size, len(self.spatial))
@@ -112,7 +111,7 @@ def _register_all() -> None:
         ones, zeros = (1,) * count, (0,) * count
         for kind, words in (("max", "The greatest value"), ("avg", "The mean")):
             shared = {"spatial": spatial, "pool_type": kind, "layout": layout}
-            windows: dict[str, Anything] = {
+            windows: dict[str, Any] = {
                 **shared,
                 "pool_size": ones,
                 "strides": ones,
@@ -138,9 +137,9 @@ _register_all()
 class _PoolGradient(Pooling):
     spatial = "HW"
 
-    pool_size: Anything = (1, 1)
-    strides: Anything = (1, 1)
-    padding: Anything = (0, 0)
+    pool_size: Any = (1, 1)
+    strides: Any = (1, 1)
+    padding: Any = (0, 0)
     layout: str = "NCHW"
     out_layout: str = ""
     ceil_mode: bool = False
@@ -148,7 +147,7 @@ class _PoolGradient(Pooling):
     def infer(self, out_grad: TensorType, data: TensorType) -> Type:  # type: ignore[override]
         return type_of_compute(self, out_grad, data)
 
-    def call_topi(self, out_grad: Anything, data: Anything) -> tuple[str, list[Anything]]:
+    def call_topi(self, out_grad: Any, data: Any) -> tuple[str, list[Any]]:
         kernel = each(self.pool_size, 2)
         before, after = get_pad_tuple_generic(self.padding, kernel)
         window = kernel, each(self.strides, 2), [*before, *after]

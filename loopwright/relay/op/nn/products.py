@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any as Anything
+from typing import Any
 
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
@@ -33,10 +33,10 @@ class Dense(FromTopi):
     def equal_sizes(self, data: TensorType, weight: TensorType) -> list[tuple[Dim, Dim]]:
         return [(data.shape[-1], weight.shape[-1])]
 
-    def arguments(self, data: Anything, weight: Anything) -> list[Anything]:
+    def arguments(self, data: Any, weight: Any) -> list[Any]:
         return [data, weight, None, self.out_dtype or None]
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         data, weight = call.args
         units, inner = weight.checked_type.shape
         flat = make("reshape", grad, newshape=(-1, units)), make("reshape", data, newshape=(-1, inner))
@@ -65,10 +65,10 @@ class Matmul(FromTopi):
     def equal_sizes(self, tensor_a: TensorType, tensor_b: TensorType) -> list[tuple[Dim, Dim]]:
         return [_depths(tensor_a, tensor_b, self.transpose_a, self.transpose_b)]
 
-    def arguments(self, tensor_a: Anything, tensor_b: Anything) -> list[Anything]:
+    def arguments(self, tensor_a: Any, tensor_b: Any) -> list[Any]:
         return [tensor_a, tensor_b, None, self.out_dtype or None, self.transpose_a, self.transpose_b]
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return _product_gradient(call, grad, self.transpose_a, self.transpose_b, "nn.matmul")
 
 
@@ -110,7 +110,7 @@ def _is_matrix(expression: Expr) -> bool:
     return isinstance(known, TensorType) and len(known.shape) == 2
 
 
-def _product_gradient(call: Anything, grad: Expr, turn_a: bool, turn_b: bool, name: str) -> list[Expr]:
+def _product_gradient(call: Any, grad: Expr, turn_a: bool, turn_b: bool, name: str) -> list[Expr]:
     """For out = a b: grad_a = grad bᵀ and grad_b = aᵀ grad, each transposed back where its operand was."""
     a, b = call.args
 
@@ -138,10 +138,10 @@ class BatchMatmul(FromTopi):
     def equal_sizes(self, tensor_a: TensorType, tensor_b: TensorType) -> list[tuple[Dim, Dim]]:
         return [_depths(tensor_a, tensor_b, self.transpose_a, self.transpose_b)]
 
-    def arguments(self, tensor_a: Anything, tensor_b: Anything) -> list[Anything]:
+    def arguments(self, tensor_a: Any, tensor_b: Any) -> list[Any]:
         return [tensor_a, tensor_b, None, self.out_dtype or None, self.transpose_a, self.transpose_b]
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return _product_gradient(call, grad, self.transpose_a, self.transpose_b, "nn.batch_matmul")
 
 
@@ -158,7 +158,7 @@ class DensePack(FromTopi):
     def infer(self, data: TensorType, weight: TensorType) -> Type:
         return self.type_of_compute(data, weight)
 
-    def arguments(self, data: Anything, weight: Anything) -> list[Anything]:
+    def arguments(self, data: Any, weight: Any) -> list[Any]:
         return [data, weight, None, self.out_dtype or None]
 
 
@@ -180,7 +180,7 @@ class BiasAdd(FromTopi):
     def equal_sizes(self, data: TensorType, bias: TensorType) -> list[tuple[Dim, Dim]]:
         return [(data.shape[self.axis], bias.shape[0])]
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [grad, make("sum", grad, axis=self.axis, keepdims=False, exclude=True)]
 
 
@@ -193,5 +193,5 @@ class BatchFlatten(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
         return [make("reshape_like", grad, call.args[0])]

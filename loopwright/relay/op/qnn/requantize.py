@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any as Anything
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -32,7 +31,7 @@ _ROUNDINGS: Final = ("UPWARD", "TONEAREST")
 _COMPUTE_TYPES: Final = ("int64", "float32", "float64")
 
 
-def fraction_and_shift(scale: Anything) -> tuple[np.ndarray, np.ndarray]:
+def fraction_and_shift(scale: Any) -> tuple[np.ndarray, np.ndarray]:
     """`scale` = fraction / 2^shift, the fraction below 2^31."""
     part, exponent = np.frexp(np.asarray(scale, np.float64))
     fraction = np.floor(part * 2.0**31 + 0.5).astype(np.int64)
@@ -98,11 +97,11 @@ class Requantize(Operator):
             moved = whole + make("cast", along(output_zero_point, self.axis, rank), dtype="int64")
         return saturated(moved, self.out_dtype)
 
-    def compute(self, data: Anything, *scales: Anything) -> Anything:
+    def compute(self, data: Any, *scales: Any) -> Any:
         at = self.axis % data.ndim if data.ndim else 0
         low, high = limits(self.out_dtype)
 
-        def cell(*indices: Anything) -> Anything:
+        def cell(*indices: Any) -> Any:
             one, zero, other, new_zero = [_read(scale, indices, at) for scale in scales]
             ratio = one.astype("float64") / other.astype("float64")
             away = data(*indices).astype("int64") - zero.astype("int64")
@@ -112,7 +111,7 @@ class Requantize(Operator):
 
         return te.compute(data.shape, cell, name="T_requantize", tag=default_tag(tag.BROADCAST))
 
-    def _scaled(self, away: Anything, ratio: Anything) -> Anything:
+    def _scaled(self, away: Any, ratio: Any) -> Any:
         """`away` · `ratio`, rounded, as int64."""
         if self.compute_dtype != "int64":
             real = away.astype(self.compute_dtype) * ratio.astype(self.compute_dtype)
@@ -155,7 +154,7 @@ class Requantize(Operator):
         return np.clip(rounded + new_zero, low, high).astype(self.out_dtype)
 
 
-def _read(scale: te.Tensor, indices: Anything, axis: int) -> Anything:
+def _read(scale: te.Tensor, indices: Any, axis: int) -> Any:
     if not scale.ndim:
         return scale()
     return scale(0) if topi.utils.equal_const_int(scale.shape[0], 1) else scale(indices[axis])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def saturated(value: Expr, dtype: str) -> Expr:
     return result
 
 
-def check_scale(op: str, data: TensorType, axis: int, scale: Anything, zero_point: Anything) -> None:
+def check_scale(op: str, data: TensorType, axis: int, scale: Any, zero_point: Any) -> None:
     """Refuse scales and zero points that are not one number, or one a place along the axis."""
     for what, given, dtype in (("scale", scale, "float32"), ("zero point", zero_point, "int32")):
         if str(given.dtype) != dtype:
