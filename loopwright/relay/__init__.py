@@ -37,10 +37,8 @@ _HOMES = {
     "loopwright.relay.errors": "DiagnosticError",
     "loopwright.relay.build_module": "build optimize",
     "loopwright.relay.executors": "create_executor",
-    "loopwright.relay.namespaces": "annotation dyn image memory nn random vision",
+    "loopwright.relay.namespaces": "Any annotation dyn image memory nn random vision",
 }
-# Names of TVM that are ours under another name.
-_ALIASES = {"Any": "AnyDim"}
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
 # Folders and files that are names themselves.
 _MODULES = {
@@ -61,13 +59,11 @@ _MODULES = {
     "vm": "loopwright.relay.vm",
 }
 
-__all__ = [*_NAMES, *_ALIASES, *_MODULES]
+__all__ = [*_NAMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Anything:
-    if name in _ALIASES:
-        value = __getattr__(_ALIASES[name])
-    elif name in _NAMES:
+    if name in _NAMES:
         value = getattr(importlib.import_module(_NAMES[name]), name)
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])

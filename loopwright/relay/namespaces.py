@@ -1,11 +1,13 @@
-"""Namespaces of operators: `relay.nn.dense` is the function of the operator `nn.dense`."""
+"""Namespaces of operators: `relay.nn.dense` is the function of the operator `nn.dense`; TVM's name of `AnyDim`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.registry import FUNCTIONS, load_all
+from loopwright.relay.types import AnyDim
 
 
 class Namespace(ModuleType):
@@ -15,7 +17,7 @@ class Namespace(ModuleType):
         super().__init__(f"loopwright.relay.{prefix}", f"The operators {prefix}.*")
         self._prefix = prefix
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., Expr]:
         if name.startswith("__"):
             raise AttributeError(name)
         load_all()
@@ -39,3 +41,5 @@ random = Namespace("random")
 annotation = Namespace("annotation")
 dyn = Namespace("dyn")
 memory = Namespace("memory")
+
+Any = AnyDim  # what scripts for TVM write: `relay.Any()`
