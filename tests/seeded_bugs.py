@@ -28,7 +28,8 @@ from loopwright.evaluator import arithmetic as evaluator_arithmetic
 from loopwright.ir import structural
 from loopwright.ir.verifier import _Verifier
 from loopwright.model.program import Part
-from loopwright.schedule.proof import find_mismatch, one_to_one, prove_step, reaching_writes, speculative_runs
+from loopwright.schedule.engine import prove_step
+from loopwright.schedule.proof import find_mismatch, one_to_one, reaching_writes, speculative_runs
 from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
 from loopwright.script.printer import expressions as printer_expressions
@@ -610,7 +611,7 @@ BUGS = [
     ),
     Bug(
         "the fill of decompose_padding comes where nothing is proved",
-        lambda: patch("loopwright.schedule.proof.prove_step.find_mismatch", lambda *args: None),
+        lambda: patch("loopwright.schedule.engine.prove_step.find_mismatch", lambda *args: None),
         test_decompose_padding.test_what_the_copy_reads_must_not_be_filled_first,
     ),
     Bug(
@@ -625,12 +626,12 @@ BUGS = [
     ),
     Bug(
         "the value proof believes every step",
-        lambda: patch("loopwright.schedule.proof.prove_step.find_mismatch", lambda *args: None),
+        lambda: patch("loopwright.schedule.engine.prove_step.find_mismatch", lambda *args: None),
         test_merge.test_merge_refuses_a_reversed_reader_with_the_witness,
     ),
     Bug(
         "no loop ever races",
-        lambda: patch("loopwright.schedule.proof.prove_step.find_race", lambda *args: None),
+        lambda: patch("loopwright.schedule.engine.prove_step.find_race", lambda *args: None),
         test_theses.test_parallelising_a_reduction_is_refused,
     ),
     Bug(
@@ -754,7 +755,7 @@ BUGS = [
     ),
     Bug(
         "a copy beside a reduction over threads changes whose turn it is",
-        lambda: patch("loopwright.schedule.proof.prove_step.with_turns_proved", lambda _, view, step: step),
+        lambda: patch("loopwright.schedule.engine.prove_step.with_turns_proved", lambda _, view, step: step),
         every_case(test_enumeration.test_what_stands_beside_a_reduction_over_threads_changes_whose_turn_it_is),
     ),
     Bug(

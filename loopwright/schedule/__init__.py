@@ -9,9 +9,9 @@ versions with, `diagnose/` is what a refusal suggests, `page/` what a schedule s
 from loopwright.schedule.engine.composites import composite, register_step, unregister
 from loopwright.schedule.engine.schedule import Schedule
 from loopwright.schedule.engine.state import BlockScope, Dependency, DepKind, ScheduleState, StmtSRef
-from loopwright.schedule.engine.trace import Instruction, InstructionKind, Trace
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
+from loopwright.schedule.trace.trace import Instruction, InstructionKind, Trace
 
 __all__ = [
     "BlockRV",

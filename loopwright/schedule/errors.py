@@ -1,26 +1,67 @@
 """ScheduleError: the base of every refusal. A refused step leaves the schedule exactly as it was.
 
 The prose is computed when the message is read, not when the error is raised: a search meets thousands of refusals. So
-are the suggestions: each was tried on a copy of the schedule as it was, and proved (see `suggestions.py`).
+are the suggestions: each was tried on a copy of the schedule as it was, and proved (see `suggestions.py`). What an
+error holds of the proof and the engine it knows by what it asks of them, so that everything may import this file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
-    from loopwright.display.sheet import Sheet
+    from loopwright.display.sheet import Markup, Sheet
     from loopwright.ir import Var
-    from loopwright.schedule.diagnose.handle_history import HandleHistory
-    from loopwright.schedule.diagnose.suggestions import Refusal, Suggestion
-    from loopwright.schedule.proof.find_mismatch import Mismatch
+
+
+class SuggestionLike(Protocol):
+    """A step, or a few, that the engine accepted where another was refused (`diagnose/suggestions.py`)."""
+
+    @property
+    def text(self) -> str:
+        """As the user would write it."""
+
+    @property
+    def steps(self) -> Sequence[object]:
+        """As instructions of the trace."""
+
+    def apply(self, sch: Any) -> None:
+        """Do it on the schedule that refused."""
+
+
+class RefusalLike(Protocol):
+    """A step that was refused, and the schedule as it was then (`diagnose/suggestions.py`)."""
+
+    def suggestions(self, error: ScheduleError) -> Sequence[SuggestionLike]:
+        """What was tried instead and proved."""
+
+    def figure(self, error: ScheduleError) -> Markup | None:
+        """The witness as a drawing; None when the error has none."""
+
+
+class MismatchLike(Protocol):
+    """The smallest case in which a step would change a value (`proof/mismatch.py`)."""
+
+    def why(self) -> str:
+        """The case in words."""
+
+    def hint(self) -> str:
+        """What may be done about it; empty where nothing is known."""
+
+
+class HandleHistory(NamedTuple):
+    """What became of a loop or block, and what there is now."""
+
+    text: str
+    hint: str
+    parts: Sequence[str] = ()  # the loops that stand for it now
 
 
 class ScheduleError(LoopwrightError):
@@ -45,14 +86,14 @@ class ScheduleError(LoopwrightError):
     is_tried: ClassVar[bool] = True  # whether something else is tried; of no use where an argument makes no sense
 
     steps: tuple[object, ...] = ()  # what was done before, as instructions of the trace
-    refusal: Refusal | None = None  # what was asked, of which program
+    refusal: RefusalLike | None = None  # what was asked, of which program
     render_level: str = "detail"
     legend: Mapping[str, str] = MappingProxyType({})  # what loops are called on the surface that the user knows
 
     @cached_property
-    def suggestions(self) -> list[Suggestion]:
+    def suggestions(self) -> list[SuggestionLike]:
         """What would work instead: tried when first asked for, and proved."""
-        return self.refusal.suggestions(self) if self.refusal is not None and self.is_tried else []
+        return list(self.refusal.suggestions(self)) if self.refusal is not None and self.is_tried else []
 
     @property
     def fields(self) -> Mapping[str, object]:
@@ -80,11 +121,10 @@ class ScheduleError(LoopwrightError):
     def _sheet(self) -> Sheet:
         """The message, and the witness as a drawing."""
         from loopwright.display.error_sheet import error_sheet  # loaded when somebody looks
-        from loopwright.display.sheet import Markup, Sheet
-        from loopwright.schedule.page.witness import FIGURE_RULES, witness_figure
+        from loopwright.display.sheet import Sheet
 
-        figure = None if self.refusal is None else witness_figure(self, self.refusal.frozen().views())
-        return Sheet(*error_sheet(self).parts, *([] if figure is None else [Markup(figure, FIGURE_RULES)]))
+        figure = None if self.refusal is None else self.refusal.figure(self)
+        return Sheet(*error_sheet(self).parts, *([] if figure is None else [figure]))
 
     def _mentions(self, name: str) -> bool:
         """Whether the message is about a loop of that name."""
@@ -296,7 +336,7 @@ class WouldChangeValues(ScheduleError):
 
     code = "LW0205"
 
-    def __init__(self, step: str, mismatch: Mismatch, at: object = None) -> None:
+    def __init__(self, step: str, mismatch: MismatchLike, at: object = None) -> None:
         super().__init__(f"{step} would change a value", at=at, why=mismatch.why, hint=mismatch.hint)
         self.mismatch = mismatch
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.ir.structural import assert_structural_equal
 from loopwright.schedule.engine.schedule import Schedule
-from loopwright.schedule.engine.trace import Trace
 from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.trace.trace import Trace
 
 
 def assert_structural_equal_ignore_global_symbol(lhs: PrimFunc | IRModule, rhs: PrimFunc | IRModule) -> None:

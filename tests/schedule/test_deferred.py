@@ -7,8 +7,8 @@ import pytest
 from loopwright import tir
 from loopwright.schedule import Schedule, ScheduleError
 from loopwright.schedule.engine import deferred
+from loopwright.schedule.engine import prove_step as engine
 from loopwright.schedule.errors import WouldChangeValues
-from loopwright.schedule.proof import prove_step as engine
 from tests.schedule.steps import chain, matmul, same_program
 from tests.schedule.test_unroll_and_jam import diagonal
 

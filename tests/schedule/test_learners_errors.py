@@ -19,10 +19,10 @@ from loopwright.schedule.errors import (
 )
 from loopwright.schedule.handles import LoopRV
 from loopwright.schedule.primitives.compute.blockize import TileNotWhole
-from loopwright.schedule.primitives.compute.tensorize import IntrinsicMismatch
 from loopwright.schedule.primitives.loops.split import FactorsTooSmall
 from loopwright.schedule.primitives.memory.cache_read import NotAConsumer
 from loopwright.schedule.proof.loop_kinds import ThreadExtentsDiffer
+from loopwright.schedule.proof.tensorized import IntrinsicMismatch
 from loopwright.script import tir as T
 from tests.schedule.saying import says
 from tests.schedule.steps import matmul

@@ -31,7 +31,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.annotations import TENSORIZED
 from loopwright.schedule import LoopRV, Schedule
-from loopwright.schedule.primitives.compute.tensorize import IntrinsicMismatch
+from loopwright.schedule.proof.tensorized import IntrinsicMismatch
 from loopwright.script import from_source
 from loopwright.transform.tensor_intrinsics import TensorIntrin
 from tests.schedule.steps import assert_same_numbers, refused

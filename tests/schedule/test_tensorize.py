@@ -9,7 +9,7 @@ import loopwright
 from loopwright import te, tir
 from loopwright.ir import PrimFunc, structural_equal
 from loopwright.schedule import Schedule, ScheduleError
-from loopwright.schedule.primitives.compute.tensorize import IntrinsicMismatch
+from loopwright.schedule.proof.tensorized import IntrinsicMismatch
 from loopwright.script import from_source
 from loopwright.script import tir as T
 from loopwright.transform.passes.use_tensor_intrinsics import NotWhatItNames, use_tensor_intrinsics

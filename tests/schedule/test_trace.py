@@ -10,8 +10,8 @@ import pytest
 from loopwright import te, tir
 from loopwright.ir import assert_structural_equal
 from loopwright.schedule import InstructionKind, Trace
-from loopwright.schedule.engine.trace import TraceDoesNotFit
 from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.trace.trace import TraceDoesNotFit
 from tests.schedule.steps import chain, check_replay, matmul, same_program
 
 

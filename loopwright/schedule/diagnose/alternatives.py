@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, permutations
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from loopwright.ir import Allocate, BlockRealize, Buffer, For, IntImm, SeqStmt
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import BlockRV, LoopRV, block_key
+from loopwright.schedule.trace.protocol import ScheduleProtocol
 from loopwright.schedule.view import View
 
-if TYPE_CHECKING:
-    from loopwright.schedule.engine.schedule import Schedule
-
-Attempt = Callable[["Schedule"], object]
+Attempt = Callable[[ScheduleProtocol], object]
 
 LANES: Final = 8  # tried where a loop of unknown length shall become a vector
 
@@ -35,7 +33,7 @@ class Asked:
     view: View
     error: ScheduleError
 
-    def again(self, sch: Schedule, **changes: Any) -> list[Any]:
+    def again(self, sch: ScheduleProtocol, **changes: Any) -> list[Any]:
         """The same step with some arguments changed."""
         inputs = {name: changes.get(name, value) for name, value in self.inputs.items()}
         attrs = {name: changes.get(name, value) for name, value in self.attrs.items()}
@@ -48,7 +46,7 @@ class Asked:
     def after(self, method: str, *arguments: Any) -> Attempt:
         """Another step first, and then the same one."""
 
-        def attempt(sch: Schedule) -> None:
+        def attempt(sch: ScheduleProtocol) -> None:
             getattr(sch, method)(*arguments)
             self.again(sch)
 
@@ -185,7 +183,7 @@ def _divided(asked: Asked, loops: Sequence[LoopRV], argument: str) -> Iterator[A
     if index is None:
         return
 
-    def attempt(sch: Schedule) -> None:
+    def attempt(sch: ScheduleProtocol) -> None:
         own = _handle(top)
         if index > 0:
             own = sch.fission(own, index)[1]
@@ -358,8 +356,9 @@ def _transform_layout(asked: Asked) -> Iterator[Attempt]:
         name = _buffer_name(block, given, reads)
         if name is None or (isinstance(given, list) and given[0] != ("read" if reads else "write")):
             continue
+        copy_step = "cache_read" if reads else "cache_write"
 
-        def attempt(sch: Schedule, method: str = "cache_read" if reads else "cache_write", name: str = name) -> None:
+        def attempt(sch: ScheduleProtocol, method: str = copy_step, name: str = name) -> None:
             copy = getattr(sch, method)(asked.inputs["block"], name, "global")
             result = sch.view().realize(copy.key).block
             regions = result.writes if method == "cache_read" else result.reads
@@ -412,7 +411,7 @@ def _tensorize(asked: Asked) -> Iterator[Attempt]:
     if long is None:
         return
 
-    def attempt(sch: Schedule) -> None:
+    def attempt(sch: ScheduleProtocol) -> None:
         outer, inner = sch.split(_handle(long), [None, size])
         rest = [inner if loop is long else _handle(loop) for loop in tile]
         if len(rest) > 1:

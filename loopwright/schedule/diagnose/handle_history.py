@@ -9,25 +9,18 @@ Worked out from the versions of the program that the schedule keeps, when somebo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from loopwright.ir import Block, BlockRealize, Var
-from loopwright.schedule.engine.trace import Instruction
+from loopwright.schedule.errors import HandleHistory
 from loopwright.schedule.handles import MARKS, BlockKey, LoopRV, Mark, block_key
+from loopwright.schedule.trace.trace import Instruction
 from loopwright.schedule.view import View
 
 Views = Mapping[str, View]
 
 _DONE: Final = {"Split": "split", "Fuse": "fused", "Merge": "merged", "UnrollAndJam": "unrolled"}  # loops into loops
 _SHOWN: Final = 3  # blocks whose loops a hint lists
-
-
-class HandleHistory(NamedTuple):
-    """What became of a loop or block, and what there is now."""
-
-    text: str
-    hint: str
-    parts: Sequence[str] = ()  # the loops that stand for it now
 
 
 def history_of_handle(

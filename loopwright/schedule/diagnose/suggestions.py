@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from loopwright.runtime.errors import LoopwrightError, is_ours
 from loopwright.schedule.diagnose.alternatives import Asked, Attempt, alternatives
-from loopwright.schedule.engine.trace import Handle, Instruction, call_text, handles_in, usual_settings
 from loopwright.schedule.handles import BlockKey, BlockRV, LoopRV, block_key
 from loopwright.schedule.primitives import PRIMITIVES
+from loopwright.schedule.trace.calls import Handle, call_text, handles_in, usual_settings
+from loopwright.schedule.trace.protocol import ScheduleProtocol
+from loopwright.schedule.trace.trace import Instruction
 from loopwright.schedule.view import View
 
 if TYPE_CHECKING:
+    from loopwright.display.sheet import Markup
     from loopwright.ir import Var
-    from loopwright.schedule.engine.schedule import Schedule
     from loopwright.schedule.errors import ScheduleError
 
 TRIES: Final = 8
@@ -45,7 +47,7 @@ class Suggestion:
     def __str__(self) -> str:
         return self.text
 
-    def apply(self, sch: Schedule) -> None:
+    def apply(self, sch: ScheduleProtocol) -> None:
         """Do it on the schedule that refused; its trace says where the handles come from."""
         known: dict[object, Handle] = {
             _identity(handle): handle for inst in sch.trace.insts for handle in handles_in(inst.outputs)
@@ -63,8 +65,8 @@ class Suggestion:
 class Refusal:
     """A step that was refused, and the schedule as it was then."""
 
-    owner: Schedule  # the user's, which may have gone on since
-    frozen: Callable[[], Schedule]  # a copy of the schedule as it was, new each time
+    owner: ScheduleProtocol  # the user's, which may have gone on since
+    frozen: Callable[[], ScheduleProtocol]  # a copy of the schedule as it was, new each time
     kind: str
     inputs: Mapping[str, Any]
     attrs: Mapping[str, Any]
@@ -88,7 +90,15 @@ class Refusal:
                 break
         return list(answer.values())
 
-    def _accepted(self, tries: Iterator[Attempt]) -> Iterator[Schedule]:
+    def figure(self, error: ScheduleError) -> Markup | None:
+        """The witness of the refusal as a drawing; None when it has none."""
+        from loopwright.display.sheet import Markup  # loaded when somebody looks
+        from loopwright.schedule.diagnose.witness import FIGURE_RULES, witness_figure
+
+        figure = witness_figure(error, self.frozen().views())
+        return None if figure is None else Markup(figure, FIGURE_RULES)
+
+    def _accepted(self, tries: Iterator[Attempt]) -> Iterator[ScheduleProtocol]:
         _ = PRIMITIVES["ComputeAt"].function  # loads what most tries need: the time is not for that
         start = thread_time()
         for count, attempt in enumerate(tries):
@@ -106,7 +116,7 @@ def _identity(handle: Handle) -> object:
     return handle.var if isinstance(handle, LoopRV) else handle.key if isinstance(handle, BlockRV) else handle
 
 
-def _asked_for(sch: Schedule, handle: Handle) -> Handle:
+def _asked_for(sch: ScheduleProtocol, handle: Handle) -> Handle:
     """The handle, with the question that gives it on the record."""
     function, view = _place(sch.views(), {"": handle})
     if isinstance(handle, BlockRV):
@@ -126,7 +136,7 @@ def _exchanged(value: Any, known: Mapping[object, Handle]) -> Any:
 class _Words:
     """How the user writes a step: loops by variables of theirs where they have them, else by asking the schedule."""
 
-    def __init__(self, owner: Schedule, frame: FrameType | None) -> None:
+    def __init__(self, owner: ScheduleProtocol, frame: FrameType | None) -> None:
         self.owner, self.sch = owner, ""
         self.loops: dict[Var, str] = {}
         self.blocks: dict[BlockKey, str] = {}
@@ -149,7 +159,7 @@ class _Words:
         elif isinstance(value, BlockRV):
             self.blocks.setdefault(value.key, text)
 
-    def told(self, sch: Schedule) -> Suggestion:
+    def told(self, sch: ScheduleProtocol) -> Suggestion:
         """The steps that were done to `sch`."""
         changes = sch.changes()
         known = dict(self.loops)

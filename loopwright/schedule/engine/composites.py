@@ -16,17 +16,16 @@ it samples. `register_step` adds a step of your own making, which the engine pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from collections.abc import Callable
 from inspect import Parameter, signature
-from typing import Any, Final, overload
+from typing import Any, overload
 
-from loopwright.ir import PrimFunc, structural_equal
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.schedule.errors import BadStepArgument, NotProved, WrongType
-from loopwright.schedule.handles import block_key
+from loopwright.schedule.engine.schedule import Schedule
+from loopwright.schedule.engine.user_steps import USERS, Composite
+from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.primitives import PRIMITIVES, Primitive
-from loopwright.schedule.rewrite.blocks import blocks_in, is_leaf
+from loopwright.schedule.trace.calls import METHODS
 
 
 class StepNameTaken(LoopwrightError, ValueError):
@@ -46,31 +45,6 @@ class StepNameTaken(LoopwrightError, ValueError):
     def __init__(self, name: str) -> None:
         hint = "choose another name, or say composite(override=True) to replace one of yours"
         super().__init__(f"there is a step {name!r} already", hint=hint)
-
-
-USERS: Final[dict[str, Composite]] = {}  # by the name of the function
-
-
-class Composite:
-    """A registered function: called with a schedule it is one step, `inputs` being its handles."""
-
-    def __init__(self, function: Callable[..., Any], kind: str, inputs: Sequence[str]) -> None:
-        update_wrapper(self, function)
-        self.function, self.kind, self.inputs = function, kind, tuple(inputs)
-        self.name = function.__name__
-        self.parameters = dict(list(signature(function).parameters.items())[1:])
-
-    def __call__(self, sch: Any, *handles: Any, decision: Any = None, **settings: Any) -> Any:
-        if not hasattr(sch, "run_composite"):
-            raise WrongType(self.name, "sch", "a Schedule", sch)
-        try:
-            bound = signature(self.function).bind(sch, *handles, **settings)
-        except TypeError as error:
-            raise BadStepArgument(self.name, str(error)) from None
-        bound.apply_defaults()
-        inputs = {name: bound.arguments[name] for name in self.inputs}
-        attrs = {name: bound.arguments[name] for name in self.parameters if name not in self.inputs}
-        return sch.run_composite(self.kind, inputs, attrs, decision)
 
 
 def _is_handle(parameter: Parameter) -> bool:
@@ -120,20 +94,7 @@ def unregister(name: str) -> None:
         raise BadStepArgument("unregister", f"no step of yours is called {name!r}")
     del PRIMITIVES[row.kind]
     USERS.pop(name, None)
-
-
-def check_bodies(step: str, before: PrimFunc, after: PrimFunc) -> None:
-    """A user's step may move blocks, and add some, but not change what one computes: nobody could prove that."""
-    known = {block_key(block): block for block in blocks_in(before.body)}
-    for block in blocks_in(after.body):
-        old = known.get(block_key(block))
-        if old is None or (block.body is old.body and block.init is old.init):
-            continue
-        same_init = block.init is old.init or (
-            block.init is not None and old.init is not None and structural_equal(block.init, old.init)
-        )
-        if is_leaf(block) and not (same_init and structural_equal(block.body, old.body)):
-            raise NotProved(step, f"it changes what block {block.name_hint!r} computes", block)
+    METHODS.pop(name, None)
 
 
 def kind_of(name: str) -> str:
@@ -148,8 +109,6 @@ def _register(
     override: bool,
     is_composite: bool = False,
 ) -> Composite:
-    from loopwright.schedule.engine.schedule import Schedule
-
     name = function.__name__
     kind = kind_of(name)
     row = PRIMITIVES.get(kind)
@@ -158,5 +117,5 @@ def _register(
     PRIMITIVES[kind] = Primitive(
         kind, tuple(inputs), tuple(attrs), name=name, is_users=True, is_composite=is_composite, given=function
     )
-    result = USERS[name] = Composite(function, kind, inputs)
+    result = METHODS[name] = USERS[name] = Composite(function, kind, inputs)
     return result

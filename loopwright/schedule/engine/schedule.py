@@ -24,7 +24,6 @@ from loopwright.schedule.diagnose.guessed_names import instead
 from loopwright.schedule.diagnose.handle_history import history_of_handle
 from loopwright.schedule.diagnose.suggestions import Refusal
 from loopwright.schedule.engine.arguments import check_handles, check_levels, checked_types, nodes_of, plain
-from loopwright.schedule.engine.composites import USERS, check_bodies
 from loopwright.schedule.engine.deferred import Deferred, Doubt
 from loopwright.schedule.engine.methods import (
     BlockMethods,
@@ -36,20 +35,22 @@ from loopwright.schedule.engine.methods import (
     SampleMethods,
     ShowMethods,
 )
-from loopwright.schedule.engine.record import PROVED_TOGETHER, REFUSALS, UNPROVED_STEP, Refused, proof_of_all
+from loopwright.schedule.engine.prove_step import prove_loop_kinds, prove_step
 from loopwright.schedule.engine.state import NotInState, ScheduleState, StmtSRef
-from loopwright.schedule.engine.trace import Instruction, InstructionKind, Trace, handles_in
+from loopwright.schedule.engine.user_steps import USERS, check_bodies
 from loopwright.schedule.errors import BadStepArgument, HandleGone, ScheduleError, WrongType
 from loopwright.schedule.handles import MARKS, BlockRV, ExprRV, LoopRV, Mark
 from loopwright.schedule.primitives import PRIMITIVES, Primitive
 from loopwright.schedule.proof.buffer_scopes import check_scopes
 from loopwright.schedule.proof.debug_checks import ALL, look_again
 from loopwright.schedule.proof.find_mismatch import Origins
-from loopwright.schedule.proof.prove_step import prove_loop_kinds, prove_step
+from loopwright.schedule.proof.tensorized import check_tensorized
 from loopwright.schedule.rewrite.alignment import with_alignment
-from loopwright.schedule.rewrite.tensorized import check_tensorized
 from loopwright.schedule.rewrite.unique_names import with_unique_names
 from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Step
+from loopwright.schedule.trace.calls import handles_in
+from loopwright.schedule.trace.record import PROVED_TOGETHER, REFUSALS, UNPROVED_STEP, Refused, proof_of_all
+from loopwright.schedule.trace.trace import Instruction, InstructionKind, Trace
 from loopwright.schedule.view import View
 
 _LARGEST_SEED: Final = 2**31 - 1

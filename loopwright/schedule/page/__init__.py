@@ -2,5 +2,5 @@
 
 `history.py`, `diff.py` and `marked.py` are for the screen. `html.py` writes a page out of `page.html`: the differences,
 the loops as a tree (`loop_tree.py`), what a run does to each cell (`cell_story.py`) and the witnesses of refusals as
-drawings (`witness.py`). Start with `versions.py`.
+drawings (`diagnose/witness.py`). Start with `versions.py`.
 """

@@ -11,14 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from loopwright.display.screen import has_colours
 from loopwright.display.sheet import Lines, Sheet, Span, heading
 from loopwright.schedule.page.versions import checked_number, version_lines, versions
-
-if TYPE_CHECKING:
-    from loopwright.schedule.engine.schedule import Schedule
+from loopwright.schedule.trace.protocol import ScheduleProtocol
 
 Mark = Literal[" ", "+", "-", ">"]
 
@@ -52,7 +50,7 @@ class Diff:
     names: tuple[str, str]
 
     @staticmethod
-    def of(sch: Schedule, first: int, last: int | None) -> Diff:
+    def of(sch: ScheduleProtocol, first: int, last: int | None) -> Diff:
         """What a step changed, or what all steps from version `first` to version `last` did."""
         states, steps = versions(sch), [inst for inst, _ in sch.changes()]
         if last is None:

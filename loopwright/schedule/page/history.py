@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, overload
+from typing import Final, overload
 
 from loopwright.display.sheet import Sheet, Table, heading
-from loopwright.schedule.engine.record import Refused
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.page.versions import same_version, versions
-
-if TYPE_CHECKING:
-    from loopwright.schedule.engine.schedule import Schedule
+from loopwright.schedule.trace.protocol import ScheduleProtocol
+from loopwright.schedule.trace.record import Refused
 
 _WIDEST: Final = 60  # of the column of calls; longer ones push the rest of their line to the right
 
@@ -42,7 +40,7 @@ class History(Sequence[Entry]):
         self.entries = tuple(entries)
 
     @staticmethod
-    def of(sch: Schedule) -> History:
+    def of(sch: ScheduleProtocol) -> History:
         """The history of a schedule. Refusals of versions that were taken back are left out."""
         states = versions(sch)
         result: list[Entry] = []
@@ -114,7 +112,7 @@ def _refused_entry(refused: Refused) -> Entry:
     return Entry(None, refused.call, refused.seconds, reason, str(refused.where or ""), refused)
 
 
-def error_of(sch: Schedule, refused: Refused) -> ScheduleError | None:
+def error_of(sch: ScheduleProtocol, refused: Refused) -> ScheduleError | None:
     """The error of a refusal, by having the step refused once more; None should it be accepted this time."""
     again = sch._frozen(refused.views)()
     try:

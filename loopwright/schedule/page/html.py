@@ -11,13 +11,12 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from loopwright.display import progress
 from loopwright.display.colours import html_lines, style_rules
 from loopwright.ir import IRModule
-from loopwright.schedule.engine.record import Refused
-from loopwright.schedule.engine.trace import handles_in
+from loopwright.schedule.diagnose.witness import witness_figure
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import BlockRV, LoopRV
 from loopwright.schedule.page.cell_story import NoStory, cell_story
@@ -25,17 +24,16 @@ from loopwright.schedule.page.diff import changed_words, line_changes
 from loopwright.schedule.page.history import Entry, History, error_of
 from loopwright.schedule.page.loop_tree import TreeNode, loop_tree
 from loopwright.schedule.page.versions import Version, version_lines, versions
-from loopwright.schedule.page.witness import witness_figure
+from loopwright.schedule.trace.calls import handles_in
+from loopwright.schedule.trace.protocol import ScheduleProtocol
+from loopwright.schedule.trace.record import Refused
 from loopwright.transform import LoweringError, explain_loops
-
-if TYPE_CHECKING:
-    from loopwright.schedule.engine.schedule import Schedule
 
 MOST_EVENTS: Final = 80_000  # of all versions together: some four megabytes
 SUGGESTING: Final = 8  # refusals whose alternatives are tried, which takes a moment each
 
 
-def page_text(sch: Schedule, title: str | None, sizes: Mapping[str, int], seed: int) -> str:
+def page_text(sch: ScheduleProtocol, title: str | None, sizes: Mapping[str, int], seed: int) -> str:
     """The page as text."""
     name = title or f"Schedule of {', '.join(sch.views())}"
     template = files("loopwright.schedule.page").joinpath("page.html").read_text(encoding="utf-8")
@@ -51,7 +49,7 @@ def page_text(sch: Schedule, title: str | None, sizes: Mapping[str, int], seed: 
     return template
 
 
-def page_data(sch: Schedule, title: str, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
+def page_data(sch: ScheduleProtocol, title: str, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
     """What the page is made of, as plain data."""
     page = _Page(sch)
     entries = page.entries()
@@ -63,7 +61,7 @@ def page_data(sch: Schedule, title: str, sizes: Mapping[str, int], seed: int) ->
     return {"title": title, "lines": lines, "entries": entries, "stories": stories, "runs": _runs(sch)}
 
 
-def _runs(sch: Schedule) -> list[dict[str, Any]]:
+def _runs(sch: ScheduleProtocol) -> list[dict[str, Any]]:
     """How each innermost loop will run on this machine; nothing where the program is not one for a CPU yet."""
     try:
         notes = [note for function in sch.mod.functions.values() for note in explain_loops(function)]
@@ -73,7 +71,7 @@ def _runs(sch: Schedule) -> list[dict[str, Any]]:
 
 
 class _Page:
-    def __init__(self, sch: Schedule) -> None:
+    def __init__(self, sch: ScheduleProtocol) -> None:
         self.sch = sch
         self.states = versions(sch)
         self.texts = [version_lines(state) for state in self.states]
@@ -174,7 +172,7 @@ def _node(node: TreeNode) -> dict[str, Any]:
 
 
 def _stories(
-    sch: Schedule, states: Sequence[Version], sizes: Mapping[str, int], seed: int
+    sch: ScheduleProtocol, states: Sequence[Version], sizes: Mapping[str, int], seed: int
 ) -> tuple[list[dict[str, Any]], list[int | None], list[str]]:
     """The stories that differ, which one each version has, and why it has none.
 

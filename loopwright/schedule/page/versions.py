@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.ir import IRModule
 from loopwright.schedule.errors import BadStepArgument, WrongType
+from loopwright.schedule.trace.protocol import ScheduleProtocol
 from loopwright.schedule.view import View
 from loopwright.script.printer import script_text
-
-if TYPE_CHECKING:
-    from loopwright.schedule.engine.schedule import Schedule
 
 Version = Mapping[str, View]
 
 
-def versions(sch: Schedule) -> list[Version]:
+def versions(sch: ScheduleProtocol) -> list[Version]:
     """The functions before the first step, after it, after the second, …, now."""
     return [*[before for _, before in sch.changes()], sch.views()]
 
@@ -36,7 +34,7 @@ def version_lines(version: Version) -> list[str]:
     return lines
 
 
-def module_text(sch: Schedule, version: Version, options: Mapping[str, Any]) -> str:
+def module_text(sch: ScheduleProtocol, version: Version, options: Mapping[str, Any]) -> str:
     """The program as `show` writes it."""
     whole = sch.mod
     functions = {whole.get_global_var(name): view.function for name, view in version.items()}

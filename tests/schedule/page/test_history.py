@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from loopwright.schedule import Schedule, ScheduleError, Trace
-from loopwright.schedule.engine.record import REFUSALS
 from loopwright.schedule.errors import WouldChangeValues
 from loopwright.schedule.page.history import error_of
+from loopwright.schedule.trace.record import REFUSALS
 from tests.schedule.page.ladder import refused_merge, reversed_copy, watched
 from tests.schedule.steps import chain, matmul
 

@@ -8,7 +8,7 @@ import pytest
 
 from loopwright import te
 from loopwright.schedule import Schedule, ScheduleError
-from loopwright.schedule.page.witness import witness_drawing, witness_figure
+from loopwright.schedule.diagnose.witness import witness_drawing, witness_figure
 from loopwright.script import tir as T
 from tests.schedule.page.ladder import reversed_copy
 from tests.schedule.steps import matmul

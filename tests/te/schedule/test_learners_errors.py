@@ -6,7 +6,7 @@ import loopwright as lw
 from loopwright import te, tir
 from loopwright.schedule.errors import WouldRace
 from loopwright.schedule.primitives.compute.blockize import TileNotWhole
-from loopwright.schedule.primitives.compute.tensorize import IntrinsicMismatch
+from loopwright.schedule.proof.tensorized import IntrinsicMismatch
 from loopwright.te.compute import ReductionInside, ReductionsDiffer
 from loopwright.te.create_prim_func import MissingPlaceholder
 from loopwright.te.reduction import BadReducer

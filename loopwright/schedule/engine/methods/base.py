@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from loopwright.schedule.errors import WrongCall, WrongType
 from loopwright.schedule.handles import BlockRV
+from loopwright.schedule.trace.calls import METHODS
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,6 +47,7 @@ class Base(ABC):
             for name, method in vars(cls).items():
                 if isfunction(method):
                     method.__qualname__ = unwrap(method).__qualname__ = f"Schedule.{name}"
+                    METHODS[name] = method
 
     @abstractmethod
     def run_instruction(

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from loopwright.display.sheet import Sheet
-    from loopwright.schedule.engine.trace import Trace
     from loopwright.schedule.page.diff import Diff
     from loopwright.schedule.page.history import History
+    from loopwright.schedule.trace.trace import Trace
     from loopwright.target import Target
 
 

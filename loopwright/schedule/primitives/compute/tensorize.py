@@ -17,48 +17,15 @@ word of whoever registered it; the trace says so (`Trace.relies_on`), and `check
 
 from __future__ import annotations
 
-from loopwright.ir import Block, BlockRealize, For
+from loopwright.ir import BlockRealize, For
 from loopwright.ir.annotations import TENSORIZED
-from loopwright.schedule.errors import BadStepArgument, ScheduleError
+from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.primitives.compute.blockize import tile_of
+from loopwright.schedule.proof.tensorized import check_is
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
-from loopwright.transform.tensor_intrinsics import Differs, TensorIntrin, match_intrinsic
-
-
-class IntrinsicMismatch(ScheduleError):
-    """A block is not what the tensor intrinsic describes; the message says which access, extent, type or expression
-    differs, and what the description has there.
-
-    Loops may be in another order, and be split or fused; operands of + and * may be swapped. Extents, element types and
-    expressions must be those of the description. Casts count: int8 products are summed as `T.Cast("int32", a) *
-    T.Cast("int32", b)`.
-
-    For example:
-
-        from loopwright import te
-        from loopwright.schedule import Schedule
-        A = te.placeholder((8, 4), "uint8", name="A")
-        B = te.placeholder((16, 4), "int8", name="B")
-        k = te.reduce_axis((0, 4), name="k")
-        product = lambda i, j: te.sum(A[i, k].astype("int32") * B[j, k].astype("int32"), axis=k)
-        C = te.compute((8, 16), product, name="C")
-        sch = Schedule(te.create_prim_func([A, B, C]))
-        i, j, k = sch.get_loops("C")
-        j_0, j_1 = sch.split(j, [None, 8])
-        sch.tensorize(j_1, "dot_16x4_vnni")
-    """
-
-    code = "LW0290"
-
-    def __init__(self, name: str, block: Block, result: Differs, step: str = "tensorize") -> None:
-        super().__init__(
-            f"{step}: block {block.name_hint!r} is not what {name!r} describes: {result}",
-            at=block,
-            hint=result.hint,
-            fields={"intrinsic": name, "block": block.name_hint, "differs": result.what, **result.facts},
-        )
+from loopwright.transform.tensor_intrinsics import TensorIntrin
 
 
 def tensorize(
@@ -83,13 +50,3 @@ def _marked(view: View, realize: BlockRealize, intrin: TensorIntrin) -> BlockRea
     block = realize.block
     check_is("tensorize", view, block, intrin.name)
     return realize.with_(block=block.with_(annotations={**block.annotations, TENSORIZED: intrin.name}))
-
-
-def check_is(step: str, view: View, block: Block, name: str) -> None:
-    """The block computes what the intrinsic of that name describes; raises IntrinsicMismatch."""
-    intrin = TensorIntrin.get(name)
-    assert intrin is not None
-    try:
-        match_intrinsic(block, intrin, view.function.argument_buffers())
-    except Differs as result:
-        raise IntrinsicMismatch(name, block, result, step) from None

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from loopwright.display import progress
 from loopwright.runtime.json_text import NestedTooDeep, read_json
-from loopwright.schedule.engine.trace_json import read_step, step_data
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.node_graph import UnreadableMap
+from loopwright.schedule.primitives import PRIMITIVES
+from loopwright.schedule.trace.calls import Handle, call_text, every_handle
+from loopwright.schedule.trace.trace_json import read_step, step_data
 
 if TYPE_CHECKING:
     from loopwright.display.sheet import Sheet
-    from loopwright.schedule.engine.schedule import Schedule
 
-Handle = BlockRV | LoopRV | ExprRV
+class StepRunner(Protocol):
+    """What a trace needs of a schedule."""
+
+    def run_instruction(
+        self, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any = None
+    ) -> list[Any]:
+        """Do one step by its kind; the handles it gives."""
+
+    def replay(self, steps: Callable[[], None]) -> None:
+        """Do steps that were proved once before, and prove them again as a whole."""
 
 
 class InstructionKind(str):
@@ -31,8 +40,6 @@ class InstructionKind(str):
     @staticmethod
     def get(name: str) -> InstructionKind:
         """The kind with that name."""
-        from loopwright.schedule.primitives import PRIMITIVES
-
         if name not in PRIMITIVES:
             raise BadStepArgument("InstructionKind", f"there is no kind {name!r}; there are {', '.join(PRIMITIVES)}")
         return InstructionKind(name)
@@ -44,8 +51,6 @@ class InstructionKind(str):
     @property
     def is_pure(self) -> bool:
         """Whether the step only gives results: without a use for them it can be left out."""
-        from loopwright.schedule.primitives import PRIMITIVES
-
         row = PRIMITIVES[self]
         return row.is_sample or (row.is_query and self != _POSTPROC)
 
@@ -162,7 +167,7 @@ class Trace:
             if inst.kind.is_pure and not any([id(handle) in used for handle in inst.outputs]):
                 continue
             kept.append(position)
-            used.update([id(handle) for value in (inst.inputs, inst.attrs) for handle in _handles(value)])
+            used.update([id(handle) for value in (inst.inputs, inst.attrs) for handle in every_handle(value)])
         return self._kept(reversed(kept))
 
     def _position(self, inst: Instruction) -> int:
@@ -237,7 +242,7 @@ class Trace:
 
     def apply_to_schedule(
         self,
-        sch: Schedule,
+        sch: StepRunner,
         remove_postproc: bool = False,
         decision_provider: Callable[[Instruction, list[Any], list[Any], Any], Any] | None = None,
     ) -> None:
@@ -266,7 +271,7 @@ class Trace:
             sch.replay(replay)
 
     @staticmethod
-    def apply_json_to_schedule(data: str | bytes | Sequence[Any], sch: Schedule) -> None:
+    def apply_json_to_schedule(data: str | bytes | Sequence[Any], sch: StepRunner) -> None:
         """Do the steps of `as_json` on a schedule, which proves them again: once, at the end."""
         try:
             loaded: Any = read_json(data) if isinstance(data, (str, bytes)) else data
@@ -283,8 +288,6 @@ class Trace:
 
 def _check_names(position: int, inst: Instruction) -> None:
     """The step is one of the table, and takes the arguments that it has."""
-    from loopwright.schedule.primitives import PRIMITIVES
-
     row = PRIMITIVES.get(inst.kind)
     if row is None:
         raise TraceDoesNotFit("apply_to_schedule", position, f"is of the kind {str(inst.kind)!r}, which there is not")
@@ -298,10 +301,8 @@ def _check_names(position: int, inst: Instruction) -> None:
         raise TraceDoesNotFit("apply_to_schedule", position, f"lacks the argument {lacking[0]!r} of {row.method}")
 
 
-def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: Schedule) -> None:
+def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: StepRunner) -> None:
     """Do the steps that JSON describes."""
-    from loopwright.schedule.primitives import PRIMITIVES
-
     known: dict[str, Any] = {}
     for position, step in enumerate(steps):
         if not _is_step(step):
@@ -324,8 +325,6 @@ def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: Schedu
 
 def _is_step(step: Any) -> bool:
     """Whether it is [kind, inputs, attributes, outputs], the outputs being names."""
-    from loopwright.schedule.primitives import PRIMITIVES
-
     if not isinstance(step, (list, tuple)) or len(step) != 4:
         return False
     kind, *parts = step
@@ -338,50 +337,6 @@ def _is_name(name: object) -> bool:
 
 
 _ONE_BY_ONE = ("loops", "ordered_loops")  # fuse, reorder and merge take their loops as arguments of their own
-
-
-def usual_settings(method: str) -> dict[str, Any]:
-    """What a step does when it is not told otherwise."""
-    parameters = _parameters(method).values()
-    return {given.name: given.default for given in parameters if given.default is not Parameter.empty}
-
-
-def _parameters(method: str) -> Mapping[str, Parameter]:
-    """What a step takes, be it a method or one that a user has registered."""
-    from loopwright.schedule.engine.composites import USERS
-    from loopwright.schedule.engine.schedule import Schedule
-
-    result = getattr(Schedule, method, None)
-    return USERS[method].parameters if result is None else signature(result).parameters
-
-
-_MAPS = ("layout", "index_map")  # settings that are a lambda, carried as its text
-
-
-def call_text(method: str, arguments: Mapping[str, Any], handle: Callable[[BlockRV | LoopRV], str]) -> str:
-    """A step as a user writes it: what must be given by position, the rest by name where it is not as usual."""
-    parts: list[str] = []
-    for name, parameter in _parameters(method).items():
-        if name not in arguments:
-            continue
-        value = arguments[name]
-        if parameter.kind is Parameter.VAR_POSITIONAL:
-            parts += [_shown(item, handle) for item in value]
-            continue
-        text = value if name in _MAPS and isinstance(value, str) else _shown(value, handle)
-        if parameter.default is Parameter.empty:
-            parts.append(text)
-        elif type(value) is not type(parameter.default) or value != parameter.default:
-            parts.append(f"{name}={text}")
-    return f"{method}({', '.join(parts)})"
-
-
-def _shown(value: Any, handle: Callable[[BlockRV | LoopRV], str]) -> str:
-    if isinstance(value, (BlockRV, LoopRV)):
-        return handle(value)
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join([_shown(item, handle) for item in value])}]"
-    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def _argument(names: _Names, name: str, value: Any) -> str:
@@ -417,18 +372,3 @@ def _translated(value: Any, known: Mapping[int, Any]) -> Any:
     if isinstance(value, Mapping):
         return {key: _translated(item, known) for key, item in value.items()}
     return known.get(id(value), value)
-
-
-def handles_in(values: Iterable[Any]) -> list[BlockRV | LoopRV]:
-    """Every handle of a block or loop among the values, lists entered."""
-    return [handle for handle in _handles(list(values)) if not isinstance(handle, ExprRV)]
-
-
-def _handles(value: Any) -> Iterator[Handle]:
-    if isinstance(value, (BlockRV, LoopRV, ExprRV)):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _handles(item)
-    elif isinstance(value, Mapping):
-        yield from _handles(list(value.values()))

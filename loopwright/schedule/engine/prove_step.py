@@ -11,14 +11,14 @@ from functools import cache
 
 from loopwright.ir import For, IterType, Var, uses_var
 from loopwright.schedule.diagnose.suggest_allocation_move import MOVES, suggest_allocation_move
-from loopwright.schedule.engine.record import proof_words
 from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
 from loopwright.schedule.proof.early_return import check_order_kept
 from loopwright.schedule.proof.find_mismatch import Mismatch, Unproved, find_mismatch, find_race
 from loopwright.schedule.proof.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
+from loopwright.schedule.proof.tensorized import check_tensorized
 from loopwright.schedule.proof.thread_reduction_order import with_turns_proved
-from loopwright.schedule.rewrite.tensorized import check_tensorized
 from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.trace.record import proof_words
 from loopwright.schedule.view import View
 
 

@@ -19,9 +19,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.node_graph import is_graph, read_map, read_value, write_map
 from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.trace.calls import Handle
 
 _SPREAD: Final = ("Split", "Fuse", "Reorder", "Merge")  # the items of their last input stand one by one
 _AS_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {"Annotate": ("ann_val",)}  # settings that stand with the inputs
@@ -37,8 +37,6 @@ _ATTRIBUTES: Final = {"TransformLayout": 3, "ReIndex": 1, "SetAxisSeparator": 2}
 _WITH_MAP: Final = ("TransformLayout", "TransformBlockLayout", "ReindexCacheRead", "ReindexCacheWrite")
 _WITH_CONSUMERS: Final = ("CacheRead", "CacheWrite")  # an empty list stands for all
 _PEERS_ALONE: Final[Mapping[str, tuple[Any, ...]]] = {"TransformLayout": (False,)}  # settings that we do without
-
-Handle = BlockRV | LoopRV | ExprRV
 
 
 def step_data(kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], names: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from loopwright.arith.isl import BudgetExceeded
 from loopwright.display.colours import either
 from loopwright.ir import BlockRealize, Buffer, BufferLoad, BufferStore, Expr, For, IntImm, pre_order_visit
 from loopwright.schedule.errors import ScheduleError, WouldChangeValues, WouldRace
-from loopwright.schedule.proof.mismatch import Actor, Witness
+from loopwright.schedule.proof.mismatch import Actor, Mismatch, Witness
 from loopwright.schedule.view import View
 
 _WAYS: Final = ("↓", "→")
@@ -81,7 +81,7 @@ def witness_figure(error: ScheduleError, views: Mapping[str, View]) -> str | Non
 
 def witness_drawing(error: ScheduleError, views: Mapping[str, View]) -> Drawing | None:
     """What there is to be drawn."""
-    if isinstance(error, WouldChangeValues):
+    if isinstance(error, WouldChangeValues) and isinstance(error.mismatch, Mismatch):
         try:
             return _Spaces(views).of_mismatch(error.mismatch.kind, error.mismatch.witness)
         except BudgetExceeded:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from loopwright.runtime.errors import LoopwrightError, SourceLine
-from loopwright.schedule.engine.trace import call_text
 from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.trace.calls import call_text
 from loopwright.schedule.view import View
 
 REFUSALS: Final = 32  # kept, the last ones
