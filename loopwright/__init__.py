@@ -42,8 +42,17 @@ _TO_COME = "auto_scheduler autotvm micro meta_schedule relax rpc".split()
 
 __all__ = [*_NAMES, *_MODULES]
 
-# Errors and modules of the runtime, an early layer, are shown by a later one.
-_shown.load_views.append(lambda: importlib.import_module("loopwright.display.install"))
+# What shows an object, by kind: it imports the class of the object, which therefore cannot import it.
+_shown.homes.update(
+    error="loopwright.display.error_sheet:error_sheet",
+    traceback="loopwright.display.error_sheet:traceback_lines",
+    module="loopwright.display.module_sheet:module_sheet",
+    source="loopwright.display.module_sheet:source_sheet",
+    target="loopwright.target.target_sheet:target_sheet",
+    plan="loopwright.autosched.plan_sheet:plan_sheet",
+    memory_plan="loopwright.model.plan_sheet:plan_sheet",
+    profile="loopwright.model.profile_table:profile_table",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -19,8 +19,7 @@ from loopwright import ir
 from loopwright.build import build
 from loopwright.codegen.math import expand
 from loopwright.runtime.dtype import DataType
-from loopwright.target import Target
-from loopwright.target.cpu import describe
+from loopwright.target import Target, describe
 
 CHUNK: Final = 1 << 16
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from time import thread_time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
-from loopwright.analysis.affine import AllOf, Condition, Eq, Form, Ge, Part
+from loopwright.analysis.affine import Affine, AllOf, AnyOf, Condition, Eq, Form, Ge, Part
 from loopwright.arith.isl import BudgetExceeded, least_point, within_budget
 from loopwright.ir import SizeVar, Var
 from loopwright.runtime.dtype import INT32
 
 if TYPE_CHECKING:
-    from loopwright.analysis.accesses import Program
     from loopwright.analysis.instances import Loop
 
 BUDGET: Final = 2_000_000  # isl operations a question: a quarter of a second
@@ -34,10 +33,19 @@ class Undecided(Exception):
     """The budget is spent. Never leaves the analysis."""
 
 
+class AffineProgram(Protocol):
+    """What is asked of the program; `accesses.py` has it."""
+
+    affine: Affine
+    sizes: set[Var]  # of the arguments
+    context: list[Ge]  # what holds everywhere
+    choices: list[AnyOf]  # of which one case holds
+
+
 class Polyhedra:
     """isl, for one program."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: AffineProgram) -> None:
         self.program = program
         self.parameters: dict[Var, str] = {}
         self.questions = 0

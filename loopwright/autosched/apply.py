@@ -23,6 +23,7 @@ from loopwright.autosched.rules import RULES
 from loopwright.autosched.rules.winograd.allowed import largest_tile
 from loopwright.display import progress
 from loopwright.ir import IRModule, PrimFunc, Var, deep
+from loopwright.runtime.shown import view
 from loopwright.schedule import Schedule, Trace
 from loopwright.target import Target
 from loopwright.te import Tensor, create_prim_func
@@ -60,9 +61,8 @@ class Plan:
         return self._sheet().html()
 
     def _sheet(self) -> Sheet:
-        from loopwright.autosched.plan_sheet import plan_sheet  # loaded when somebody looks
-
-        return plan_sheet(self)
+        sheet: Sheet = view("plan", self)
+        return sheet
 
 
 @deep

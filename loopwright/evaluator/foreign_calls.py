@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -21,8 +21,17 @@ from loopwright.ir import Call, Expr, StringImm
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article
 
-if TYPE_CHECKING:
-    from loopwright.evaluator.calls import CallCompiler
+
+class ArgumentCompiler(Protocol):
+    """Who compiles the call: arguments are its business."""
+
+    numeric: bool  # values are numbers, not terms
+
+    def visit(self, node: Any) -> Any: ...
+
+    def value(self, expr: Expr) -> Run: ...
+
+    def foreign_term(self, call: Call, name: str) -> Run: ...
 
 
 class UnknownSymbol(LoopwrightError, ValueError):
@@ -71,7 +80,7 @@ class UnusableResult(LoopwrightError, TypeError):
         )
 
 
-def packed_call(compiler: CallCompiler, call: Call) -> Run:
+def packed_call(compiler: ArgumentCompiler, call: Call) -> Run:
     """A call of a registered function."""
     name = _name(call)
     if not compiler.numeric:
@@ -88,7 +97,7 @@ def packed_call(compiler: CallCompiler, call: Call) -> Run:
     return run
 
 
-def extern_call(compiler: CallCompiler, call: Call) -> Run:
+def extern_call(compiler: ArgumentCompiler, call: Call) -> Run:
     """A call of a C function."""
     name = _name(call)
     if not compiler.numeric:
@@ -117,7 +126,7 @@ def _name(call: Call) -> str:
     return first.value
 
 
-def _packed_argument(compiler: CallCompiler, argument: Expr) -> Run:
+def _packed_argument(compiler: ArgumentCompiler, argument: Expr) -> Run:
     if isinstance(argument, Call) and argument.op.name == "tir.tvm_stack_make_array":
         return _array(compiler, argument)
     if argument.dtype.lanes > 1:
@@ -128,7 +137,7 @@ def _packed_argument(compiler: CallCompiler, argument: Expr) -> Run:
     return lambda: _c_value(value(), wrapped=True)
 
 
-def _array(compiler: CallCompiler, call: Call) -> Run:
+def _array(compiler: ArgumentCompiler, call: Call) -> Run:
     """tvm_stack_make_array(data, shape, strides or 0, rank, a zero of the type, offset) as a tensor over the memory."""
     data, shape, strides, _, element, offset = call.args[:6]
     pointer, first = compiler.visit(data), compiler.visit(offset)

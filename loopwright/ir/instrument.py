@@ -17,37 +17,15 @@ import difflib
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.ir.function import IRModule
+from loopwright.ir.pass_context import PassInfo, PassInstrument
 from loopwright.ir.pass_names import own_name
-
-if TYPE_CHECKING:
-    from loopwright.ir.pass_context import PassInfo
-
-
-class PassInstrument:
-    """What an instrument may do; each method does nothing unless overridden."""
-
-    def enter_pass_ctx(self) -> None:
-        """The context it belongs to is entered."""
-
-    def exit_pass_ctx(self) -> None:
-        """The context it belongs to is left."""
-
-    def should_run(self, mod: IRModule, info: PassInfo) -> bool:
-        """Whether the pass may run; it does when every instrument agrees."""
-        return True
-
-    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """The pass is about to run on `mod`."""
-
-    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """The pass has run and returned `mod`."""
 
 
 def pass_instrument(cls: type | None = None) -> Any:
-    """Decorator: a plain class with some of the methods above becomes an instrument."""
+    """Decorator: a plain class with some of the methods of `PassInstrument` becomes an instrument."""
 
     def decorate(plain: type) -> type:
         made = type(plain.__name__, (plain, PassInstrument), {"__doc__": plain.__doc__, "__module__": plain.__module__})

@@ -3,29 +3,26 @@
     with PassContext(disabled_pass=["mine"], config={"tir.disable_vectorize": True}, instruments=[timing]):
         mod = lower(mod)
 
-Contexts nest; the innermost open one counts. `pass_config.py` lists the settings, `instrument.py` the watchers,
+Contexts nest; the innermost open one counts. `pass_config.py` lists the settings, `instrument.py` has watchers,
 `passes.py` asks the context before it runs a pass.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from difflib import get_close_matches
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from loopwright.ir.instrument import PassInstrument
+from loopwright.ir.function import IRModule
 from loopwright.ir.pass_config import CONFIG_KEYS, checked_config
 from loopwright.ir.pass_names import PEER_PASSES, is_peer_name, own_name
 from loopwright.runtime.errors import LoopwrightError, user_stack_level
 
-if TYPE_CHECKING:
-    from loopwright.ir.passes import Pass
-
-# Every pass that was made, by name; the first of a name is kept.
-registered_passes: Final[dict[str, Pass]] = {}
+# The names of all passes there are; `passes.py` adds each as it is made.
+known_passes: Final[set[str]] = set()
 
 
 class BadPassNames(LoopwrightError, TypeError):
@@ -59,6 +56,26 @@ class PassInfo(NamedTuple):
     required: tuple[str, ...] = ()
     traceable: bool = False
     is_sequence: bool = False  # runs other passes, which are reported by themselves
+
+
+class PassInstrument:
+    """What an instrument may do; each method does nothing unless overridden."""
+
+    def enter_pass_ctx(self) -> None:
+        """The context it belongs to is entered."""
+
+    def exit_pass_ctx(self) -> None:
+        """The context it belongs to is left."""
+
+    def should_run(self, mod: IRModule, info: PassInfo) -> bool:
+        """Whether the pass may run; it does when every instrument agrees."""
+        return True
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """The pass is about to run on `mod`."""
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """The pass has run and returned `mod`."""
 
 
 class PassContext:
@@ -116,7 +133,7 @@ class PassContext:
             return False
         return info.name in self._required or info.opt_level <= self.opt_level
 
-    def check_names(self, present: Sequence[Pass]) -> None:
+    def check_names(self, present: Iterable[str]) -> None:
         """Warn of names that are no pass's: a misspelt one would change nothing, in silence.
 
         Asked when passes first run, since users' passes may be made after the context.
@@ -124,7 +141,7 @@ class PassContext:
         if self._names_checked:
             return
         self._names_checked = True
-        known = {*registered_passes, *[each.info.name for each in present]}
+        known = known_passes.union(present)
         for field in ("disabled_pass", "required_pass"):
             for name in getattr(self, field):
                 if own_name(name) not in known and not is_peer_name(name):

@@ -15,13 +15,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from typing import overload
+from typing import Final, overload
 
 from loopwright.display import progress
 from loopwright.ir.function import IRModule, PrimFunc
-from loopwright.ir.pass_context import PassContext, PassInfo, registered_passes
+from loopwright.ir.pass_context import PassContext, PassInfo, known_passes
 from loopwright.ir.pass_names import own_name
 from loopwright.runtime.errors import LoopwrightError
+
+# Every pass that was made, by name; the first of a name is kept.
+registered_passes: Final[dict[str, Pass]] = {}
 
 
 class NotAModule(LoopwrightError, TypeError):
@@ -95,6 +98,7 @@ class Pass:
     def __init__(self, info: PassInfo) -> None:
         self.info = info
         registered_passes.setdefault(info.name, self)
+        known_passes.add(info.name)
 
     @overload
     def __call__(self, program: PrimFunc) -> PrimFunc: ...
@@ -184,7 +188,7 @@ class Sequential(Pass):
         self.passes = list(passes or ())
 
     def transform(self, mod: IRModule, context: PassContext) -> IRModule:
-        context.check_names(self.passes)
+        context.check_names(each.info.name for each in self.passes)
         with progress.task(self.info.name, len(self.passes)) as task:
             for each in self.passes:
                 task.advance(each.info.name)

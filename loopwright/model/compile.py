@@ -76,7 +76,7 @@ def compile_program(
         task.now("constants")
         content = constants.gather(plan)
         gathered = perf_counter()
-        model = NativeModel(program, plan, kernels, code, description, content, chosen)
+        model = NativeModel(program, plan, kernels, code, description, content, chosen, compile_program)
     model.counts = counts
     model.timings = {
         "check": checked - start,

@@ -1,6 +1,6 @@
 """machine_limits: what this machine can do at most, measured by kernels of our own: the roofline of profiles.
 
-    limits = machine_limits()
+    limits = machine_limits(compile_program)
     limits.flops                        multiply-adds in registers, on all threads, in operations a second
     limits.bandwidth("read", 1 << 24)   bytes a second of a stream, by how much data it has
     limits.fork_seconds                 what it takes to have all threads start and end
@@ -26,6 +26,8 @@ from loopwright.model.kernel import SCHEDULED
 from loopwright.model.program import Launch, Program, Value
 from loopwright.runtime import num_threads
 from loopwright.target import Target, describe
+
+Compile = Callable[[Program], Callable[..., Any]]  # `compile_program`, which makes models that have profiles
 
 FOOTPRINTS: Final = (1 << 18, 1 << 21, 1 << 24, 1 << 26)  # bytes of all arrays of a stream
 _STEPS: Final = 20_000
@@ -121,22 +123,22 @@ class MachineLimits:
         return f"measured on {threads}: {self.flops / 1e9:.0f} GFLOP/s in float32; reads, GB/s: {rates}"
 
 
-def machine_limits() -> MachineLimits:
+def machine_limits(compile_program: Compile) -> MachineLimits:
     """Those of this machine and the number of threads that parallel loops have now."""
-    return _measured(num_threads())
+    return _measured(num_threads(), compile_program)
 
 
 @cache
-def _measured(threads: int) -> MachineLimits:
+def _measured(threads: int, compile_program: Compile) -> MachineLimits:
     cpu = describe(Target("llvm"))
     lanes, chains = max(1, cpu.native_vector_lanes("float32")), min(24, max(4, cpu.registers - 4))
     sizes = {"threads": threads, "lanes": lanes, "chains": chains, "steps": _STEPS}
-    read = _Stream(_READ, threads, lanes)
-    streams = {"read": _curve(read, 1), "copy": _curve(_Stream(_COPY, threads, lanes), 2)}
+    read = _Stream(compile_program, _READ, threads, lanes)
+    streams = {"read": _curve(read, 1), "copy": _curve(_Stream(compile_program, _COPY, threads, lanes), 2)}
     seed, sums = np.array([0.5, 0.5], np.float32), np.empty((threads, chains, lanes), np.float32)
-    peak = _compiled(_PEAK.format(**sizes))
+    peak = _compiled(compile_program, _PEAK.format(**sizes))
     flops = 2.0 * threads * chains * lanes * _STEPS / _best(lambda: peak(seed, sums))
-    alone = 0.0 if threads == 1 else _best(_Stream(_READ, 1, lanes).call(1))
+    alone = 0.0 if threads == 1 else _best(_Stream(compile_program, _READ, 1, lanes).call(1))
     fork = 0.0 if threads == 1 else max(0.0, _best(read.call(1)) - alone)
     return MachineLimits(threads, flops, streams, fork)
 
@@ -144,10 +146,10 @@ def _measured(threads: int) -> MachineLimits:
 class _Stream:
     """A kernel over arrays of any length, a part for each thread."""
 
-    def __init__(self, source: str, threads: int, lanes: int) -> None:
+    def __init__(self, compile_program: Compile, source: str, threads: int, lanes: int) -> None:
         self.part = (threads, 8, lanes)
         self.writes_all = source is _COPY
-        self.function = _compiled(source.format(threads=threads, lanes=lanes))
+        self.function = _compiled(compile_program, source.format(threads=threads, lanes=lanes))
 
     def call(self, count: int) -> Callable[[], Any]:
         """A call on arrays of `count` times a vector for each chain and thread."""
@@ -167,9 +169,8 @@ def _curve(stream: _Stream, arrays: int) -> list[tuple[int, float]]:
     return result[::-1]
 
 
-def _compiled(source: str) -> Any:
+def _compiled(compile_program: Compile, source: str) -> Any:
     """A kernel of one input and one output, as it is written."""
-    from loopwright.model.compile import compile_program  # which profiles, and so this file, are part of
     from loopwright.script import from_source
 
     func = from_source(_HEAD + source)

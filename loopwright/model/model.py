@@ -25,6 +25,7 @@ from loopwright.model.c_example import c_example
 from loopwright.model.kernel import Kernel
 from loopwright.model.kernel_table import KernelRow, kernel_rows
 from loopwright.model.kernels import Counts
+from loopwright.model.machine_limits import Compile
 from loopwright.model.plan import Plan
 from loopwright.model.program import Launch, Program
 from loopwright.model.sizes import as_arrays, output_shapes
@@ -56,10 +57,12 @@ class NativeModel(Module):
         description: ModuleDescription,
         content: constants.Bytes,
         target: Target,
+        compile_program: Compile,
     ) -> None:
         start = perf_counter()
         self.program, self.plan, self.launches, self.code, self.target = program, plan, launches, code, target
         self.constants = content
+        self.compile_program = compile_program  # which made it; a profile measures the machine with programs of its own
         self.uses_amx = any(kernel.uses_amx for kernel in launches.values())
         self._extra: list[bytes] | None = None
         self.timed: TimedMain | None = None  # made when it is first profiled

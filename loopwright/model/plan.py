@@ -21,6 +21,7 @@ from loopwright.model.arena_packing import ALIGNMENT, Block, aligned, lower_boun
 from loopwright.model.liveness import Home, InPlace, Liveness, size_key
 from loopwright.model.prepack_constants import Prepared, as_they_are
 from loopwright.model.program import Bind, Program, Value
+from loopwright.runtime.shown import view
 
 if TYPE_CHECKING:
     from loopwright.display.sheet import Sheet
@@ -105,9 +106,8 @@ class Plan:
         return self._sheet().html()
 
     def _sheet(self) -> Sheet:
-        from loopwright.model.plan_sheet import plan_sheet
-
-        return plan_sheet(self)
+        sheet: Sheet = view("memory_plan", self)
+        return sheet
 
 
 def plan_memory(

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from loopwright.analysis.costs import CostUnknown, estimate_tir_flops
 from loopwright.autosched import Machine
+from loopwright.codegen.llvm.engine import Compiled
 from loopwright.ir import Var, decl_buffer
 from loopwright.ir.specialize import CannotSpecialize, specialize
 from loopwright.model.arena_packing import ALIGNMENT, aligned
@@ -31,15 +32,14 @@ from loopwright.model.errors import SizeNotKnown
 from loopwright.model.kernel import Kernel
 from loopwright.model.kernel_table import flops_of
 from loopwright.model.liveness import Home
-from loopwright.model.machine_limits import MachineLimits, machine_limits
+from loopwright.model.machine_limits import Compile, MachineLimits, machine_limits
 from loopwright.model.main_code import compile_main, describe_main
 from loopwright.model.main_function import make_main
 from loopwright.model.plan import Plan, Slot, plan_memory
-from loopwright.model.program import Launch, Value
+from loopwright.model.program import Launch, Program, Value
 from loopwright.model.sizes import as_arrays, bound_sizes, number, output_shapes, shape_of
-
-if TYPE_CHECKING:
-    from loopwright.model.model import NativeModel
+from loopwright.runtime.shown import view
+from loopwright.target import CpuDescription, Target
 
 # Operators that read as much of a table or an array as they give, and not all of it.
 _SOME_OF: Final = ("take", "gather", "gather_nd", "strided_slice", "embedding", "slice_like", "dynamic.strided_slice")
@@ -110,6 +110,7 @@ class Profile:
     by_value: Mapping[Value, Any]
     machine: Machine
     call_seconds: float  # of the model itself, where values share memory and no clock runs
+    compile_program: Compile  # for the kernels that measure the limits
 
     @property
     def seconds(self) -> float:
@@ -119,7 +120,7 @@ class Profile:
     @cached_property
     def limits(self) -> MachineLimits:
         """What the machine can do at most; measured when it is first asked for in a process."""
-        return machine_limits()
+        return machine_limits(self.compile_program)
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
@@ -146,12 +147,29 @@ class Profile:
         ]
 
     def __str__(self) -> str:
-        from loopwright.model.profile_table import profile_table  # loaded when somebody looks
+        table: str = view("profile", self)
+        return table
 
-        return profile_table(self)
+
+class ProfiledModel(Protocol):
+    """The model to run; `model.py` has the class."""
+
+    program: Program
+    plan: Plan
+    launches: Mapping[Launch, Kernel]
+    target: Target
+    compile_program: Compile
+    timed: TimedMain | None
+
+    @property
+    def cpu(self) -> CpuDescription: ...
+
+    def link(self, code: Compiled, name: str) -> Any: ...
+
+    def __call__(self, *args: Any) -> Any: ...
 
 
-def profile(model: NativeModel, inputs: Sequence[Any], repeat: int = 1) -> Profile:
+def profile(model: ProfiledModel, inputs: Sequence[Any], repeat: int = 1) -> Profile:
     """Run the model's kernels `repeat` times with a clock, after once without; see `NativeModel.profile`."""
     program = model.program
     timed = _timed_main(model)
@@ -180,10 +198,11 @@ def profile(model: NativeModel, inputs: Sequence[Any], repeat: int = 1) -> Profi
     ]
     values = _intermediates(timed.plan, starts, sizes, arena)
     by_name = {value.name: array for value, array in values.items()}
-    return Profile(tuple(rows), tuple(outputs), by_name, values, Machine.of(model.target), median(whole[1:]))
+    machine, call_seconds = Machine.of(model.target), median(whole[1:])
+    return Profile(tuple(rows), tuple(outputs), by_name, values, machine, call_seconds, model.compile_program)
 
 
-def _row(launch: Launch, model: NativeModel, sizes: Mapping[Var, int], seconds: float, calls: int) -> LaunchTime:
+def _row(launch: Launch, model: ProfiledModel, sizes: Mapping[Var, int], seconds: float, calls: int) -> LaunchTime:
     operators = model.program.operators.get(launch, ())
     read, written = _bytes(launch, operators, sizes)
     flops = flops_of(launch)
@@ -252,7 +271,7 @@ class TimedMain:
     launches: list[Launch]
 
 
-def _timed_main(model: NativeModel) -> TimedMain:
+def _timed_main(model: ProfiledModel) -> TimedMain:
     if model.timed is not None:
         return model.timed
     plan = plan_memory(model.program, prepared=model.plan.prepared, reuse=False)

@@ -21,7 +21,7 @@ from difflib import get_close_matches
 from io import BytesIO
 from mmap import mmap
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from loopwright.runtime import c_objects
 from loopwright.runtime.c_header import c_header
@@ -38,7 +38,6 @@ from loopwright.runtime.link import (
     find_compiler,
     require_folder,
 )
-from loopwright.runtime.module import Module
 
 _HERE: Final = Path(__file__).parent
 _POOL, _LAST_ERROR = _HERE / "thread_pool.c", _HERE / "last_error.c"
@@ -54,6 +53,26 @@ _INSTEAD: Final = {
 }
 
 
+class CodeModule(Protocol):
+    """A module, as far as it is written to files; `module.py` has the class."""
+
+    description: ModuleDescription | None
+    object_code: Callable[[], bytes] | None
+    object_suffix: str
+    extra_objects: Callable[[], Sequence[bytes]] | None
+    library_file: bytes | mmap | None
+
+    @property
+    def function_names(self) -> list[str]: ...
+
+    @property
+    def source_forms(self) -> list[str]: ...
+
+    def get_source(self, fmt: str = "") -> str: ...
+
+    def all_imports(self) -> Sequence[CodeModule]: ...
+
+
 class NotExportable(LoopwrightError, ValueError):
     """A module holds no code that could be written to a file: it was made from Python functions.
 
@@ -65,7 +84,7 @@ class NotExportable(LoopwrightError, ValueError):
 
     code = "LW0140"
 
-    def __init__(self, module: Module, what: str) -> None:
+    def __init__(self, module: CodeModule, what: str) -> None:
         super().__init__(
             f"{module!r} cannot be written as {what}",
             why="it holds no compiled code, and no source of that form",
@@ -153,7 +172,7 @@ class UnknownExportOption(LoopwrightError, TypeError):
         )
 
 
-def save(module: Module, file_name: str, fmt: str = "") -> str:
+def save(module: CodeModule, file_name: str, fmt: str = "") -> str:
     """Write the module's own code, without imports, in the form `fmt`, or as the file's name says."""
     form = (fmt or Path(file_name).suffix).removeprefix(".")
     if form in ("o", "obj", "a"):
@@ -168,7 +187,7 @@ def save(module: Module, file_name: str, fmt: str = "") -> str:
 
 
 def export_library(
-    module: Module,
+    module: CodeModule,
     file_name: str,
     *,
     fcompile: Callable[..., Any] | None = None,
@@ -196,7 +215,7 @@ def export_library(
         return _write(file_name, module.library_file)
     if fcompile is None:
         require_folder(file_name)
-    modules = [module, *module._all_imports()]
+    modules = [module, *module.all_imports()]
     _require_distinct(modules)
     with ExitStack() as stack:
         folder = Path(workspace_dir or stack.enter_context(tempfile.TemporaryDirectory(prefix="loopwright-")))
@@ -214,7 +233,7 @@ def export_library(
     return file_name
 
 
-def source_of(module: Module, form: str, name: str = "loopwright_module") -> str:
+def source_of(module: CodeModule, form: str, name: str = "loopwright_module") -> str:
     """A source of the module as text; the header of a module of objects has a guard named after the file."""
     if form == "h" and module.description is not None and module.object_code is not None:
         return c_header(module.description, name)
@@ -229,7 +248,7 @@ def needs_pool(image: bytes) -> bool:
         return b"lw_" in image
 
 
-def _write_parts(modules: Sequence[Module], folder: Path, form: str) -> list[str]:
+def _write_parts(modules: Sequence[CodeModule], folder: Path, form: str) -> list[str]:
     """The code of each module as a file to link, in order: descriptions follow each other in that order too."""
     files = []
     for number, module in enumerate(modules):
@@ -256,7 +275,7 @@ def _runtime_sources(files: Iterable[str]) -> list[str]:
 
 
 def _link(
-    module: Module,
+    module: CodeModule,
     file_name: str,
     form: str,
     files: list[str],
@@ -312,11 +331,11 @@ def _head(file: str) -> bytes:
         return opened.read(64)
 
 
-def _triple(module: Module) -> str:
+def _triple(module: CodeModule) -> str:
     return module.description.triple if isinstance(module.description, ModuleDescription) else ""
 
 
-def _archive(module: Module, files: Sequence[str], name: str) -> bytes:
+def _archive(module: CodeModule, files: Sequence[str], name: str) -> bytes:
     """A .tar of the files, the header and the description; equal modules give equal bytes."""
     contents = {Path(file).name: Path(file).read_bytes() for file in files}
     if module.description is not None:
@@ -331,7 +350,7 @@ def _archive(module: Module, files: Sequence[str], name: str) -> bytes:
     return stream.getvalue()
 
 
-def _require_distinct(modules: Sequence[Module]) -> None:
+def _require_distinct(modules: Sequence[CodeModule]) -> None:
     seen: set[str] = set()
     for module in modules:
         for name in module.function_names:

@@ -199,7 +199,7 @@ class Module:
 
     def import_module(self, module: Module) -> None:
         """Let `query_imports` look in `module` as well."""
-        if module is self or self in module._all_imports():
+        if module is self or self in module.all_imports():
             raise ValueError("import_module: a module cannot import itself, directly or through others")
         self.imported_modules.append(module)
 
@@ -320,8 +320,9 @@ class Module:
             return next((f for m in self.imported_modules if (f := m._find(name, True)) is not None), None)
         return result
 
-    def _all_imports(self) -> list[Module]:
-        return [m for direct in self.imported_modules for m in (direct, *direct._all_imports())]
+    def all_imports(self) -> list[Module]:
+        """The modules it imports, and what those import, in order."""
+        return [m for direct in self.imported_modules for m in (direct, *direct.all_imports())]
 
     def _no_entry(self, *args: Any) -> Any:
         raise NoEntryFunction(self._functions)

@@ -1,11 +1,12 @@
-"""shown: how errors and modules are shown to people. The runtime knows only that a later layer does it.
+"""shown: how errors, modules, plans and other objects are shown to people: by a module that imports their class.
 
-`display/install.py` fills `views`; `loopwright/__init__.py`, which sees all layers, says where to find it, and it is
-loaded when something is first shown.
+`loopwright/__init__.py`, which sees all layers, fills `homes`; a view is loaded when something of its kind is first
+shown.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -21,12 +22,12 @@ class View(Protocol):
 
 
 views: Final[dict[str, Callable[..., Any]]] = {}
-load_views: Final[list[Callable[[], object]]] = []  # one entry: how to fill `views`
+homes: Final[dict[str, str]] = {}  # kind → "module:function"
 
 
 def view(kind: str, *given: Any) -> Any:
-    """What the view of that kind (error, traceback, module, source) makes of `given`."""
+    """What the view of that kind (error, module, plan, …) makes of `given`."""
     if kind not in views:
-        for load in load_views:
-            load()
+        module, function = homes[kind].split(":")
+        views[kind] = getattr(importlib.import_module(module), function)
     return views[kind](*given)

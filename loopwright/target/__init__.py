@@ -28,7 +28,7 @@ from loopwright.target.boards import (
     rocm,
     stm32,
 )
-from loopwright.target.cpu import CpuDescription, UnknownCpu, describe, host_description
+from loopwright.target.cpu import CpuDescription, UnknownCpu
 from loopwright.target.errors import (
     BadTargetAttribute,
     BadTargetText,
@@ -47,7 +47,7 @@ from loopwright.target.generic_functions import (
 from loopwright.target.host import Caches, Host, available_cores, detect_host
 from loopwright.target.kinds import TargetKind, list_kinds
 from loopwright.target.tags import list_tags
-from loopwright.target.target import Target
+from loopwright.target.target import Target, describe, host_description
 
 __all__ = [
     "BadTargetAttribute",

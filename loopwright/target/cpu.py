@@ -9,14 +9,16 @@ Everyone asks the description; nobody asks for the architecture's name.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target.architectures import Architecture, Units, architecture_of, architecture_with_cpu, normalized
 from loopwright.target.errors import BadTargetAttribute, nearest
 from loopwright.target.host import Caches, Host, detect_host
-from loopwright.target.target import Target
+from loopwright.target.kinds import TargetKind
 
 
 class UnknownCpu(LoopwrightError, ValueError):
@@ -116,24 +118,24 @@ class CpuDescription:
         return f"{self.name or 'generic'} ({self.triple}, {self.vector_bits}-bit vectors)"
 
 
-def describe(target: Target | CpuDescription | str) -> CpuDescription:
-    """The CPU that `target` (or, for a device target, its host) means; `llvm` without `-mcpu` means this machine."""
-    if isinstance(target, CpuDescription):
-        return target
-    chosen = Target(target) if isinstance(target, str) else target
-    if "cpu" not in chosen.kind.default_keys:  # a device: the question is about the CPU that launches its kernels
-        return host_description() if chosen.host is None else describe(chosen.host)
-    return _describe(chosen)
+class CpuTarget(Protocol):
+    """A target of a CPU, as far as it says which; `target.py` has the class."""
 
+    kind: TargetKind
+    attrs: Mapping[str, object]
 
-@functools.cache
-def host_description() -> CpuDescription:
-    """This machine."""
-    return _describe(Target("llvm"))
+    @property
+    def mcpu(self) -> str: ...
+
+    @property
+    def mattr(self) -> list[str]: ...
+
+    def __hash__(self) -> int: ...
 
 
 @functools.lru_cache(maxsize=256)
-def _describe(target: Target) -> CpuDescription:
+def describe_cpu(target: CpuTarget) -> CpuDescription:
+    """The CPU that a CPU target means; `describe` of `target.py` takes targets of devices and texts, too."""
     host = detect_host()
     triple = normalized(str(target.attrs.get("mtriple", "")) or host.triple)
     architecture = architecture_of(triple)
@@ -175,7 +177,7 @@ def _describe(target: Target) -> CpuDescription:
     )
 
 
-def _opt_level(target: Target) -> int:
+def _opt_level(target: CpuTarget) -> int:
     level = target.attrs.get("opt-level", 3)
     assert isinstance(level, int)
     if not 0 <= level <= 3:
@@ -183,7 +185,7 @@ def _opt_level(target: Target) -> int:
     return level
 
 
-def _float_abi(target: Target, triple: str, architecture: Architecture) -> tuple[str, list[str]]:
+def _float_abi(target: CpuTarget, triple: str, architecture: Architecture) -> tuple[str, list[str]]:
     """The triple and the features that `-mfloat-abi` asks for: who passes floats how, and who computes them."""
     asked = target.attrs.get("mfloat-abi")
     if asked is None:

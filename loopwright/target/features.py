@@ -6,12 +6,10 @@ target is None, so that `if target.features.has_sve:` works everywhere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from loopwright.target.architectures import architecture_of
-
-if TYPE_CHECKING:
-    from loopwright.target.cpu import CpuDescription
+from loopwright.target.cpu import CpuDescription
 
 # The word in scripts → LLVM's features, any of which makes it so.
 _WORDS: Final = {

@@ -6,12 +6,14 @@
     Target("nvidia/nvidia-h100", host="llvm")                         a tag, and who launches the kernels
 
     with Target("llvm"): ...                                          Target.current() inside
+    describe(Target("llvm")).vector_bits                              what it means for this machine: see cpu.py
 
 A target is immutable and compares by its content, so that it can key a dict; `Target(str(target)) == target`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType, TracebackType
@@ -19,6 +21,8 @@ from typing import Any
 
 from loopwright.runtime.errors import NotBuilt
 from loopwright.runtime.json_text import NestedTooDeep, read_json
+from loopwright.runtime.shown import view
+from loopwright.target.cpu import CpuDescription, describe_cpu
 from loopwright.target.errors import (
     BadTargetAttribute,
     BadTargetText,
@@ -149,8 +153,6 @@ class Target:
     @property
     def features(self) -> TargetFeatures:
         """What the processor can do: `target.features.has_dotprod`; of a device target, that of its host."""
-        from loopwright.target.cpu import describe  # it describes targets, so it comes after them
-
         return TargetFeatures(describe(self))
 
     @property
@@ -225,14 +227,11 @@ class Target:
 
     def show(self, style: str | None = None) -> None:
         """Show what was said, and what it means for compiled code."""
-        from loopwright.target.target_sheet import target_sheet  # it describes targets, so it comes after them
-
-        target_sheet(self).show(style)
+        view("target", self).show(style)
 
     def _repr_html_(self) -> str:
-        from loopwright.target.target_sheet import target_sheet
-
-        return target_sheet(self).html()
+        html: str = view("target", self).html()
+        return html
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Target) and (self is other or self._text == other._text)
@@ -256,6 +255,22 @@ class Target:
 def as_target(spec: str | Mapping[str, object] | Target) -> Target:
     """`spec` as a target; a target comes back as the same object."""
     return spec if isinstance(spec, Target) else Target(spec)
+
+
+def describe(target: Target | CpuDescription | str) -> CpuDescription:
+    """The CPU that `target` (or, for a device target, its host) means; `llvm` without `-mcpu` means this machine."""
+    if isinstance(target, CpuDescription):
+        return target
+    chosen = Target(target) if isinstance(target, str) else target
+    if "cpu" not in chosen.kind.default_keys:  # a device: the question is about the CPU that launches its kernels
+        return host_description() if chosen.host is None else describe(chosen.host)
+    return describe_cpu(chosen)
+
+
+@functools.cache
+def host_description() -> CpuDescription:
+    """This machine."""
+    return describe_cpu(Target("llvm"))
 
 
 def _read(spec: object) -> dict[str, object]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from loopwright.display.sheet import Sheet, Table, heading
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target.availability import BUILDABLE
-from loopwright.target.cpu import CpuDescription, describe
-from loopwright.target.target import Target
+from loopwright.target.cpu import CpuDescription
+from loopwright.target.target import Target, describe
 
 
 def target_sheet(target: Target) -> Sheet:

@@ -74,7 +74,6 @@ from loopwright.transform.passes.lower_custom_datatypes import lower_custom_data
 from loopwright.transform.passes.lower_intrinsics import lower_intrinsics
 from loopwright.transform.passes.partition_loops import partition_loops
 from loopwright.transform.passes.plan_storage import plan_storage
-from loopwright.transform.passes.precompute_constants import precompute_constants
 from loopwright.transform.passes.privatise_buffers import privatise_buffers
 from loopwright.transform.passes.remove_no_op import remove_no_op
 from loopwright.transform.passes.scalarize_vectors import scalarize_long_vectors, scalarize_vectors
@@ -86,7 +85,7 @@ from loopwright.transform.passes.vectorize_loops import vectorize_loops
 from loopwright.transform.passes.vectorize_outer_loops import vectorize_outer_loops
 from loopwright.transform.passes.write_allocations import write_allocations
 from loopwright.transform.passes.write_inits import write_inits
-from loopwright.transform.pipeline import CPU_PIPELINE, lower, pipeline, stages
+from loopwright.transform.pipeline import CPU_PIPELINE, lower, pipeline, precompute_constants, stages
 
 __all__ = [
     "CPU_PIPELINE",

@@ -37,7 +37,7 @@ from loopwright.transform.passes.lower_custom_datatypes import lower_custom_data
 from loopwright.transform.passes.lower_intrinsics import lower_intrinsics
 from loopwright.transform.passes.partition_loops import partition_loops
 from loopwright.transform.passes.plan_storage import plan_storage
-from loopwright.transform.passes.precompute_constants import precompute_constants
+from loopwright.transform.passes.precompute_constants import precompute_constants_with
 from loopwright.transform.passes.privatise_buffers import privatise_buffers
 from loopwright.transform.passes.remove_no_op import remove_no_op
 from loopwright.transform.passes.scalarize_vectors import scalarize_long_vectors, scalarize_vectors
@@ -59,6 +59,9 @@ class Step(NamedTuple):
     phase: int  # user passes (`tir.add_lower_pass`) run before the first step of a later phase
     setting: str = ""  # runs only when this setting is on
 
+
+# The one pass that runs the others: the pipeline is given to it, as it cannot import what imports it.
+precompute_constants = precompute_constants_with(lambda program, target: lower(program, target))
 
 CPU_PIPELINE: list[Step] = [
     Step(privatise_buffers, 1),  # first: the program is still the one whose parallel loops were proved

@@ -13,8 +13,7 @@ from loopwright.codegen.math.avx512 import has_avx512
 from loopwright.codegen.math.table import BODIES, BODIES_AVX512
 from loopwright.ir import intrinsics
 from loopwright.runtime.dtype import DataType
-from loopwright.target import Target
-from loopwright.target.cpu import describe
+from loopwright.target import Target, describe
 from tools.sweep_math import EXACT, STATED, all_patterns, function, kernel, ulp_errors
 
 INF, NAN = float("inf"), float("nan")

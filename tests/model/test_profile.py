@@ -12,7 +12,7 @@ from tests.model.test_bottleneck import LIMITS
 @pytest.fixture(autouse=True)
 def known_limits(monkeypatch):
     """Nothing is measured here."""
-    monkeypatch.setattr("loopwright.model.profile.machine_limits", lambda: LIMITS)
+    monkeypatch.setattr("loopwright.model.profile.machine_limits", lambda compile_program: LIMITS)
 
 
 def test_every_launch_is_timed_and_every_value_kept():

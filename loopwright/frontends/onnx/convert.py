@@ -17,8 +17,9 @@ import numpy as np
 
 from loopwright.frontends.onnx.element_types import ElementType, of_dtype, of_proto
 from loopwright.frontends.onnx.errors import AbsurdSize, ShapeNeeded, UnknownInput
-from loopwright.frontends.onnx.importer import Importer, Scope
+from loopwright.frontends.onnx.importer import Importer
 from loopwright.frontends.onnx.load import LoadedModel, load
+from loopwright.frontends.onnx.node import Scope
 from loopwright.frontends.onnx.tensors import LARGEST, element_count
 from loopwright.frontends.onnx.values import OptionalValue, SequenceValue
 from loopwright.ir import Expr as PrimExpr

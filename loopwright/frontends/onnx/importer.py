@@ -28,7 +28,7 @@ from loopwright.frontends.onnx.attributes import attributes_of
 from loopwright.frontends.onnx.element_types import ElementType, of_dtype, of_numpy
 from loopwright.frontends.onnx.errors import AbsurdSize, BadNode, BrokenGraph, ShapeNeeded, UnsupportedType
 from loopwright.frontends.onnx.load import LoadedModel, node_name, nodes_of, text_of
-from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.node import Node, Scope
 from loopwright.frontends.onnx.registry import Convert, Converter, find, reason_against
 from loopwright.frontends.onnx.shape_values import Known, is_symbolic
 from loopwright.frontends.onnx.tensors import LARGEST, sparse_to_array, to_array
@@ -58,39 +58,6 @@ class Missing:
 
     def __init__(self, node: str, op: str, index: int) -> None:
         self.node, self.op, self.place = node, op, index
-
-
-class Scope:
-    """The tensors that have names in a graph, and around it."""
-
-    def __init__(
-        self,
-        opsets: Mapping[str, int],
-        names: dict[str, Any] | None = None,
-        around: Scope | None = None,
-        bound: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.opsets = opsets
-        self.names: dict[str, Any] = {} if names is None else names
-        self.around = around
-        self.bound = bound  # AttributeProtos of the call whose function body this is
-
-    def child(self, names: dict[str, Any]) -> Scope:
-        return Scope(self.opsets, names, self, self.bound)
-
-    def find(self, name: str) -> Any:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.around
-        raise BrokenGraph(f"{name!r} is used, and nothing makes it")
-
-    def replace(self, name: str, value: Any) -> None:
-        scope: Scope | None = self
-        while scope is not None and name not in scope.names:
-            scope = scope.around
-        (scope or self).names[name] = value
 
 
 class Stored:

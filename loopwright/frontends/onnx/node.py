@@ -8,24 +8,85 @@ axes = node.ints(axes)                   the elements of a tensor; ValueNeeded w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from loopwright.frontends.common.tensors import Tensors, shape_text
+from loopwright.frontends.errors import ValueNeeded
 from loopwright.frontends.onnx.element_types import ElementType, of_dtype
-from loopwright.frontends.onnx.errors import BadNode, ShapeNeeded
+from loopwright.frontends.onnx.errors import BadNode, BrokenGraph, ShapeNeeded
+from loopwright.frontends.onnx.load import LoadedModel
 from loopwright.frontends.onnx.shape_values import Known, is_symbolic
 from loopwright.ir.types import Type
-from loopwright.relay.expr import Expr
+from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.types import Dim, is_any
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.op_errors import OpAttributeInvalid, OpAttributeRequired, OpAttributeUnImplemented
 
-if TYPE_CHECKING:
-    from loopwright.frontends.onnx.importer import Importer, Scope
-
 _NEEDED: Final = object()
+
+
+class Scope:
+    """The tensors that have names in a graph, and around it."""
+
+    def __init__(
+        self,
+        opsets: Mapping[str, int],
+        names: dict[str, Any] | None = None,
+        around: Scope | None = None,
+        bound: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.opsets = opsets
+        self.names: dict[str, Any] = {} if names is None else names
+        self.around = around
+        self.bound = bound  # AttributeProtos of the call whose function body this is
+
+    def child(self, names: dict[str, Any]) -> Scope:
+        return Scope(self.opsets, names, self, self.bound)
+
+    def find(self, name: str) -> Any:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.around
+        raise BrokenGraph(f"{name!r} is used, and nothing makes it")
+
+    def replace(self, name: str, value: Any) -> None:
+        scope: Scope | None = self
+        while scope is not None and name not in scope.names:
+            scope = scope.around
+        (scope or self).names[name] = value
+
+
+class Importing(Protocol):
+    """The import that is going on, as nodes and converters ask it; `importer.py` has it."""
+
+    model: LoadedModel
+    dynamic: bool  # operators whose shapes are found when the model runs may be used
+    config: dict[str, Any]
+    elements: dict[int, ElementType]
+
+    def type_of(self, expression: Any) -> Type: ...
+
+    def set_element(self, expression: Any, kind: ElementType) -> None: ...
+
+    def known_of(self, expression: Any) -> Known | None: ...
+
+    def set_known(self, expression: Any, value: Known) -> None: ...
+
+    def value_needed(self, node: Node, expression: Any) -> ValueNeeded: ...
+
+    def sources(self, expression: Any) -> list[str]: ...
+
+    def input_with_sizes(self, sizes: Sequence[Any]) -> str | None: ...
+
+    def may_run_dynamic(self, expression: Any) -> bool: ...
+
+    def convert_graph(self, graph: Any, scope: Scope) -> list[Any]: ...
+
+    def constant(self, array: np.ndarray) -> Constant: ...
 
 
 class Node(Tensors):
@@ -33,7 +94,7 @@ class Node(Tensors):
 
     def __init__(
         self,
-        importer: Importer,
+        importer: Importing,
         scope: Scope,
         op: str,
         name: str,

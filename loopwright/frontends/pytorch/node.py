@@ -7,26 +7,24 @@ node.operand(other, "float32")           a tensor, a number or a size as an expr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright import relay
 from loopwright.frontends.common.tensors import Tensors, shape_text
 from loopwright.frontends.pytorch.element_types import our_dtype
 from loopwright.frontends.pytorch.errors import BadTorchNode
+from loopwright.frontends.pytorch.sizes import Importing
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.types import Dim, is_any, same_dim
 from loopwright.runtime.dtype import DataType
 
-if TYPE_CHECKING:
-    from loopwright.frontends.pytorch.importer import Importer
-
 
 class Node(Tensors):
     """One node of the exported graph while it is converted."""
 
-    def __init__(self, importer: Importer, name: str, op: str, fx: Any) -> None:
+    def __init__(self, importer: Importing, name: str, op: str, fx: Any) -> None:
         self.importer = importer
         self.name = name
         self.op = op

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from loopwright import relay
 from loopwright.frontends.pytorch.errors import BadTorchNode
 from loopwright.frontends.pytorch.registry import names_of
+from loopwright.frontends.pytorch.sizes import Importing
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import IntImm
 from loopwright.ir import Var as SizeVariable
@@ -21,11 +22,8 @@ from loopwright.ir.expr import arithmetic
 from loopwright.relay.expr import Expr
 from loopwright.relay.types import is_any
 
-if TYPE_CHECKING:
-    from loopwright.frontends.pytorch.importer import Importer
 
-
-def scalar(importer: Importer, fx: Any, args: Sequence[Any]) -> Any:
+def scalar(importer: Importing, fx: Any, args: Sequence[Any]) -> Any:
     """A number: as it is, as an expression of size variables, or as a tensor that has it when the model runs."""
     value = fx.meta["val"]
     if isinstance(value, (bool, int, float)):
@@ -51,7 +49,7 @@ def scalar(importer: Importer, fx: Any, args: Sequence[Any]) -> Any:
     return how(*[_tensor(importer, arg, kind) for arg in args])
 
 
-def _tensor(importer: Importer, value: Any, dtype: str) -> Any:
+def _tensor(importer: Importing, value: Any, dtype: str) -> Any:
     if isinstance(value, PrimExpr):
         value = importer.size_tensor(value)
     if not isinstance(value, Expr):

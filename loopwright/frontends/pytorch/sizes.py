@@ -9,12 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol
 
 from loopwright.ir import SizeVar
 from loopwright.ir.intrinsics import maximum, minimum
 from loopwright.ir.operators import floordiv, floormod
+from loopwright.ir.types import Type
+from loopwright.relay.expr import Expr
 from loopwright.relay.types import AnyDim, Dim, as_dim, is_any
+
+
+class Importing(Protocol):
+    """The import that is going on, as nodes and numbers ask it; `importer.py` has it."""
+
+    sizes: Sizes
+
+    def type_of(self, expression: Any) -> Type: ...
+
+    def size_tensor(self, size: Any) -> Expr:
+        """A size as a tensor of one int64 number, read from the shape of an input."""
+
+    def convert(self, module: Any, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of the graph of a module for these inputs."""
 
 
 class Sizes:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 from loopwright.ir import Stmt
 from loopwright.runtime.errors import DiagnosticError, SourceLine
 from loopwright.script.parser.directives import MacroCall
 from loopwright.script.parser.errors import EndlessMacro, ExpressionFailed
 from loopwright.script.parser.scopes import Environment, Scopes, closure_of
-
-if TYPE_CHECKING:
-    from loopwright.script.parser.statements import StatementParser
+from loopwright.script.parser.source import Source
 
 _DEEPEST: Final = 100  # macros that call each other: more than this has no end
 
 
-def splice(parser: StatementParser, call: MacroCall, at: SourceLine) -> Stmt:
+class BodyParser(Protocol):
+    """Who parses the body: `statements.py`."""
+
+    source: Source
+    scopes: Scopes
+    macro_depth: int
+
+    def body(self, nodes: Sequence[ast.stmt]) -> Stmt: ...
+
+
+def splice(parser: BodyParser, call: MacroCall, at: SourceLine) -> Stmt:
     """The macro's body with its parameters bound to the arguments of the call.
 
     In a hygienic macro other names mean what they mean where the macro is defined, otherwise where it is called.

@@ -16,14 +16,14 @@ Needs: blocks, in a root block.  Leaves: no constant that nobody reads.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from loopwright.analysis import check_program
 from loopwright.ir import AllocateConst, DeclBuffer, IRModule, PrimFunc, deep
 from loopwright.ir.pass_context import PassContext
-from loopwright.ir.passes import function_pass
+from loopwright.ir.passes import PrimFuncPass, function_pass
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import CpuDescription, Target, describe
 from loopwright.transform.parts.constant_prologue import EarlyPart, constant_prologue, early_function
@@ -33,25 +33,36 @@ from loopwright.transform.parts.cpu_of import target_of
 _NAME: Final = "precompute"
 
 
-@function_pass
-@deep
-def precompute_constants(func: PrimFunc) -> PrimFunc:
-    """What depends on constants alone is computed now, once, and is a constant itself."""
-    top = top_of(func)
-    if top is None:
-        return func
-    constants = {var: bytes_of_constant(node) for var, node in top.constants().items()}
-    target, is_same = place_to_run(target_of(func))
-    part = constant_prologue(top, constants, exact=not is_same)
-    if part is None:
-        return func
-    values = _run(part, target)
-    if values is None:
-        return func
-    rest = part.rest
-    for buffer, array in zip(reversed(part.results), reversed(values), strict=True):
-        rest = AllocateConst(buffer.data, buffer.dtype, buffer.shape, array, DeclBuffer(buffer, rest))
-    return func.with_(body=top.root.with_(block=top.root.block.with_(body=rest, alloc_buffers=part.kept)))
+class Lower(Protocol):
+    """The pipeline that this pass is part of: what is computed now is lowered like everything else."""
+
+    def __call__(self, program: IRModule, target: Target) -> IRModule: ...
+
+
+def precompute_constants_with(lower: Lower) -> PrimFuncPass:
+    """The pass, which compiles what depends on constants alone by `lower`."""
+
+    @function_pass
+    @deep
+    def precompute_constants(func: PrimFunc) -> PrimFunc:
+        """What depends on constants alone is computed now, once, and is a constant itself."""
+        top = top_of(func)
+        if top is None:
+            return func
+        constants = {var: bytes_of_constant(node) for var, node in top.constants().items()}
+        target, is_same = place_to_run(target_of(func))
+        part = constant_prologue(top, constants, exact=not is_same)
+        if part is None:
+            return func
+        values = _run(part, target, lower)
+        if values is None:
+            return func
+        rest = part.rest
+        for buffer, array in zip(reversed(part.results), reversed(values), strict=True):
+            rest = AllocateConst(buffer.data, buffer.dtype, buffer.shape, array, DeclBuffer(buffer, rest))
+        return func.with_(body=top.root.with_(block=top.root.block.with_(body=rest, alloc_buffers=part.kept)))
+
+    return precompute_constants
 
 
 def place_to_run(target: Target) -> tuple[Target, bool]:
@@ -68,7 +79,7 @@ def runs_here(cpu: CpuDescription) -> bool:
     return cpu.is_host or is_runnable(cpu)
 
 
-def _run(part: EarlyPart, target: Target) -> list[np.ndarray] | None:
+def _run(part: EarlyPart, target: Target, lower: Lower) -> list[np.ndarray] | None:
     """The values of the results; None when the statements fail, as the call would find out, too."""
     inputs = [node for node in part.wrappers if isinstance(node, AllocateConst)]
     func = early_function(part, _NAME)
@@ -76,7 +87,7 @@ def _run(part: EarlyPart, target: Target) -> list[np.ndarray] | None:
         func = check_program(func)
     except LoopwrightError:
         return None  # the whole program is checked with its user's words
-    compiled = _compiled(func, target)
+    compiled = _compiled(func, target, lower)
     arrays = [np.zeros(shape_of(buffer), buffer.dtype.numpy()) for buffer in part.results]
     given = [np.ascontiguousarray(np.asarray(node.data, node.dtype.numpy())) for node in inputs]
     try:
@@ -88,9 +99,8 @@ def _run(part: EarlyPart, target: Target) -> list[np.ndarray] | None:
     return arrays
 
 
-def _compiled(func: PrimFunc, target: Target) -> Any:
+def _compiled(func: PrimFunc, target: Target, lower: Lower) -> Any:
     from loopwright.codegen.llvm import make_module
-    from loopwright.transform.pipeline import lower
 
     outer = PassContext.current()
     # As the function itself is lowered, so that it computes the same bits; but nobody watches, and no pass joins in.
@@ -99,4 +109,4 @@ def _compiled(func: PrimFunc, target: Target) -> Any:
         return make_module(lower(IRModule({_NAME: func}), target), describe(target), _NAME)
 
 
-__all__ = ["place_to_run", "precompute_constants", "runs_here"]
+__all__ = ["place_to_run", "precompute_constants_with", "runs_here"]
