@@ -16,6 +16,7 @@ from importlib import metadata
 from typing import Final, Literal, NamedTuple
 
 from loopwright.display.sheet import Sheet, Table, heading
+from loopwright.runtime.link import NoLinker, find_compiler
 from loopwright.target import detect_host, host_description
 from loopwright.target.availability import look_for
 from loopwright.target.host import cgroup_quota
@@ -103,13 +104,13 @@ def _needed_packages() -> list[Fact]:
 
 
 def _c_compiler() -> list[Fact]:
-    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
-        if name and (path := shutil.which(name)):
-            return [Fact("c_compiler", "C compiler", path)]
-    if _is_installed("ziglang"):
-        return [Fact("c_compiler", "C compiler", "ziglang")]
-    note = "libraries cannot be exported and the thread pool cannot be built; install gcc, clang or the package ziglang"
-    return [Fact("c_compiler", "C compiler", "not found", "missing", note)]
+    try:
+        command = find_compiler()
+    except NoLinker:
+        note = "shared libraries cannot be exported; install gcc or clang, or pip install ziglang"
+        return [Fact("c_compiler", "C compiler", "not found", "missing", note)]
+    value = "ziglang (the Python package)" if "ziglang" in command else str(shutil.which(command[0]))
+    return [Fact("c_compiler", "C compiler", value)]
 
 
 def _thread_pool() -> list[Fact]:
@@ -118,12 +119,10 @@ def _thread_pool() -> list[Fact]:
         return [Fact("thread_pool", "Thread pool", "not part of this version", "missing", without)]
     from loopwright.runtime import thread_pool
 
-    library = thread_pool.library()
-    if library is None:
+    if thread_pool.library() is None:
         reason = thread_pool.why_serial()
         return [Fact("thread_pool", "Thread pool", "serial fallback", "missing", f"{reason}; {without}")]
-    is_prebuilt = os.path.dirname(str(library._name)) == os.path.dirname(str(thread_pool.__file__))
-    kind = "prebuilt" if is_prebuilt else "built from source here"
+    kind = "prebuilt" if thread_pool.is_prebuilt() else "built from source here"
     return [Fact("thread_pool", "Thread pool", f"{kind}, {thread_pool.num_threads()} threads")]
 
 

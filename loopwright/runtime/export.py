@@ -38,9 +38,10 @@ from loopwright.runtime.link import (
     find_compiler,
     require_folder,
 )
+from loopwright.runtime.native_build import single_file
 
-_HERE: Final = Path(__file__).parent
-_POOL, _LAST_ERROR = _HERE / "thread_pool.c", _HERE / "last_error.c"
+_NATIVE: Final = Path(__file__).with_name("native")
+_POOL, _LAST_ERROR = _NATIVE / "thread_pool.c", _NATIVE / "last_error.c"
 RUNTIME_SOURCES: Final = (_POOL.name, _LAST_ERROR.name)
 _TEXTS: Final = {"ll": "ll", "s": "asm", "asm": "asm", "c": "c", "h": "h", "json": "json", "cu": "cu", "ptx": "ptx"}
 _LINKED: Final = ("so", "dylib", "dll", "o", "obj", "a", "tar")
@@ -222,12 +223,13 @@ def export_library(
         folder.mkdir(parents=True, exist_ok=True)
         files = [*_write_parts(modules, folder, form), *[str(addon) for addon in addons or ()]]
         if form == "tar" and fcompile is None:
-            return _write(file_name, _archive(module, [*files, *_runtime_sources(files)], Path(file_name).stem))
+            runtime = _single_files(_runtime_sources(files), folder)
+            return _write(file_name, _archive(module, [*files, *runtime], Path(file_name).stem))
         if fcompile is None:
             _link(module, file_name, form, files, options, folder)
         else:
-            with_runtime = [] if form in ("o", "obj", "a") else _runtime_sources(files)
-            fcompile(file_name, [*files, *with_runtime], **options)
+            runtime = [] if form in ("o", "obj", "a") else _single_files(_runtime_sources(files), folder)
+            fcompile(file_name, [*files, *runtime], **options)
         if form in ("so", "dylib") and os.path.exists(file_name):
             seal(file_name)
     return file_name
@@ -272,6 +274,16 @@ def _runtime_sources(files: Iterable[str]) -> list[str]:
     objects = [file for file in files if file.endswith((".o", ".a"))]
     sources = [str(_LAST_ERROR)] if objects else []
     return [*sources, str(_POOL)] if any(needs_pool(Path(file).read_bytes()) for file in objects) else sources
+
+
+def _single_files(sources: Iterable[str], folder: Path) -> list[str]:
+    """The C files with what they include of ours written out, in `folder`: whoever compiles them needs nothing else."""
+    result = []
+    for source in map(Path, sources):
+        file = folder / source.name
+        file.write_text(single_file(source))
+        result.append(str(file))
+    return result
 
 
 def _link(

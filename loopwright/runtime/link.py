@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.native_build import COMPILERS
 
 TIMEOUT: Final = 600  # seconds
 # For C among the files: nothing may be fused that the program keeps apart.
@@ -117,14 +118,18 @@ def find_compiler(cc: str | Sequence[str] | None = None, triple: str = "") -> li
         given = shlex.split(os.environ.get("CC", ""))
         if given and shutil.which(given[0]):
             return given
-        looked_for = [*given[:1], "cc", "gcc", "clang"]
+        looked_for = [*given[:1], *COMPILERS]
     for name in looked_for:
         if shutil.which(name):
             return [name]
-    if importlib.util.find_spec("ziglang") is not None:
+    if _has_zig():
         target = ["-target", _zig_target(triple)] if triple else []
         return [sys.executable, "-m", "ziglang", "cc", *target]
     raise NoLinker([*looked_for, "the Python package ziglang"], triple)
+
+
+def _has_zig() -> bool:
+    return importlib.util.find_spec("ziglang") is not None
 
 
 def cross_compilers(triple: str) -> list[str]:
@@ -178,7 +183,9 @@ def create_staticlib(output: str, inputs: str | Sequence[str], ar: str | None = 
     """Put objects into the archive `output`."""
     command = shlex.split(ar or os.environ.get("AR", "") or "ar")
     if shutil.which(command[0]) is None:
-        raise NoLinker(command[:1])
+        if ar or not _has_zig():
+            raise NoLinker(command[:1])
+        command = [sys.executable, "-m", "ziglang", "ar"]
     require_folder(output)
     with _appearing(output) as result:
         _run([*command, "rcs", str(result), *_names(inputs)])

@@ -1,27 +1,21 @@
-"""Build a C source of this package into a shared library once, and load it: prebuilt, from a cache, or with `cc`.
+"""A native library of this package, loaded: prebuilt in the wheel, else from a cache, else built here with `cc`.
 
-A library is named after the hash of everything it is made from, so a changed source never meets an old library, and
-it appears under that name only when complete (a rename), so any number of processes may build it at once.
+A library holds the hash of everything it is made from, and one in the cache is named after it: a changed source never
+meets an old library. It appears under its name only when complete (a rename), so any number of processes may build it
+at once.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
 import platform
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from typing import Final
 
 from loopwright.runtime.cache_folder import cache_directory
 from loopwright.runtime.elf import is_complete_elf
 from loopwright.runtime.link import NoLinker, find_compiler
-
-_FLAGS: Final = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-pthread", "-fvisibility=hidden")
-_SUFFIX: Final = ".dylib" if sys.platform == "darwin" else ".so"
+from loopwright.runtime.native_build import SUFFIX, CompilerFailed, compile_library, prebuilt_path, source_hash
 
 
 class NativeLibrary:
@@ -36,46 +30,49 @@ class NativeLibrary:
         if sys.platform == "win32":
             self.why_not = "the native runtime is written for POSIX threads"
             return None
-        prebuilt = self.source.with_name(f"_{self.source.stem}{_SUFFIX}")
-        loaded = self._open(prebuilt) if prebuilt.is_file() else None
+        prebuilt = prebuilt_path(self.source)
+        if not prebuilt.is_file():
+            return self._load_built_here()
+        loaded = self._open(prebuilt)
         if loaded is not None:
             return loaded
+        why_not_prebuilt = self.why_not
+        loaded = self._load_built_here()
+        if loaded is None:
+            self.why_not = f"{why_not_prebuilt}, and {self.why_not}"
+        return loaded
+
+    def hash(self) -> str:
+        """Names what the library is made from."""
+        return source_hash(self.source)
+
+    def cached_name(self) -> str:
+        """The file in the cache: named after the C library too, since one built with a newer one may not load here."""
+        return f"{self.source.stem}-{self.hash()}{'-'.join(('', *filter(None, platform.libc_ver())))}{SUFFIX}"
+
+    def build(self, target: Path) -> bool:
+        """Compile into `target`, which is either complete or untouched; False where that fails."""
+        try:
+            compile_library(find_compiler(), self.source, target)
+        except NoLinker as missing:
+            self.why_not = f"there is no C compiler ({missing.why})"
+            return False
+        except CompilerFailed as error:
+            self.why_not = str(error)
+            return False
+        return True
+
+    def _load_built_here(self) -> ctypes.CDLL | None:
         directory = cache_directory()
         if directory is None:
             self.why_not = "there is no directory to build it in: none of the cache directories can be written"
             return None
-        cached = directory / f"{self.source.stem}-{self.hash()}{_SUFFIX}"
+        cached = directory / self.cached_name()
         if cached.is_file():
             loaded = self._open(cached)
             if loaded is not None:
                 return loaded
         return self._open(cached) if self.build(cached) else None
-
-    def hash(self) -> str:
-        """Names what the library is made from: source, flags and kind of machine."""
-        text = "\0".join((*_FLAGS, sys.platform, platform.machine(), *platform.libc_ver()))
-        return hashlib.sha256(self.source.read_bytes() + text.encode()).hexdigest()[:20]
-
-    def build(self, target: Path) -> bool:
-        """Compile into `target`, which is either complete or untouched; False where that fails."""
-        try:
-            compiler = find_compiler()
-        except NoLinker as missing:
-            self.why_not = f"there is no C compiler ({missing.why})"
-            return False
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=target.parent) as work:
-            result = Path(work) / target.name
-            command = [*compiler, *_FLAGS, f'-DLW_SOURCE_HASH="{self.hash()}"', str(self.source), "-o", str(result)]
-            try:
-                done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
-            except (OSError, subprocess.TimeoutExpired) as error:
-                self.why_not = f"{compiler[0]} did not run: {error}"
-                return False
-            if done.returncode != 0:
-                self.why_not = f"{compiler[0]} failed: {done.stderr.strip()[-500:]}"
-                return False
-            os.replace(result, target)
-        return True
 
     def _open(self, path: Path) -> ctypes.CDLL | None:
         if not is_complete_elf(path):
@@ -89,6 +86,6 @@ class NativeLibrary:
             self.why_not = f"{path.name} could not be loaded: {error}"
             return None
         if made_from != self.hash():
-            self.why_not = f"{path.name} was made from another source"
+            self.why_not = f"{path.name} was made from another source, or for another machine"
             return None
         return library

@@ -1,7 +1,7 @@
 """The thread pool and the workspace that compiled code calls: their addresses, and how many threads to use.
 
-The work is done by `thread_pool.c`. Where it cannot be built, compiled code still runs: `symbols` then gives stand-ins
-that run parallel loops in the calling thread, and `why_serial` says what is missing.
+The work is done by `native/thread_pool.c`. Where that library cannot be had, compiled code still runs: `symbols` warns
+and gives stand-ins that run parallel loops in the calling thread; `why_serial` says what is missing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ctypes
 import functools
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,9 +18,10 @@ from typing import Any, Final
 
 from loopwright.runtime import ffi
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.native_build import prebuilt_path
 from loopwright.runtime.native_library import NativeLibrary
 
-MAX_THREADS: Final = 1024  # as in thread_pool.c
+MAX_THREADS: Final = 1024  # as in thread_pool.h
 _ENVIRONMENT: Final = "LOOPWRIGHT_NUM_THREADS"
 _COUNT: Final = re.compile(r"[0-9]{1,9}")  # what C reads too
 
@@ -31,7 +33,7 @@ DYNAMIC_FOR: Final = ctypes.CFUNCTYPE(
 _ALLOCATE: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
 
 _LINKED: Final = ("lw_parallel_for", "lw_parallel_for_dynamic", "lw_workspace_alloc", "lw_workspace_free")
-_native: Final = NativeLibrary(Path(__file__).with_name("thread_pool.c"))
+_native: Final = NativeLibrary(Path(__file__).parent / "native" / "thread_pool.c")
 
 
 class BadThreadCount(LoopwrightError, ValueError):
@@ -58,7 +60,7 @@ class BadThreadCount(LoopwrightError, ValueError):
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """The native runtime, built on first use; None where that is impossible (see `why_serial`)."""
+    """The native runtime, prebuilt or built on first use; None where that is impossible (see `why_serial`)."""
     given = os.environ.get(_ENVIRONMENT, "").strip()  # empty is as good as unset
     if given and not (_COUNT.fullmatch(given) and 1 <= int(given) <= MAX_THREADS):
         raise BadThreadCount(f"the environment variable {_ENVIRONMENT}", given)
@@ -66,6 +68,12 @@ def library() -> ctypes.CDLL | None:
     if loaded is not None:
         _declare(loaded)
     return loaded
+
+
+def is_prebuilt() -> bool:
+    """Whether the native runtime came with the installed package, and not from a compiler of this machine."""
+    native = library()
+    return native is not None and native._name == str(prebuilt_path(_native.source))
 
 
 def why_serial() -> str | None:
@@ -78,6 +86,7 @@ def symbols() -> dict[str, int]:
     """The addresses that compiled code links against, by C name."""
     native = library()
     if native is None:
+        _warn_that_loops_are_serial()
         return {name: ffi.address_of(stand_in) for name, stand_in in _stand_ins().items()}
     native.lw_set_error_hooks(*_error_hooks())
     return {name: ffi.address_of(getattr(native, name)) for name in _LINKED}
@@ -127,6 +136,18 @@ def trim_workspace() -> None:
 def _check(where: str, count: object) -> None:
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_THREADS:
         raise BadThreadCount(where, count)
+
+
+def _warn_that_loops_are_serial() -> None:
+    """Say it where it costs something: with one thread or one processor nothing is lost."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    given = os.environ.get(_ENVIRONMENT, "").strip()
+    if (int(given) if given else cpus) > 1:
+        warnings.warn(
+            f"parallel loops run on one thread: {_native.why_not}; `loopwright doctor` says what this machine lacks",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def _declare(native: ctypes.CDLL) -> None:

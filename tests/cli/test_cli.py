@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -74,7 +75,7 @@ def test_doctor_says_what_a_missing_package_means(monkeypatch):
         "state": "broken",
         "note": "nothing can be compiled; install llvmlite",
     }
-    assert "install gcc, clang" in report["c_compiler"]["note"]
+    assert "install gcc or clang" in report["c_compiler"]["note"]
     for package in ("torch", "onnx"):
         assert report[package]["note"].endswith(f"models cannot be read; pip install 'loopwright[{package}]'")
     assert result.exit_code == 1
@@ -89,6 +90,21 @@ def test_doctor_survives_a_probe_that_fails(monkeypatch):
     assert [fact.key for fact in facts] == ["loopwright", "sick", "python", "platform"]
     assert facts[1].state == "broken"
     assert facts[1].note == "OSError: no such thing"
+
+
+def test_doctor_without_a_compiler_blames_it_for_exports_only(monkeypatch):
+    from loopwright.runtime import thread_pool
+
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ziglang" else find_spec(name))
+    (fact,) = doctor._c_compiler()
+    assert (fact.value, fact.state) == ("not found", "missing")
+    assert fact.note == "shared libraries cannot be exported; install gcc or clang, or pip install ziglang"
+    monkeypatch.setattr(thread_pool, "is_prebuilt", lambda: True)
+    (fact,) = doctor._thread_pool()
+    assert fact.value == f"prebuilt, {thread_pool.num_threads()} threads"
 
 
 def test_doctor_names_the_serial_fallback(monkeypatch):

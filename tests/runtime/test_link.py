@@ -34,6 +34,18 @@ def test_zig_comes_last(monkeypatch):
     assert find_compiler(triple="riscv64-unknown-linux-gnu")[-2:] == ["-target", "riscv64-linux-gnu"]
 
 
+def test_zig_makes_archives_where_there_is_no_ar(monkeypatch, tmp_path):
+    commands = []
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("AR", raising=False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "ziglang" else None)
+    monkeypatch.setattr(link, "_run", lambda command: (commands.append(command), open(command[-2], "w").close()))
+    create_staticlib(str(tmp_path / "a.a"), "a.o")
+    assert commands[0][:5] == [sys.executable, "-m", "ziglang", "ar", "rcs"]
+    with pytest.raises(NoLinker, match="there is no C compiler here"):
+        create_staticlib(str(tmp_path / "a.a"), "a.o", ar="no-such-ar")
+
+
 def test_nothing_at_all_says_what_to_install(monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CC", raising=False)

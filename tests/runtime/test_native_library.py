@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from loopwright.runtime import native_library, thread_pool
 from loopwright.runtime.cache_folder import cache_directory
 from loopwright.runtime.elf import is_complete_elf
+from loopwright.runtime.native_build import single_file
 from loopwright.runtime.native_library import NativeLibrary
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
@@ -52,10 +54,22 @@ def test_a_changed_source_makes_another_library(library: NativeLibrary):
 
 
 @needs_compiler
+def test_a_changed_part_makes_another_library(library: NativeLibrary):
+    library.source.write_text('#include "part.c"\n#include "part.c"\n' + library.source.read_text())
+    part = library.source.with_name("part.c")
+    part.write_text("extern int part;\n")
+    before = library.hash()
+    assert library.load() is not None
+    part.write_text("extern int other_part;\n")
+    assert library.hash() != before
+    assert single_file(library.source).startswith("extern int other_part;\nconst char* lw_source_hash")
+
+
+@needs_compiler
 def test_a_cut_off_library_is_built_again(library: NativeLibrary):
     directory = cache_directory()
     assert directory is not None
-    path = directory / f"tiny-{library.hash()}.so"
+    path = directory / library.cached_name()
     assert library.build(path)
     whole = path.read_bytes()
     for length in (0, 10, 64, len(whole) // 2, len(whole) - 1):
@@ -76,6 +90,39 @@ def test_a_prebuilt_library_is_used_unless_it_is_stale(library: NativeLibrary):
     loaded = library.load()
     assert loaded is not None
     assert Path(loaded._name) != prebuilt
+
+
+@needs_compiler
+def test_a_prebuilt_library_of_another_machine_is_left_alone(
+    library: NativeLibrary, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    prebuilt = library.source.with_name("_tiny.so")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(platform, "machine", lambda: "another")
+        assert library.build(prebuilt)
+    loaded = library.load()
+    assert loaded is not None
+    assert Path(loaded._name) == tmp_path / "cache" / library.cached_name()
+
+    os.unlink(tmp_path / "cache" / library.cached_name())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    assert library.load() is None
+    assert library.why_not.startswith(
+        "_tiny.so was made from another source, or for another machine, and there is no C compiler (looked for"
+    )
+
+
+@needs_compiler
+def test_a_prebuilt_library_needs_no_compiler_and_no_cache(
+    library: NativeLibrary, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    assert library.build(library.source.with_name("_tiny.so"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(native_library, "cache_directory", lambda: None)
+    assert library.load() is not None
+    assert library.why_not == ""
 
 
 def test_no_compiler_is_explained(library: NativeLibrary, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -374,10 +376,39 @@ def test_container_quotas(tmp_path: Path, membership: str, files: dict[str, str]
     assert library.lw_quota_cpus(str(tmp_path / "cgroup").encode(), str(tmp_path / "mount").encode()) == expected
 
 
+def test_one_thread_needs_no_warning(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(thread_pool, "library", lambda: None)
+    monkeypatch.setenv("LOOPWRIGHT_NUM_THREADS", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert set(thread_pool.symbols.__wrapped__()) == set(thread_pool._LINKED)
+
+
+def test_a_missing_runtime_is_warned_of_once_in_a_process(tmp_path: Path):
+    code = """
+        import os
+        from loopwright.runtime import thread_pool
+        os.environ["PATH"] = ""
+        assert not thread_pool.is_prebuilt()
+        for _ in range(3):
+            thread_pool.symbols()
+    """
+    if thread_pool.is_prebuilt() or importlib.util.find_spec("ziglang") is not None:
+        pytest.skip("the runtime is never missing here")
+    environment = {**os.environ, "LOOPWRIGHT_CACHE_DIR": str(tmp_path), "LOOPWRIGHT_NUM_THREADS": "2"}
+    environment.pop("CC", None)
+    command = [sys.executable, "-W", "always", "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert done.stderr.count("RuntimeWarning") == 1
+    assert "parallel loops run on one thread: there is no C compiler (looked for cc, gcc, clang" in done.stderr
+
+
 def test_without_the_native_runtime_loops_run_serially(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(thread_pool, "library", lambda: None)
     monkeypatch.setattr(thread_pool._native, "why_not", "there is no C compiler")
-    addresses = thread_pool.symbols.__wrapped__()
+    monkeypatch.setenv("LOOPWRIGHT_NUM_THREADS", "2")
+    with pytest.warns(RuntimeWarning, match="parallel loops run on one thread: there is no C compiler; `loopwright"):
+        addresses = thread_pool.symbols.__wrapped__()
     seen = []
     body = BODY(lambda lo, hi, _: seen.append((lo, hi)) or 3)
     assert thread_pool.PARALLEL_FOR(addresses["lw_parallel_for"])(body, 2, 9, None) == 3
