@@ -24,7 +24,7 @@ from loopwright.arith.constraints import assume_condition, is_stable, narrow
 from loopwright.arith.data import is_data
 from loopwright.arith.divide import without_remainders
 from loopwright.arith.facts import Interval
-from loopwright.arith.int_set import IntervalSet, Set, int_set
+from loopwright.arith.int_set import IntervalSet, IntSet, Set, int_set
 from loopwright.arith.linear import LinearForm, is_index
 from loopwright.arith.modular import ModularSet, expr_modular
 from loopwright.arith.simplify import Simplifier
@@ -344,6 +344,10 @@ class Analyzer:
         """Whether the expression is proved to be below `upper`."""
         e = as_expr(expr)
         return self.can_prove(LT(e, as_expr(upper).astype(e.dtype)))
+
+
+# Set here, as an analyzer has sets for its own results.
+IntSet.values_of = lambda vec: int_set(vec, {}, Analyzer())
 
 
 def const_bounds(expr: Expr | int, domains: Mapping[Var, Range | tuple[Any, Any]] | None = None) -> Interval:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from loopwright.arith.data import is_data
+from loopwright.arith.engine import Engine
 from loopwright.arith.facts import Interval
 from loopwright.arith.linear import LinearForm, Terms, add_terms, is_index
 from loopwright.ir import (
@@ -35,9 +36,6 @@ from loopwright.ir import (
 )
 from loopwright.runtime.dtype import DataType
 
-if TYPE_CHECKING:
-    from loopwright.arith.simplify import Simplifier
-
 DEPTH: Final = 3  # how many facts one proof may combine
 HUGE: Final = 1 << 256  # beyond every type: `x = x * x`, forty times, would have a bound of 2**40 digits
 
@@ -59,7 +57,7 @@ class ConstIntBound:
         return ConstIntBound(max(low, ConstIntBound.NEG_INF), min(high, ConstIntBound.POS_INF))
 
 
-def form_range(s: Simplifier, form: LinearForm) -> Interval:
+def form_range(s: Engine, form: LinearForm) -> Interval:
     """The interval of a linear form, each atom on its own."""
     low = high = form.const
     ranges = s.ranges
@@ -75,7 +73,7 @@ def form_range(s: Simplifier, form: LinearForm) -> Interval:
     return low, high
 
 
-def expr_range(s: Simplifier, e: Expr) -> Interval:
+def expr_range(s: Engine, e: Expr) -> Interval:
     """The interval of any integer or truth-valued expression (of each lane, for vectors)."""
     if not is_index(e.dtype):
         return atom_range(s, e)
@@ -87,25 +85,25 @@ def expr_range(s: Simplifier, e: Expr) -> Interval:
     return low, high
 
 
-def is_exact(s: Simplifier, form: LinearForm, dtype: DataType) -> bool:
+def is_exact(s: Engine, form: LinearForm, dtype: DataType) -> bool:
     """Whether the form is the value itself, not just equal to it modulo 2**bits."""
     return not any([is_data(s, atom) for atom in form.terms]) or is_within(s, form, dtype)
 
 
-def are_exact(s: Simplifier, a: LinearForm, b: LinearForm, dtype: DataType) -> bool:
+def are_exact(s: Engine, a: LinearForm, b: LinearForm, dtype: DataType) -> bool:
     """Whether both forms are what an operation on the two works on: beside data, the low bits of an index count."""
     if not any([is_data(s, atom) for form in (a, b) for atom in form.terms]):
         return True
     return is_within(s, a, dtype) and is_within(s, b, dtype)
 
 
-def is_within(s: Simplifier, form: LinearForm, dtype: DataType) -> bool:
+def is_within(s: Engine, form: LinearForm, dtype: DataType) -> bool:
     """Whether the form is proved to stay within the limits of the type."""
     low, high = form_range(s, form)
     return dtype.lowest <= low and high <= dtype.highest
 
 
-def atom_range(s: Simplifier, atom: Expr) -> Interval:
+def atom_range(s: Engine, atom: Expr) -> Interval:
     """What structure and facts say about one atom; remembered until the facts change."""
     known = s.ranges.get(atom)
     if known is not None:
@@ -138,20 +136,20 @@ def _corners(operation: Callable[[int, int], int], a: Interval, b: Interval) -> 
     return min(values), max(values)
 
 
-def _value_range(s: Simplifier, e: Expr) -> Interval:
+def _value_range(s: Engine, e: Expr) -> Interval:
     """The interval of a value of its type: an index that leaves it counts by its low bits."""
     low, high = expr_range(s, e)
     limits = type_range(e)
     return (low, high) if limits[0] <= low and high <= limits[1] else limits
 
 
-def operand_ranges(s: Simplifier, e: Any) -> tuple[Interval, Interval]:
+def operand_ranges(s: Engine, e: Any) -> tuple[Interval, Interval]:
     """The intervals of both operands; beside data, an index counts by its low bits."""
     of = _value_range if is_data(s, e) else expr_range
     return of(s, e.a), of(s, e.b)
 
 
-def _quotient(s: Simplifier, e: Expr, divide: Callable[[int, int], int]) -> Interval:
+def _quotient(s: Engine, e: Expr, divide: Callable[[int, int], int]) -> Interval:
     a, b = operand_ranges(s, e)
     if b[0] > 0 or b[1] < 0:
         return _corners(divide, a, b)
@@ -160,15 +158,15 @@ def _quotient(s: Simplifier, e: Expr, divide: Callable[[int, int], int]) -> Inte
     return -size, size
 
 
-def _floordiv(s: Simplifier, e: Any) -> Interval:
+def _floordiv(s: Engine, e: Any) -> Interval:
     return _quotient(s, e, lambda x, y: x // y)
 
 
-def _div(s: Simplifier, e: Any) -> Interval:
+def _div(s: Engine, e: Any) -> Interval:
     return _quotient(s, e, lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1))
 
 
-def _floormod(s: Simplifier, e: Any) -> Interval:
+def _floormod(s: Engine, e: Any) -> Interval:
     a, b = operand_ranges(s, e)
     if b[0] > 0:
         if a[0] >= 0:
@@ -177,28 +175,28 @@ def _floormod(s: Simplifier, e: Any) -> Interval:
     return min(b[0] + 1, 0), max(b[1] - 1, 0)
 
 
-def _mod(s: Simplifier, e: Any) -> Interval:
+def _mod(s: Engine, e: Any) -> Interval:
     a, b = operand_ranges(s, e)
     size = max(abs(b[0]), abs(b[1]), 1) - 1
     return max(-size, min(a[0], 0)), min(size, max(a[1], 0))
 
 
-def _min(s: Simplifier, e: Any) -> Interval:
+def _min(s: Engine, e: Any) -> Interval:
     a, b = operand_ranges(s, e)
     return min(a[0], b[0]), min(a[1], b[1])
 
 
-def _max(s: Simplifier, e: Any) -> Interval:
+def _max(s: Engine, e: Any) -> Interval:
     a, b = operand_ranges(s, e)
     return max(a[0], b[0]), max(a[1], b[1])
 
 
-def _union(s: Simplifier, one: Expr, other: Expr) -> Interval:
+def _union(s: Engine, one: Expr, other: Expr) -> Interval:
     a, b = expr_range(s, one), expr_range(s, other)
     return min(a[0], b[0]), max(a[1], b[1])
 
 
-def _cast(s: Simplifier, e: Any) -> Interval:
+def _cast(s: Engine, e: Any) -> Interval:
     limits = type_range(e)
     if not (e.value.dtype.is_int or e.value.dtype.is_bool):
         return limits
@@ -206,7 +204,7 @@ def _cast(s: Simplifier, e: Any) -> Interval:
     return inner if limits[0] <= inner[0] and inner[1] <= limits[1] else limits
 
 
-def _call(s: Simplifier, e: Any) -> Interval:
+def _call(s: Engine, e: Any) -> Interval:
     name, args, limits = e.op.name, e.args, type_range(e)
     if name == "tir.if_then_else":
         return _union(s, args[1], args[2])
@@ -227,16 +225,16 @@ def _call(s: Simplifier, e: Any) -> Interval:
     return limits
 
 
-def _literal(s: Simplifier, e: Any) -> Interval:
+def _literal(s: Engine, e: Any) -> Interval:
     return e.value, e.value
 
 
-def _sum(s: Simplifier, e: Any) -> Interval:
+def _sum(s: Engine, e: Any) -> Interval:
     a, b = operand_ranges(s, e)
     return (a[0] + b[0], a[1] + b[1]) if type(e) is Add else (a[0] - b[1], a[1] - b[0])
 
 
-def _product(s: Simplifier, e: Any) -> Interval:
+def _product(s: Engine, e: Any) -> Interval:
     factors = s.factors.get(e, ())
     if len(factors) > 3:  # reading the product of all but the last again, and so on, would make ever new ones
         of, result = _value_range if is_data(s, e) else expr_range, (1, 1)
@@ -246,13 +244,13 @@ def _product(s: Simplifier, e: Any) -> Interval:
     return _corners(lambda x, y: x * y, *operand_ranges(s, e))
 
 
-def _ramp(s: Simplifier, e: Any) -> Interval:
+def _ramp(s: Engine, e: Any) -> Interval:
     base, stride = expr_range(s, e.base), expr_range(s, e.stride)
     last = e.lanes - 1
     return base[0] + min(0, last * stride[0]), base[1] + max(0, last * stride[1])
 
 
-_RULES: Final[dict[type[Expr], Callable[[Simplifier, Any], Interval]]] = {
+_RULES: Final[dict[type[Expr], Callable[[Engine, Any], Interval]]] = {
     IntImm: _literal,
     Add: _sum,
     Sub: _sum,
@@ -271,7 +269,7 @@ _RULES: Final[dict[type[Expr], Callable[[Simplifier, Any], Interval]]] = {
 }
 
 
-def upper(s: Simplifier, terms: Terms, const: int, goal: int, depth: int = DEPTH) -> int:
+def upper(s: Engine, terms: Terms, const: int, goal: int, depth: int = DEPTH) -> int:
     """An upper bound of a linear form from intervals and, while it exceeds `goal`, from facts that relate atoms.
 
     Each way replaces atoms by something that is no smaller: `c * (n // c)` by `n`, `min(a, b)` by either operand, and
@@ -314,11 +312,11 @@ def upper(s: Simplifier, terms: Terms, const: int, goal: int, depth: int = DEPTH
     return best
 
 
-def at_most(s: Simplifier, form: LinearForm, bound: int) -> bool:
+def at_most(s: Engine, form: LinearForm, bound: int) -> bool:
     """Whether the form is proved to be no more than `bound`."""
     return upper(s, form.terms, form.const, bound) <= bound
 
 
-def at_least(s: Simplifier, form: LinearForm, bound: int) -> bool:
+def at_least(s: Engine, form: LinearForm, bound: int) -> bool:
     """Whether the form is proved to be no less than `bound`."""
     return at_most(s, form.times(-1), -bound)

@@ -10,19 +10,17 @@ Terms otherwise stay on the side where they were written.
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.arith.bounds import are_exact, at_least, at_most, form_range
+from loopwright.arith.engine import Engine
 from loopwright.arith.linear import LinearForm, TooWide, imm
 from loopwright.arith.modular import form_modular
 from loopwright.ir import EQ, GE, GT, LE, LT, NE, Expr, FloorDiv
 from loopwright.runtime.dtype import BOOL
 
-if TYPE_CHECKING:
-    from loopwright.arith.simplify import Simplifier
 
-
-def compare(s: Simplifier, e: Any) -> Expr:
+def compare(s: Engine, e: Any) -> Expr:
     """A comparison of two index expressions, simplified."""
     cls, a, b = type(e), s.form(e.a), s.form(e.b)
     known = decide(s, cls, a.plus(b, -1))
@@ -34,7 +32,7 @@ def compare(s: Simplifier, e: Any) -> Expr:
         return e
 
 
-def decide(s: Simplifier, cls: type[Expr], d: LinearForm) -> bool | None:
+def decide(s: Engine, cls: type[Expr], d: LinearForm) -> bool | None:
     """Whether `d cls 0` always or never holds; None when neither is proved."""
     low, high = form_range(s, d)
     result = by_interval(cls, low, high)
@@ -70,7 +68,7 @@ def by_interval(cls: type[Expr], low: int, high: int) -> bool | None:
     return cls is EQ if low == high == 0 else None
 
 
-def _has_more_to_say(s: Simplifier, d: LinearForm) -> bool:
+def _has_more_to_say(s: Engine, d: LinearForm) -> bool:
     """Whether anything relates atoms to each other, so that their separate intervals are not all we know."""
     if s.facts.linear:
         return True
@@ -80,7 +78,7 @@ def _has_more_to_say(s: Simplifier, d: LinearForm) -> bool:
 _MIRROR: dict[type[Expr], type[Any]] = {LT: GT, LE: GE, GT: LT, GE: LE, EQ: EQ, NE: NE}
 
 
-def _shorten(s: Simplifier, e: Any, cls: type[Any], a: LinearForm, b: LinearForm) -> Expr:
+def _shorten(s: Engine, e: Any, cls: type[Any], a: LinearForm, b: LinearForm) -> Expr:
     left, right = dict(a.terms), dict(b.terms)
     for atom in a.terms:
         if atom in right:
@@ -129,7 +127,7 @@ def _divide_constant(cls: type[Expr], const: int, factor: int) -> int | None:
     return const // factor if const % factor == 0 else None
 
 
-def _open_division(s: Simplifier, cls: type[Any], left: dict[Expr, int], const: int, dtype: Any) -> Expr | None:
+def _open_division(s: Engine, cls: type[Any], left: dict[Expr, int], const: int, dtype: Any) -> Expr | None:
     """x // c < k is x < k * c; x // c <= k is x < (k + 1) * c; and their opposites."""
     ((atom, k),) = left.items()
     if type(atom) is not FloorDiv or atom not in s.parts or abs(k) != 1 or cls is EQ or cls is NE:

@@ -7,9 +7,10 @@ nothing: a store in the branch may make them false again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.arith.bounds import form_range
+from loopwright.arith.engine import Engine
 from loopwright.arith.linear import LinearForm, is_index
 from loopwright.ir import (
     EQ,
@@ -35,13 +36,10 @@ from loopwright.ir import (
     has_node,
 )
 
-if TYPE_CHECKING:
-    from loopwright.arith.simplify import Simplifier
-
 _OPPOSITE: dict[type[Any], type[Any]] = {LT: GE, LE: GT, GT: LE, GE: LT, EQ: NE, NE: EQ}
 
 
-def assume_condition(s: Simplifier, condition: Expr, holds: bool = True) -> None:
+def assume_condition(s: Engine, condition: Expr, holds: bool = True) -> None:
     """Take `condition` (simplified) to be true, or false, from here to the end of the scope."""
     pending = [(condition, holds)]
     while pending:
@@ -71,7 +69,7 @@ def _is_unstable(node: Any) -> bool:
     return isinstance(node, (BufferLoad, ProducerLoad, Reduce))
 
 
-def _assume_comparison(s: Simplifier, cls: type[Expr], d: LinearForm) -> None:
+def _assume_comparison(s: Engine, cls: type[Expr], d: LinearForm) -> None:
     """`d cls 0` holds."""
     if cls is NE:
         _assume_inequality(s, d)
@@ -85,7 +83,7 @@ def _assume_comparison(s: Simplifier, cls: type[Expr], d: LinearForm) -> None:
         _assume_at_most(s, d, -1 if cls is LT or cls is GT else 0)
 
 
-def _assume_at_most(s: Simplifier, d: LinearForm, bound: int) -> None:
+def _assume_at_most(s: Engine, d: LinearForm, bound: int) -> None:
     bound -= d.const
     if not d.terms:
         return
@@ -102,7 +100,7 @@ def _assume_at_most(s: Simplifier, d: LinearForm, bound: int) -> None:
         s.facts.linear.append((d.terms, bound))
 
 
-def _assume_inequality(s: Simplifier, d: LinearForm) -> None:
+def _assume_inequality(s: Engine, d: LinearForm) -> None:
     """An atom that is not its own limit is beyond it."""
     if len(d.terms) == 1:
         ((atom, k),) = d.terms.items()
@@ -112,7 +110,7 @@ def _assume_inequality(s: Simplifier, d: LinearForm) -> None:
             narrow(s, atom, lo + (lo == excluded), hi - (hi == excluded))
 
 
-def _assume_remainder(s: Simplifier, d: LinearForm) -> None:
+def _assume_remainder(s: Engine, d: LinearForm) -> None:
     if len(d.terms) == 1:
         ((atom, k),) = d.terms.items()
         if type(atom) is FloorMod and atom in s.parts and abs(k) == 1:
@@ -122,7 +120,7 @@ def _assume_remainder(s: Simplifier, d: LinearForm) -> None:
                 s.facts.put(s.facts.modular, variable, (c.const, -d.const * k % c.const))
 
 
-def narrow(s: Simplifier, atom: Expr, low: int, high: int) -> None:
+def narrow(s: Engine, atom: Expr, low: int, high: int) -> None:
     """Learn an interval; a variable with one possible value becomes that value."""
     s.facts.narrow(atom, low, high)
     # The variable stays itself where its one value cannot be written.

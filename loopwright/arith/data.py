@@ -9,8 +9,7 @@ be *exact*: made of indices, or provably within the type.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from loopwright.arith.engine import Engine
 from loopwright.ir import (
     BinaryExpr,
     BufferLoad,
@@ -26,11 +25,8 @@ from loopwright.ir import (
     Var,
 )
 
-if TYPE_CHECKING:
-    from loopwright.arith.simplify import Simplifier
 
-
-def is_data(s: Simplifier, e: Expr) -> bool:
+def is_data(s: Engine, e: Expr) -> bool:
     """Whether the value depends on memory, floats or unknown calls."""
     cls = type(e)
     if cls is Var or cls is SizeVar:

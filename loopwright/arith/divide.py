@@ -8,19 +8,16 @@ block of g values (number m), r // c = (x + m) // (c / g) and r % c = g * ((x + 
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING
 
 from loopwright.arith.bounds import at_least, at_most, form_range
+from loopwright.arith.engine import Engine
 from loopwright.arith.linear import LinearForm, Terms, add_terms
 from loopwright.arith.modular import form_modular
 from loopwright.ir import Expr, FloorDiv, FloorMod
 from loopwright.runtime.dtype import DataType
 
-if TYPE_CHECKING:
-    from loopwright.arith.simplify import Simplifier
 
-
-def floordiv(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None = None) -> LinearForm:
+def floordiv(s: Engine, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None = None) -> LinearForm:
     """n // d. `origin` is the node this was read from, kept when nothing changes."""
     if d.terms:
         return _floordiv_symbolic(s, n, d, dtype, origin)
@@ -39,7 +36,7 @@ def floordiv(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataType, origi
     return LinearForm(add_terms(quotient, settled.terms), q0 + settled.const)
 
 
-def floormod(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None = None) -> LinearForm:
+def floormod(s: Engine, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None = None) -> LinearForm:
     """n % d, with the sign of d."""
     if d.terms:
         return _floormod_symbolic(s, n, d, dtype, origin)
@@ -83,7 +80,7 @@ def _reduce(n: LinearForm, c: int) -> tuple[Terms, int, Terms, int]:
     return quotient, q0, rest, r0
 
 
-def _floordiv_rest(s: Simplifier, n: LinearForm, c: int, dtype: DataType, origin: Expr | None) -> LinearForm:
+def _floordiv_rest(s: Engine, n: LinearForm, c: int, dtype: DataType, origin: Expr | None) -> LinearForm:
     low, high = form_range(s, n)
     if low // c == high // c:
         return LinearForm({}, low // c)
@@ -104,7 +101,7 @@ def _floordiv_rest(s: Simplifier, n: LinearForm, c: int, dtype: DataType, origin
     return s.atom(FloorDiv, n, LinearForm({}, c), dtype, origin)
 
 
-def _split(s: Simplifier, n: LinearForm, c: int) -> tuple[int, Terms, LinearForm, int] | None:
+def _split(s: Engine, n: LinearForm, c: int) -> tuple[int, Terms, LinearForm, int] | None:
     """(g, x, y, m) with n = g * x + y, g a proper divisor of c, y in block m of g values; the largest such g."""
     divisors = {gcd(k, c) for k in n.terms.values()}
     common = gcd(*n.terms.values(), c)
@@ -118,7 +115,7 @@ def _split(s: Simplifier, n: LinearForm, c: int) -> tuple[int, Terms, LinearForm
     return None
 
 
-def _open_remainders(s: Simplifier, n: LinearForm, c: int) -> LinearForm:
+def _open_remainders(s: Engine, n: LinearForm, c: int) -> LinearForm:
     """k * (x % d) counts as k * x modulo c when c divides k * d."""
     for atom, k in n.terms.items():
         if type(atom) is FloorMod and atom in s.parts:
@@ -130,7 +127,7 @@ def _open_remainders(s: Simplifier, n: LinearForm, c: int) -> LinearForm:
     return n
 
 
-def _divide_out(s: Simplifier, n: LinearForm, d: LinearForm) -> tuple[LinearForm, LinearForm] | None:
+def _divide_out(s: Engine, n: LinearForm, d: LinearForm) -> tuple[LinearForm, LinearForm] | None:
     """(q, r) with n = q * d + r, for a divisor k * y of one term: q takes the multiples of it. None when q is 0."""
     if len(d.terms) != 1 or d.const:
         return None
@@ -148,16 +145,16 @@ def _divide_out(s: Simplifier, n: LinearForm, d: LinearForm) -> tuple[LinearForm
     return (LinearForm(quotient, const), LinearForm(rest, n.const)) if quotient or const else None
 
 
-def _within(s: Simplifier, n: LinearForm, d: LinearForm) -> bool:
+def _within(s: Engine, n: LinearForm, d: LinearForm) -> bool:
     """Whether 0 <= n < d."""
     return at_least(s, n, 0) and at_most(s, n.plus(d, -1), -1)
 
 
-def _not_zero(s: Simplifier, d: LinearForm) -> bool:
+def _not_zero(s: Engine, d: LinearForm) -> bool:
     return at_least(s, d, 1) or at_most(s, d, -1)
 
 
-def _floordiv_symbolic(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None) -> LinearForm:
+def _floordiv_symbolic(s: Engine, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None) -> LinearForm:
     if not n.terms and n.const == 0 and _not_zero(s, d):
         return n
     if n.equals(d) and _not_zero(s, d):
@@ -171,7 +168,7 @@ def _floordiv_symbolic(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataT
     return s.atom(FloorDiv, n, d, dtype, origin)
 
 
-def _floormod_symbolic(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None) -> LinearForm:
+def _floormod_symbolic(s: Engine, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None) -> LinearForm:
     if (n.equals(d) or (not n.terms and n.const == 0)) and _not_zero(s, d):
         return LinearForm({}, 0)
     if n.terms and _within(s, n, d):
@@ -182,7 +179,7 @@ def _floormod_symbolic(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataT
     return s.atom(FloorMod, n, d, dtype, origin)
 
 
-def merge_remainders(s: Simplifier, terms: Terms, const: int, dtype: DataType) -> LinearForm:
+def merge_remainders(s: Engine, terms: Terms, const: int, dtype: DataType) -> LinearForm:
     """Undo divisions: k*c*(x // c) + k*(x % c) = k*x, and k*a*((x // a) % b) + k*(x % a) = k*(x % (a*b))."""
     changed = True
     while changed:
@@ -198,7 +195,7 @@ def merge_remainders(s: Simplifier, terms: Terms, const: int, dtype: DataType) -
     return LinearForm(terms, const)
 
 
-def _merge_one(s: Simplifier, terms: Terms, atom: Expr, k: int, dtype: DataType) -> LinearForm | None:
+def _merge_one(s: Engine, terms: Terms, atom: Expr, k: int, dtype: DataType) -> LinearForm | None:
     x, d = s.parts[atom]
     if d.terms:
         # A product with the divisor is its own atom: look for the quotient times it.
@@ -230,7 +227,7 @@ def _replace(terms: Terms, old: Terms, new: LinearForm, scale: int) -> LinearFor
     return LinearForm(add_terms(kept, new.terms, scale), scale * new.const)
 
 
-def without_remainders(s: Simplifier, form: LinearForm, dtype: DataType) -> LinearForm:
+def without_remainders(s: Engine, form: LinearForm, dtype: DataType) -> LinearForm:
     """The form with every x % c written as x - c * (x // c)."""
     for atom, k in form.terms.items():
         if type(atom) is FloorMod and atom in s.parts:

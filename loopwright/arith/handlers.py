@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from loopwright.arith.bounds import expr_range, form_range
 from loopwright.arith.compare import compare
 from loopwright.arith.constraints import assume_condition
 from loopwright.arith.data import is_data
+from loopwright.arith.engine import Engine
 from loopwright.arith.linear import imm, is_index
 from loopwright.ir import (
     And,
@@ -32,14 +33,10 @@ from loopwright.ir import (
     cast,
 )
 
-if TYPE_CHECKING:
-    from loopwright.arith.simplify import Simplifier
-
-
 A_BRANCH: Final = 10  # expressions that take as long as assuming a condition
 
 
-def _min_max(s: Simplifier, e: Any) -> Expr:
+def _min_max(s: Engine, e: Any) -> Expr:
     a, b = s.simplify(e.a), s.simplify(e.b)
     if is_index(e.dtype) and s.are_exact(a, b):
         low, high = form_range(s, s.form(a).plus(s.form(b), -1))
@@ -48,7 +45,7 @@ def _min_max(s: Simplifier, e: Any) -> Expr:
     return s.by_rules(e if a is e.a and b is e.b else type(e)(a, b, span=e.span))
 
 
-def _under(s: Simplifier, condition: Expr, holds: bool, e: Expr) -> Expr:
+def _under(s: Engine, condition: Expr, holds: bool, e: Expr) -> Expr:
     """`e` simplified where the condition holds: what is known of it elsewhere does not count, so it is walked again."""
     s.left -= A_BRANCH
     if s.left < 0:
@@ -62,7 +59,7 @@ def _under(s: Simplifier, condition: Expr, holds: bool, e: Expr) -> Expr:
         s.leave(saved)
 
 
-def _select(s: Simplifier, e: Any) -> Expr:
+def _select(s: Engine, e: Any) -> Expr:
     condition = s.simplify(e.condition)
     if type(condition) is IntImm:
         return s.simplify(e.true_value if condition.value else e.false_value)
@@ -74,7 +71,7 @@ def _select(s: Simplifier, e: Any) -> Expr:
     return s.by_rules(e.with_(condition=condition, true_value=one, false_value=other))
 
 
-def _call(s: Simplifier, e: Any) -> Expr:
+def _call(s: Engine, e: Any) -> Expr:
     op = e.op
     if not isinstance(op, Op) or op.effect > CallEffect.READ_STATE:
         s.effects += 1
@@ -96,7 +93,7 @@ def _call(s: Simplifier, e: Any) -> Expr:
     return _fold_call(s, result)
 
 
-def _fold_call(s: Simplifier, e: Any) -> Expr:
+def _fold_call(s: Engine, e: Any) -> Expr:
     """Bit operations that are arithmetic, and folds of literals."""
     if e.op.name in ("tir.shift_left", "tir.shift_right") and is_index(e.dtype) and type(e.args[1]) is IntImm:
         locations = e.args[1].value
@@ -115,7 +112,7 @@ def _fold_call(s: Simplifier, e: Any) -> Expr:
     return e
 
 
-def _cast(s: Simplifier, e: Any) -> Expr:
+def _cast(s: Engine, e: Any) -> Expr:
     value = s.simplify(e.value)
     if value.dtype is e.dtype:
         return value
@@ -136,7 +133,7 @@ def _cast(s: Simplifier, e: Any) -> Expr:
     return e if value is e.value else e.with_(value=value)
 
 
-def _let(s: Simplifier, e: Any) -> Expr:
+def _let(s: Engine, e: Any) -> Expr:
     value = s.simplify(e.value)
     # Asked out here, where the value is known: inside, nothing is remembered, and lets in lets would double the work.
     interval = expr_range(s, e.value) if is_index(e.var.dtype) else None
@@ -156,7 +153,7 @@ def _let(s: Simplifier, e: Any) -> Expr:
     return e.with_(value=value, body=body)
 
 
-def _and_or(s: Simplifier, e: Any) -> Expr:
+def _and_or(s: Engine, e: Any) -> Expr:
     a = s.simplify(e.a)
     if type(a) is IntImm:
         return s.simplify(e.b) if bool(a.value) == (type(e) is And) else a
@@ -167,7 +164,7 @@ def _and_or(s: Simplifier, e: Any) -> Expr:
     return s.by_rules(e if a is e.a and b is e.b else type(e)(a, b, span=e.span))
 
 
-def _compare(s: Simplifier, e: Any) -> Expr:
+def _compare(s: Engine, e: Any) -> Expr:
     if is_index(e.a.dtype) and s.are_exact(e.a, e.b):
         e = compare(s, e)
         result = s.first_rule(e)
@@ -175,7 +172,7 @@ def _compare(s: Simplifier, e: Any) -> Expr:
     return s.by_rules(e.rebuild(s.simplify_child))
 
 
-HANDLERS: Final[dict[type[Expr], Callable[[Simplifier, Any], Expr]]] = {
+HANDLERS: Final[dict[type[Expr], Callable[[Engine, Any], Expr]]] = {
     Min: _min_max,
     Max: _min_max,
     Select: _select,

@@ -9,9 +9,11 @@ variables that run independently.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
+from loopwright.arith.affine_bounds import affine_bounds
+from loopwright.arith.simplify import Simplifier
 from loopwright.ir import (
     Add,
     Broadcast,
@@ -39,9 +41,6 @@ from loopwright.ir import (
 )
 from loopwright.ir.operators import floordiv, maximum, minimum, truncdiv
 from loopwright.runtime.errors import LoopwrightError
-
-if TYPE_CHECKING:
-    from loopwright.arith.analyzer import Analyzer
 
 POS_INF: Final = Var("pos_inf", "handle")
 NEG_INF: Final = Var("neg_inf", "handle")
@@ -82,6 +81,8 @@ class IntSet:
 
     __slots__ = ()
 
+    values_of: ClassVar[Callable[[Expr], IntervalSet]]  # `int_set` without assumptions; `analyzer.py` sets it
+
     @staticmethod
     def single_point(point: Any) -> IntervalSet:
         """The set of one value."""
@@ -91,9 +92,7 @@ class IntSet:
     @staticmethod
     def vector(vec: Expr) -> IntervalSet:
         """The values of the lanes of a Ramp, or of any expression."""
-        from loopwright.arith.analyzer import Analyzer  # which has a method that comes here
-
-        return int_set(vec, {}, Analyzer())
+        return IntSet.values_of(vec)
 
     @staticmethod
     def everything() -> IntervalSet:
@@ -158,14 +157,26 @@ def as_interval(given: Set) -> IntervalSet:
     raise NotASet(given)
 
 
+class Prover(Protocol):
+    """Who simplifies and proves here; `analyzer.py` has the class."""
+
+    engine: Simplifier
+
+    def simplify(self, expr: Expr | int) -> Expr: ...
+
+    def can_prove(self, condition: Expr | bool) -> bool: ...
+
+    def can_prove_equal(self, a: Expr | int, b: Expr | int) -> bool: ...
+
+
 @deep
-def int_set(expr: Expr | int, dom_map: Mapping[Var, Set], analyzer: Analyzer) -> IntervalSet:
+def int_set(expr: Expr | int, dom_map: Mapping[Var, Set], analyzer: Prover) -> IntervalSet:
     """The values of `expr` while each variable stays in its set; other variables stay symbols."""
     return _Eval(analyzer, dom_map).of(as_expr(expr))
 
 
 class _Eval:
-    def __init__(self, analyzer: Analyzer, dom_map: Mapping[Var, Set]) -> None:
+    def __init__(self, analyzer: Prover, dom_map: Mapping[Var, Set]) -> None:
         self.analyzer = analyzer
         self.sets = {var: as_interval(domain) for var, domain in dom_map.items()}
         self.finite = {var: (low, high) for var, (low, high) in self.sets.items() if _is_finite(low, high)}
@@ -200,12 +211,13 @@ class _Eval:
 
     def _affine(self, e: Expr) -> IntervalSet | None:
         """Through linear forms, where a variable that stands twice counts once; all its sets must be finite."""
-        from loopwright.arith.loop_bounds import interval_of  # which makes intervals of this module
-
         used = {var for var in self.sets if uses_var(e, lambda other, var=var: other is var)}  # type: ignore[misc]
         if not used <= self.finite.keys() or any(_uses(end, self.sets) for var in used for end in self.finite[var]):
             return None
-        return interval_of(e, {var: self.finite[var] for var in used}, self.analyzer) if e.dtype.lanes == 1 else None
+        if e.dtype.lanes != 1:
+            return None
+        ends = affine_bounds(e, {var: self.finite[var] for var in used}, self.analyzer.engine)
+        return None if ends is None else IntervalSet(*ends)
 
     def _simple(self, result: IntervalSet) -> IntervalSet:
         ends = [end if _is_infinite(end) else self.analyzer.simplify(end) for end in result]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from loopwright.arith.bounds import HUGE
+from loopwright.arith.engine import Engine
 from loopwright.arith.linear import LinearForm, is_index
 from loopwright.ir import Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Select
-
-if TYPE_CHECKING:
-    from loopwright.arith.simplify import Simplifier
 
 
 class ModularSet(NamedTuple):
@@ -23,7 +21,7 @@ class ModularSet(NamedTuple):
 ANYTHING = (1, 0)
 
 
-def form_modular(s: Simplifier, form: LinearForm) -> tuple[int, int]:
+def form_modular(s: Engine, form: LinearForm) -> tuple[int, int]:
     """The remainder that a linear form always leaves."""
     m, b = 0, form.const
     for atom, k in form.terms.items():
@@ -32,14 +30,14 @@ def form_modular(s: Simplifier, form: LinearForm) -> tuple[int, int]:
     return _reduced(m, b)
 
 
-def expr_modular(s: Simplifier, e: Expr) -> tuple[int, int]:
+def expr_modular(s: Engine, e: Expr) -> tuple[int, int]:
     """The remainder that an integer expression always leaves."""
     if not is_index(e.dtype):
         return atom_modular(s, e)
     return form_modular(s, s.form(e)) if s.is_exact(e) else ANYTHING
 
 
-def atom_modular(s: Simplifier, atom: Expr) -> tuple[int, int]:
+def atom_modular(s: Engine, atom: Expr) -> tuple[int, int]:
     """What structure and facts say about one atom."""
     fact = s.facts.modular.get(atom)
     if fact is not None:
@@ -50,7 +48,7 @@ def atom_modular(s: Simplifier, atom: Expr) -> tuple[int, int]:
     return known
 
 
-def _structural(s: Simplifier, e: Expr) -> tuple[int, int]:
+def _structural(s: Engine, e: Expr) -> tuple[int, int]:
     if isinstance(e, IntImm):
         return 0, e.value
     if not is_index(e.dtype):

@@ -10,9 +10,10 @@ Sums, products, divisions and comparisons of indices are not here: linear forms 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from loopwright.arith.data import is_data
+from loopwright.arith.engine import Engine
 from loopwright.arith.linear import imm, is_index
 from loopwright.ir import (
     EQ,
@@ -36,9 +37,6 @@ from loopwright.ir import (
     Var,
     const,
 )
-
-if TYPE_CHECKING:
-    from loopwright.arith.simplify import Simplifier
 
 
 class Rule(NamedTuple):
@@ -156,7 +154,7 @@ RULES: Final = [
     rule(Select(GE(x, y), x, y), Max(x, y)),
 ]
 
-Rewrite = Callable[["Simplifier", Any], Expr | None]
+Rewrite = Callable[[Engine, Any], Expr | None]
 
 # How a computed part of a row reads in Python.
 _PYTHON: Final[dict[type[Expr], str]] = {

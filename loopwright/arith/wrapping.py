@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 from math import copysign
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.arith.bounds import operand_ranges
 from loopwright.arith.compare import by_interval
+from loopwright.arith.engine import Engine
 from loopwright.arith.linear import imm
 from loopwright.ir import (
     Add,
@@ -36,9 +37,6 @@ from loopwright.ir import (
 from loopwright.ir.operators import fold_or_build
 from loopwright.runtime.dtype import BOOL
 
-if TYPE_CHECKING:
-    from loopwright.arith.simplify import Simplifier
-
 
 def fold(e: Expr) -> Expr | None:
     """The literal that an operation on two literals is."""
@@ -48,7 +46,7 @@ def fold(e: Expr) -> Expr | None:
     return None
 
 
-def simplify_wrapping(s: Simplifier, e: Expr) -> Expr | None:
+def simplify_wrapping(s: Engine, e: Expr) -> Expr | None:
     """What `e`, whose operands are simple, may be replaced by; None to keep it."""
     if not isinstance(e, BinaryExpr):
         return None
@@ -79,7 +77,7 @@ def _float(e: Expr, a: Expr, b: Expr) -> Expr | None:
     return None
 
 
-def _integer(s: Simplifier, e: Any, a: Any, b: Any) -> Expr | None:
+def _integer(s: Engine, e: Any, a: Any, b: Any) -> Expr | None:
     cls = type(e)
     if cls in (Add, Mul) and type(a) is IntImm:
         a, b = b, a
@@ -97,7 +95,7 @@ def _integer(s: Simplifier, e: Any, a: Any, b: Any) -> Expr | None:
     return None
 
 
-def _compare(s: Simplifier, e: Any) -> Expr | None:
+def _compare(s: Engine, e: Any) -> Expr | None:
     """Limits of the type settle some comparisons; nothing is moved from one side to the other."""
     (low_a, high_a), (low_b, high_b) = operand_ranges(s, e)
     result = by_interval(type(e), low_a - high_b, high_a - low_b)
