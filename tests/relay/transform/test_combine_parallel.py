@@ -2,102 +2,256 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 
-from loopwright import relay
 from loopwright.relay.transform import CombineParallelBatchMatmul, CombineParallelConv2D, CombineParallelDense
-from tests.relay.transform.graphs import apply, assert_same_results, assert_unchanged, function, operators
-
-
-def _const(*shape: int, seed: int = 0) -> relay.Constant:
-    return relay.const(np.random.default_rng(seed).integers(-3, 4, shape).astype("float32"))
-
-
-def _combines(pass_: Any, branches: list[Any], name: str, count: int = 1) -> relay.Function:
-    before = function(relay.Tuple(branches))
-    found = apply(pass_, before)
-    assert operators(found).count(name) == count
-    assert_same_results(before, found)
-    return found
+from tests.relay.pass_check import check, check_unchanged, drawn
 
 
 def test_convolutions():
-    x = relay.var("x", shape=(1, 4, 6, 6))
-    branches = [relay.nn.conv2d(x, _const(k + 1, 4, 3, 3, seed=k), padding=(1, 1)) for k in range(3)]
-    found = _combines(CombineParallelConv2D(), branches, "nn.conv2d")
-    assert operators(found) == ["nn.conv2d", *["strided_slice"] * 3]
+    check(
+        CombineParallelConv2D(),
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = nn.conv2d(%x, $w, padding=[1, 1]);
+          %1 = nn.conv2d(%x, $w1, padding=[1, 1]);
+          %2 = nn.conv2d(%x, $w2, padding=[1, 1]);
+          (%0, %1, %2)
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = nn.conv2d(%x, $weights, padding=[1, 1]);
+          %1 = strided_slice(%0, begin=[0], end=[1], strides=[1], axes=[1]);
+          %2 = strided_slice(%0, begin=[1], end=[3], strides=[1], axes=[1]);
+          %3 = strided_slice(%0, begin=[3], end=[6], strides=[1], axes=[1]);
+          (%1, %2, %3)
+        }
+        """,
+        {
+            **drawn(w=(1, 4, 3, 3), w1=(2, 4, 3, 3), w2=(3, 4, 3, 3)),
+            "weights": lambda w, w1, w2: np.concatenate([w, w1, w2]),
+        },
+    )
 
 
 def test_convolutions_with_what_follows_alike():
-    x = relay.var("x", shape=(1, 4, 6, 6))
-
-    def branch(k: int, follow: Any = relay.nn.relu) -> Any:
-        conv = relay.nn.conv2d(x, _const(k + 2, 4, 1, 1, seed=k))
-        return follow(relay.nn.bias_add(conv, _const(k + 2, seed=k)) * _const(k + 2, 1, 1, seed=k + 9))
-
-    found = _combines(CombineParallelConv2D(), [branch(k) for k in range(3)], "nn.conv2d")
-    assert operators(found) == ["multiply", "nn.bias_add", "nn.conv2d", "nn.relu", *["strided_slice"] * 3]
-    mixed = [branch(0), branch(1), branch(2, relay.exp)]
-    found = _combines(CombineParallelConv2D(), mixed, "nn.conv2d")
-    assert operators(found).count("multiply") == 1 and operators(found).count("nn.relu") == 2
+    constants = {
+        **drawn(w0=(2, 4, 1, 1), w1=(3, 4, 1, 1), w2=(4, 4, 1, 1)),
+        **drawn(b0=(2,), b1=(3,), b2=(4,), f0=(2, 1, 1), f1=(3, 1, 1), f2=(4, 1, 1)),
+        "weights": lambda w0, w1, w2: np.concatenate([w0, w1, w2]),
+        "biases": lambda b0, b1, b2: np.concatenate([b0, b1, b2]),
+        "factors": lambda f0, f1, f2: np.concatenate([f0, f1, f2]),
+    }
+    check(
+        CombineParallelConv2D(),
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = nn.relu(multiply(nn.bias_add(nn.conv2d(%x, $w0), $b0), $f0));
+          %1 = nn.relu(multiply(nn.bias_add(nn.conv2d(%x, $w1), $b1), $f1));
+          %2 = nn.relu(multiply(nn.bias_add(nn.conv2d(%x, $w2), $b2), $f2));
+          (%0, %1, %2)
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = nn.relu(multiply(nn.bias_add(nn.conv2d(%x, $weights), $biases), $factors));
+          %1 = strided_slice(%0, begin=[0], end=[2], strides=[1], axes=[1]);
+          %2 = strided_slice(%0, begin=[2], end=[5], strides=[1], axes=[1]);
+          %3 = strided_slice(%0, begin=[5], end=[9], strides=[1], axes=[1]);
+          (%1, %2, %3)
+        }
+        """,
+        constants,
+    )
+    check(
+        CombineParallelConv2D(),
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = nn.relu(multiply(nn.bias_add(nn.conv2d(%x, $w0), $b0), $f0));
+          %1 = nn.relu(multiply(nn.bias_add(nn.conv2d(%x, $w1), $b1), $f1));
+          %2 = exp(multiply(nn.bias_add(nn.conv2d(%x, $w2), $b2), $f2));
+          (%0, %1, %2)
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = multiply(nn.bias_add(nn.conv2d(%x, $weights), $biases), $factors);
+          %1 = nn.relu(strided_slice(%0, begin=[0], end=[2], strides=[1], axes=[1]));
+          %2 = nn.relu(strided_slice(%0, begin=[2], end=[5], strides=[1], axes=[1]));
+          %3 = exp(strided_slice(%0, begin=[5], end=[9], strides=[1], axes=[1]));
+          (%1, %2, %3)
+        }
+        """,
+        constants,
+    )
 
 
 def test_convolutions_that_differ():
-    x = relay.var("x", shape=(1, 4, 6, 6))
-    convs = [
-        relay.nn.conv2d(x, _const(2, 4, 3, 3), padding=(1, 1)),
-        relay.nn.conv2d(x, _const(2, 4, 1, 1)),
-        relay.nn.conv2d(x, _const(2, 4, 3, 3), padding=(1, 1), strides=(2, 2)),
-        relay.nn.conv2d(x, _const(4, 2, 3, 3), padding=(1, 1), groups=2),
-    ]
-    assert_unchanged(CombineParallelConv2D(2), relay.Tuple(convs))
-    two = [relay.nn.conv2d(x, _const(2, 4, 3, 3, seed=k)) for k in range(2)]
-    assert_unchanged(CombineParallelConv2D(), relay.Tuple(two))
-    _combines(CombineParallelConv2D(2), two, "nn.conv2d")
+    check_unchanged(
+        CombineParallelConv2D(2),
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = nn.conv2d(%x, $w, padding=[1, 1]);
+          %1 = nn.conv2d(%x, $w1);
+          %2 = nn.conv2d(%x, $w2, strides=[2, 2], padding=[1, 1]);
+          %3 = nn.conv2d(%x, $w3, padding=[1, 1], groups=2);
+          (%0, %1, %2, %3)
+        }
+        """,
+        drawn(w=(2, 4, 3, 3), w1=(2, 4, 1, 1), w2=(2, 4, 3, 3), w3=(4, 2, 3, 3)),
+    )
+    check_unchanged(
+        CombineParallelConv2D(),
+        "fn (%x: Tensor[(1, 4, 6, 6), float32]) { (nn.conv2d(%x, $w), nn.conv2d(%x, $w1)) }",
+        drawn(w=(2, 4, 3, 3), w1=(2, 4, 3, 3)),
+    )
+    check(
+        CombineParallelConv2D(2),
+        "fn (%x: Tensor[(1, 4, 6, 6), float32]) { (nn.conv2d(%x, $w), nn.conv2d(%x, $w1)) }",
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = nn.conv2d(%x, $weights);
+          %1 = strided_slice(%0, begin=[0], end=[2], strides=[1], axes=[1]);
+          %2 = strided_slice(%0, begin=[2], end=[4], strides=[1], axes=[1]);
+          (%1, %2)
+        }
+        """,
+        {**drawn(w=(2, 4, 3, 3), w1=(2, 4, 3, 3)), "weights": lambda w, w1: np.concatenate([w, w1])},
+    )
 
 
 def test_convolutions_whose_weights_are_inputs():
-    x = relay.var("x", shape=(1, 4, 6, 6))
-    branches = [relay.nn.conv2d(x, relay.var(f"w{k}", shape=(2, 4, 1, 1))) for k in range(3)]
-    found = _combines(CombineParallelConv2D(), branches, "nn.conv2d")
-    assert "concatenate" in operators(found)
+    check(
+        CombineParallelConv2D(),
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32], %w0: Tensor[(2, 4, 1, 1), float32], %w1: Tensor[(2, 4, 1, 1), float32],
+            %w2: Tensor[(2, 4, 1, 1), float32]) {
+          (nn.conv2d(%x, %w0), nn.conv2d(%x, %w1), nn.conv2d(%x, %w2))
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32], %w0: Tensor[(2, 4, 1, 1), float32], %w1: Tensor[(2, 4, 1, 1), float32],
+            %w2: Tensor[(2, 4, 1, 1), float32]) {
+          %0 = nn.conv2d(%x, concatenate((%w0, %w1, %w2)));
+          %1 = strided_slice(%0, begin=[0], end=[2], strides=[1], axes=[1]);
+          %2 = strided_slice(%0, begin=[2], end=[4], strides=[1], axes=[1]);
+          %3 = strided_slice(%0, begin=[4], end=[6], strides=[1], axes=[1]);
+          (%1, %2, %3)
+        }
+        """,
+    )
 
 
-@pytest.mark.parametrize("to_batch", [False, True])
-def test_dense_layers(to_batch: bool):
-    x = relay.var("x", shape=(3, 5))
-    branches = [relay.nn.dense(x, _const(4, 5, seed=k)) + _const(4, seed=k) for k in range(3)]
-    name = "nn.batch_matmul" if to_batch else "nn.dense"
-    _combines(CombineParallelDense(to_batch=to_batch), branches, name)
+def test_dense_layers():
+    check(
+        CombineParallelDense(to_batch=False),
+        """
+        fn (%x: Tensor[(3, 5), float32]) {
+          (add(nn.dense(%x, $w), $c), add(nn.dense(%x, $w1), $c1), add(nn.dense(%x, $w2), $c2))
+        }
+        """,
+        """
+        fn (%x: Tensor[(3, 5), float32]) {
+          %0 = add(nn.dense(%x, $weights), $biases);
+          %1 = strided_slice(%0, begin=[0], end=[4], strides=[1], axes=[1]);
+          %2 = strided_slice(%0, begin=[4], end=[8], strides=[1], axes=[1]);
+          %3 = strided_slice(%0, begin=[8], end=[12], strides=[1], axes=[1]);
+          (%1, %2, %3)
+        }
+        """,
+        {
+            **drawn(w=(4, 5), c=(4,), w1=(4, 5), c1=(4,), w2=(4, 5), c2=(4,)),
+            "weights": lambda w, w1, w2: np.concatenate([w, w1, w2]),
+            "biases": lambda c, c1, c2: np.concatenate([c, c1, c2]),
+        },
+    )
+    check(
+        CombineParallelDense(to_batch=True),
+        """
+        fn (%x: Tensor[(3, 5), float32]) {
+          (add(nn.dense(%x, $w), $c), add(nn.dense(%x, $w1), $c1), add(nn.dense(%x, $w2), $c2))
+        }
+        """,
+        """
+        fn (%x: Tensor[(3, 5), float32]) {
+          %0 = nn.batch_matmul(stack((%x, %x, %x)), stack(($w, $w1, $w2)));
+          %1 = add(squeeze(strided_slice(%0, begin=[0], end=[1], strides=[1], axes=[0]), axis=[0]), $c);
+          %2 = squeeze(strided_slice(%0, begin=[1], end=[2], strides=[1], axes=[0]), axis=[0]);
+          %3 = add(%2, $c1);
+          %4 = squeeze(strided_slice(%0, begin=[2], end=[3], strides=[1], axes=[0]), axis=[0]);
+          %5 = add(%4, $c2);
+          (%1, %3, %5)
+        }
+        """,
+        drawn(w=(4, 5), c=(4,), w1=(4, 5), c1=(4,), w2=(4, 5), c2=(4,)),
+    )
 
 
 def test_dense_layers_of_different_widths():
-    x = relay.var("x", shape=(2, 3, 5))
-    branches = [relay.nn.dense(x, _const(k + 1, 5, seed=k)) for k in range(3)]
-    _combines(CombineParallelDense(to_batch=False), branches, "nn.dense")
-    assert_unchanged(CombineParallelDense(), relay.Tuple(branches))
+    check(
+        CombineParallelDense(to_batch=False),
+        "fn (%x: Tensor[(2, 3, 5), float32]) { (nn.dense(%x, $w), nn.dense(%x, $w1), nn.dense(%x, $w2)) }",
+        """
+        fn (%x: Tensor[(2, 3, 5), float32]) {
+          %0 = nn.dense(%x, $weights);
+          %1 = strided_slice(%0, begin=[0], end=[1], strides=[1], axes=[2]);
+          %2 = strided_slice(%0, begin=[1], end=[3], strides=[1], axes=[2]);
+          %3 = strided_slice(%0, begin=[3], end=[6], strides=[1], axes=[2]);
+          (%1, %2, %3)
+        }
+        """,
+        {**drawn(w=(1, 5), w1=(2, 5), w2=(3, 5)), "weights": lambda w, w1, w2: np.concatenate([w, w1, w2])},
+    )
+    check_unchanged(
+        CombineParallelDense(),
+        "fn (%x: Tensor[(2, 3, 5), float32]) { (nn.dense(%x, $w), nn.dense(%x, $w1), nn.dense(%x, $w2)) }",
+        drawn(w=(1, 5), w1=(2, 5), w2=(3, 5)),
+    )
 
 
 def test_a_layer_that_depends_on_another():
-    x = relay.var("x", shape=(5, 5))
-    first = relay.nn.dense(x, _const(5, 5))
-    assert_unchanged(CombineParallelDense(2, to_batch=False), relay.nn.dense(x, first))
+    check_unchanged(
+        CombineParallelDense(2, to_batch=False),
+        "fn (%x: Tensor[(5, 5), float32]) { nn.dense(%x, nn.dense(%x, $w)) }",
+        drawn(w=(5, 5)),
+    )
 
 
 def test_products_of_batches():
-    x = relay.var("x", shape=(2, 3, 5))
-    branches = [relay.nn.batch_matmul(x, relay.var(f"y{k}", shape=(2, k + 1, 5))) for k in range(3)]
-    _combines(CombineParallelBatchMatmul(), branches, "nn.batch_matmul")
+    check(
+        CombineParallelBatchMatmul(),
+        """
+        fn (%x: Tensor[(2, 3, 5), float32], %y0: Tensor[(2, 1, 5), float32], %y1: Tensor[(2, 2, 5), float32],
+            %y2: Tensor[(2, 3, 5), float32]) {
+          (nn.batch_matmul(%x, %y0), nn.batch_matmul(%x, %y1), nn.batch_matmul(%x, %y2))
+        }
+        """,
+        """
+        fn (%x: Tensor[(2, 3, 5), float32], %y0: Tensor[(2, 1, 5), float32], %y1: Tensor[(2, 2, 5), float32],
+            %y2: Tensor[(2, 3, 5), float32]) {
+          %0 = nn.batch_matmul(%x, concatenate((%y0, %y1, %y2), axis=1));
+          %1 = strided_slice(%0, begin=[0], end=[1], strides=[1], axes=[2]);
+          %2 = strided_slice(%0, begin=[1], end=[3], strides=[1], axes=[2]);
+          %3 = strided_slice(%0, begin=[3], end=[6], strides=[1], axes=[2]);
+          (%1, %2, %3)
+        }
+        """,
+    )
 
 
 def test_one_call_used_as_two_branches():
     """Branches that meet in one call are not followed through it."""
-    x = relay.var("x", shape=(3, 5))
-    one, two = (relay.nn.dense(x, _const(5, 5, seed=k)) for k in range(2))
-    before = function(one + two)
-    found = apply(CombineParallelDense(2, to_batch=False), before)
-    assert operators(found) == ["add", "nn.dense", "strided_slice", "strided_slice"]
-    assert_same_results(before, found)
+    check(
+        CombineParallelDense(2, to_batch=False),
+        "fn (%x: Tensor[(3, 5), float32]) { add(nn.dense(%x, $w), nn.dense(%x, $w1)) }",
+        """
+        fn (%x: Tensor[(3, 5), float32]) {
+          %0 = nn.dense(%x, $weights);
+          %1 = strided_slice(%0, begin=[0], end=[5], strides=[1], axes=[1]);
+          %2 = strided_slice(%0, begin=[5], end=[10], strides=[1], axes=[1]);
+          add(%1, %2)
+        }
+        """,
+        {**drawn(w=(5, 5), w1=(5, 5)), "weights": lambda w, w1: np.concatenate([w, w1])},
+    )

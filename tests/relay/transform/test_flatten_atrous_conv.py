@@ -2,35 +2,66 @@
 
 from __future__ import annotations
 
-import pytest
-
-from loopwright import relay
 from loopwright.relay.transform import FlattenAtrousConv
-from tests.relay.transform.graphs import assert_becomes, assert_unchanged
-
-LAYOUTS = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+from tests.relay.pass_check import check, check_unchanged
 
 
-def _atrous(x: relay.Expr, w: relay.Expr, pads: object, crops: object, **options: object) -> relay.Expr:
-    spread = relay.nn.space_to_batch_nd(x, (2, 2), pads)
-    return relay.nn.batch_to_space_nd(relay.nn.conv2d(spread, w, **LAYOUTS, **options), (2, 2), crops)
-
-
-@pytest.mark.parametrize(
-    ("pads", "crops", "padding"),
-    [
-        (((2, 2), (2, 2)), ((0, 0), (0, 0)), (2, 2, 2, 2)),
-        (((2, 2), (3, 3)), ((0, 0), (1, 1)), (2, 2, 2, 2)),
-        (((0, 0), (0, 0)), ((0, 0), (0, 0)), (0, 0, 0, 0)),
-    ],
-)
-def test_it_is_a_dilated_convolution(pads: object, crops: object, padding: tuple[int, ...]):
-    x, w = relay.var("x", shape=(1, 8, 8, 3)), relay.var("w", shape=(3, 3, 3, 4))
-    after = relay.nn.conv2d(x, w, padding=padding, dilation=(2, 2), **LAYOUTS)
-    assert_becomes(FlattenAtrousConv(), _atrous(x, w, pads, crops), after)
+def test_it_is_a_dilated_convolution():
+    check(
+        FlattenAtrousConv(),
+        """
+        fn (%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(3, 3, 3, 4), float32]) {
+          %0 = nn.space_to_batch_nd(%x, block_shape=[2, 2], paddings=[[2, 2], [2, 2]]);
+          %1 = nn.conv2d(%0, %w, data_layout="NHWC", kernel_layout="HWIO");
+          nn.batch_to_space_nd(%1, block_shape=[2, 2], crops=[[0, 0], [0, 0]])
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(3, 3, 3, 4), float32]) {
+          nn.conv2d(%x, %w, padding=[2, 2, 2, 2], dilation=[2, 2], data_layout="NHWC", kernel_layout="HWIO")
+        }
+        """,
+    )
+    check(
+        FlattenAtrousConv(),
+        """
+        fn (%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(3, 3, 3, 4), float32]) {
+          %0 = nn.space_to_batch_nd(%x, block_shape=[2, 2], paddings=[[2, 2], [3, 3]]);
+          %1 = nn.conv2d(%0, %w, data_layout="NHWC", kernel_layout="HWIO");
+          nn.batch_to_space_nd(%1, block_shape=[2, 2], crops=[[0, 0], [1, 1]])
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(3, 3, 3, 4), float32]) {
+          nn.conv2d(%x, %w, padding=[2, 2, 2, 2], dilation=[2, 2], data_layout="NHWC", kernel_layout="HWIO")
+        }
+        """,
+    )
+    check(
+        FlattenAtrousConv(),
+        """
+        fn (%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(3, 3, 3, 4), float32]) {
+          %0 = nn.space_to_batch_nd(%x, block_shape=[2, 2], paddings=[[0, 0], [0, 0]]);
+          %1 = nn.conv2d(%0, %w, data_layout="NHWC", kernel_layout="HWIO");
+          nn.batch_to_space_nd(%1, block_shape=[2, 2], crops=[[0, 0], [0, 0]])
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(3, 3, 3, 4), float32]) {
+          nn.conv2d(%x, %w, padding=[0, 0, 0, 0], dilation=[2, 2], data_layout="NHWC", kernel_layout="HWIO")
+        }
+        """,
+    )
 
 
 def test_strides_stay():
-    x, w = relay.var("x", shape=(1, 8, 8, 3)), relay.var("w", shape=(3, 3, 3, 4))
-    before = _atrous(x, w, ((2, 2), (2, 2)), ((0, 0), (0, 0)), strides=(2, 2))
-    assert_unchanged(FlattenAtrousConv(), before)
+    check_unchanged(
+        FlattenAtrousConv(),
+        """
+        fn (%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(3, 3, 3, 4), float32]) {
+          %0 = nn.space_to_batch_nd(%x, block_shape=[2, 2], paddings=[[2, 2], [2, 2]]);
+          %1 = nn.conv2d(%0, %w, strides=[2, 2], data_layout="NHWC", kernel_layout="HWIO");
+          nn.batch_to_space_nd(%1, block_shape=[2, 2], crops=[[0, 0], [0, 0]])
+        }
+        """,
+    )

@@ -2,79 +2,222 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
-from loopwright import relay
 from loopwright.relay.transform import FoldExplicitPadding
-from tests.relay.transform.graphs import assert_becomes, assert_unchanged
+from tests.relay.pass_check import check, check_unchanged
 
 FOLD = FoldExplicitPadding()
-AROUND = ((0, 0), (0, 0), (1, 2), (0, 3))
-
-
-def _x(dtype: str = "float32") -> relay.Var:
-    return relay.var("x", shape=(1, 2, 6, 7), dtype=dtype)
 
 
 def test_convolutions():
-    x, w = _x(), relay.var("w", shape=(3, 2, 3, 3))
-    after = relay.nn.conv2d(x, w, padding=(1, 0, 2, 3))
-    assert_becomes(FOLD, relay.nn.conv2d(relay.nn.pad(x, AROUND), w), after)
-    before = relay.nn.conv2d(relay.nn.pad(x, AROUND), w, padding=(1, 1), strides=(2, 2))
-    assert_becomes(FOLD, before, relay.nn.conv2d(x, w, padding=(2, 1, 3, 4), strides=(2, 2)))
+    check(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32], %w: Tensor[(3, 2, 3, 3), float32]) {
+          nn.conv2d(nn.pad(%x, 0, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]]), %w)
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32], %w: Tensor[(3, 2, 3, 3), float32]) {
+          nn.conv2d(%x, %w, padding=[1, 0, 2, 3])
+        }
+        """,
+    )
+    check(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32], %w: Tensor[(3, 2, 3, 3), float32]) {
+          %0 = nn.pad(%x, 0, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]]);
+          nn.conv2d(%0, %w, strides=[2, 2], padding=[1, 1])
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32], %w: Tensor[(3, 2, 3, 3), float32]) {
+          nn.conv2d(%x, %w, strides=[2, 2], padding=[2, 1, 3, 4])
+        }
+        """,
+    )
 
 
 def test_other_layouts_and_dimensions():
-    x, w = relay.var("x", shape=(1, 6, 7, 2)), relay.var("w", shape=(3, 3, 2, 3))
-    layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
-    padded = relay.nn.pad(x, ((0, 0), (1, 1), (0, 2), (0, 0)))
-    assert_becomes(FOLD, relay.nn.conv2d(padded, w, **layouts), relay.nn.conv2d(x, w, padding=(1, 0, 1, 2), **layouts))
-    x, w = relay.var("x", shape=(1, 2, 9)), relay.var("w", shape=(3, 2, 3))
-    padded = relay.nn.pad(x, ((0, 0), (0, 0), (2, 1)))
-    assert_becomes(FOLD, relay.nn.conv1d(padded, w), relay.nn.conv1d(x, w, padding=(2, 1)))
+    check(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 6, 7, 2), float32], %w: Tensor[(3, 3, 2, 3), float32]) {
+          %0 = nn.pad(%x, 0, pad_width=[[0, 0], [1, 1], [0, 2], [0, 0]]);
+          nn.conv2d(%0, %w, data_layout="NHWC", kernel_layout="HWIO")
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 6, 7, 2), float32], %w: Tensor[(3, 3, 2, 3), float32]) {
+          nn.conv2d(%x, %w, padding=[1, 0, 1, 2], data_layout="NHWC", kernel_layout="HWIO")
+        }
+        """,
+    )
+    check(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 9), float32], %w: Tensor[(3, 2, 3), float32]) {
+          nn.conv1d(nn.pad(%x, 0, pad_width=[[0, 0], [0, 0], [2, 1]]), %w)
+        }
+        """,
+        "fn (%x: Tensor[(1, 2, 9), float32], %w: Tensor[(3, 2, 3), float32]) { nn.conv1d(%x, %w, padding=[2, 1]) }",
+    )
 
 
 def test_what_is_not_its_own_padding_stays():
-    x, w = _x(), relay.var("w", shape=(3, 2, 3, 3))
-    assert_unchanged(FOLD, relay.nn.conv2d(relay.nn.pad(x, AROUND, 1.0), w))
-    assert_unchanged(FOLD, relay.nn.conv2d(relay.nn.pad(x, AROUND, pad_mode="edge"), w))
-    channels = relay.nn.pad(x, ((0, 0), (0, 1), (1, 1), (1, 1)))
-    assert_unchanged(FOLD, relay.nn.conv2d(channels, relay.var("w", shape=(3, 3, 3, 3))))
-    assert_unchanged(FOLD, relay.nn.conv2d(relay.nn.pad(x, AROUND, relay.var("v", shape=())), w))
+    check_unchanged(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32], %w: Tensor[(3, 2, 3, 3), float32]) {
+          nn.conv2d(nn.pad(%x, 1f, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]]), %w)
+        }
+        """,
+    )
+    check_unchanged(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32], %w: Tensor[(3, 2, 3, 3), float32]) {
+          nn.conv2d(nn.pad(%x, 0, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]], pad_mode="edge"), %w)
+        }
+        """,
+    )
+    check_unchanged(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32], %w: Tensor[(3, 3, 3, 3), float32]) {
+          nn.conv2d(nn.pad(%x, 0, pad_width=[[0, 0], [0, 1], [1, 1], [1, 1]]), %w)
+        }
+        """,
+    )
+    check_unchanged(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32], %v: float32, %w: Tensor[(3, 2, 3, 3), float32]) {
+          nn.conv2d(nn.pad(%x, %v, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]]), %w)
+        }
+        """,
+    )
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_a_maximum(dtype: str):
-    x = _x(dtype)
-    widths = ((0, 0), (0, 0), (1, 2), (0, 1))
-    for least in (-np.inf, np.finfo(dtype).min) if dtype == "float32" else (-128,):
-        padded = relay.nn.pad(x, widths, relay.const(least, dtype))
-        after = relay.nn.max_pool2d(x, (3, 3), padding=(1, 0, 2, 1))
-        assert_becomes(FOLD, relay.nn.max_pool2d(padded, (3, 3)), after)
-    assert_unchanged(FOLD, relay.nn.max_pool2d(relay.nn.pad(x, widths, relay.const(0, dtype)), (3, 3)))
+def test_a_maximum():
+    check(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32]) {
+          nn.max_pool2d(nn.pad(%x, -inff, pad_width=[[0, 0], [0, 0], [1, 2], [0, 1]]), pool_size=[3, 3])
+        }
+        """,
+        "fn (%x: Tensor[(1, 2, 6, 7), float32]) { nn.max_pool2d(%x, pool_size=[3, 3], padding=[1, 0, 2, 1]) }",
+    )
+    check(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32]) {
+          %0 = nn.pad(%x, -3.4028235e+38f, pad_width=[[0, 0], [0, 0], [1, 2], [0, 1]]);
+          nn.max_pool2d(%0, pool_size=[3, 3])
+        }
+        """,
+        "fn (%x: Tensor[(1, 2, 6, 7), float32]) { nn.max_pool2d(%x, pool_size=[3, 3], padding=[1, 0, 2, 1]) }",
+    )
+    check(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), int8]) {
+          %0 = nn.pad(%x, -128i8, pad_width=[[0, 0], [0, 0], [1, 2], [0, 1]]);
+          nn.max_pool2d(%0, pool_size=[3, 3])
+        }
+        """,
+        "fn (%x: Tensor[(1, 2, 6, 7), int8]) { nn.max_pool2d(%x, pool_size=[3, 3], padding=[1, 0, 2, 1]) }",
+    )
+    check_unchanged(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32]) {
+          nn.max_pool2d(nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [1, 2], [0, 1]]), pool_size=[3, 3])
+        }
+        """,
+    )
+    check_unchanged(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), int8]) {
+          nn.max_pool2d(nn.pad(%x, 0i8, pad_width=[[0, 0], [0, 0], [1, 2], [0, 1]]), pool_size=[3, 3])
+        }
+        """,
+    )
 
 
 def test_a_maximum_of_the_border_alone():
-    assert_unchanged(FOLD, relay.nn.max_pool2d(relay.nn.pad(_x(), AROUND, relay.const(-np.inf, "float32")), (2, 2)))
+    check_unchanged(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32]) {
+          nn.max_pool2d(nn.pad(%x, -inff, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]]), pool_size=[2, 2])
+        }
+        """,
+    )
 
 
 def test_a_mean():
-    x = _x()
-    after = relay.nn.avg_pool2d(x, (2, 2), padding=(1, 0, 2, 3), count_include_pad=True)
-    assert_becomes(FOLD, relay.nn.avg_pool2d(relay.nn.pad(x, AROUND), (2, 2)), after)
-    counted = relay.nn.avg_pool2d(relay.nn.pad(x, AROUND), (2, 2), padding=(1, 1), count_include_pad=True)
-    after = relay.nn.avg_pool2d(x, (2, 2), padding=(2, 1, 3, 4), count_include_pad=True)
-    assert_becomes(FOLD, counted, after)
-    assert_unchanged(FOLD, relay.nn.avg_pool2d(relay.nn.pad(x, AROUND), (2, 2), padding=(1, 1)))
+    check(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32]) {
+          nn.avg_pool2d(nn.pad(%x, 0, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]]), pool_size=[2, 2])
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32]) {
+          nn.avg_pool2d(%x, pool_size=[2, 2], padding=[1, 0, 2, 3], count_include_pad=True)
+        }
+        """,
+    )
+    check(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32]) {
+          %0 = nn.pad(%x, 0, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]]);
+          nn.avg_pool2d(%0, pool_size=[2, 2], padding=[1, 1], count_include_pad=True)
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32]) {
+          nn.avg_pool2d(%x, pool_size=[2, 2], padding=[2, 1, 3, 4], count_include_pad=True)
+        }
+        """,
+    )
+    check_unchanged(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), float32]) {
+          %0 = nn.pad(%x, 0, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]]);
+          nn.avg_pool2d(%0, pool_size=[2, 2], padding=[1, 1])
+        }
+        """,
+    )
 
 
 def test_a_quantized_convolution():
-    x, w = _x("uint8"), relay.var("w", shape=(3, 2, 3, 3), dtype="int8")
-    zero, none, scale = relay.const(3), relay.const(0), relay.const(0.5)
-    options = {"kernel_size": (3, 3), "channels": 3}
-    padded = relay.nn.pad(x, AROUND, relay.const(3, "uint8"))
-    before = relay.qnn.op.conv2d(padded, w, zero, none, scale, scale, **options)
-    assert_becomes(FOLD, before, relay.qnn.op.conv2d(x, w, zero, none, scale, scale, padding=(1, 0, 2, 3), **options))
-    padded = relay.nn.pad(x, AROUND, relay.const(0, "uint8"))
-    assert_unchanged(FOLD, relay.qnn.op.conv2d(padded, w, zero, none, scale, scale, **options))
+    check(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), uint8], %w: Tensor[(3, 2, 3, 3), int8]) {
+          %0 = nn.pad(%x, 3u8, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]]);
+          qnn.conv2d(%0, %w, 3, 0, 0.5f, 0.5f, kernel_size=[3, 3], channels=3)
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), uint8], %w: Tensor[(3, 2, 3, 3), int8]) {
+          qnn.conv2d(%x, %w, 3, 0, 0.5f, 0.5f, kernel_size=[3, 3], channels=3, padding=[1, 0, 2, 3])
+        }
+        """,
+    )
+    check_unchanged(
+        FOLD,
+        """
+        fn (%x: Tensor[(1, 2, 6, 7), uint8], %w: Tensor[(3, 2, 3, 3), int8]) {
+          %0 = nn.pad(%x, 0u8, pad_width=[[0, 0], [0, 0], [1, 2], [0, 3]]);
+          qnn.conv2d(%0, %w, 3, 0, 0.5f, 0.5f, kernel_size=[3, 3], channels=3)
+        }
+        """,
+    )

@@ -2,87 +2,258 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import ir, relay
 from loopwright.relay.transform import ToANormalForm, ToBasicBlockNormalForm, ToGraphNormalForm
+from tests.relay.pass_check import check, check_unchanged
 from tests.relay.random_graphs import RandomGraph
-from tests.relay.transform.graphs import apply, assert_becomes, assert_same_results, assert_unchanged, function
+from tests.relay.transform.graphs import apply, assert_same_results, assert_unchanged, function
 
 
 def _x(name: str = "x") -> relay.Var:
     return relay.var(name, shape=(3,))
 
 
-def _let(value: Any, body: Any) -> relay.Let:
-    var = relay.var("v")
-    return relay.Let(var, value, body(var))
-
-
 def test_everything_has_a_name():
-    x, y = _x(), _x("y")
-    after = _let(relay.exp(x), lambda a: _let(a + y, lambda b: b))
-    assert_becomes(ToANormalForm(), relay.exp(x) + y, after)
+    check(
+        ToANormalForm(),
+        "fn (%x: Tensor[(3), float32], %y: Tensor[(3), float32]) { add(exp(%x), %y) }",
+        """
+        fn (%x: Tensor[(3), float32], %y: Tensor[(3), float32]) {
+          let %v0 = exp(%x);
+          let %v1 = add(%v0, %y);
+          %v1
+        }
+        """,
+    )
 
 
 def test_shared_values_are_named_once():
-    x = _x()
-    shared = relay.exp(x)
-    after = _let(relay.exp(x), lambda a: _let(a + a, lambda b: b))
-    assert_becomes(ToANormalForm(), shared + shared, after)
+    check(
+        ToANormalForm(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          %0 = exp(%x);
+          add(%0, %0)
+        }
+        """,
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %v0 = exp(%x);
+          let %v1 = add(%v0, %v0);
+          %v1
+        }
+        """,
+    )
 
 
 def test_what_both_branches_use_comes_before_them():
-    c, x = relay.var("c", "bool"), _x()
-    shared = relay.exp(x)
-    before = relay.If(c, relay.abs(shared), relay.negative(shared))
-    after = _let(
-        relay.exp(x),
-        lambda a: _let(relay.If(c, _let(relay.abs(a), lambda b: b), _let(relay.negative(a), lambda b: b)), lambda r: r),
+    check(
+        ToANormalForm(),
+        """
+        fn (%c: bool, %x: Tensor[(3), float32]) {
+          %0 = exp(%x);
+          if (%c) {
+            abs(%0)
+          } else {
+            negative(%0)
+          }
+        }
+        """,
+        """
+        fn (%c: bool, %x: Tensor[(3), float32]) {
+          let %v0 = exp(%x);
+          let %v3 = if (%c) {
+            let %v1 = abs(%v0);
+            %v1
+          } else {
+            let %v2 = negative(%v0);
+            %v2
+          };
+          %v3
+        }
+        """,
     )
-    assert_becomes(ToANormalForm(), before, after)
-    blocks = _let(relay.exp(x), lambda a: relay.If(c, relay.abs(a), relay.negative(a)))
-    assert_becomes(ToBasicBlockNormalForm(), before, blocks)
+    check(
+        ToBasicBlockNormalForm(),
+        """
+        fn (%c: bool, %x: Tensor[(3), float32]) {
+          %0 = exp(%x);
+          if (%c) {
+            abs(%0)
+          } else {
+            negative(%0)
+          }
+        }
+        """,
+        """
+        fn (%c: bool, %x: Tensor[(3), float32]) {
+          let %v0 = exp(%x);
+          if (%c) {
+            abs(%v0)
+          } else {
+            negative(%v0)
+          }
+        }
+        """,
+    )
 
 
 def test_what_one_branch_uses_stays_in_it():
-    c, x = relay.var("c", "bool"), _x()
-    assert_unchanged(ToBasicBlockNormalForm(), relay.If(c, relay.abs(relay.exp(x)), x))
-    found = apply(ToANormalForm(), relay.If(c, relay.abs(relay.exp(x)), x)).body
-    assert isinstance(found.value, relay.If) and isinstance(found.value.true_branch, relay.Let)
+    check_unchanged(
+        ToBasicBlockNormalForm(),
+        """
+        fn (%c: bool, %x: Tensor[(3), float32]) {
+          if (%c) {
+            abs(exp(%x))
+          } else {
+            %x
+          }
+        }
+        """,
+    )
+    check(
+        ToANormalForm(),
+        """
+        fn (%c: bool, %x: Tensor[(3), float32]) {
+          if (%c) {
+            abs(exp(%x))
+          } else {
+            %x
+          }
+        }
+        """,
+        """
+        fn (%c: bool, %x: Tensor[(3), float32]) {
+          let %v2 = if (%c) {
+            let %v0 = exp(%x);
+            let %v1 = abs(%v0);
+            %v1
+          } else {
+            %x
+          };
+          %v2
+        }
+        """,
+    )
 
 
 def test_functions_have_blocks_of_their_own():
-    x, y = _x(), _x("y")
-    shared = relay.exp(x)
-    inner = relay.Function([y], y + shared)
-    before = relay.Tuple([relay.Call(inner, [shared]), shared])
-    found = apply(ToBasicBlockNormalForm(), before).body
-    assert isinstance(found, relay.Let) and found.value.op.name == "exp"
-    assert_same_results(function(before), apply(ToANormalForm(), before))
+    check(
+        ToBasicBlockNormalForm(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          %0 = exp(%x);
+          %1 = fn (%y: Tensor[(3), float32]) {
+            add(%y, %0)
+          };
+          (%1(%0), %0)
+        }
+        """,
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %v0 = exp(%x);
+          %0 = fn (%y: Tensor[(3), float32]) {
+            add(%y, %v0)
+          };
+          (%0(%v0), %v0)
+        }
+        """,
+    )
+    check(
+        ToANormalForm(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          %0 = exp(%x);
+          %1 = fn (%y: Tensor[(3), float32]) {
+            add(%y, %0)
+          };
+          (%1(%0), %0)
+        }
+        """,
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %v0 = exp(%x);
+          let %v2 = fn (%y: Tensor[(3), float32]) {
+            let %v1 = add(%y, %v0);
+            %v1
+          };
+          let %v3 = %v2(%v0);
+          let %v4 = (%v3, %v0);
+          %v4
+        }
+        """,
+    )
 
 
 def test_loops():
-    x, y = _x(), _x("y")
-    loop = relay.var("loop")
-    body = relay.If(relay.less(relay.sum(y), relay.const(9.0)), loop(y + relay.const(4.0)), y)
-    before = function(relay.Let(loop, relay.Function([y], body, relay.TensorType((3,), "float32")), loop(x)))
-    for form in (ToANormalForm(), ToBasicBlockNormalForm(), ToGraphNormalForm()):
-        assert_same_results(before, apply(form, before))
-    ir.assert_structural_equal(apply(ToGraphNormalForm(), before), before)
+    loop = """
+        fn (%x: Tensor[(3), float32]) {
+          let %loop = fn (%y: Tensor[(3), float32]) -> Tensor[(3), float32] {
+            if (less(sum(%y), 9f)) {
+              %loop(add(%y, 4f))
+            } else {
+              %y
+            }
+          };
+          %loop(%x)
+        }
+        """
+    check_unchanged(ToGraphNormalForm(), loop)
+    check(
+        ToANormalForm(),
+        loop,
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %loop = fn (%y: Tensor[(3), float32]) -> Tensor[(3), float32] {
+            let %v0 = sum(%y);
+            let %v1 = less(%v0, 9f);
+            let %v4 = if (%v1) {
+              let %v2 = add(%y, 4f);
+              let %v3 = %loop(%v2);
+              %v3
+            } else {
+              %y
+            };
+            %v4
+          };
+          let %v5 = %loop(%x);
+          %v5
+        }
+        """,
+    )
+    check_unchanged(ToBasicBlockNormalForm(), loop)
 
 
 def test_graph_form_has_no_lets():
-    x = _x()
-    before = _let(relay.exp(x), lambda a: _let(a + a, lambda b: b * a))
-    shared = relay.exp(x)
-    assert_becomes(ToGraphNormalForm(), before, (shared + shared) * shared)
+    check(
+        ToGraphNormalForm(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %v = exp(%x);
+          let %v_1 = add(%v, %v);
+          multiply(%v_1, %v)
+        }
+        """,
+        """
+        fn (%x: Tensor[(3), float32]) {
+          %0 = exp(%x);
+          multiply(add(%0, %0), %0)
+        }
+        """,
+    )
 
 
 def test_graph_form_keeps_what_writes():
-    x = _x()
-    before = _let(relay.RefCreate(x), lambda r: _let(relay.RefWrite(r, relay.exp(x)), lambda u: relay.RefRead(r)))
-    assert_unchanged(ToGraphNormalForm(), before)
+    check_unchanged(
+        ToGraphNormalForm(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %v = ref(%x);
+          let %v_1 = ref_write(%v, exp(%x));
+          ref_read(%v)
+        }
+        """,
+    )
 
 
 def test_there_and_back():
