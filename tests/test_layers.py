@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,24 @@ LAYERS = (
 FACADES = ("driver", "testing", "tir")
 RANK = {layer: rank for rank, layer in enumerate(LAYERS)}
 
+# The parts of a package, folders and files, in their order, as its `__init__` has them.
+PARTS = {
+    "schedule": (
+        ("errors", "handles"),
+        ("view", "origins"),
+        ("step",),
+        ("rewrite",),
+        ("proof", "winograd"),
+        ("primitives",),
+        ("trace",),
+        ("diagnose",),
+        ("page",),
+        ("engine",),
+        ("tensorize_mapping", "testing"),
+        ("analysis", "transform"),
+    )
+}
+
 # Packages in which files still import each other, one a line. Imports for annotations and inside functions count.
 PACKAGES_WITH_CYCLES = {
     "codegen",
@@ -51,8 +70,13 @@ PACKAGES_WITH_CYCLES = {
 HEAVY = ("llvmlite", "islpy", "tvm_ffi", "torch", "onnx", "typer", "rich")
 
 
-def imports(source: str, module: str) -> Iterator[tuple[int, str]]:
+@cache  # several tests look at every file
+def imports(source: str, module: str) -> tuple[tuple[int, str], ...]:
     """Line and full name of everything the module imports, wherever the import stands."""
+    return tuple(_imports(source, module))
+
+
+def _imports(source: str, module: str) -> Iterator[tuple[int, str]]:
     package = module.rsplit(".", 1)[0]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -96,6 +120,23 @@ def test_imports_point_one_way():
         path = file.relative_to(PACKAGE).as_posix()
         found += wrong_imports(file.read_text(encoding="utf-8"), path)
     assert not found, "imports that point the wrong way:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("package", PARTS)
+def test_parts_of_a_package_import_one_way(package):
+    rank = {part: number for number, row in enumerate(PARTS[package]) for part in row}
+    found = []
+    for file in sorted((PACKAGE / package).rglob("*.py")):
+        parts = file.relative_to(PACKAGE).with_suffix("").parts
+        if parts[1] == "__init__":
+            continue
+        for line, name in imports(file.read_text("utf-8"), ".".join(["loopwright", *parts])):
+            if not name.startswith(f"loopwright.{package}."):
+                continue
+            own, other = parts[1], name.split(".")[2]
+            if own != other and rank.get(other, len(rank)) >= rank.get(own, -1):
+                found.append(f"{'/'.join(parts)}.py:{line}: {own} imports from {other}, which is no part before it")
+    assert not found, "\n".join(found)
 
 
 def import_graph(sources: Mapping[str, str]) -> dict[str, set[str]]:

@@ -2,8 +2,19 @@
 
 Start with `engine/schedule.py` (the way of one step) and `engine/methods/` (what can be asked of a schedule), then
 `primitives/loops/split.py` (what a step looks like), `view.py` (a version of the program) and `step.py` (what is to be
-proved of the next one). `proof/` decides whether a step keeps every value, `rewrite/` is what primitives build new
-versions with, `diagnose/` is what a refusal suggests, `page/` what a schedule shows of itself.
+proved of the next one).
+
+Each line imports from those above it, never from below, also for annotations:
+
+    errors.py, handles.py, view.py    refusals; what users hold of loops and blocks; one version of a function
+    origins.py, step.py               what a primitive says of the version it built
+    rewrite/                          what primitives build new versions with
+    proof/                            whether a step keeps every value
+    winograd/, primitives/            the steps, one file each
+    trace/                            the steps as data, and the protocol of a schedule
+    diagnose/                         what a refusal suggests and draws
+    page/                             what a schedule shows of itself
+    engine/                           `Schedule`: finds, proves, applies and records a step
 """
 
 from loopwright.schedule.engine.composites import composite, register_step, unregister

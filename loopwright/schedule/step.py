@@ -8,7 +8,7 @@ from enum import Enum
 
 from loopwright.ir import Buffer, PrimFunc, Stmt, Var
 from loopwright.schedule.handles import BlockKey
-from loopwright.schedule.proof.instance_names import Origins
+from loopwright.schedule.origins import Origins
 
 
 class Proof(Enum):

@@ -20,9 +20,9 @@ from loopwright.relay.vm import _MAGIC, Executable, NotAnExecutable
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.json_text import MOST_LEVELS, NestedTooDeep, _levels, read_json
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.node_graph import UnreadableMap, read_map
 from loopwright.schedule.rewrite.conditions import condition_of
 from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.trace.node_graph import UnreadableMap, read_map
 from loopwright.script import from_source
 from loopwright.script.parser.errors import InvalidSyntax
 from loopwright.target import Target

@@ -10,7 +10,7 @@ from loopwright import te
 from loopwright.ir import PrimFunc
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
-from loopwright.schedule.proof.iteration_domain import NotOnItsOwnTerms
+from loopwright.schedule.rewrite.iteration_domain import NotOnItsOwnTerms
 from loopwright.schedule.rewrite.relocate import HasEffects, NothingUnderLoop, NotInOneScope
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, check_replay, refused

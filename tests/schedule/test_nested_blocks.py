@@ -7,7 +7,7 @@ import pytest
 from loopwright import te, tir
 from loopwright.schedule.errors import WouldChangeValues
 from loopwright.schedule.primitives.compute.blockize import TileNotWhole
-from loopwright.schedule.proof.iteration_domain import NotOnItsOwnTerms
+from loopwright.schedule.rewrite.iteration_domain import NotOnItsOwnTerms
 from loopwright.script import tir as T
 from tests.schedule.steps import check, refused
 

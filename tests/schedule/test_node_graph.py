@@ -10,8 +10,8 @@ from loopwright import te, tir
 from loopwright.ir import assert_structural_equal
 from loopwright.schedule import Schedule, Trace
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.node_graph import UnreadableMap, is_graph, read_map, write_map
 from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.trace.node_graph import UnreadableMap, is_graph, read_map, write_map
 from tests.schedule.steps import check_replay
 
 NONE = {"type_key": ""}

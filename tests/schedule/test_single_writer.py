@@ -33,8 +33,9 @@ from loopwright.ir import (
     logical_and,
     seq,
 )
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof import find_mismatch as comparing
-from loopwright.schedule.proof.find_mismatch import Origins, find_mismatch
+from loopwright.schedule.proof.find_mismatch import find_mismatch
 from loopwright.schedule.proof.reaching_writes import ReachingWrites
 from loopwright.schedule.rewrite.allocations import allocate
 from loopwright.script import tir as T

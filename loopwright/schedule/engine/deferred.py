@@ -29,10 +29,10 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.origins import OldValues, Origins
 from loopwright.schedule.proof.buffer_scopes import check_scopes
 from loopwright.schedule.proof.early_return import check_order_kept
-from loopwright.schedule.proof.find_mismatch import Origins, find_mismatch, find_race
-from loopwright.schedule.proof.instance_names import OldValues
+from loopwright.schedule.proof.find_mismatch import find_mismatch, find_race
 from loopwright.schedule.proof.loop_kinds import check_thread_loops, concurrent_loops
 from loopwright.schedule.proof.thread_reduction_order import with_turns_proved
 from loopwright.schedule.step import Proof, Step

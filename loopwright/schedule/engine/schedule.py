@@ -40,10 +40,10 @@ from loopwright.schedule.engine.state import NotInState, ScheduleState, StmtSRef
 from loopwright.schedule.engine.user_steps import USERS, check_bodies
 from loopwright.schedule.errors import BadStepArgument, HandleGone, ScheduleError, WrongType
 from loopwright.schedule.handles import MARKS, BlockRV, ExprRV, LoopRV, Mark
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.primitives import PRIMITIVES, Primitive
 from loopwright.schedule.proof.buffer_scopes import check_scopes
 from loopwright.schedule.proof.debug_checks import ALL, look_again
-from loopwright.schedule.proof.find_mismatch import Origins
 from loopwright.schedule.proof.tensorized import check_tensorized
 from loopwright.schedule.rewrite.alignment import with_alignment
 from loopwright.schedule.rewrite.unique_names import with_unique_names

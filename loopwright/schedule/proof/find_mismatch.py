@@ -21,21 +21,22 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from loopwright.analysis.accesses import Access, accesses_of
-from loopwright.analysis.dataflow import BlockKey, Dataflow, InitOf, NotProvable, Reference, dataflow_of
+from loopwright.analysis.dataflow import BlockKey, Dataflow, NotProvable, Reference, dataflow_of
 from loopwright.analysis.effects import OUTSIDE, called_name, calls_of_threads
 from loopwright.analysis.races import find_race_in, prove_no_race, without_race
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.analysis.thread_races import find_crossing
 from loopwright.arith.isl import BudgetExceeded, context, within_budget
 from loopwright.ir import Buffer, PrimFunc, Var
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.changed_parts import changed_parts
-from loopwright.schedule.proof.instance_names import BY_WHAT_IT_DOES, UNDEFINED, Origins, Way
+from loopwright.schedule.proof.instance_names import BY_WHAT_IT_DOES, UNDEFINED, Way
 from loopwright.schedule.proof.lemmas import unchanged_memory
 from loopwright.schedule.proof.mismatch import Mismatch, Race, Unproved
 from loopwright.schedule.proof.reaching_writes import ReachingWrites, Through
 from loopwright.schedule.proof.single_writer import same_single_writer
 
-__all__ = ["InitOf", "Mismatch", "Origins", "Race", "Unproved", "find_mismatch", "find_race"]
+__all__ = ["Mismatch", "Race", "Unproved", "find_mismatch", "find_race"]
 
 PROOF_BUDGET: Final = 20_000_000  # isl operations for one comparison, besides those for the flow
 VERSIONS: Final = 32  # kept with what their readers see

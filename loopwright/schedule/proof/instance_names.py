@@ -18,8 +18,7 @@ of them will do, as long as both versions use the same:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -38,25 +37,7 @@ from loopwright.ir import (
     pre_order_visit,
     uses_var,
 )
-
-OldValues = Callable[[Sequence[Var]], Sequence[Expr]]
-
-
-@dataclass(frozen=True)
-class Origins:
-    """What the blocks, loads and buffers of a new version stand for in the old one; what is not named stays itself.
-
-    `copies`: blocks that copy a cell, seen through to what the cell they copy holds.
-    `renamed`: a new block → the old one (`InitOf(b)` for the init of b), and its axis values in the new block's axes.
-    `loads`: (new block, load number) → (old block, load number, axis values in the new block's axes); loads are
-        numbered in the order of evaluation within their block.
-    `buffers`: a new argument buffer → the old one.
-    """
-
-    copies: frozenset[BlockKey] = frozenset()
-    renamed: Mapping[BlockKey, tuple[BlockKey, OldValues]] = field(default_factory=dict)
-    loads: Mapping[tuple[BlockKey, int], tuple[BlockKey, int, Sequence[Expr]]] = field(default_factory=dict)
-    buffers: Mapping[Buffer, Buffer] = field(default_factory=dict)
+from loopwright.schedule.origins import Origins
 
 
 class Label(NamedTuple):

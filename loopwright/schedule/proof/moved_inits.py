@@ -33,10 +33,10 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.footprint import Footprint, footprint, read_by
 from loopwright.schedule.proof.lemmas import fixed_by
 from loopwright.schedule.rewrite.bindings import is_true
 from loopwright.schedule.rewrite.blocks import is_unit_axis
+from loopwright.schedule.rewrite.footprint import Footprint, footprint, read_by
 from loopwright.schedule.view import View
 
 

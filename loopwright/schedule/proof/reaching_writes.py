@@ -14,7 +14,8 @@ from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
 from loopwright.analysis.effects import OUTSIDE
 from loopwright.arith.isl import context
 from loopwright.ir import Block, Buffer, Expr, Var
-from loopwright.schedule.proof.instance_names import Naming, Origins, Way
+from loopwright.schedule.origins import Origins
+from loopwright.schedule.proof.instance_names import Naming, Way
 from loopwright.schedule.proof.single_writer import SingleWriterBuffers
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from loopwright.analysis.affine import Form, constant, inequalities
 from loopwright.analysis.dataflow import BlockKey, Dataflow
 from loopwright.analysis.instances import Instance, Loop, common_depth
 from loopwright.ir import Buffer, BufferLoad, BufferStore, IntImm, IterType, Var
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.boxes import Boxes, CellIndex, boxes_of, cell_index, is_single, joined
-from loopwright.schedule.proof.instance_names import Origins
 
 _SAME: Final = Origins()
 

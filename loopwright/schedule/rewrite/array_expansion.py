@@ -4,13 +4,14 @@
         with T.block("B"): B[vi] = A[vt, vi] + 1          with T.block("B"): B[vt, vi] = A[vt, vi] + 1
         with T.block("C"): C[vt, vi] = B[vi] * 2          with T.block("C"): C[vt, vi] = B[vt, vi] * 2
 
-Who reads B must have an axis of the same value as the writer's. Proved: every load still sees the write it saw. A cell
-then belongs to one iteration, so that a step can ask which one.
+Who reads B must have an axis of the same value as the writer's. The caller has to prove that every load still sees the
+write it saw. A cell then belongs to one iteration, so that a step can ask which one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -31,15 +32,21 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.operators import cast
-from loopwright.schedule.proof.find_mismatch import find_mismatch
 from loopwright.schedule.rewrite.buffers import fresh_buffer
 from loopwright.schedule.rewrite.regions import Span
 from loopwright.schedule.view import View
 
 
-def unfolded(view: View, realize: BlockRealize, store: BufferStore, domain: Mapping[Var, Span]) -> PrimFunc | None:
+class Unfolded(NamedTuple):
+    """A function after array expansion, and the buffer before and after it."""
+
+    after: PrimFunc
+    buffers: tuple[Buffer, Buffer]
+
+
+def unfolded(view: View, realize: BlockRealize, store: BufferStore, domain: Mapping[Var, Span]) -> Unfolded | None:
     """The function in which the buffer of `store`, all that `realize` does, has a dimension for each axis that its
-    indices do not use; None when there is none, when a reader has no such axis, or when a load would see another value.
+    indices do not use; None when there is none, or when a reader has no such axis.
     """
     facts = Analyzer()
     again = [
@@ -57,9 +64,7 @@ def unfolded(view: View, realize: BlockRealize, store: BufferStore, domain: Mapp
     wide = fresh_buffer(buffer.name, [*sizes, *buffer.shape], buffer, buffer.scope())
     rewriter = _Unfold(buffer, wide, [value for _, value in again], [span.low for span in spans])
     after = view.function.with_(body=rewriter.run(view.function.body))
-    if rewriter.is_lost or find_mismatch(view.function, after, buffers=[buffer, wide]) is not None:
-        return None
-    return after
+    return None if rewriter.is_lost else Unfolded(after, (buffer, wide))
 
 
 class _Unfold(Rewriter):

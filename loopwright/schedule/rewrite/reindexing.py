@@ -37,8 +37,7 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.find_mismatch import Origins
-from loopwright.schedule.proof.iteration_domain import iteration_domain
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.blocks import is_leaf
 from loopwright.schedule.rewrite.buffers import check_plain_use, check_scope, fresh_buffer, replaced_regions, touches
@@ -46,6 +45,7 @@ from loopwright.schedule.rewrite.copies import Around, around_copy, values_taken
 from loopwright.schedule.rewrite.edits import Edits
 from loopwright.schedule.rewrite.index_map import IndexMap
 from loopwright.schedule.rewrite.insertion_points import place_after, place_before, visible_from
+from loopwright.schedule.rewrite.iteration_domain import iteration_domain
 from loopwright.schedule.rewrite.nests import nest_over
 from loopwright.schedule.rewrite.regions import axis_end, axis_place, axis_room, axis_start, facts_inside, facts_under
 from loopwright.schedule.rewrite.windows import accesses, loops_within, region_in

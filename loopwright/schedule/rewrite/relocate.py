@@ -35,8 +35,8 @@ from loopwright.ir import (
 from loopwright.ir.operators import cast
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.footprint import Footprint, footprint
-from loopwright.schedule.proof.iteration_domain import IterationDomain, iteration_domain
+from loopwright.schedule.rewrite.footprint import Footprint, footprint
+from loopwright.schedule.rewrite.iteration_domain import IterationDomain, iteration_domain
 from loopwright.schedule.rewrite.nests import nest_over
 from loopwright.schedule.rewrite.regions import Facts, Span, facts_under
 from loopwright.schedule.view import Path, View

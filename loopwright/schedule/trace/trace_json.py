@@ -19,9 +19,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from loopwright.schedule.node_graph import is_graph, read_map, read_value, write_map
 from loopwright.schedule.rewrite.index_map import IndexMap
 from loopwright.schedule.trace.calls import Handle
+from loopwright.schedule.trace.node_graph import is_graph, read_map, read_value, write_map
 
 _SPREAD: Final = ("Split", "Fuse", "Reorder", "Merge")  # the items of their last input stand one by one
 _AS_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {"Annotate": ("ann_val",)}  # settings that stand with the inputs

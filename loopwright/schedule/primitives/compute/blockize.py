@@ -53,7 +53,7 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import BlockKey, block_key
-from loopwright.schedule.proof.find_mismatch import Origins
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.blocks import is_unit_axis
 from loopwright.schedule.rewrite.buffers import is_same_region

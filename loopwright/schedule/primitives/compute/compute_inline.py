@@ -38,8 +38,8 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.find_mismatch import Origins
-from loopwright.schedule.proof.iteration_domain import IterationDomain, iteration_domain
+from loopwright.schedule.origins import Origins
+from loopwright.schedule.proof.find_mismatch import find_mismatch
 from loopwright.schedule.rewrite.array_expansion import unfolded
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.blocks import blocks_in
@@ -54,6 +54,7 @@ from loopwright.schedule.rewrite.inlining import (
     uses_outside,
     with_fresh_regions,
 )
+from loopwright.schedule.rewrite.iteration_domain import IterationDomain, iteration_domain
 from loopwright.schedule.rewrite.regions import facts_inside
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import Path, View
@@ -94,8 +95,8 @@ def compute_inline(view: View, block: BlockRealize) -> Step:
     check_uses("compute_inline", view, block, buffer)
     inverse = inverse_of(store.indices, runs.domain)
     wide = unfolded(view, block, store, runs.domain) if inverse is None else None
-    if wide is not None:
-        view = View(wide)
+    if wide is not None and find_mismatch(view.function, wide.after, buffers=wide.buffers) is None:
+        view = View(wide.after)
         path = view.block_path(block_key(block.block))
         store = the_store("compute_inline", path)
         inverse = inverse_of(store.indices, runs.domain)

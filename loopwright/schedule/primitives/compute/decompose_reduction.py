@@ -38,7 +38,7 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.find_mismatch import Origins
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.rewrite.buffers import is_same_region
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View

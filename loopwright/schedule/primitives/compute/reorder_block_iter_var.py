@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.analysis.dataflow import InitOf
 from loopwright.ir import BlockRealize, Expr
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.find_mismatch import InitOf, Origins
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 

@@ -33,9 +33,8 @@ from loopwright.ir import (
 from loopwright.ir.operators import cast
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.primitives.compute.compute_inline import check_uses, the_store
-from loopwright.schedule.proof.find_mismatch import Origins
-from loopwright.schedule.proof.iteration_domain import IterationDomain, iteration_domain
 from loopwright.schedule.rewrite.inlining import (
     Attribution,
     Retold,
@@ -44,6 +43,7 @@ from loopwright.schedule.rewrite.inlining import (
     retell,
     with_fresh_regions,
 )
+from loopwright.schedule.rewrite.iteration_domain import IterationDomain, iteration_domain
 from loopwright.schedule.rewrite.regions import facts_inside
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from loopwright.analysis.dataflow import InitOf
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Block,
@@ -37,11 +38,11 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.find_mismatch import InitOf, Origins
-from loopwright.schedule.proof.iteration_domain import iteration_domain
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.one_to_one import Collision, find_collision, inverse_on
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.iteration_domain import iteration_domain
 from loopwright.schedule.rewrite.nests import axes_over, axis_from_zero, counters_over, nest_over
 from loopwright.schedule.rewrite.plain_loops import check_plain
 from loopwright.schedule.step import Proof, Step

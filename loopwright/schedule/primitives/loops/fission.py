@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from loopwright.ir import Expr, For, ForKind, SeqStmt, Var, seq, substitute
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.proof.footprint import moved_past_each_other
+from loopwright.schedule.rewrite.footprint import moved_past_each_other
 from loopwright.schedule.rewrite.nests import nest
 from loopwright.schedule.rewrite.plain_loops import kind_last
 from loopwright.schedule.step import LoopResult, Proof, Step

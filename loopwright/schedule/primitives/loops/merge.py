@@ -37,8 +37,8 @@ from loopwright.ir import (
 )
 from loopwright.ir.operators import cast, maximum
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.proof.footprint import Footprint, footprint, moved_past_each_other
 from loopwright.schedule.rewrite.bindings import guard_blocks, rebind
+from loopwright.schedule.rewrite.footprint import Footprint, footprint, moved_past_each_other
 from loopwright.schedule.rewrite.nests import nest
 from loopwright.schedule.rewrite.plain_loops import kind_last
 from loopwright.schedule.rewrite.regions import facts_under

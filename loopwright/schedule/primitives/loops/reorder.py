@@ -13,8 +13,8 @@ from itertools import pairwise
 
 from loopwright.ir import For, Var, uses_var
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.proof.footprint import footprint
 from loopwright.schedule.proof.lemmas import permutation_is_free
+from loopwright.schedule.rewrite.footprint import footprint
 from loopwright.schedule.rewrite.nests import nest
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View

@@ -29,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Final
 
+from loopwright.analysis.dataflow import InitOf
 from loopwright.arith import Analyzer
 from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.ir import (
@@ -53,8 +54,7 @@ from loopwright.ir.operators import maximum, minimum
 from loopwright.runtime.dtype import INT64
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import BlockKey, block_key
-from loopwright.schedule.proof.find_mismatch import InitOf, Origins
-from loopwright.schedule.proof.instance_names import OldValues
+from loopwright.schedule.origins import OldValues, Origins
 from loopwright.schedule.proof.moved_inits import met_by_inits, started_by_rows
 from loopwright.schedule.proof.speculative_runs import check_speculative_runs, with_room, with_wide_axes
 from loopwright.schedule.rewrite.bindings import guard_blocks, rebind

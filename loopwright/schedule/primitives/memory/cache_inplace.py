@@ -13,7 +13,7 @@ from __future__ import annotations
 from loopwright.ir import BlockRealize, Buffer, substitute
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.find_mismatch import Origins
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.rewrite.blocks import leaves_of
 from loopwright.schedule.rewrite.buffers import (
     BufferName,

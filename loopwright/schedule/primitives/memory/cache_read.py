@@ -31,7 +31,7 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.find_mismatch import Origins
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.rewrite.blocks import leaves_of
 from loopwright.schedule.rewrite.buffers import (
     BufferName,

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from loopwright.ir import BlockRealize, Buffer, IfThenElse, substitute
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.primitives.memory.cache_read import check_consumers, reading
-from loopwright.schedule.proof.find_mismatch import Origins
 from loopwright.schedule.rewrite.blocks import leaves_of
 from loopwright.schedule.rewrite.buffers import (
     BufferName,

@@ -37,9 +37,9 @@ from loopwright.ir import (
     variables_in,
 )
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.primitives.compute.decompose_reduction import LoopNotAround
 from loopwright.schedule.primitives.memory.cache_read import reading
-from loopwright.schedule.proof.find_mismatch import Origins
 from loopwright.schedule.rewrite.allocations import check_visible
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.blocks import leaves_of

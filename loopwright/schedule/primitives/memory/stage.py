@@ -43,7 +43,7 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.find_mismatch import Origins
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.lemmas import fixed_by, is_alone_with
 from loopwright.schedule.rewrite.allocations import allocate, check_visible
 from loopwright.schedule.rewrite.blocks import is_leaf

@@ -64,7 +64,7 @@ class UnreadableMap(ScheduleError, ValueError):
 
     For example:
 
-        from loopwright.schedule.node_graph import read_map
+        from loopwright.schedule.trace.node_graph import read_map
 
         read_map('{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "tir.Call", "attrs": {}}]}')
     """
