@@ -133,7 +133,7 @@ def _rules_text(target: Target, winograd: bool | int) -> str | None:
     if not all(rule.__module__.startswith("loopwright.autosched.rules.") for rule in rules):
         return None  # a user's rule may change between two builds
     names = [rule.__qualname__ for rule in rules]
-    return " ".join(["autosched", str(Machine.of(target).cores), f"winograd={winograd!r}", *names])
+    return " ".join(["autosched", Machine.of(target).key, f"winograd={winograd!r}", *names])
 
 
 def _intrinsic(name: str) -> tuple[PrimFunc, PrimFunc] | None:

@@ -24,7 +24,6 @@ from loopwright.ir import Expr, Max, Min, Node, post_order_visit, uses_var
 
 _SMALL: Final = 2  # bytes: two of these are multiplied in what the registers hold twice as many of
 _PORTS: Final = 4  # instructions other than stores that a core starts in a cycle, where each is of one element
-_GATHERED: Final = 2  # lanes that a gather loads in a cycle
 _GATHERED_BYTES: Final = 4  # of the elements that it is for, at least
 _BY_ELEMENT: Final = 2.0  # cycles that an element takes at least, one after the other
 
@@ -40,7 +39,7 @@ class GatherCost:
         self.strides = [(access, _stride(access, along)) for access in loads if along is not None]
         rows = [access for access, stride in self.strides if stride == 1]
         self.clamped = [access for access in rows if along is not None and _is_clamped(access, along)]
-        self.can_gather = "avx2" in machine.cpu.features
+        self.gathered = machine.cpu.microarchitecture.gather_cycles if "avx2" in machine.cpu.features else 1.0
 
     @property
     def near(self) -> list[tuple[Access, int]]:
@@ -56,12 +55,12 @@ class GatherCost:
     def cycles(self) -> float:
         """For one vector of results: a shuffle or an insertion is one."""
         shuffles = sum(max(1, self._vectors(access, stride) - 1) for access, stride in self.near)
-        gathers = sum(self.lanes / self._gathered(access) for access in self.clamped)
+        gathers = sum(self.lanes * self._gathered(access) for access in self.clamped)
         return float(shuffles + len(self.far) * self.lanes + gathers)
 
-    def _gathered(self, access: Access) -> int:
-        """How many lanes of a load that is no row come in a cycle."""
-        return _GATHERED if self.can_gather and bytes_of(str(access.buffer.dtype)) >= _GATHERED_BYTES else 1
+    def _gathered(self, access: Access) -> float:
+        """Cycles for a lane of a load that is no row."""
+        return self.gathered if bytes_of(str(access.buffer.dtype)) >= _GATHERED_BYTES else 1.0
 
     def _vectors(self, access: Access, stride: int) -> int:
         """How many registers hold the cells between the first lane and the last."""

@@ -25,15 +25,6 @@ class Machine:
 
     cpu: CpuDescription
     cores: int
-    fma_per_cycle: int = 2  # vector multiply-adds a core starts in a cycle
-    loads_per_cycle: int = 2
-    fma_latency: int = 4  # so this many times `fma_per_cycle` sums must be under way to keep the units busy
-    l1_bytes_per_cycle: float = 64.0
-    l2_bytes_per_cycle: float = 22.0
-    l3_bytes_per_cycle: float = 10.0  # of one core
-    memory_bytes_per_cycle: float = 5.0  # of one core
-    memory_cores: int = 6  # so many cores use up the bandwidth of memory
-    fork_cycles: int = 12_000  # to have all cores start and to wait for the last one
     has_instructions: bool = True  # a program may name instructions: C sources cannot
 
     @classmethod
@@ -43,7 +34,12 @@ class Machine:
         says = isinstance(target, CpuDescription) or "num-cores" in Target(target).attrs
         cores = num_threads() if cpu.is_host and not says else cpu.num_cores
         plain = not isinstance(target, CpuDescription) and str(Target(target).kind) == "c"
-        return cls(cpu, max(1, cores), l1_bytes_per_cycle=cpu.vector_bits / 8 * 2, has_instructions=not plain)
+        return cls(cpu, max(1, cores), has_instructions=not plain)
+
+    @cached_property
+    def key(self) -> str:
+        """What choices depend on beside the target, for the compile cache."""
+        return f"{self.cores} {self.cpu.microarchitecture} {self.cpu.cache_sizes}"
 
     def lanes(self, dtype: str) -> int:
         """How many numbers of `dtype` a vector holds."""
@@ -55,6 +51,53 @@ class Machine:
     @cached_property
     def _lanes(self) -> dict[str, int]:
         return {}  # asked for thousands of times when tiles are chosen
+
+    # --- what a core does in a cycle ------------------------------------------------------------------------------
+
+    @cached_property
+    def fma_per_cycle(self) -> int:
+        """Vector multiply-adds that a core starts in a cycle."""
+        return self.cpu.microarchitecture.fma_per_cycle(self.cpu.vector_bits)
+
+    @cached_property
+    def loads_per_cycle(self) -> int:
+        """Vector loads that a core starts in a cycle."""
+        return self.cpu.microarchitecture.loads_per_cycle(self.cpu.vector_bits)
+
+    @property
+    def fma_latency(self) -> int:
+        """So this many times `fma_per_cycle` sums must be under way to keep the units busy."""
+        return self.cpu.microarchitecture.fma_latency
+
+    @cached_property
+    def l1_bytes_per_cycle(self) -> float:
+        return self.cpu.microarchitecture.l1_bytes_per_cycle(self.cpu.vector_bits)
+
+    @property
+    def l2_bytes_per_cycle(self) -> float:
+        return min(self.l1_bytes_per_cycle, self.cpu.microarchitecture.l2_bytes_per_cycle)
+
+    @property
+    def l3_bytes_per_cycle(self) -> float:
+        """Of one core."""
+        return self.cpu.microarchitecture.l3_bytes_per_cycle
+
+    @property
+    def memory_bytes_per_cycle(self) -> float:
+        """Of one core."""
+        return self.cpu.microarchitecture.memory_bytes_per_cycle
+
+    @property
+    def memory_cores(self) -> int:
+        """So many cores use up the bandwidth of memory."""
+        return self.cpu.microarchitecture.memory_cores
+
+    @property
+    def fork_cycles(self) -> int:
+        """To have all cores start and to wait for the last one."""
+        return self.cpu.microarchitecture.fork_cycles
+
+    # --- what it holds ----------------------------------------------------------------------------------------------
 
     @property
     def registers(self) -> int:

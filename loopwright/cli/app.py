@@ -60,9 +60,16 @@ def _options(
 
 
 @app.command()
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    as_json: AsJson = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure this machine's core, caches and memory, and store that.")
+    ] = False,
+) -> None:
     """Show what this machine is, what was found on it, and what follows for compiled code."""
     facts = doctor_command.examine(version())
+    if measure:
+        facts += doctor_command.measure()
     if as_json:
         typer.echo(doctor_command.as_json(facts))
     else:

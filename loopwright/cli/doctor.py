@@ -15,11 +15,14 @@ from collections.abc import Callable, Iterable
 from importlib import metadata
 from typing import Final, Literal, NamedTuple
 
+from loopwright.display import progress
 from loopwright.display.sheet import Sheet, Table, heading
 from loopwright.runtime.link import NoLinker, find_compiler
-from loopwright.target import detect_host, host_description
+from loopwright.target import Microarchitecture, detect_host, host_description
 from loopwright.target.availability import look_for
 from loopwright.target.host import cgroup_quota
+from loopwright.target.microarchitecture import store
+from loopwright.target.microarchitectures import MICROARCHITECTURES
 from loopwright.target.target_sheet import caches_text, unit_words
 
 State = Literal["fine", "missing", "broken"]  # missing: works without it, for the reason given
@@ -45,6 +48,35 @@ def examine(version: str) -> list[Fact]:
             name = probe.__name__.removeprefix("_")
             facts.append(Fact(name, name, "failed", "broken", f"{type(error).__name__}: {error}"))
     return facts
+
+
+def measure() -> list[Fact]:
+    """This machine's microarchitecture, measured now (in some ten seconds) and stored for compilations to come."""
+    from loopwright.model.measure_machine import measure_machine
+
+    with progress.task("measure this machine"):
+        measured = measure_machine()
+    file = store(measured)
+    listed = MICROARCHITECTURES.get(measured.name)
+    use = f"used from now on: {measured.name} is not listed" if listed is None else f"not used: {listed.name} is listed"
+    if file is None:
+        kept = Fact("measured", "Stored", "nowhere", "missing", "no cache folder can be written")
+    else:
+        kept = Fact("measured", "Stored", str(file), "fine", use)
+    return [*_core_facts(measured, "measured"), kept]
+
+
+def _core_facts(core: Microarchitecture, how: str) -> list[Fact]:
+    bits = core.fma_bits
+    arithmetic = f"{core.fma_per_cycle(bits)} FMA of {bits} bits a cycle, latency {core.fma_latency}"
+    loads = f"{core.loads_per_cycle(core.load_bits)} loads of {core.load_bits} bits a cycle"
+    rates = (core.l2_bytes_per_cycle, core.l3_bytes_per_cycle, core.memory_bytes_per_cycle)
+    bandwidth = "L2 {:g}, L3 {:g}, memory {:g} B a cycle".format(*rates)
+    return [
+        Fact(f"core_{how}", f"Core, {how}", f"{arithmetic}; {loads}; {core.gather_cycles:g} cycles a gathered lane"),
+        Fact(f"bandwidth_{how}", f"Bandwidth, {how}", f"{bandwidth}; memory is full with {core.memory_cores} cores"),
+        Fact(f"fork_{how}", f"Parallel loop, {how}", f"{core.fork_cycles:,} cycles to start and end"),
+    ]
 
 
 def as_json(facts: Iterable[Fact]) -> str:
@@ -83,7 +115,15 @@ def _cpu() -> list[Fact]:
         Fact("vector_bits", "Vectors", f"{cpu.vector_bits} bits, {cpu.registers} registers"),
         Fact("cores", "Cores to use", cores),
         Fact("caches", "Caches", caches_text(cpu)),
+        _microarchitecture(cpu.microarchitecture),
     ]
+
+
+def _microarchitecture(core: Microarchitecture) -> Fact:
+    if core.name:
+        return Fact("microarchitecture", "Microarchitecture", core.name)
+    note = "schedules are priced for a usual core; `loopwright doctor --measure` measures this one"
+    return Fact("microarchitecture", "Microarchitecture", "not listed", "missing", note)
 
 
 def _llvm() -> list[Fact]:

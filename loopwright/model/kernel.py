@@ -80,7 +80,7 @@ def kernel_key(module: IRModule, target: Target, pairs: Pairs, winograd: bool | 
     rules = [type(rule) for rule in RULES]
     if not all(rule.__module__.startswith("loopwright.autosched.rules.") for rule in rules):
         return None  # a user's rule may change between two builds
-    how = ["kernel", str(Machine.of(target).cores), f"winograd={winograd!r}", repr(pairs)]
+    how = ["kernel", Machine.of(target).key, f"winograd={winograd!r}", repr(pairs)]
     return build_key(module, target, _intrinsic, " ".join([*how, *[rule.__qualname__ for rule in rules]]), names=False)
 
 

@@ -44,8 +44,9 @@ from loopwright.target.generic_functions import (
     get_native_generic_func,
     override_native_generic_func,
 )
-from loopwright.target.host import Caches, Host, available_cores, detect_host
+from loopwright.target.host import Host, available_cores, detect_host
 from loopwright.target.kinds import TargetKind, list_kinds
+from loopwright.target.microarchitecture import Caches, Microarchitecture
 from loopwright.target.tags import list_tags
 from loopwright.target.target import Target, describe, host_description
 
@@ -57,6 +58,7 @@ __all__ = [
     "GenericBodyExists",
     "GenericFunc",
     "Host",
+    "Microarchitecture",
     "NoBodyForTarget",
     "NoCurrentTarget",
     "Target",

@@ -17,8 +17,10 @@ from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target.architectures import Architecture, Units, architecture_of, architecture_with_cpu, normalized
 from loopwright.target.errors import BadTargetAttribute, nearest
-from loopwright.target.host import Caches, Host, detect_host
+from loopwright.target.host import Host, detect_host
 from loopwright.target.kinds import TargetKind
+from loopwright.target.microarchitecture import Caches, Microarchitecture, stored
+from loopwright.target.microarchitectures import MICROARCHITECTURES, UNKNOWN
 
 
 class UnknownCpu(LoopwrightError, ValueError):
@@ -66,6 +68,7 @@ class CpuDescription:
     is_host: bool  # compiled for this very machine: name and features were detected here
     vector_bits: int  # the widest vector of float32 lanes worth using
     units: Units
+    microarchitecture: Microarchitecture
     cache_sizes: Caches
     num_cores: int
     pointer_bits: int
@@ -161,6 +164,8 @@ def describe_cpu(target: CpuTarget) -> CpuDescription:
     asked_bits = target.attrs.get("vector-width")
     vector_bits = min(units.float_bits, asked_bits) if isinstance(asked_bits, int) else units.float_bits
     asked_cores = target.attrs.get("num-cores")
+    microarchitecture = MICROARCHITECTURES.get(name) or (stored(name) if is_host else None) or UNKNOWN
+    is_this_chip = is_same_machine and name == host.cpu
     return CpuDescription(
         triple=triple,
         name=name,
@@ -170,7 +175,8 @@ def describe_cpu(target: CpuTarget) -> CpuDescription:
         is_host=is_host,
         vector_bits=vector_bits,
         units=units,
-        cache_sizes=_caches(host, architecture, is_same_machine),
+        microarchitecture=microarchitecture,
+        cache_sizes=host.caches if is_this_chip else _caches(microarchitecture, host, architecture, is_same_machine),
         num_cores=asked_cores if isinstance(asked_cores, int) else (host.num_cores if is_same_machine else 1),
         pointer_bits=architecture.pointer_bits,
         opt_level=_opt_level(target),
@@ -208,7 +214,10 @@ def _preferred_width(architecture: Architecture, vector_bits: int) -> list[str]:
     ]
 
 
-def _caches(host: Host, architecture: Architecture, is_same_machine: bool) -> Caches:
+def _caches(known: Microarchitecture, host: Host, architecture: Architecture, is_same_machine: bool) -> Caches:
+    """Those of the CPU that was named; of one that nobody has described, those of this machine if it is of its kind."""
+    if known.caches is not None:
+        return known.caches
     return host.caches if is_same_machine else Caches(*architecture.default_caches)
 
 

@@ -13,19 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from loopwright.runtime.host_features import kernel_features
 from loopwright.target.architectures import architecture_of
-
-
-class Caches(NamedTuple):
-    """Data cache sizes and the line size in bytes; 0 where there is no such level."""
-
-    l1d: int
-    l2: int
-    l3: int
-    line: int
+from loopwright.target.microarchitecture import Caches
 
 
 @dataclass(frozen=True)
