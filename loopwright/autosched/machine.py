@@ -64,7 +64,7 @@ class Machine:
         """Vector loads that a core starts in a cycle."""
         return self.cpu.microarchitecture.loads_per_cycle(self.cpu.vector_bits)
 
-    @property
+    @cached_property
     def fma_latency(self) -> int:
         """So this many times `fma_per_cycle` sums must be under way to keep the units busy."""
         return self.cpu.microarchitecture.fma_latency
@@ -73,26 +73,26 @@ class Machine:
     def l1_bytes_per_cycle(self) -> float:
         return self.cpu.microarchitecture.l1_bytes_per_cycle(self.cpu.vector_bits)
 
-    @property
+    @cached_property
     def l2_bytes_per_cycle(self) -> float:
         return min(self.l1_bytes_per_cycle, self.cpu.microarchitecture.l2_bytes_per_cycle)
 
-    @property
+    @cached_property
     def l3_bytes_per_cycle(self) -> float:
         """Of one core."""
         return self.cpu.microarchitecture.l3_bytes_per_cycle
 
-    @property
+    @cached_property
     def memory_bytes_per_cycle(self) -> float:
         """Of one core."""
         return self.cpu.microarchitecture.memory_bytes_per_cycle
 
-    @property
+    @cached_property
     def memory_cores(self) -> int:
         """So many cores use up the bandwidth of memory."""
         return self.cpu.microarchitecture.memory_cores
 
-    @property
+    @cached_property
     def fork_cycles(self) -> int:
         """To have all cores start and to wait for the last one."""
         return self.cpu.microarchitecture.fork_cycles
@@ -132,15 +132,6 @@ class Machine:
         if footprint <= self.l2:
             return self.l2_bytes_per_cycle
         return self.l3_bytes_per_cycle if footprint <= self.l3 // 2 else self.memory_bytes_per_cycle
-
-    def tile_step(self, rows: int, vectors: int, shared_load: float) -> float:
-        """Cycles of one step of a reduction on a tile of `rows` × `vectors` sums in registers, its operands near.
-
-        A load goes on beside the multiply-adds, but is in their way now and then: `shared_load` is what that costs.
-        """
-        loads = rows + vectors
-        busy = max(rows * vectors / self.fma_per_cycle, loads / self.loads_per_cycle, float(self.fma_latency))
-        return busy + loads * shared_load
 
     @cached_property
     def runs_here(self) -> bool:

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from math import ceil
 
 from loopwright.autosched import Machine
+from loopwright.autosched.cost import tile_step
 from loopwright.autosched.machine import bytes_of, rounded_up
 
 _SPARE = 3  # registers: a number spread over a vector, and two for the next ones to come early
-_SHARED_LOAD = 0.2  # cycles: a load goes on beside the multiply-adds, but is in their way now and then
 _FAR_LOAD = 0.3  # more for a vector of values: the rows of a head lie far apart
 _NEARLY = 1.1  # what a tile of fewer queries may cost beside the best one
 _MOST_ROWS, _MOST_VECTORS = 8, 4  # of a tile: each is unrolled, and code takes compiling
@@ -77,7 +77,7 @@ def _register_tile(machine: Machine, lanes: int, queries: int | None) -> tuple[i
     def cost(tile: tuple[int, int]) -> float:
         rows, vectors = tile
         useful = 1.0 if queries is None else ceil(queries / (lanes * vectors)) * lanes * vectors / max(queries, 1)
-        return machine.tile_step(rows, vectors, _SHARED_LOAD) / (rows * vectors) * useful
+        return tile_step(machine, rows, vectors) / (rows * vectors) * useful
 
     least = min(cost(tile) for tile in _tiles(machine))
     # Few queries together: more tasks, fewer keys that only some of them may see, more keys in a block.
@@ -91,7 +91,7 @@ def _value_tile(machine: Machine, lanes: int, together: int, width: int) -> tupl
     def cost(tile: tuple[int, int]) -> float:
         rows, vectors = tile
         useful = ceil(columns / vectors) * vectors / columns
-        return (machine.tile_step(rows, vectors, _SHARED_LOAD) + vectors * _FAR_LOAD) / (rows * vectors) * useful
+        return (tile_step(machine, rows, vectors) + vectors * _FAR_LOAD) / (rows * vectors) * useful
 
     fitting = [tile for tile in _tiles(machine) if together % tile[0] == 0 and tile[1] <= columns]
     return min(fitting, key=lambda tile: (cost(tile), tile[1]))

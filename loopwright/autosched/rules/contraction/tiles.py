@@ -20,14 +20,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import NamedTuple
 
+from loopwright.autosched.cost import EDGE, OVERHEAD, on_threads, tile_step, turns_of
 from loopwright.autosched.machine import PAGE, Machine, bytes_of, rounded_up
 
 # Cycles, found out on the machines we have; only their proportions matter.
-TILE_OVERHEAD = 40  # start the pipeline of multiply-adds, drain it, leave two loops
 PACK_NEAR, PACK_FAR = 0.35, 0.8  # an element copied, from L2 and from beyond
-EDGE = 1.02
-LATE = 0.05  # of a task's time: cores are not equally fast
-SHARED_LOAD = 0.2  # a load that goes on beside the multiply-adds, but is in their way now and then
 SPARE_REGISTERS = 3  # a number of A spread over a vector, and two for the next ones to come early
 SKIPPED_LINE, SKIPPED_PAGE = 1.0, 2.0  # a cache line of B that the one before does not announce; on another page
 SKIPPED_FAR = 12.0  # on another page, and not in L2: nothing brings it early
@@ -160,7 +157,7 @@ def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
             if mr * vectors + vectors + SPARE_REGISTERS <= machine.registers:
                 whole = rounded_up(size.m, mr) * rounded_up(size.n, vectors * lanes)
                 useful = size.m * size.n / whole
-                rates[mr, vectors] = useful * mr * vectors / machine.tile_step(mr, vectors, SHARED_LOAD)
+                rates[mr, vectors] = useful * mr * vectors / tile_step(machine, mr, vectors)
     enough = 0.8 * max(rates.values())
     return [tile for tile, rate in rates.items() if rate >= enough]
 
@@ -214,29 +211,28 @@ def _costed(
     slabs = max(1, ceil(size.k * nr * across * width / (machine.l2 // 2))) if down > 1 and size.knows_k else 1
     slabs = 1 if stays else slabs
     slab = ceil(size.k / slabs)
-    step = machine.tile_step(mr, vectors, SHARED_LOAD)
+    step = tile_step(machine, mr, vectors)
     if slab * nr * width > machine.l1 // 2:
         step = max(step, nr * width / machine.l2_bytes_per_cycle)
     if not packs:
         first = step + nr * width / machine.line * _skip(size, machine, nr)
         first = max(first, nr * width / machine.bytes_per_cycle(size.k * size.n * width))
         step = step + (first - step) / down if stays else first  # one strip brings the panel, the others find it
-    tile = size.k * step + slabs * (TILE_OVERHEAD + 2 * mr * vectors * (1 if slabs == 1 else 2))
+    tile = size.k * step + slabs * (OVERHEAD + 2 * mr * vectors * (1 if slabs == 1 else 2))
     task = down * across * tile
     if packs and not size.is_prepacked:
         far = size.k * size.n * width > machine.l2 // 2
         task += size.k * across * nr * (PACK_FAR if far else PACK_NEAR)
     if size.packs_rows:
         task += size.k * down * mr * PACK_FAR
-    turns = ceil(ceil(tall / down) * ceil(wide / across) * size.batch / threads)
+    tasks = ceil(tall / down) * ceil(wide / across) * size.batch
     if threads == 1:
         whole = task * (tall / down) * (wide / across) * size.batch  # the last task may be smaller
     else:
-        # All wait for the core that is last; the smaller its last task, the less.
-        whole = task * turns * (1 + LATE / turns) + machine.fork_cycles
+        whole = on_threads(machine, task, tasks, threads)
     if size.m % mr:
-        whole *= EDGE  # a tile of its own at the edge, which takes compiling too
+        whole *= EDGE
     if threads == 1 and not size.knows_m:
         down = ALL_ROWS
     unroll = next((count for count in (2, 3, 5) if slab % count == 0), 2) if slab > 8 and size.knows_k else 1
-    return Tiles(mr, vectors, lanes, slab, down, across, unroll, packs, threads, turns, whole, stays)
+    return Tiles(mr, vectors, lanes, slab, down, across, unroll, packs, threads, turns_of(tasks, threads), whole, stays)

@@ -15,24 +15,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
+from loopwright.autosched.cost import EDGE, OVERHEAD, on_threads, tile_step, turns_of
 from loopwright.autosched.machine import PAGE, Machine, bytes_of
 from loopwright.autosched.rules.contraction.tiles import SKIPPED_LINE
 from loopwright.autosched.rules.convolution.window import Window, extent
 
 # Cycles, found out on the machines we have; only their proportions matter.
-TILE_OVERHEAD = 40  # start the pipeline of multiply-adds, drain it, leave the loops
 COPY = 0.4  # an element of the image, into the band
 COPY_TURNED = 1.6  # where channels are neighbours in the image, and pixels in the band
 COPY_BLOCK = 0.15  # where a vector of channels goes as it is
 TURN = 0.6  # a sum transposed in registers and stored
 BY_ELEMENT = 2.0  # a sum that fills no tile to be turned
 STORE = 0.12
-SHARED_LOAD = 0.2  # a load that goes on beside the multiply-adds, but is in their way now and then
 SPARE_REGISTERS = 2  # a number of the image spread over a vector, and one to come early
 FAR_LINE = 4.0  # a line of the image on another page: nothing sees it come
 PASSING = 0.5  # of the time it takes to bring data nearer: the rest goes on beside the multiply-adds
-EDGE = 1.01
-LATE = 0.05
 
 
 @dataclass(frozen=True)
@@ -133,13 +130,13 @@ def _costed(
     width = bytes_of(window.facts.dtype)
     nr = vectors * lanes
     line = extent(window.row)
-    step = machine.tile_step(mr, vectors, SHARED_LOAD)
+    step = tile_step(machine, mr, vectors)
     weights = window.k * nr * width
     if weights > machine.l1 // 2:
         step = max(step, nr * width / machine.bytes_per_cycle(weights))
     if not copies:
         step += _skipped(window, machine, mr, width)
-    tile = window.k * step + TILE_OVERHEAD
+    tile = window.k * step + OVERHEAD
     image *= width
     sums = band * line * nr * width
     # Each panel reads the lines of the image once from where they are, and its sums come back to be turned.
@@ -152,11 +149,5 @@ def _costed(
     tasks = window.batch * others * (ceil(window.channels / nr) // panels)
     # Weights come from further away once for each task, those of all channels in it.
     task += PASSING * weights * panels / machine.l3_bytes_per_cycle
-    turns = ceil(tasks / threads)
-    if threads == 1:
-        whole = task * tasks
-    else:
-        whole = task * turns * (1 + LATE / turns) + machine.fork_cycles
-    if line % mr:
-        whole *= EDGE  # a tile of its own at the edge, which takes compiling too
-    return Tiles(mr, vectors, lanes, band, panels, copies, threads, turns, whole)
+    whole = on_threads(machine, task, tasks, threads) * (EDGE if line % mr else 1.0)
+    return Tiles(mr, vectors, lanes, band, panels, copies, threads, turns_of(tasks, threads), whole)

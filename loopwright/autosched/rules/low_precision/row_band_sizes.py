@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
+from loopwright.autosched.cost import on_threads
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.rules.low_precision.row_band import Band
-from loopwright.autosched.rules.low_precision.sizes import LATE
 from loopwright.autosched.rules.low_precision.units import Unit
 from loopwright.transform.tensor_intrinsics.x86_amx_window import WindowShape, depth_of_tiles
 
@@ -138,6 +138,5 @@ def _costed(
     tasks = band.batch * (all_filters // task) * (band.lines // lines) * (band.line // line)
     if all_filters * band.k * width > machine.l2 * 3 // 4:
         once += task * band.k * width * AGAIN
-    turns = ceil(tasks / threads)
-    whole = once * tasks if threads == 1 else once * turns * (1 + LATE / turns) + machine.fork_cycles
+    whole = on_threads(machine, once, tasks, threads)
     return BandSizes(unit, all_filters, channels, k, task, filters, lines, pixels, threads, tasks, whole)

@@ -15,20 +15,18 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
+from loopwright.autosched.cost import OVERHEAD, on_threads, tile_step
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.rules.low_precision.units import Unit
 
 # Cycles, found out on the machines we have; only their proportions matter.
-BLOCK_OVERHEAD = 40  # start the pipeline, drain it, leave two loops
 SUM_MOVE = 1.5  # a register of sums stored, and loaded by what comes after
-SHARED_LOAD = 0.2  # a load that goes on beside the products, but is in their way now and then
 SPARE_REGISTERS = 2  # a group of A spread over a vector, and the next one
 TILE_PRODUCT, TILE_LOAD = 24, 16  # of AMX: nominally 16 and 8
 ASTRAY = 2.0  # times that: a tile whose rows begin anywhere, so that each lies in two cache lines
 PACK_ALONG, PACK_ACROSS = 0.25, 0.5  # a byte of B packed: its rows interleaved; short runs of its columns
 COPY = 0.12  # a byte of A copied
 FAR = 1.1
-LATE = 0.05  # of a task's time: cores are not equally fast
 LONGEST_SLAB = 1 << 15  # bytes of the reduction
 MOST_ROWS = 16  # of a block in vector registers
 
@@ -147,7 +145,7 @@ def _costed(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr:
         block += sums * SUM_MOVE
     elif not unit.is_tile:
         block += mr * nr // unit.lanes * SUM_MOVE
-    block += slabs * BLOCK_OVERHEAD
+    block += slabs * OVERHEAD
     task = down * across * block
     rows_shared = down < tall
     packing = 0.0
@@ -160,11 +158,7 @@ def _costed(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr:
     if copies_a:
         packing += copying
     tasks = parts[0] * parts[1] * size.batch
-    turns = ceil(tasks / threads)
-    if threads == 1:
-        whole = task * tasks + packing
-    else:
-        whole = task * turns * (1 + LATE / turns) + packing + machine.fork_cycles
+    whole = on_threads(machine, task, tasks, threads) + packing
     panel = unit.lanes if unit.is_tile else nr
     return Sizes(unit, mr, nr, slab, down * mr, across * nr, panel, threads, copies_a, whole, tasks)
 
@@ -177,8 +171,4 @@ def _tile_cycles(unit: Unit, mr: int, nr: int, k: int, rows_cost: float) -> floa
 
 
 def _vector_cycles(unit: Unit, machine: Machine, mr: int, nr: int, k: int) -> float:
-    vectors = nr // unit.lanes
-    loads = mr + vectors
-    products = mr * vectors * (2 if unit.adds_after else 1) / machine.fma_per_cycle
-    step = max(products, loads / machine.loads_per_cycle, float(machine.fma_latency)) + loads * SHARED_LOAD
-    return k / unit.group * step
+    return k / unit.group * tile_step(machine, mr, nr // unit.lanes, 2 if unit.adds_after else 1)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
+from loopwright.autosched.cost import EDGE, OVERHEAD, micro_kernel
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.winograd.allowed import TILES
 from loopwright.autosched.rules.winograd.layer import Layer
@@ -24,13 +25,10 @@ from loopwright.schedule.winograd.matrices import MOST_POINTS, Matrix, transform
 
 # Cycles, found out on the machines we have; only their proportions matter.
 SPARE_REGISTERS = 2  # besides sums and weights: one number of the data on its way, and the next
-TILE_OVERHEAD = 24  # start the pipeline of multiply-adds, drain it, leave the loop
-SHARED_LOAD = 0.1  # a load that goes on beside the multiply-adds, but is in their way now and then
 IN_THE_WAY = 0.6  # of the shorter of two things that go on at once: multiply-adds, and streaming weights from memory
 NEARER = 0.2  # the same where the weights were read a strip before, and wait in some cache
 TURNED = 0.5  # an element copied from channels apart to channels together, or back
 GATHERED = 2.0  # a weight that is no constant: its channels lie apart
-EDGE = 1.05  # a tile of its own at the edge, which takes compiling too
 DIRECT = 0.85  # of the peak that the direct form reaches
 GAIN = 1.25  # how much faster it must be, by this count, to be worth its rounding
 PLENTY = 8 << 20  # bytes of weights that a tile may have for nothing: larger tiles multiply them
@@ -138,8 +136,8 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
 
     panels = layer.outputs // (lanes * vectors)
     full, rest = divmod(counts[1], mr) if mr < counts[1] else (counts[1] / mr, 0)
-    tiles = full * (layer.inputs * machine.tile_step(mr, vectors, SHARED_LOAD) + TILE_OVERHEAD + 2 * mr * vectors)
-    tiles += (layer.inputs * machine.tile_step(rest, vectors, SHARED_LOAD) + 2 * TILE_OVERHEAD) if rest else 0.0
+    tiles = full * (micro_kernel(machine, mr, vectors, layer.inputs) + 2 * mr * vectors)
+    tiles += (micro_kernel(machine, rest, vectors, layer.inputs) + OVERHEAD) if rest else 0.0
     products = count / counts[1] * positions * panels * tiles * (EDGE if rest else 1.0)
 
     moved = together * positions * (layer.inputs + layer.outputs) * width  # transformed data and results of a strip

@@ -1,0 +1,48 @@
+"""cost: what the parts of a tiled kernel take, in cycles of one core.
+
+    micro_kernel(machine, mr, vectors, k)         a register tile over k steps of a reduction
+    on_threads(machine, task, tasks, threads)     all tasks, when each thread takes the next one
+
+Every rule that chooses tiles prices them with these, from the microarchitecture of the target; what only one kind of
+kernel has (packing, transforms, the edge of an image) the rule adds itself.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Final
+
+from loopwright.autosched.machine import Machine
+
+SHARED_LOAD: Final = 0.2  # a load goes on beside the multiply-adds, but is in their way now and then
+OVERHEAD: Final = 40  # start the pipeline of multiply-adds, drain it, leave two loops
+EDGE: Final = 1.02  # a tile of its own at the edge, which takes compiling too
+LATE: Final = 0.05  # of a task's time: cores are not equally fast, and all wait for the last
+
+
+def tile_step(machine: Machine, rows: int, vectors: int, products: float = 1.0) -> float:
+    """Cycles of one step of a reduction on a register tile of `rows` × `vectors` accumulators, its operands in L1.
+
+    `products` is how many instructions a multiply-add takes.
+    """
+    loads = rows + vectors
+    arithmetic = rows * vectors * products / machine.fma_per_cycle
+    return max(arithmetic, loads / machine.loads_per_cycle, float(machine.fma_latency)) + loads * SHARED_LOAD
+
+
+def micro_kernel(machine: Machine, rows: int, vectors: int, k: int) -> float:
+    """Cycles of a register tile over `k` steps, its operands in L1."""
+    return k * tile_step(machine, rows, vectors) + OVERHEAD
+
+
+def turns_of(tasks: int, threads: int) -> int:
+    """How many tasks the thread with the most of them has."""
+    return ceil(tasks / threads)
+
+
+def on_threads(machine: Machine, task: float, tasks: int, threads: int) -> float:
+    """Cycles until the last of `threads` threads has done its share of `tasks` tasks of `task` cycles each."""
+    if threads == 1:
+        return task * tasks
+    turns = turns_of(tasks, threads)
+    return task * turns * (1 + LATE / turns) + machine.fork_cycles
