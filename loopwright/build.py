@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from loopwright.as_module import NotBuildable, as_module
 from loopwright.display import progress
@@ -67,51 +67,58 @@ def build(
     if target_host is not None:
         warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)
     if isinstance(inputs, Mapping) and inputs and args is None and target is None:
-        return _build_each(inputs, name, autosched, winograd)
+        return _build_each(inputs, name, ScheduleOptions(autosched, winograd))
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     require_buildable(chosen)
-    return _build_module(as_module(inputs, args, name, binds), chosen, autosched, winograd)
+    return _build_module(as_module(inputs, args, name, binds), chosen, ScheduleOptions(autosched, winograd))
 
 
-def _build_module(module: IRModule, target: Target, autosched: bool, winograd: bool | int) -> Any:
+class ScheduleOptions(NamedTuple):
+    """How a program is scheduled before it is compiled."""
+
+    autosched: bool = False  # by rule
+    winograd: bool | int = False  # which the rules may then use, with tiles of at most that size
+
+
+def _build_module(module: IRModule, target: Target, options: ScheduleOptions) -> Any:
     """The module compiled for `target`: found in the cache, or scheduled, checked, lowered, compiled and kept."""
     if target.kind == "c" or not cache_is_on():  # C is compiled when it is first called, by another compiler
-        return _compiled(module, target, autosched, winograd)
+        return _compiled(module, target, options)
     from loopwright.codegen.build_key import build_key
     from loopwright.codegen.compile_cache import find, keep
 
     start = perf_counter()
-    rules = _rules_text(target, winograd) if autosched else ""
+    rules = _rules_text(target, options.winograd) if options.autosched else ""
     key = build_key(module, target, _intrinsic, rules) if rules is not None else None
     named = perf_counter()
     if key is None:
-        return _compiled(module, target, autosched, winograd)
+        return _compiled(module, target, options)
     result = find(key, describe(target))
     if result is not None:
         _check_pass_names()
         result.timings = {"key": named - start, **result.timings}
         return result
-    result = _compiled(module, target, autosched, winograd)
+    result = _compiled(module, target, options)
     keep(key, result, str(target), sum(result.timings.values()))
     result.timings["key"] = named - start
     return result
 
 
-def _compiled(module: IRModule, target: Target, autosched: bool, winograd: bool | int) -> Any:
+def _compiled(module: IRModule, target: Target, options: ScheduleOptions) -> Any:
     """The module scheduled if so wanted, checked, lowered and compiled for `target`."""
     with progress.task("build") as task:
-        return _compiled_in(task, module, target, autosched, winograd)
+        return _compiled_in(task, module, target, options)
 
 
-def _compiled_in(task: progress.Task, module: IRModule, target: Target, autosched: bool, winograd: bool | int) -> Any:
+def _compiled_in(task: progress.Task, module: IRModule, target: Target, options: ScheduleOptions) -> Any:
     from loopwright.analysis import check_program
     from loopwright.transform import lower as run_pipeline
 
     begin = perf_counter()
-    if autosched:
+    if options.autosched:
         from loopwright.autosched import apply
 
-        module = apply(module, target, winograd=winograd).mod
+        module = apply(module, target, winograd=options.winograd).mod
     start = perf_counter()
     verify(module)
     module = check_program(module)
@@ -120,7 +127,7 @@ def _compiled_in(task: progress.Task, module: IRModule, target: Target, autosche
     finished = perf_counter()
     task.now("machine code")
     result = _code_generator(target)(lowered, describe(target), _entry_name(module))
-    scheduled = {"schedule": start - begin} if autosched else {}
+    scheduled = {"schedule": start - begin} if options.autosched else {}
     result.timings = {**scheduled, "check": checked - start, "lower": finished - checked, **result.timings}
     return result
 
@@ -153,12 +160,12 @@ def _check_pass_names() -> None:
         context.check_names(())
 
 
-def _build_each(programs: Mapping[Any, Any], name: str, autosched: bool, winograd: bool | int) -> Any:
+def _build_each(programs: Mapping[Any, Any], name: str, options: ScheduleOptions) -> Any:
     """The module of the first target, which imports those of the others; `programs` says what is built for each."""
     if not all([isinstance(program, (IRModule, PrimFunc)) for program in programs.values()]):
         raise NotBuildable(programs)
     first, *others = [
-        build(program, target=target, name=name, autosched=autosched, winograd=winograd)
+        build(program, target=target, name=name, autosched=options.autosched, winograd=options.winograd)
         for target, program in programs.items()
     ]
     for module in others:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.inlining import inline_cheap
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.plain_form import plain_form
@@ -109,7 +109,7 @@ def _schedule_blocks(sch: Schedule, name: str, machine: Machine, decisions: list
             task.now(pending[0].name)
             decision, refused = schedule_first(RULES, sch, pending, program, machine)
             for reason in refused:
-                decision.chose("another rule was refused", reason)
+                decision.chose("another rule was refused", reason, ChoiceKind.REFUSED_RULE)
             decisions.append(decision)
             pending = pending[len(decision.blocks) :]
             task.advance(parts=len(decision.blocks))

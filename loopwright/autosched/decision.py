@@ -3,7 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple
+
+
+class RuleKind(StrEnum):
+    """What tools that read decisions ask of a rule."""
+
+    OTHER = "other"
+    AS_WRITTEN = "as written"  # no rule was made for the blocks
+    WINOGRAD = "winograd"
+    LOW_PRECISION = "low precision"
+    ACROSS_MEMORY = "across memory"  # reads across the order of memory by its nature
+
+
+class ChoiceKind(StrEnum):
+    """What tools that read decisions ask of a choice."""
+
+    OTHER = "other"
+    TILES = "tiles"
+    PACKED = "packed at each call"
+    STRIDED = "strided access"
+    NO_VECTORS = "no vectors"
+    ONE_THREAD = "one thread"
+    NO_STEPS = "no steps"
+    REFUSED_RULE = "a rule was refused"
 
 
 class Choice(NamedTuple):
@@ -11,6 +35,8 @@ class Choice(NamedTuple):
 
     what: str
     why: str
+    kind: ChoiceKind = ChoiceKind.OTHER
+    buffer: str = ""  # what is packed
 
 
 class Roofline(NamedTuple):
@@ -39,21 +65,30 @@ class Decision:
     choices: list[Choice] = field(default_factory=list)
     roofline: Roofline | None = None
     tile_use: float = 1.0  # how much of what tiles compute is asked for: the rest fills up the last ones
+    kind: RuleKind = RuleKind.OTHER
 
-    def chose(self, what: str, why: str) -> None:
+    def chose(self, what: str, why: str, kind: ChoiceKind = ChoiceKind.OTHER, buffer: str = "") -> None:
         """Note a choice."""
-        self.choices.append(Choice(what, why))
+        self.choices.append(Choice(what, why, kind, buffer))
+
+    def whys(self, kind: ChoiceKind) -> list[str]:
+        """The reasons of all choices of a kind."""
+        return [choice.why for choice in self.choices if choice.kind is kind]
 
     def to_json(self) -> list[object]:
         """The decision as plain data."""
-        return [list(self.blocks), self.rule, [list(one) for one in self.choices], self.roofline, self.tile_use]
+        choices = [list(one) for one in self.choices]
+        return [list(self.blocks), self.rule, choices, self.roofline, self.tile_use, self.kind]
 
     @classmethod
     def from_json(cls, data: Any) -> Decision:
         """The decision of such data."""
-        blocks, rule, choices, roofline, tile_use = data
+        blocks, rule, choices, roofline, tile_use, kind = data
         limit = None if roofline is None else Roofline(*map(float, roofline))
-        return cls(tuple(blocks), str(rule), [Choice(*one) for one in choices], limit, float(tile_use))
+        result = cls(tuple(blocks), str(rule), [], limit, float(tile_use), RuleKind(kind))
+        for what, why, choice_kind, buffer in choices:
+            result.chose(what, why, ChoiceKind(choice_kind), buffer)
+        return result
 
     def lines(self) -> list[str]:
         """The decision in words."""

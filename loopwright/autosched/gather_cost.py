@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.facts import Access, Axis, BlockFacts, loads_of
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost, common_lanes, instructions
@@ -86,17 +86,18 @@ class GatherCost:
             decision.chose(
                 f"lanes of {', '.join(names)} picked from whole vectors",
                 f"they lie {stride} cells apart: loads and shuffles that no roofline counts",
+                ChoiceKind.STRIDED,
             )
         if self.far:
             names = dict.fromkeys([access.buffer.name for access in self.far])
-            decision.chose(
-                f"lanes of {', '.join(names)} loaded one by one", "they lie far apart, or anywhere: no vector holds two"
-            )
+            why = "they lie far apart, or anywhere: no vector holds two"
+            decision.chose(f"lanes of {', '.join(names)} loaded one by one", why, ChoiceKind.STRIDED)
         if self.clamped:
             names = dict.fromkeys([access.buffer.name for access in self.clamped])
             decision.chose(
                 f"lanes of {', '.join(names)} loaded one by one",
                 "an index is held between bounds, where several lanes are one cell",
+                ChoiceKind.STRIDED,
             )
 
 

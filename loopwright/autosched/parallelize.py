@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Final
 
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.small_steps import extent_of, fused
@@ -26,7 +26,7 @@ def share_out(
     """
     if not loops or machine.cores == 1:
         if machine.cores > 1:
-            decision.chose("one thread", "there is nothing to share out")
+            decision.chose("one thread", "there is nothing to share out", ChoiceKind.ONE_THREAD)
         return
     extents = [extent_of(sch, loop) for loop in loops]
     if not work.is_known:
@@ -55,7 +55,8 @@ def share_out(
 def note_one_thread(work: NestCost, decision: Decision) -> None:
     """Say that what could run on several threads does not, and why."""
     planned = "" if work.is_known else ", at the size that is planned for"
-    decision.chose("one thread", f"{work.cycles:.0f} cycles of work are less than waking others takes{planned}")
+    why = f"{work.cycles:.0f} cycles of work are less than waking others takes{planned}"
+    decision.chose("one thread", why, ChoiceKind.ONE_THREAD)
 
 
 def run_in_pieces(sch: Schedule, loop: LoopRV) -> None:
@@ -83,7 +84,8 @@ def _in_pieces_of_enough(
     """Sizes are known when the program runs: pieces are so large that two are worth a second thread."""
     first = next((position for position, extent in enumerate(extents) if extent is None), None)
     if first is None:
-        decision.chose("one thread", "how much there is to do is not known, nor on the loops to share out")
+        why = "how much there is to do is not known, nor on the loops to share out"
+        decision.chose("one thread", why, ChoiceKind.ONE_THREAD)
         return
     elements = each
     for extent in extents[first + 1 :]:

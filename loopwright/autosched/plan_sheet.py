@@ -25,7 +25,7 @@ def plan_sheet(plan: Plan) -> Sheet:
 def _decisions(decisions: tuple[Decision, ...]) -> Table:
     rows: list[tuple[str, ...]] = []
     for decision in decisions:
-        message = [tuple(choice) for choice in decision.choices]
+        message = [(choice.what, choice.why) for choice in decision.choices]
         if decision.roofline is not None:
             share = f"about {decision.roofline.share:.0%} of the roofline is expected"
             message.append((f"limit: {decision.roofline.bound}", share))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from loopwright.autosched.contiguous import UNKNOWN_EXTENT
-from loopwright.autosched.decision import Choice, Decision
+from loopwright.autosched.decision import Choice, Decision, RuleKind
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.runtime.errors import InternalError
@@ -48,7 +48,8 @@ def schedule_first(
         entries = pending[: rule.take(pending, program)]
         if not entries:
             continue
-        decision = Decision(tuple(entry.name for entry in entries), rule.name)
+        kind = getattr(rule, "kind", RuleKind.OTHER)  # a user's rule need not have one
+        decision = Decision(tuple(entry.name for entry in entries), rule.name, kind=kind)
         before, length = sch.view(), len(sch.trace.insts)
         try:
             rule.schedule(sch, entries, program, machine, decision)

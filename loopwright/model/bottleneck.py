@@ -9,12 +9,12 @@ weightiest first. Where none of them explains what is missing, that is said too.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from loopwright.autosched import Decision
+from loopwright.autosched.decision import ChoiceKind, RuleKind
 from loopwright.autosched.rules.plain import RUNS_ONCE
 from loopwright.model.kernel import Kernel
 from loopwright.model.machine_limits import MachineLimits
@@ -23,9 +23,7 @@ _AT_THE_LIMIT: Final = 0.85  # of the roofline: nothing is left to explain
 _LAUNCH: Final = 2e-6  # seconds: a call as short as this is not about its work
 _FORKS: Final = 5  # a parallel kernel that takes fewer times what waking threads takes is too small for them
 _TAIL: Final = 0.95  # of the tiles in use: from here on tails do not show
-_PLAIN: Final = "left as written"
-_OTHER_ARITHMETIC: Final = ("winograd", "low-precision product")
-_STRIDED: Final = ("transpose", "moved rows")
+_OTHER_ARITHMETIC: Final = (RuleKind.WINOGRAD, RuleKind.LOW_PRECISION)
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def limit_of(
     moving = moved / bandwidth
     decision = main_decision(kernel)
     computing = (flops or 0.0) / (limits.flops / 2 if dtype == "float64" else limits.flops)
-    if decision is not None and decision.roofline is not None and decision.rule in _OTHER_ARITHMETIC:
+    if decision is not None and decision.roofline is not None and decision.kind in _OTHER_ARITHMETIC:
         frequency = limits.flops / limits.threads / per_cycle
         computing = decision.roofline.arithmetic / frequency
     return Limit(max(moving, computing), "memory" if moving >= computing else "arithmetic", bandwidth)
@@ -98,9 +96,9 @@ def _unscheduled(decisions: Sequence[Decision]) -> list[str]:
     """Blocks that no rule scheduled, and rules that could not do their work."""
     result = []
     for decision in decisions:
-        refused = [why for what, why in decision.choices if what == "another rule was refused"]
-        if decision.rule == _PLAIN:
-            because = [why for what, why in decision.choices if what == "no steps"]
+        refused = decision.whys(ChoiceKind.REFUSED_RULE)
+        if decision.kind is RuleKind.AS_WRITTEN:
+            because = decision.whys(ChoiceKind.NO_STEPS)
             if because == [RUNS_ONCE]:
                 continue  # a number that others read takes no time
             result.append(f"{', '.join(decision.blocks)} is not scheduled: as written, because {'; '.join(because)}")
@@ -120,27 +118,26 @@ def _launching(kernel: Kernel, seconds: float, limits: MachineLimits) -> list[st
 def _of_rule(decision: Decision, limit: Limit, weights: Sequence[str]) -> list[str]:
     """What the rule knew when it chose."""
     result = []
-    for what, why in decision.choices:
-        if what == "one thread":
-            result.append(f"on one thread: {why}")
-        elif what == "no vectors":
-            result.append(f"strided access: {why}")
-        elif re.search(r"\bpacked in ", what) and "prepacked" not in what and "constant" not in why:
-            result.append(f"{_called(what.split(' packed ')[0], weights)} packed at each call")
-        elif strips := re.search(r"^strips of (.*) packed$", what):
-            result.append(f"{_called(strips[1], weights)} packed at each call")
-        elif what.startswith("lanes of ") or what.endswith("transposed in registers"):
-            result.append(f"strided access: {what}, since {why}")
+    for choice in decision.choices:
+        if choice.kind is ChoiceKind.ONE_THREAD:
+            result.append(f"on one thread: {choice.why}")
+        elif choice.kind is ChoiceKind.NO_VECTORS:
+            result.append(f"strided access: {choice.why}")
+        elif choice.kind is ChoiceKind.PACKED:
+            result.append(f"{_called(choice.buffer, weights)} packed at each call")
+        elif choice.kind is ChoiceKind.STRIDED:
+            result.append(f"strided access: {choice.what}, since {choice.why}")
     if decision.tile_use < _TAIL:
         result.insert(0, f"tail tiles: {1 - decision.tile_use:.0%} of the multiply-adds fill up the last tiles")
-    if any(word in decision.rule for word in _STRIDED):
+    if decision.kind is RuleKind.ACROSS_MEMORY:
         result.append("strided access: it reads across the order of memory")
     roofline = decision.roofline
     assert roofline is not None
     if limit.bound == "memory" and roofline.bound == "arithmetic":
         result.append("arithmetic that is no multiply-add (functions, comparisons) takes longer than its data")
     elif limit.bound == "arithmetic" and roofline.share < _AT_THE_LIMIT:
-        tiles = [f": {what} ({why})" for what, why in decision.choices if what.startswith(("tiles", "blocks of"))]
+        chosen = [choice for choice in decision.choices if choice.kind is ChoiceKind.TILES]
+        tiles = [f": {choice.what} ({choice.why})" for choice in chosen]
         result.append(f"the rule expects {roofline.share:.0%}{tiles[0] if tiles else ''}")
     return result
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Final
 
+from loopwright.autosched.decision import RuleKind
 from loopwright.model.kernel import Kernel
 from loopwright.model.kernel_table import flops_of
 from loopwright.model.prepack_constants import weights_of
@@ -18,7 +19,6 @@ from loopwright.model.program import Launch, Program, Value
 
 SHARE: Final = 0.1  # of all constants, that may come to them
 ALWAYS: Final = 24 << 20  # bytes that may in any case
-_RULE: Final = "winograd"
 
 
 def over_budget(program: Program, kernels: Mapping[Launch, Kernel]) -> list[Launch]:
@@ -52,4 +52,4 @@ def _bytes(constants: Iterable[Value]) -> int:
 
 
 def _is_winograd(kernel: Kernel) -> bool:
-    return any(decision.rule == _RULE for decision in kernel.decisions)
+    return any(decision.kind is RuleKind.WINOGRAD for decision in kernel.decisions)

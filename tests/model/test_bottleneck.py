@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright.autosched import Choice, Decision, Roofline
+from loopwright.autosched.decision import ChoiceKind, RuleKind
 from loopwright.autosched.rules.plain import RUNS_ONCE
 from loopwright.model.bottleneck import Limit, limit_of, reasons
 from loopwright.model.kernel import Kernel
@@ -18,8 +19,8 @@ def kernel(*decisions: Decision, text: str = "") -> Kernel:
     return Kernel("k", b"", b"", (), (), False, True, (), text, {}, decisions=decisions)
 
 
-def product(*choices: tuple[str, str], expected: float = 1000.0, tile_use: float = 1.0, rule: str = "packed product"):
-    return Decision(("C",), rule, [Choice(*one) for one in choices], Roofline(1000.0, 10.0, expected), tile_use)
+def product(*choices: Choice, expected: float = 1000.0, tile_use: float = 1.0, kind: RuleKind = RuleKind.OTHER):
+    return Decision(("C",), "packed product", list(choices), Roofline(1000.0, 10.0, expected), tile_use, kind)
 
 
 def test_bandwidth_lies_between_the_measured_sizes():
@@ -35,15 +36,16 @@ def test_the_limit_is_memory_or_arithmetic():
     made = limit_of(kernel(), "float32", None, 1 << 40, 0, LIMITS, 32)
     assert (made.bound, made.seconds, made.bandwidth) == ("memory", 2**40 / 20e9, 20e9)
     # 1000 cycles, of a core that does 100e9 operations a second, 32 in a cycle: whatever the direct form would need.
-    made = limit_of(kernel(product(rule="winograd")), "float32", 200e9, 4, 4, LIMITS, 32)
+    made = limit_of(kernel(product(kind=RuleKind.WINOGRAD)), "float32", 200e9, 4, 4, LIMITS, 32)
     assert made.seconds == pytest.approx(1000 * 32 / 100e9)
-    narrow = kernel(product(rule="low-precision product"))
+    narrow = kernel(product(kind=RuleKind.LOW_PRECISION))
     assert limit_of(narrow, "int32", None, 4, 4, LIMITS, 32).seconds == made.seconds
     assert limit_of(kernel(product()), "float64", 200e9, 4, 4, LIMITS, 32).seconds == 2.0
 
 
 def test_blocks_that_run_once_are_no_reason():
-    once = Decision(("constant",), "left as written", [Choice("no steps", RUNS_ONCE)])
+    written = [Choice("no steps", RUNS_ONCE, ChoiceKind.NO_STEPS)]
+    once = Decision(("constant",), "left as written", written, kind=RuleKind.AS_WRITTEN)
     expected = ["tail tiles: 30% of the multiply-adds fill up the last tiles"]
     assert reasons(kernel(once, product(tile_use=0.7)), 2e-3, ARITHMETIC, 8, LIMITS) == expected
 
@@ -60,25 +62,34 @@ def test_near_the_limit_nothing_is_missing():
     ("decision", "expected"),
     [
         (product(tile_use=0.7), "tail tiles: 30% of the multiply-adds fill up the last tiles"),
-        (product(("W_global packed in panels of 8", "each is read 4 times")), "weights (W) packed at each call"),
-        (product(("strips of X packed", "4 rows at a time")), "data (X) packed at each call"),
-        (product(("one thread", "the work is small")), "on one thread: the work is small"),
-        (product(("no vectors", "no axis walks over neighbours")), "strided access: no axis walks over neighbours"),
         (
-            product(("sums transposed in registers", "pixels are neighbours")),
-            "strided access: sums transposed in registers, since pixels are neighbours",
+            product(Choice("W_global packed", "each is read 4 times", ChoiceKind.PACKED, "W_global")),
+            "weights (W) packed at each call",
         ),
+        (product(Choice("strips packed", "4 rows at a time", ChoiceKind.PACKED, "X")), "data (X) packed at each call"),
+        (product(Choice("one thread", "little work", ChoiceKind.ONE_THREAD)), "on one thread: little work"),
+        (product(Choice("none", "no neighbours", ChoiceKind.NO_VECTORS)), "strided access: no neighbours"),
         (
-            product(("tiles of 6 × 16", "12 registers are accumulators"), expected=2000.0),
+            product(Choice("sums transposed", "pixels are neighbours", ChoiceKind.STRIDED)),
+            "strided access: sums transposed, since pixels are neighbours",
+        ),
+        (product(kind=RuleKind.ACROSS_MEMORY), "strided access: it reads across the order of memory"),
+        (
+            product(Choice("tiles of 6 × 16", "12 registers are accumulators", ChoiceKind.TILES), expected=2000.0),
             "the rule expects 50%: tiles of 6 × 16 (12 registers are accumulators)",
         ),
         (product(), "the rule 'packed product' expects 100%: what is missing is not known"),
         (
-            Decision(("S",), "left as written", [Choice("no steps", "no rule is made for what it computes")]),
+            Decision(
+                ("S",),
+                "left as written",
+                [Choice("no steps", "no rule is made for what it computes", ChoiceKind.NO_STEPS)],
+                kind=RuleKind.AS_WRITTEN,
+            ),
             "S is not scheduled: as written, because no rule is made for what it computes",
         ),
         (
-            Decision(("S",), "reduction", [Choice("another rule was refused", "row group: two loops")]),
+            Decision(("S",), "reduction", [Choice("refused", "row group: two loops", ChoiceKind.REFUSED_RULE)]),
             "a better rule was refused: row group: two loops",
         ),
     ],
@@ -88,7 +99,7 @@ def test_what_the_rules_know(decision, expected):
 
 
 def test_weights_that_are_prepacked_are_no_reason():
-    given = product(("W prepacked in panels of 8 columns", "it is a constant: calls find it packed"))
+    given = product(Choice("W prepacked in panels of 8 columns", "it is a constant: calls find it packed"))
     assert "packed at each call" not in reasons(kernel(given), 2e-3, ARITHMETIC, 8, LIMITS)[0]
 
 
@@ -101,7 +112,8 @@ def test_calls_that_are_too_short():
 
 
 def test_a_decision_is_plain_data_and_back():
-    decision = product(("tiles", "why"), expected=4.0, tile_use=0.5)
+    tiles = Choice("tiles", "why", ChoiceKind.TILES, "A")
+    decision = product(tiles, expected=4.0, tile_use=0.5, kind=RuleKind.WINOGRAD)
     assert Decision.from_json(decision.to_json()) == decision
     plain = Decision(("A", "B"), "left as written")
     assert Decision.from_json(plain.to_json()) == plain

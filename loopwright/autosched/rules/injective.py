@@ -18,7 +18,7 @@ from math import lcm
 from typing import Final
 
 from loopwright.autosched.axis_uses import OwnUses, own_uses
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.facts import Axis, BlockFacts
 from loopwright.autosched.gather_cost import GatherCost, is_small_arithmetic
 from loopwright.autosched.machine import Machine
@@ -216,12 +216,12 @@ def _vectorized(
     name = facts.axes[moving].name
     whole = run.extent or _UNKNOWN_ROW
     if run.extent == 1:
-        decision.chose(
-            "no vectors", "there is one cell to compute" if work.elements == 1 else "the rows are single cells"
-        )
+        why = "there is one cell to compute" if work.elements == 1 else "the rows are single cells"
+        decision.chose("no vectors", why, ChoiceKind.NO_VECTORS)
         return [], whole
     if any(store.step(moving) != 1 for store in streams.stores):
-        decision.chose("no vectors", f"no axis walks over neighbouring cells of the result ({name} is the innermost)")
+        why = f"no axis walks over neighbouring cells of the result ({name} is the innermost)"
+        decision.chose("no vectors", why, ChoiceKind.NO_VECTORS)
         return [row], 1
     if run.is_cut:
         can_cut = is_small_enough(facts.block.body)

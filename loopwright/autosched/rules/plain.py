@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.decision import ChoiceKind, Decision, RuleKind
 from loopwright.autosched.facts import const
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
@@ -20,6 +20,7 @@ class Plain:
     """Takes every block, and changes nothing."""
 
     name = "left as written"
+    kind = RuleKind.AS_WRITTEN
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         return 1
@@ -28,9 +29,9 @@ class Plain:
         self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
         if entries[0].facts is None:
-            decision.chose("no steps", why_not_plain(entries[0]))
+            decision.chose("no steps", why_not_plain(entries[0]), ChoiceKind.NO_STEPS)
         else:
-            decision.chose("no steps", "no rule is made for what it computes")
+            decision.chose("no steps", "no rule is made for what it computes", ChoiceKind.NO_STEPS)
 
 
 def why_not_plain(entry: Entry) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from loopwright.autosched.axis_uses import own_uses
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.decision import ChoiceKind, Decision, RuleKind
 from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.machine import PAGE, Machine
 from loopwright.autosched.nest_cost import common_lanes, nest_cost
@@ -47,6 +47,7 @@ class MovedRows:
     """Takes one large block that reads rows in another order than it writes them in."""
 
     name = "moved rows"
+    kind = RuleKind.ACROSS_MEMORY
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         facts = pending[0].facts
@@ -83,6 +84,7 @@ class MovedRows:
             f"blocks of {high} × {wide} rows",
             f"rows lie together along {facts.axes[move.near].name} in the result, "
             f"along {facts.axes[move.far].name} in {move.load.buffer.name}",
+            ChoiceKind.TILES,
         )
         if cost.bytes > 2 * machine.l2:
             ahead = -(-_AHEAD // move.row_bytes)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from loopwright.analysis.affine import Affine
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.facts import const, costly_calls, loads_of, without_lets
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.program import Entry, Program
@@ -146,7 +146,7 @@ def _lanes(
     row = loops[shape.lanes]
     extent = extent_of(sch, row)
     if extent == 1:
-        decision.chose("no vectors", "the rows are single cells")
+        decision.chose("no vectors", "the rows are single cells", ChoiceKind.NO_VECTORS)
         return
     width = lanes
     while extent is not None and width > extent:

@@ -20,7 +20,7 @@ from math import ceil, log2, sqrt
 from typing import Final, NamedTuple
 
 from loopwright.autosched.axis_uses import own_uses
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.decision import ChoiceKind, Decision, RuleKind
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.layouts import dimensions, layout
 from loopwright.autosched.machine import Machine, bytes_of
@@ -72,6 +72,7 @@ class Transpose:
     """Takes one block that reads an operand across the direction in which it writes."""
 
     name = "transpose"
+    kind = RuleKind.ACROSS_MEMORY
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         facts = pending[0].facts
@@ -97,6 +98,7 @@ class Transpose:
             f"tiles of {size} × {size} in registers",
             f"{along.name} walks over neighbours of the result, {across.name} over those of "
             + ", ".join(operand.access.buffer.name for operand in turn.operands),
+            ChoiceKind.TILES,
         )
         loops = sch.get_loops(sch.get_block(facts.name))
         outer = [loop for position, loop in enumerate(loops) if position not in (turn.along, turn.across)]
@@ -259,7 +261,8 @@ def _blocked(
     some_rows, row = sch.split(rows, [None, high])
     some_columns, column = sch.split(columns, [None, wide])
     sch.reorder(some_rows, some_columns, row, column)
-    decision.chose(f"blocks of {high} × {wide} tiles", "cache lines are used up by neighbouring tiles")
+    why = "cache lines are used up by neighbouring tiles"
+    decision.chose(f"blocks of {high} × {wide} tiles", why, ChoiceKind.TILES)
     return [some_rows, some_columns]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopwright.autosched.decision import Decision, Roofline
+from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of, used_up
 from loopwright.autosched.prefetch import explain_weights
 from loopwright.autosched.rules.contraction.product import Product
@@ -18,6 +18,7 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
         f"tiles of {tiles.mr} × {tiles.nr}",
         f"{used} of {machine.registers} registers are accumulators; a step loads {tiles.mr + tiles.vectors} times for "
         f"{used} multiply-adds",
+        ChoiceKind.TILES,
     )
     decision.tile_use = used_up(rows, tiles.mr) * used_up(columns, tiles.nr)
     name = product.column_operand.buffer.name
@@ -31,6 +32,8 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
             f"{name} packed in panels of {tiles.nr} columns",
             f"each is read {-(-rows // tiles.mr)} times; {share >> 10} KiB stay in L2 "
             f"({machine.l2 >> 10} KiB)",
+            ChoiceKind.PACKED,
+            name,
         )
     else:
         decision.chose(f"{name} read in place", f"{-(-rows // tiles.mr)} tiles read it, too few to pay for a copy")
@@ -38,6 +41,8 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
         decision.chose(
             f"strips of {product.row_operand.buffer.name} packed",
             f"{tiles.mr} rows at a time, since it does not run along the reduction",
+            ChoiceKind.PACKED,
+            product.row_operand.buffer.name,
         )
     if product.prepacks_rows:
         decision.chose(f"{product.row_operand.buffer.name} prepacked along the reduction", "it is a constant")
@@ -53,7 +58,7 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
             f"parallelised over {tiles.threads} threads",
         )
     elif machine.cores > 1:
-        decision.chose("one thread", "the work is smaller than waking others")
+        decision.chose("one thread", "the work is smaller than waking others", ChoiceKind.ONE_THREAD)
     arithmetic = rows * columns * k * batch / (machine.fma_per_cycle * tiles.lanes) / tiles.threads
     moved = (rows * k + k * columns + rows * columns) * size * batch
     memory = moved / (machine.memory_bytes_per_cycle * min(tiles.threads, machine.memory_cores))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from loopwright.autosched.decision import Decision, Roofline
+from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of, used_up
 from loopwright.autosched.prefetch import explain_weights
 from loopwright.autosched.rules.convolution.tiles import Tiles
@@ -21,13 +21,17 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
         f"tiles of {tiles.mr} pixels × {tiles.nr} channels",
         f"{used} of {machine.registers} registers are accumulators; a step loads {tiles.mr + tiles.vectors} times for "
         f"{used} multiply-adds, and {line} pixels of a line are {-(-line // tiles.mr)} tiles",
+        ChoiceKind.TILES,
     )
     decision.tile_use = used_up(line, tiles.mr) * used_up(window.channels, tiles.nr)
     weights = window.k * tiles.nr * bytes_of(window.facts.dtype)
     how = "prepacked" if prepacks else "packed"
     why = "they are constants: calls find them packed" if prepacks else "each is read again and again"
     decision.chose(
-        f"weights {how} in panels of {tiles.nr} channels", f"{why}; {weights >> 10} KiB of them are used at a time"
+        f"weights {how} in panels of {tiles.nr} channels",
+        f"{why}; {weights >> 10} KiB of them are used at a time",
+        ChoiceKind.OTHER if prepacks else ChoiceKind.PACKED,
+        "weights",
     )
     explain_weights(weights * -(-window.channels // tiles.nr), window.places, machine, decision)
     if pads:
@@ -42,7 +46,8 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
             f"lines of blocks of {blocks} channels", "channels are neighbours in the image: vectors go as they are"
         )
     if not window.writes_channels_last:
-        decision.chose("panels of sums transposed in registers", "pixels, not channels, are neighbours in the result")
+        why = "pixels, not channels, are neighbours in the result"
+        decision.chose("panels of sums transposed in registers", why, ChoiceKind.STRIDED)
     pixels = window.places
     tasks = window.batch * pixels // (line * tiles.band) * -(-window.channels // tiles.nr) // tiles.panels
     if tiles.threads > 1:
@@ -51,7 +56,7 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
             f"parallelised over {tiles.threads} threads",
         )
     elif machine.cores > 1:
-        decision.chose("one thread", "the work is smaller than waking others")
+        decision.chose("one thread", "the work is smaller than waking others", ChoiceKind.ONE_THREAD)
     arithmetic = float(window.batch * pixels * window.channels * window.k)
     arithmetic /= machine.fma_per_cycle * tiles.lanes * tiles.threads
     moved = sum(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopwright.autosched.decision import Decision, Roofline
+from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.low_precision.plain_product import PlainProduct
 from loopwright.autosched.rules.low_precision.row_band import Band
@@ -26,7 +26,8 @@ def explain(
     if plain.sums:
         decision.chose(f"{', '.join(plain.sums)}", "sums of the operands stand for zero points and shifts")
     if unit.is_tile:
-        decision.chose(f"blocks of {sizes.mr} × {sizes.nr}", "pairs of 16 × 16 sums each way stay in tile registers")
+        why = "pairs of 16 × 16 sums each way stay in tile registers"
+        decision.chose(f"blocks of {sizes.mr} × {sizes.nr}", why, ChoiceKind.TILES)
     else:
         vectors = sizes.nr // unit.lanes
         used = sizes.mr * vectors
@@ -34,13 +35,15 @@ def explain(
             f"blocks of {sizes.mr} × {sizes.nr}",
             f"{used} of {machine.registers} registers are accumulators; a step loads {sizes.mr + vectors} times for "
             f"{used} products",
+            ChoiceKind.TILES,
         )
     name = product.column_operand.buffer.name
     if early[1]:
         decision.chose(f"{name} prepacked in panels of {sizes.panel} columns", "it is a constant: calls find it packed")
     else:
         offset = "before all tasks" if sizes.task_rows < rows else "by the task that reads them"
-        decision.chose(f"{name} packed in panels of {sizes.panel} columns", f"{unit.group} rows side by side, {offset}")
+        why = f"{unit.group} rows side by side, {offset}"
+        decision.chose(f"{name} packed in panels of {sizes.panel} columns", why, ChoiceKind.PACKED, name)
     padded = sizes.padded(rows, columns, k)
     if padded != (rows, columns, k):
         decision.chose(f"padded to {' × '.join(map(str, padded))}", "whole blocks; zeros add nothing")
@@ -52,7 +55,7 @@ def explain(
             f"parallelised over {sizes.threads} threads",
         )
     elif machine.cores > 1:
-        decision.chose("one thread", "the work is smaller than waking others")
+        decision.chose("one thread", "the work is smaller than waking others", ChoiceKind.ONE_THREAD)
     arithmetic = rows * columns * k * product.batch / rate / sizes.threads
     moved = (rows * k * bytes_of(unit.a) + k * columns * bytes_of(unit.b) + rows * columns * 4) * product.batch
     cores = min(sizes.threads, machine.memory_cores)
@@ -72,7 +75,8 @@ def explain_band(band: Band, sizes: BandSizes, is_prepacked: bool, machine: Mach
     decision.chose(f"bands of {image.name}, {unit.group} channels side by side", why)
     decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} neighbours of the reduction at a time")
     message = "it is a constant: calls find it packed" if is_prepacked else "before all tasks"
-    decision.chose(f"{weights.name} packed in tiles of 16 filters by {sizes.k} channels", message)
+    kind = ChoiceKind.OTHER if is_prepacked else ChoiceKind.PACKED
+    decision.chose(f"{weights.name} packed in tiles of 16 filters by {sizes.k} channels", message, kind, weights.name)
     lines = "" if band.is_flat else f" of {sizes.lines} lines"
     decision.chose(
         f"calls for {sizes.filters} filters and {sizes.pixels} pixels{lines}",
@@ -85,7 +89,7 @@ def explain_band(band: Band, sizes: BandSizes, is_prepacked: bool, machine: Mach
         threads = f"parallelised over {sizes.threads} threads; each makes the bands it reads"
         decision.chose(f"{sizes.tasks} tasks", threads)
     elif machine.cores > 1:
-        decision.chose("one thread", "the work is smaller than waking others")
+        decision.chose("one thread", "the work is smaller than waking others", ChoiceKind.ONE_THREAD)
     pixels = band.lines * band.line * band.batch
     products = pixels * (band.filter.extent or 1) * band.k
     read = pixels * (band.channel.extent or 1) * bytes_of(unit.b) + sizes.all_filters * band.k * bytes_of(unit.a)

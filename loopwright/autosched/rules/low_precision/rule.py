@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.decision import Decision, RuleKind
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import Access
 from loopwright.autosched.machine import Machine, bytes_of
@@ -36,6 +36,7 @@ class LowPrecision:
     """Takes a product or convolution of small types, what makes its operands, and the element-wise blocks after it."""
 
     name = "low-precision product"
+    kind = RuleKind.LOW_PRECISION
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         before = feeding_length(pending, program, _is_small_product)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from loopwright.autosched.decision import Decision, Roofline
+from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.parallelize import share_out
@@ -68,6 +68,7 @@ def _explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision,
         decision.chose(
             f"tiles of {tiles.rows} {down.axis.name} × {tiles.places} vectors",
             f"{used} of {machine.registers} registers hold results{shared if seen < alone else ''}",
+            ChoiceKind.TILES,
         )
     elif used > 1:
         decision.chose(f"{used} vectors at once", "the updates of one wait for each other, those of several do not")

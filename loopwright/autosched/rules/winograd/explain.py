@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from loopwright.autosched.decision import Decision, Roofline
+from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of, used_up
 from loopwright.autosched.prefetch import explain_weights
 from loopwright.autosched.rules.winograd.layer import Layer
@@ -18,7 +18,8 @@ def explain(layer: Layer, sizes: Sizes, transposed: Sequence[str], machine: Mach
     tile, positions = sizes.tile, sizes.size**2
     gain = f"{sizes.gain:.1f} times as fast as the direct form, by the model"
     each = tile * tile * prod(layer.taps)
-    decision.chose(f"tiles of {tile} × {tile} results", f"{positions} products stand for {each}; {gain}")
+    why = f"{positions} products stand for {each}; {gain}"
+    decision.chose(f"tiles of {tile} × {tile} results", why, ChoiceKind.TILES)
     factor = error_factor(tile, layer.taps, layer.inputs, layer.dtype)
     direct = direct_factor(layer.taps, layer.inputs, layer.dtype)
     decision.chose(
@@ -37,7 +38,7 @@ def explain(layer: Layer, sizes: Sizes, transposed: Sequence[str], machine: Mach
     explain_weights(sizes.weight_bytes(layer), sizes.uses, machine, decision)
     if transposed:
         why = "channels are the lanes, and lie apart there"
-        decision.chose(f"{', '.join(transposed)} transposed in registers", why)
+        decision.chose(f"{', '.join(transposed)} transposed in registers", why, ChoiceKind.STRIDED)
     used = sizes.mr * sizes.vectors
     decision.chose(
         f"products in tiles of {sizes.mr} × {sizes.nr}", f"{used} of {machine.registers} registers are accumulators"
@@ -57,7 +58,7 @@ def explain(layer: Layer, sizes: Sizes, transposed: Sequence[str], machine: Mach
     if sizes.threads > 1:
         decision.chose("in parallel", f"the work is worth {sizes.threads} cores")
     elif machine.cores > 1:
-        decision.chose("one thread", "the work is smaller than waking others")
+        decision.chose("one thread", "the work is smaller than waking others", ChoiceKind.ONE_THREAD)
     products = layer.images * prod(sizes.counts) * positions * layer.inputs * layer.outputs
     arithmetic = products / (machine.fma_per_cycle * sizes.lanes * sizes.threads)
     pixels = layer.images * prod(layer.places) * (layer.inputs + layer.outputs)

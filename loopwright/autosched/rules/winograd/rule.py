@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.decision import Decision, RuleKind
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
@@ -19,6 +19,7 @@ class Winograd:
     """Takes a convolution of two dimensions, its padding, and the element-wise blocks after it."""
 
     name = "winograd"
+    kind = RuleKind.WINOGRAD
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         if not program.winograd:
