@@ -212,8 +212,8 @@ class Affine:
         self._loose_values: dict[Var, Form | None] = {}
         self._ends: dict[Var, tuple[Form | None, Form | None]] = {}  # of all loops; None where not affine
         self._reach: dict[Var, tuple[int, int]] = {}  # variable → its least and greatest value, once asked for
-        # Conjunctions met before, by identity (and kept alive): a long one is asked for at each of its parts.
-        self._known: dict[tuple[int, bool], tuple[Expr, tuple[Condition, bool]]] = {}
+        # Conjunctions met before, by identity: a long one is asked for at each of its parts.
+        self._known: dict[tuple[Expr, bool], tuple[Condition, bool]] = {}
 
     def own(self, var: Var, low: Form | None = None, high: Form | None = None) -> None:
         """Let `var` stand for itself; it runs from `low` to `high`."""
@@ -547,10 +547,10 @@ class Affine:
         if isinstance(e, Call) and e.op.name == "tir.likely":
             return self._condition(e.args[0], holds)
         if isinstance(e, (And, Or)) and e.dtype.lanes == 1:
-            known = self._known.get((id(e), holds))
+            known = self._known.get((e, holds))
             if known is None:
-                known = self._known[id(e), holds] = e, self._joined(e, holds)
-            return known[1]
+                known = self._known[e, holds] = self._joined(e, holds)
+            return known
         if isinstance(e, CompareExpr) and e.a.dtype.is_int and e.dtype.lanes == 1:
             try:
                 return _compared(e, self._form(e.a).plus(self._form(e.b), -1), holds), True

@@ -141,20 +141,20 @@ def is_sum(combiner: Combiner) -> bool:
 def combiner_key(combiner: Combiner) -> Hashable:
     """Equal for combiners that are written alike, whatever their variables are called."""
     numbers: dict[Hashable, int] = {}
-    done: dict[int, int] = {}
+    done: dict[Expr, int] = {}
 
     def number(expr: Expr) -> int:
-        if id(expr) not in done:
+        if expr not in done:
             about: object = _name(expr)
             if isinstance(expr, (IntImm, FloatImm)):
                 about = repr(expr.value)
             args = () if isinstance(expr, (Var, IntImm, FloatImm)) else tuple([number(arg) for arg in _args(expr)])
             text: Hashable = (type(expr).__name__, str(expr.dtype), about, args)
-            done[id(expr)] = numbers.setdefault(text, len(numbers))
-        return done[id(expr)]
+            done[expr] = numbers.setdefault(text, len(numbers))
+        return done[expr]
 
     for var in (*combiner.state, *combiner.operands):
-        done[id(var)] = numbers.setdefault((len(numbers), str(var.dtype)), len(numbers))
+        done[var] = numbers.setdefault((len(numbers), str(var.dtype)), len(numbers))
     results = tuple([number(result) for result in combiner.results])
     return (tuple(numbers), results)
 
@@ -222,17 +222,17 @@ class _Law:
     def apply(self, state: Sequence[Value], operands: Sequence[Value]) -> list[Value]:
         """The combiner's results."""
         known = dict(zip([*self.combiner.state, *self.combiner.operands], [*state, *operands], strict=True))
-        done: dict[int, Value] = {}
+        done: dict[Expr, Value] = {}
         return [self.value(result, known, done) for result in self.combiner.results]
 
-    def value(self, expr: Expr, known: Mapping[Any, Value], done: dict[int, Value] | None = None) -> Value:
+    def value(self, expr: Expr, known: Mapping[Any, Value], done: dict[Expr, Value] | None = None) -> Value:
         done = {} if done is None else done
-        result = done.get(id(expr))
+        result = done.get(expr)
         if result is None:
-            result = done[id(expr)] = self._value(expr, known, done)
+            result = done[expr] = self._value(expr, known, done)
         return result
 
-    def _value(self, expr: Expr, known: Mapping[Any, Value], done: dict[int, Value]) -> Value:
+    def _value(self, expr: Expr, known: Mapping[Any, Value], done: dict[Expr, Value]) -> Value:
         if isinstance(expr, Var):
             if expr not in known:
                 raise Undecided
@@ -357,18 +357,16 @@ class _Sorts:
         self.uses: dict[int, set[Use]] = {}
         self.literals: dict[int, list[float]] = {}
         self.types: dict[int, set[DataType]] = {}
-        self.known: dict[int, int] = {}
-        self.kept: list[Expr] = []  # an id means something only while its object lives
+        self.known: dict[Expr, int] = {}
         self._points: dict[int, dict[float, Any]] = {}
 
     def of(self, expr: Expr) -> int:
         """The sort of an expression, and those of all that is in it. Raises Undecided."""
-        result = self.known.get(id(expr))
+        result = self.known.get(expr)
         if result is None:
-            result = self.known[id(expr)] = len(self.parents)
+            result = self.known[expr] = len(self.parents)
             self.parents.append(result)
             self.types[result] = {expr.dtype}
-            self.kept.append(expr)
             self._look(expr, result)
         return self._root(result)
 
@@ -427,7 +425,7 @@ class _Sorts:
         return sort
 
     def sort(self, expr: Expr) -> int:
-        return self._root(self.known[id(expr)])
+        return self._root(self.known[expr])
 
     def use(self, expr: Expr) -> Use | None:
         """What is done with the values of its sort; None when they are only moved."""

@@ -95,7 +95,7 @@ class Polynomials:
         self.calls_change_memory = bool(program.effects)
         self.atoms: dict[Hashable, Atom] = {}
         self._expressions: dict[Hashable, list[tuple[Expr, Poly]]] = {}  # those without a form, by structural hash
-        self._found: dict[tuple[int, int], Poly] = {}  # by identity: a node may be shared by many
+        self._found: dict[tuple[Expr, Stmt], Poly] = {}  # by identity: a node may be shared by many
 
     def of(self, expr: Expr, at: Stmt) -> Poly:
         """The polynomial of an integer expression that the statement `at` computes."""
@@ -103,7 +103,7 @@ class Polynomials:
             return number(expr.value)
         if isinstance(expr, Var):
             return self.variable(expr, at)
-        key = (id(expr), id(at))
+        key = (expr, at)
         result = self._found.get(key)
         if result is None:
             result = self._found[key] = self._computed(expr, at)
@@ -307,7 +307,7 @@ class Polynomials:
 
     def _ramp(self, expr: Ramp, at: Stmt) -> Poly:
         # All vectors of one index have as many lanes, and lane by lane they go together.
-        lane = self._made(("lane", id(at), expr.lanes), "variable", 0, expr.lanes - 1, (), False)
+        lane = self._made(("lane", at, expr.lanes), "variable", 0, expr.lanes - 1, (), False)
         step = just(lane).times(self.of(expr.stride, at))
         return self._unknown(expr, at) if step is None else self.of(expr.base, at).plus(step)
 
@@ -316,7 +316,7 @@ class Polynomials:
             return self._unknown(load, at)
         data = load.buffer.data
         # A constant's values are known to nobody here, but they never change.
-        when = id(at) if data in self.changing or self.calls_change_memory else None
+        when = at if data in self.changing or self.calls_change_memory else None
         key = ("load", data, load.buffer, when, tuple([self.of(index, at).key for index in load.indices]))
         return just(self._atom(key, "value", load.dtype, is_data=True))
 
@@ -353,7 +353,7 @@ class Polynomials:
         memory = _memory_of(expr)
         if memory is None:
             return make()
-        when = id(at) if self.calls_change_memory or not memory.isdisjoint(self.changing) else None
+        when = at if self.calls_change_memory or not memory.isdisjoint(self.changing) else None
         same = self._expressions.setdefault((structural_hash(expr), when), [])
         for known, value in same:
             if structural_equal(known, expr):

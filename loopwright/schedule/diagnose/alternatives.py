@@ -239,8 +239,8 @@ def _merge(asked: Asked) -> Iterator[Attempt]:
     paths = [asked.view.loop_path(handle.var) for handle in loops]
     yield from _without_notes(asked, nodes)
     for handle, path in zip(loops, paths, strict=True):
-        others = {id(statement) for other in paths if other is not path for statement in other}
-        own = [statement for statement in path[:-1] if id(statement) not in others]
+        others = {statement for other in paths if other is not path for statement in other}
+        own = [statement for statement in path[:-1] if statement not in others]
         for statement in own:
             if isinstance(statement, Allocate):
                 yield from _lifted(asked, statement.buffer_var.name)

@@ -114,7 +114,7 @@ class StmtSRef:
         return isinstance(other, StmtSRef) and self._mark == other._mark and self.stmt is other.stmt
 
     def __hash__(self) -> int:
-        return hash((self._mark, id(self.stmt)))
+        return hash((self._mark, self.stmt))
 
     def __repr__(self) -> str:
         stmt = self.stmt

@@ -200,7 +200,7 @@ class _Comparison:
         for (key, _), (inlined, _, values) in origins.loads.items():
             if key in origins.renamed or key in origins.copies or inlined == key or key not in self.old.keys:
                 continue
-            claim = (key, inlined, tuple([id(value) for value in values]))
+            claim = (key, inlined, tuple(values))
             if claim not in done and not self.old.reads_instance(key, inlined, values):
                 block = self.old.keys[key]
                 name = block.name_hint if block is not None else "the function"

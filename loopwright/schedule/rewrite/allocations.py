@@ -112,8 +112,8 @@ def allocate(buffer: Buffer, body: Stmt) -> Stmt:
 def common_use(view: View, buffer: Buffer) -> Path:
     """The statements around every block that uses the buffer, from the root."""
     users = [path for path in view.index.blocks.values() if _uses(path[-1], buffer)]
-    outer = {id(statement) for path in users for statement in path[:-1]}
-    return common_path([path for path in users if id(path[-1]) not in outer])
+    outer = {statement for path in users for statement in path[:-1]}
+    return common_path([path for path in users if path[-1] not in outer])
 
 
 def _uses(realize: Stmt, buffer: Buffer) -> bool:

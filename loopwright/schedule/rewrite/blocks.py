@@ -35,8 +35,8 @@ def is_leaf(block: Block) -> bool:
 def leaves_of(view: View, realize: BlockRealize) -> list[BlockRealize]:
     """The blocks without blocks inside, in or below a block."""
     inside = [path for path in view.index.blocks.values() if any(statement is realize for statement in path)]
-    outer = {id(statement) for path in inside for statement in path[:-1]}
-    return [path[-1] for path in inside if id(path[-1]) not in outer and isinstance(path[-1], BlockRealize)]
+    outer = {statement for path in inside for statement in path[:-1]}
+    return [path[-1] for path in inside if path[-1] not in outer and isinstance(path[-1], BlockRealize)]
 
 
 def is_unit_axis(axis: IterVar) -> bool:

@@ -49,21 +49,19 @@ class Attribution:
     """Where the loads of a new body come from."""
 
     def __init__(self) -> None:
-        self._origins: dict[int, Origin] = {}
-        self._alive: list[BufferLoad] = []  # identities stay unique as long as the nodes live
+        self._origins: dict[BufferLoad, Origin] = {}
 
     def load(self, buffer: Buffer, indices: Sequence[Expr], origin: Origin, span: object = None) -> BufferLoad:
         """A new load that stands for `origin`."""
         result = BufferLoad._make(buffer, tuple(indices), span=span)
-        self._alive.append(result)
-        self._origins[id(result)] = origin
+        self._origins[result] = origin
         return result
 
     def numbered(self, key: BlockKey, body: Stmt) -> dict[tuple[BlockKey, int], Origin]:
         """The loads of the block `key` by their number, with what they stand for."""
         result: dict[tuple[BlockKey, int], Origin] = {}
         for number, load in enumerate(loads_in_order(body)):
-            origin = self._origins.get(id(load))
+            origin = self._origins.get(load)
             if origin is not None:
                 result[key, number] = origin
         return result

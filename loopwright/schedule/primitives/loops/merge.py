@@ -58,12 +58,12 @@ def merge(view: View, loops: Sequence[For]) -> Step:
     parent = _common_parent(loops, paths)
     siblings = paths[0][parent]
     assert isinstance(siblings, SeqStmt)
-    at = {id(statement): position for position, statement in enumerate(siblings.seq)}
-    chains = sorted([_chain(path, parent) for path in paths], key=lambda chain: at[id(chain[0])])
+    at = {statement: position for position, statement in enumerate(siblings.seq)}
+    chains = sorted([_chain(path, parent) for path in paths], key=lambda chain: at[chain[0]])
     _check_chains(chains)
 
     merged, result = _merged_nest(view.all_loops_above(paths[0][:parent]), chains)
-    positions = [at[id(chain[0])] for chain in chains]
+    positions = [at[chain[0]] for chain in chains]
     before, behind = _around(siblings, positions)
     first, last = positions[0], positions[-1]
     statements = [*siblings.seq[:first], *before, merged, *behind, *siblings.seq[last + 1 :]]
