@@ -7,15 +7,15 @@ dense(node, x, weight)                   rows of x, over all its leading axes, w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright import relay
 from loopwright.frontends.common.tensors import Tensors
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import broadcast, times
 from loopwright.relay.types import Dim, same_dim
 
 
-def product(node: Tensors, a: Any, b: Any, out_dtype: str = "", transpose_b: bool = False, turn: bool = True) -> Any:
+def product(node: Tensors, a: Expr, b: Expr, out_dtype: str = "", transpose_b: bool = False, turn: bool = True) -> Expr:
     """`a @ b`; with `transpose_b`, of `b` with its last two axes exchanged.
 
     turn: a batch of second operands is turned, so that both are read along their rows.
@@ -37,7 +37,7 @@ def product(node: Tensors, a: Any, b: Any, out_dtype: str = "", transpose_b: boo
     return _batched(node, a, b, out_dtype, transpose_b, turn)
 
 
-def dense(node: Tensors, a: Any, weight: Any, out_dtype: str = "") -> Any:
+def dense(node: Tensors, a: Expr, weight: Expr, out_dtype: str = "") -> Expr:
     """Rows of `a`, over all its leading axes, with one weight."""
     shape = node.shape(a)
     if len(shape) == 1:
@@ -49,7 +49,7 @@ def dense(node: Tensors, a: Any, weight: Any, out_dtype: str = "") -> Any:
     return relay.reshape(result, (*shape[:-1], node.shape(weight)[0]), allowzero=True)
 
 
-def _batched(node: Tensors, a: Any, b: Any, out_dtype: str, transpose_b: bool, turn: bool) -> Any:
+def _batched(node: Tensors, a: Expr, b: Expr, out_dtype: str, transpose_b: bool, turn: bool) -> Expr:
     one, other = node.shape(a), node.shape(b)
     batch = broadcast("matmul", one[:-2], other[:-2])
     left, right = as_batch(node, a, batch), as_batch(node, b, batch)
@@ -61,7 +61,7 @@ def _batched(node: Tensors, a: Any, b: Any, out_dtype: str, transpose_b: bool, t
     return result if len(batch) == 1 else relay.reshape(result, (*batch, one[-2], columns), allowzero=True)
 
 
-def as_batch(node: Tensors, x: Any, batch: Sequence[Dim]) -> Any:
+def as_batch(node: Tensors, x: Expr, batch: Sequence[Dim]) -> Expr:
     """Matrices as one batch: spread to the sizes of `batch`, which become one axis; a single one stays single."""
     shape = node.shape(x)
     lead = shape[:-2]

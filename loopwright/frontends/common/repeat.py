@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from loopwright import relay
+from loopwright.frontends.common.tensors import Tensors
 from loopwright.frontends.errors import ValueNeeded
 from loopwright.relay.expr import Call, Expr, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.types import AnyDim, Dim, TensorType, is_any, same_dim
@@ -37,7 +38,7 @@ class ShapeChanges(Exception):
         super().__init__(f"value {index} is {before} before a turn, and {after} after it")
 
 
-def unrolled(node: Any, step: Step, states: Sequence[Any], most: int) -> tuple[list[Any], list[list[Any]], bool]:
+def unrolled(node: Tensors, step: Step, states: Sequence[Any], most: int) -> tuple[list[Any], list[list[Any]], bool]:
     """The turns one after the other: values at the end, outputs by turn, and whether a turn said it was the last one.
 
     Where it is not known whether a turn is the last one, no other follows.
@@ -66,7 +67,7 @@ class Limit:
 
 
 def repeat(
-    node: Any, step: Step, states: Sequence[Expr], limit: Limit, begin: Expr | None = None, changing: bool = False
+    node: Tensors, step: Step, states: Sequence[Expr], limit: Limit, begin: Expr | None = None, changing: bool = False
 ) -> tuple[list[Expr], list[Expr]]:
     """A loop of the graph: values at the end, and the outputs of all turns, each with an axis of turns in front.
 
@@ -105,7 +106,7 @@ def repeat(
 
 
 def turns_of(
-    node: Any, step: Step, initial: list[Any], limit: Limit, rows: int, nodes: int
+    node: Tensors, step: Step, initial: list[Any], limit: Limit, rows: int, nodes: int
 ) -> tuple[list[Any], list[Any]]:
     """So many turns, unrolled if they are few: values at the end, and outputs with an axis of turns in front.
 
@@ -128,7 +129,7 @@ def turns_of(
     return states, [relay.stack([turn[k] for turn in result], axis=0) for k in range(rows)]
 
 
-def no_rows(node: Any, step: Step, initial: Sequence[Any], rows: int) -> list[Any]:
+def no_rows(node: Tensors, step: Step, initial: Sequence[Any], rows: int) -> list[Any]:
     """The outputs of no turn at all: as one turn would make them."""
     if not rows:
         return []
@@ -140,7 +141,7 @@ def no_rows(node: Any, step: Step, initial: Sequence[Any], rows: int) -> list[An
     ]
 
 
-def at_turn(node: Any, x: Any, turn: Any, axis: int) -> Any:
+def at_turn(node: Tensors, x: Expr, turn: Expr, axis: int) -> Expr:
     """The slice of a tensor that a turn has; of one without any, what a slice would be like."""
     shape = node.shape(x)
     if isinstance(shape[axis], int) and shape[axis] == 0:
@@ -148,7 +149,7 @@ def at_turn(node: Any, x: Any, turn: Any, axis: int) -> Any:
     return relay.take(x, turn, axis=axis)
 
 
-def limit_of(node: Any, x: Any, axis: int) -> Limit:
+def limit_of(node: Tensors, x: Expr, axis: int) -> Limit:
     """As many turns as an axis of a tensor has places."""
     length = node.shape(x)[axis]
     if isinstance(length, int):
@@ -159,14 +160,14 @@ def limit_of(node: Any, x: Any, axis: int) -> Limit:
 
 
 def _settled(
-    node: Any, step: Step, index: Var, states: Sequence[Expr], changing: bool
+    node: Tensors, step: Step, index: Var, states: Sequence[Expr], changing: bool
 ) -> tuple[list[Var], Expr | None, list[Expr], list[Expr]]:
     """Variables whose types hold before and after a turn, and one turn with them."""
     types = [node.type(state) for state in states]
     for _ in range(4):
         held = [Var(f"held{k}", of) for k, of in enumerate(types)]
         for var, state in zip(held, states):
-            node.carries(var, node.element(state))
+            node.same_element(var, state)
         again, following, result = step(index, list(held))
         wider = [_wider(node, k, before, node.type(one)) for k, (before, one) in enumerate(zip(types, following))]
         if all(new is None for new in wider):
@@ -178,7 +179,7 @@ def _settled(
     raise node.unsupported("a value that has another shape in every turn")
 
 
-def _condition(node: Any, again: Expr | None) -> Expr | None:
+def _condition(node: Tensors, again: Expr | None) -> Expr | None:
     """What says whether there is another turn; None where that is known to be so."""
     if again is None:
         return None
@@ -188,13 +189,13 @@ def _condition(node: Any, again: Expr | None) -> Expr | None:
     return scalar_bool(node, again)
 
 
-def scalar_bool(node: Any, x: Any) -> Expr:
+def scalar_bool(node: Tensors, x: Expr) -> Expr:
     """A condition: one bool."""
     plain = relay.reshape(x, ()) if node.rank(x) else x
     return node.cast(plain, "bool")
 
 
-def _wider(node: Any, index: int, before: TensorType, after: TensorType) -> TensorType | None:
+def _wider(node: Tensors, index: int, before: TensorType, after: TensorType) -> TensorType | None:
     """A type that both fit; None where the one before does."""
     if before.dtype != after.dtype or len(before.shape) != len(after.shape):
         raise node.bad(f"value {index} of the loop is {before} before a turn, and {after} after it")
@@ -216,7 +217,7 @@ class _Rows:
     fixed: bool  # as long as the loop can be, and not as it was so far
 
 
-def _rows(node: Any, one: Expr, limit: Limit, early: bool) -> _Rows:
+def _rows(node: Tensors, one: Expr, limit: Limit, early: bool) -> _Rows:
     of = node.type(one)
     kind = str(of.dtype)
     known = limit.size is not None and not any(is_any(size) for size in (limit.size, *of.shape))
@@ -228,18 +229,18 @@ def _rows(node: Any, one: Expr, limit: Limit, early: bool) -> _Rows:
     return _Rows(TensorType((AnyDim(), *of.shape), kind), relay.zeros((0, *start), kind), fixed=False)
 
 
-def _bytes(shape: Sequence[Any], each: int) -> int:
+def _bytes(shape: Sequence[Dim | None], each: int) -> int:
     return math.prod(size for size in shape if isinstance(size, int)) * each
 
 
-def _written(node: Any, row: _Rows, buffer: Var, index: Var, one: Expr) -> Expr:
+def _written(node: Tensors, row: _Rows, buffer: Var, index: Var, one: Expr) -> Expr:
     if row.fixed:
         location = relay.reshape(index, (1,))
         return relay.scatter_nd(buffer, location, one)
     return relay.concatenate([buffer, relay.expand_dims(one, axis=0)], axis=0)
 
 
-def _used(node: Any, row: _Rows, buffer: Expr, turns: Expr, early: bool) -> Expr:
+def _used(node: Tensors, row: _Rows, buffer: Expr, turns: Expr, early: bool) -> Expr:
     """The rows of the turns that there were."""
     if not row.fixed or not early:
         return buffer
@@ -255,7 +256,7 @@ def _used(node: Any, row: _Rows, buffer: Expr, turns: Expr, early: bool) -> Expr
 
 
 def _loop(
-    node: Any, params: Sequence[Var], condition: Expr, following: Sequence[Expr], initial: Sequence[Expr]
+    node: Tensors, params: Sequence[Var], condition: Expr, following: Sequence[Expr], initial: Sequence[Expr]
 ) -> Expr:
     itself = Var("loop")
     function = Function(list(params), If(condition, Call(itself, list(following)), Tuple(list(params))))
@@ -266,7 +267,7 @@ def _loop(
     return whole
 
 
-def _hoisted(node: Any, function: Function, itself: Var) -> tuple[list[tuple[Var, Expr]], Function]:
+def _hoisted(node: Tensors, function: Function, itself: Var) -> tuple[list[tuple[Var, Expr]], Function]:
     """What a loop computes anew in every turn though it is the same, as values of variables outside."""
     varies: set[int] = {id(itself), *map(id, function.params)}
     everything = list(post_order(function))
@@ -286,7 +287,7 @@ def _hoisted(node: Any, function: Function, itself: Var) -> tuple[list[tuple[Var
             continue
         for part in parts(one):
             if id(part) not in varies and id(part) not in moved and isinstance(part, (Call, If, TupleGetItem, Let)):
-                of = node.importer.type_of(part)
+                of = node.type_of(part)
                 moved[id(part)] = (Var(f"kept{len(moved)}", of), part)
     if not moved:
         return [], function

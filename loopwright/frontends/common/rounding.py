@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import relay
 from loopwright.frontends.common.tensors import Tensors
+from loopwright.relay.expr import Expr
 
 
-def round_half_even(node: Tensors, x: Any) -> Any:
+def round_half_even(node: Tensors, x: Expr) -> Expr:
     """To the nearest whole number; one that is as near to two goes to the even one."""
     if not node.is_float(x):
         return x

@@ -10,6 +10,7 @@ import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.common.tensors import Tensors
+from loopwright.relay.expr import Expr
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def places_of(window: Window, sizes: Sequence[int]) -> np.ndarray:
     return np.where(np.broadcast_to(inside, total.shape), total, -1).reshape(rows, int(np.prod(window.kernel)))
 
 
-def max_with_places(node: Tensors, x: Any, window: Window, sizes: Sequence[int]) -> tuple[Any, Any]:
+def max_with_places(node: Tensors, x: Expr, window: Window, sizes: Sequence[int]) -> tuple[Expr, Expr]:
     """The greatest element of each window, and where it is in its channel; `sizes` are those of the last axes."""
     lead = node.shape(x)[: -window.rank]
     kind = node.dtype(x)
@@ -86,8 +87,8 @@ def max_with_places(node: Tensors, x: Any, window: Window, sizes: Sequence[int])
 
 
 def transposed_convolution(
-    node: Tensors, x: Any, weight: Any, window: Window, output_padding: Sequence[int], groups: int
-) -> Any:
+    node: Tensors, x: Expr, weight: Expr, window: Window, output_padding: Sequence[int], groups: int
+) -> Expr:
     """A convolution the other way: each element of `x` (batch, channels, …) adds a kernel's worth to the result.
 
     The pads are cut off the full result, `output_padding` is added behind it.

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from loopwright.frontends.onnx.errors import BadNode
 from loopwright.frontends.onnx.tensors import sparse_to_array, to_array
 
+if TYPE_CHECKING:
+    from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto
+
 
 def attributes_of(
-    proto: Any, name: str, folder: Path | None, bound: Mapping[str, Any] | None = None
-) -> tuple[dict[str, Any], list[Any]]:
+    proto: NodeProto, name: str, folder: Path | None, bound: Mapping[str, AttributeProto] | None = None
+) -> tuple[dict[str, object], list[AttributeProto]]:
     """The attributes by name, and as AttributeProtos; those that refer to one of a function's have its value.
 
     `bound` are the AttributeProtos of the call of the function that the node belongs to.
     """
-    values: dict[str, Any] = {}
-    protos: list[Any] = []
+    values: dict[str, object] = {}
+    protos: list[AttributeProto] = []
     for attribute in proto.attribute:
         given = attribute
         if attribute.ref_attr_name:
@@ -32,7 +37,7 @@ def attributes_of(
     return values, protos
 
 
-def _value(attribute: Any, proto: Any, name: str, folder: Path | None) -> Any:
+def _value(attribute: AttributeProto, proto: NodeProto, name: str, folder: Path | None) -> object:
     kinds = type(attribute)
     kind = attribute.type
     if kind == kinds.FLOAT:
@@ -63,7 +68,7 @@ def _value(attribute: Any, proto: Any, name: str, folder: Path | None) -> Any:
 class StoredTensor:
     """A tensor among the attributes; its elements are read when somebody asks."""
 
-    def __init__(self, proto: Any, folder: Path | None, sparse: bool = False) -> None:
+    def __init__(self, proto: TensorProto | SparseTensorProto, folder: Path | None, sparse: bool = False) -> None:
         self.proto = proto
         self.folder = folder
         self.sparse = sparse
@@ -72,7 +77,7 @@ class StoredTensor:
     def element_code(self) -> int:
         return int(self.proto.values.data_type if self.sparse else self.proto.data_type)
 
-    def array(self) -> Any:
+    def array(self) -> np.ndarray:
         return sparse_to_array(self.proto, self.folder) if self.sparse else to_array(self.proto, self.folder)
 
 

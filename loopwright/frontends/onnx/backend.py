@@ -6,8 +6,11 @@ LoopwrightBackend.prepare(model).run([x])
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from loopwright.frontends.onnx.compiled import CompiledModel, Runner
 from loopwright.frontends.onnx.convert import Imported
@@ -15,8 +18,10 @@ from loopwright.frontends.onnx.load import require_onnx
 
 require_onnx()
 
-from onnx import helper  # noqa: E402 (after the message that says how to have it)
+from onnx import ModelProto, NodeProto, helper  # noqa: E402 (after the message that says how to have it)
 from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupledict  # noqa: E402
+
+Inputs: TypeAlias = list[npt.ArrayLike] | tuple[npt.ArrayLike, ...] | Mapping[str, npt.ArrayLike]
 
 
 class LoopwrightRep(BackendRep):
@@ -25,7 +30,7 @@ class LoopwrightRep(BackendRep):
     def __init__(self, model: CompiledModel) -> None:
         self.model = model
 
-    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def run(self, inputs: Inputs | np.ndarray, **kwargs: object) -> tuple[object, ...]:
         given = inputs if isinstance(inputs, (list, tuple, dict)) else [inputs]
         outputs = self.model.run(given)
         return namedtupledict("Outputs", self.model.output_names)(*outputs)
@@ -37,7 +42,7 @@ class LoopwrightBackend(Backend):
     make_runner: Callable[[Imported], Runner] | None = None
 
     @classmethod
-    def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:
+    def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: object) -> bool:
         """Whether every operator of the model is supported."""
         from loopwright.frontends.onnx.importer import Importer
         from loopwright.frontends.onnx.load import load
@@ -50,21 +55,24 @@ class LoopwrightBackend(Backend):
         return cls.supports_device(device)
 
     @classmethod
-    def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> LoopwrightRep:
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: object) -> LoopwrightRep:
         make = cls.make_runner
         return LoopwrightRep(CompiledModel(model, make_runner=make))
 
     @classmethod
-    def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
+    def run_model(cls, model: ModelProto, inputs: Inputs, device: str = "CPU", **kwargs: object) -> tuple[object, ...]:
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
     def run_node(
-        cls, node: Any, inputs: Any, device: str = "CPU", outputs_info: Sequence[Any] | None = None, **kwargs: Any
-    ) -> tuple[Any, ...]:
+        cls,
+        node: NodeProto,
+        inputs: Inputs,
+        device: str = "CPU",
+        outputs_info: Sequence[object] | None = None,
+        **kwargs: object,
+    ) -> tuple[object, ...]:
         """Run one node on arrays; an element type and a shape for each output, if they are known."""
-        import numpy as np
-
         given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs[name] for name in node.input if name]
         names = [name for name in node.input if name]
         infos = [

@@ -10,20 +10,26 @@ it is compiled at the first call for those given there, and again for others; ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from loopwright.frontends.common import runners
 from loopwright.frontends.common.runners import Runner, name_of
 from loopwright.frontends.errors import NotOneLibrary, ValueNeeded
-from loopwright.frontends.onnx.convert import Absent, Imported, ModelInput, import_model
+from loopwright.frontends.onnx.convert import Absent, Imported, ModelInput, Structure, import_model
 from loopwright.frontends.onnx.element_types import ElementType
 from loopwright.frontends.onnx.errors import InputMismatch, ShapeNeeded
-from loopwright.frontends.onnx.load import load
+from loopwright.frontends.onnx.load import ModelSource, load
 from loopwright.ir import Var as SizeVariable
+from loopwright.ir.types import Type
 from loopwright.relay.types import TensorType
+
+# A result: a tensor, a list for a sequence, None for an optional that is absent.
+Output: TypeAlias = np.ndarray | list["Output"] | None
+# The shape of an input that was given: of a tensor, those of a sequence, or none.
+Shape: TypeAlias = tuple[int, ...] | list["Shape"] | type[Absent]
 
 
 def interpreted(imported: Imported) -> Runner:
@@ -36,7 +42,7 @@ def native(
     target: Any = None,
     winograd: bool | int = False,
     precision: str = "float32",
-    calibrate: Iterable[Any] | None = None,
+    calibrate: Iterable[object] | None = None,
     name: str = "model",
 ) -> Runner:
     """Compiled to native code; a graph that cannot be is compiled for the shapes of each call, as far as it can be."""
@@ -50,15 +56,15 @@ class Variant:
         self.imported = imported
         self.runner = runner
 
-    def arrays(self, given: Mapping[str, Any]) -> list[np.ndarray]:
+    def arrays(self, given: Mapping[str, object]) -> list[np.ndarray]:
         """The inputs as the parameters of `main` take them."""
         arrays: list[np.ndarray] = []
-        sizes: dict[Any, tuple[int, str]] = {}
+        sizes: dict[SizeVariable, tuple[int, str]] = {}
         for one in self.imported.inputs:
             arrays += _arrays(one, given.get(one.name), sizes)
         return arrays
 
-    def __call__(self, given: Mapping[str, Any]) -> list[Any]:
+    def __call__(self, given: Mapping[str, object]) -> list[Output]:
         tensors = iter(self.runner(self.arrays(given)))
         return [_outside(tensors, of) for of in self.imported.outputs]
 
@@ -74,14 +80,14 @@ class CompiledModel:
 
     def __init__(
         self,
-        model: Any,
+        model: ModelSource,
         *,
         target: Any = None,
         shape: Mapping[str, Any] | None = None,
-        values: Mapping[str, Any] | None = None,
+        values: Mapping[str, object] | None = None,
         winograd: bool | int = True,
         precision: str = "float32",
-        calibrate: Iterable[Any] | None = None,
+        calibrate: Iterable[object] | None = None,
         name: str | None = None,
         make_runner: Callable[[Imported], Runner] | None = None,
     ) -> None:
@@ -94,7 +100,7 @@ class CompiledModel:
         )
         self._value_names: list[str] = []  # inputs whose values the graph is made for
         self._shape_names: list[str] = []  # inputs whose shapes it is made for
-        self._variants: dict[Any, Variant] = {}
+        self._variants: dict[Hashable, Variant] = {}
         graph = self._model.proto.graph
         stored = {tensor.name for tensor in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
         self._inputs = {value.name: value.type for value in graph.input if value.name not in stored}
@@ -110,12 +116,14 @@ class CompiledModel:
     def __repr__(self) -> str:
         return f"<a compiled model: {', '.join(self.input_names)} → {', '.join(self.output_names)}>"
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: object, **named: object) -> Any:
         """The output of the model; a list of them where there are several."""
         outputs = self.run(args, named)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def run(self, args: Sequence[Any] | Mapping[str, Any] = (), named: Mapping[str, Any] | None = None) -> list[Any]:
+    def run(
+        self, args: Sequence[object] | Mapping[str, object] = (), named: Mapping[str, object] | None = None
+    ) -> list[Any]:
         """All outputs of the model, in its order."""
         given = self._named(args, named or {})
         while True:
@@ -145,7 +153,7 @@ class CompiledModel:
         """
         return self.library.export_library(path, **options)
 
-    def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Any:
+    def profile(self, *args: object, repeat: int = 5, **named: object) -> Any:
         """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
         library = self.library
         (variant,) = self._variants.values()
@@ -167,12 +175,12 @@ class CompiledModel:
             self._value_names += new
         self._variants.clear()
 
-    def _key(self, given: Mapping[str, Any]) -> Any:
+    def _key(self, given: Mapping[str, object]) -> Hashable:
         values = tuple(_fingerprint(given.get(name)) for name in self._value_names)
         absent = tuple(name for name, value in given.items() if value is None)
         return values, tuple(_shape_key(given.get(name)) for name in self._shape_names), absent
 
-    def _variant(self, given: Mapping[str, Any]) -> Variant:
+    def _variant(self, given: Mapping[str, object]) -> Variant:
         values = {**self._values, **{name: given[name] for name in self._value_names if name in given}}
         shape = dict(self._shape)
         for name in self._shape_names:
@@ -182,7 +190,7 @@ class CompiledModel:
         imported = import_model(self._model, shape=shape, values=values, dynamic=False)
         return Variant(imported, self._make_runner(imported))
 
-    def _named(self, args: Sequence[Any] | Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    def _named(self, args: Sequence[object] | Mapping[str, object], named: Mapping[str, object]) -> dict[str, object]:
         """Inputs by name, each once, in the element types of the model."""
         if not isinstance(args, (Mapping, Sequence, np.ndarray)) or isinstance(args, str):
             raise InputMismatch(f"the inputs are a list, or a dict by name, not {type(args).__name__}")
@@ -207,7 +215,7 @@ class CompiledModel:
         return {**given, **dict.fromkeys(missing)}
 
 
-def _shape_of(value: Any) -> Any:
+def _shape_of(value: object) -> Shape:
     if value is None:
         return Absent
     if isinstance(value, (list, tuple)):
@@ -215,12 +223,13 @@ def _shape_of(value: Any) -> Any:
     return tuple(np.asarray(value).shape)
 
 
-def _shape_key(value: Any) -> Any:
-    result = _shape_of(value)
-    return tuple(map(_shape_key, value)) if isinstance(result, list) else result
+def _shape_key(value: object) -> Hashable:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_shape_key, value))
+    return Absent if value is None else np.asarray(value).shape
 
 
-def _fingerprint(value: Any) -> Any:
+def _fingerprint(value: object) -> Hashable:
     if value is None:
         return None
     if isinstance(value, (list, tuple)) and any(hasattr(item, "shape") for item in value):
@@ -229,7 +238,7 @@ def _fingerprint(value: Any) -> Any:
     return array.shape, array.dtype.str, array.tobytes()
 
 
-def _arrays(one: ModelInput, value: Any, sizes: dict[Any, tuple[int, str]]) -> list[np.ndarray]:
+def _arrays(one: ModelInput, value: object, sizes: dict[SizeVariable, tuple[int, str]]) -> list[np.ndarray]:
     """An input as the parameters of `main` take it."""
     if isinstance(one.structure, list):
         if not isinstance(value, (list, tuple)) or len(value) != len(one.structure):
@@ -245,7 +254,9 @@ def _arrays(one: ModelInput, value: Any, sizes: dict[Any, tuple[int, str]]) -> l
     return [_array(one.name, value, one.structure, one.params[0].type_annotation, sizes)]
 
 
-def _array(name: str, value: Any, kind: ElementType, of: Any, sizes: dict[Any, tuple[int, str]]) -> np.ndarray:
+def _array(
+    name: str, value: object, kind: ElementType, of: Type | None, sizes: dict[SizeVariable, tuple[int, str]]
+) -> np.ndarray:
     wanted = kind.numpy()
     if hasattr(value, "dtype") or hasattr(value, "numpy"):
         array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
@@ -276,7 +287,7 @@ def _array(name: str, value: Any, kind: ElementType, of: Any, sizes: dict[Any, t
     return kind.to_graph(array)
 
 
-def _outside(tensors: Iterator[np.ndarray], of: Any) -> Any:
+def _outside(tensors: Iterator[np.ndarray], of: Structure) -> Output:
     """A result as the model says it is: a tensor, a list for a sequence, None for an optional that is absent."""
     if of is None:
         return None

@@ -11,26 +11,30 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from loopwright.frontends.onnx.element_types import ElementType, of_dtype, of_proto
 from loopwright.frontends.onnx.errors import AbsurdSize, ShapeNeeded, UnknownInput
 from loopwright.frontends.onnx.importer import Importer
-from loopwright.frontends.onnx.load import LoadedModel, load
+from loopwright.frontends.onnx.load import LoadedModel, ModelSource, load
 from loopwright.frontends.onnx.node import Scope
 from loopwright.frontends.onnx.tensors import LARGEST, element_count
-from loopwright.frontends.onnx.values import OptionalValue, SequenceValue
+from loopwright.frontends.onnx.values import OptionalValue, SequenceValue, Value
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import IRModule
 from loopwright.relay.expr import Constant, Expr, Function, Tuple, Var
 from loopwright.relay.infer_type import infer_module
-from loopwright.relay.types import AnyDim, TensorType
+from loopwright.relay.types import AnyDim, Dim, TensorType
+from loopwright.runtime.tensor import NDArray
 from loopwright.runtime.tensor import array as device_array
 
+if TYPE_CHECKING:
+    from onnx import TensorShapeProto, TypeProto, ValueInfoProto
+
 # What a value of the model is made of: an element type, a list for a sequence, None for an optional that is absent.
-Structure = Any
+Structure: TypeAlias = ElementType | list["Structure"] | None
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class ModelInput:
     """An input of the model: its name, and the parameters of `main` that it is (several for a sequence)."""
 
     name: str
-    structure: Structure
+    structure: ElementType | list[ElementType] | None
     params: tuple[Var, ...]
     optional: bool = False
 
@@ -52,7 +56,7 @@ class Imported:
     inputs: tuple[ModelInput, ...]
     output_names: tuple[str, ...]
     outputs: tuple[Structure, ...]
-    known: dict[str, Any] = field(default_factory=dict)  # inputs whose values were given
+    known: dict[str, object] = field(default_factory=dict)  # inputs whose values were given
 
     @property
     def tensor_names(self) -> tuple[str, ...]:
@@ -60,7 +64,7 @@ class Imported:
         return tuple(one for name, of in zip(self.output_names, self.outputs) for one in _flat_names(name, of))
 
 
-def _flat_names(name: str, structure: Any) -> list[str]:
+def _flat_names(name: str, structure: Structure) -> list[str]:
     """The names of the tensors of an output: a sequence has several, an absent optional none."""
     if structure is None:
         return []
@@ -70,15 +74,15 @@ def _flat_names(name: str, structure: Any) -> list[str]:
 
 
 def from_onnx(
-    model: Any,
+    model: ModelSource,
     shape: Mapping[str, Any] | None = None,
     dtype: str | Mapping[str, str] = "float32",
     opset: int | None = None,
     freeze_params: bool = True,
-    convert_config: Mapping[str, Any] | None = None,
+    convert_config: Mapping[str, object] | None = None,
     export_node_renamed_model_path: str | os.PathLike[str] | None = None,
-    values: Mapping[str, Any] | None = None,
-) -> tuple[IRModule, dict[str, Any]]:
+    values: Mapping[str, object] | None = None,
+) -> tuple[IRModule, dict[str, NDArray]]:
     """A model as a module whose `main` computes it, and the parameters of `main` that are weights, by name.
 
     model: a path, bytes, an open file or an onnx.ModelProto.
@@ -115,8 +119,8 @@ def import_model(
     dtype: str | Mapping[str, str] = "float32",
     opset: int | None = None,
     freeze_params: bool = True,
-    convert_config: Mapping[str, Any] | None = None,
-    values: Mapping[str, Any] | None = None,
+    convert_config: Mapping[str, object] | None = None,
+    values: Mapping[str, object] | None = None,
     dynamic: bool = True,
 ) -> Imported:
     """The same as from_onnx, of a model that is loaded, with the descriptions of inputs and outputs."""
@@ -158,7 +162,7 @@ def import_model(
     )
 
 
-def _input(importer: Importer, value: Any, shape: Any, dtype: str | None) -> tuple[Any, ModelInput]:
+def _input(importer: Importer, value: ValueInfoProto, shape: Any, dtype: str | None) -> tuple[Value, ModelInput]:
     """What an input stands for in the graph, and its description."""
     of = value.type
     optional = of.HasField("optional_type")
@@ -174,7 +178,7 @@ def _input(importer: Importer, value: Any, shape: Any, dtype: str | None) -> tup
         kinds = [kind for _, kind in result]
         variables = [var for var, _ in result]
         element = of_proto(item.tensor_type.elem_type, f"the input {value.name!r}")
-        whole: Any = SequenceValue(variables, element.dtype)
+        whole: Value = SequenceValue(variables, element.dtype)
         described = ModelInput(value.name, kinds, tuple(variables), optional)
         for var in variables:
             importer.enter_input(var, value.name)
@@ -189,7 +193,9 @@ class Absent:
     """Given as the shape of an optional input: it is absent."""
 
 
-def _tensor_input(importer: Importer, name: str, of: Any, shape: Any, dtype: str | None) -> tuple[Var, ElementType]:
+def _tensor_input(
+    importer: Importer, name: str, of: TypeProto, shape: Any, dtype: str | None
+) -> tuple[Var, ElementType]:
     if not of.HasField("tensor_type"):
         raise ShapeNeeded(name)
     kind = of_dtype(dtype) if dtype else of_proto(of.tensor_type.elem_type, f"the input {name!r}")
@@ -201,9 +207,9 @@ def _tensor_input(importer: Importer, name: str, of: Any, shape: Any, dtype: str
     return var, kind
 
 
-def _sizes(importer: Importer, name: str, of: Any, given: Any) -> list[Any]:
+def _sizes(importer: Importer, name: str, of: TypeProto.Tensor, given: Any) -> list[Dim]:
     """The shape of an input: the model's, with what `shape=` says in its place."""
-    declared: list[Any] | None = None
+    declared: list[Dim] | None = None
     if of.HasField("shape"):
         declared = [_declared(importer, name, index, dim) for index, dim in enumerate(of.shape.dim)]
     if given is None:
@@ -214,7 +220,7 @@ def _sizes(importer: Importer, name: str, of: Any, given: Any) -> list[Any]:
     return [_given(importer, name, index, size, declared) for index, size in enumerate(listed)]
 
 
-def _declared(importer: Importer, name: str, index: int, dim: Any) -> Any:
+def _declared(importer: Importer, name: str, index: int, dim: TensorShapeProto.Dimension) -> int | PrimExpr:
     if dim.HasField("dim_value"):
         size = int(dim.dim_value)
         if size < 0 or size > LARGEST:
@@ -223,7 +229,7 @@ def _declared(importer: Importer, name: str, index: int, dim: Any) -> Any:
     return importer.size_var(dim.dim_param if dim.dim_param else f"{name}_d{index}")
 
 
-def _given(importer: Importer, name: str, index: int, size: Any, declared: Sequence[Any] | None) -> Any:
+def _given(importer: Importer, name: str, index: int, size: Any, declared: Sequence[Dim] | None) -> Dim:
     if size is None or (isinstance(size, int) and size == -1):
         if declared is not None and index < len(declared):
             return declared[index]
@@ -237,7 +243,7 @@ def _given(importer: Importer, name: str, index: int, size: Any, declared: Seque
     return int(size)
 
 
-def _known_input(importer: Importer, value: Any, given: Any) -> Any:
+def _known_input(importer: Importer, value: ValueInfoProto, given: object) -> Value:
     """An input whose value is given: constants."""
     of = value.type
     if of.HasField("optional_type"):
@@ -247,7 +253,7 @@ def _known_input(importer: Importer, value: Any, given: Any) -> Any:
     return _known_of_type(importer, value.name, of, given)
 
 
-def _known_of_type(importer: Importer, name: str, of: Any, given: Any) -> Any:
+def _known_of_type(importer: Importer, name: str, of: TypeProto, given: Any) -> Value:
     if of.HasField("sequence_type"):
         item = of.sequence_type.elem_type
         kind = of_proto(item.tensor_type.elem_type, f"the input {name!r}")
@@ -262,7 +268,7 @@ def _known_of_type(importer: Importer, name: str, of: Any, given: Any) -> Any:
     return result
 
 
-def _as_expr(result: Any) -> Expr:
+def _as_expr(result: Value) -> Expr:
     """A result of the model as one expression: a sequence is a tuple, an absent optional an empty one."""
     if isinstance(result, OptionalValue):
         return Tuple([]) if result.content is None else _as_expr(result.content)
@@ -272,7 +278,7 @@ def _as_expr(result: Any) -> Expr:
     return result
 
 
-def _structure(importer: Importer, result: Any) -> Structure:
+def _structure(importer: Importer, result: Value) -> Structure:
     if isinstance(result, OptionalValue):
         return None if result.content is None else _structure(importer, result.content)
     if isinstance(result, SequenceValue):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class ElementType:
         """Whether the graph's type is another than that of the model."""
         return self.coded or self.name in ("int4", "uint4", "int2", "uint2")
 
-    def numpy(self) -> np.dtype[Any]:
+    def numpy(self) -> np.dtype[np.generic]:
         """The numpy type of such elements outside the graph."""
         if self.carried:
             import ml_dtypes
@@ -123,7 +123,7 @@ def of_dtype(dtype: str) -> ElementType:
 
 
 @cache
-def of_numpy(dtype: np.dtype[Any]) -> ElementType:
+def of_numpy(dtype: np.dtype[np.generic]) -> ElementType:
     """The element type of numpy arrays."""
     for kind in _TYPES.values():
         if kind.numpy() == dtype:

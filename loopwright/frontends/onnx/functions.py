@@ -7,13 +7,18 @@ inputs of the very node. A node whose operator has no converter is converted thr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from loopwright.frontends.onnx.element_types import ElementType
 from loopwright.frontends.onnx.load import opset_versions
+from loopwright.relay.types import Dim
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
+    from onnx.defs import OpSchema
 
 
-def schema_of(op: str, domain: str, version: int) -> Any | None:
+def schema_of(op: str, domain: str, version: int) -> OpSchema | None:
     """What ONNX says of an operator, at that version of its set."""
     from onnx import defs
 
@@ -29,10 +34,10 @@ def has_body(op: str, domain: str, version: int) -> bool:
 
 
 # What is known of an input: its element type and shape; a list of one for a sequence; None where it is left out.
-Described = tuple[ElementType, Sequence[Any]] | list[Any] | None
+Described: TypeAlias = tuple[ElementType, Sequence[Dim]] | list["Described"] | None
 
 
-def body_of(proto: Any, domain: str, version: int, types: Sequence[Described]) -> Any | None:
+def body_of(proto: NodeProto, domain: str, version: int, types: Sequence[Described]) -> FunctionProto | None:
     """The body of the function that a node stands for, as a FunctionProto; None where there is none."""
     from onnx import FunctionProto
 
@@ -58,7 +63,7 @@ def body_of(proto: Any, domain: str, version: int, types: Sequence[Described]) -
     return None
 
 
-def opsets_inside(body: Any, outside: Mapping[str, int], domain: str) -> dict[str, int]:
+def opsets_inside(body: FunctionProto, outside: Mapping[str, int], domain: str) -> dict[str, int]:
     """The versions of operator sets that hold in a body: its own, then those around it, then the newest."""
     from onnx import defs
 
@@ -69,7 +74,7 @@ def opsets_inside(body: Any, outside: Mapping[str, int], domain: str) -> dict[st
     return found
 
 
-def _fits(schema: Any, proto: Any, types: Sequence[Described]) -> bool:
+def _fits(schema: OpSchema, proto: NodeProto, types: Sequence[Described]) -> bool:
     """Whether the node has the inputs that its operator needs: ONNX's makers of bodies use them without looking."""
     if not schema.min_input <= len(proto.input) <= schema.max_input:
         return False
@@ -85,7 +90,7 @@ def _fits(schema: Any, proto: Any, types: Sequence[Described]) -> bool:
     )
 
 
-def default_attributes(op: str, domain: str, version: int) -> dict[str, Any]:
+def default_attributes(op: str, domain: str, version: int) -> dict[str, AttributeProto]:
     """The AttributeProtos that stand for attributes that a node leaves out."""
     schema = schema_of(op, domain, version)
     if schema is None:
@@ -99,12 +104,13 @@ def _type_proto(of: Described) -> bytes:
     from onnx import TypeProto
 
     proto = TypeProto()
-    if of is not None:
-        _fill_type(proto, of)
+    _fill_type(proto, of)
     return bytes(proto.SerializeToString())
 
 
-def _fill_type(proto: Any, of: Any) -> None:
+def _fill_type(proto: TypeProto, of: Described) -> None:
+    if of is None:
+        return
     if isinstance(of, list):
         _fill_type(proto.sequence_type.elem_type, of[0])
         return

@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -28,22 +28,25 @@ from loopwright.frontends.onnx.attributes import attributes_of
 from loopwright.frontends.onnx.element_types import ElementType, of_dtype, of_numpy
 from loopwright.frontends.onnx.errors import AbsurdSize, BadNode, BrokenGraph, ShapeNeeded, UnsupportedType
 from loopwright.frontends.onnx.load import LoadedModel, node_name, nodes_of, text_of
-from loopwright.frontends.onnx.node import Node, Scope
+from loopwright.frontends.onnx.node import Entry, Missing, Node, Scope, Stored
 from loopwright.frontends.onnx.registry import Convert, Converter, find, reason_against
 from loopwright.frontends.onnx.shape_values import Known, is_symbolic
 from loopwright.frontends.onnx.tensors import LARGEST, sparse_to_array, to_array
-from loopwright.frontends.onnx.values import OptionalValue, SequenceValue
+from loopwright.frontends.onnx.values import OptionalValue, Results, SequenceValue, Value
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import SizeVar
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay import interpreter
-from loopwright.relay.expr import Call, Constant, Expr, Tuple, Var
+from loopwright.relay.expr import Call, Constant, Expr, Tuple, TupleWrapper, Var
 from loopwright.relay.infer_type import Inference
-from loopwright.relay.types import TensorType, is_dynamic
+from loopwright.relay.types import Dim, TensorType, is_dynamic
 from loopwright.relay.visitor import parts
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import InternalError, LoopwrightError
 from loopwright.runtime.op_errors import OpError, OpNotImplemented
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, GraphProto, NodeProto
 
 MOST_FOLDED: Final = 1 << 24  # bytes of a result that is computed though its inputs are smaller
 
@@ -51,21 +54,6 @@ MOST_FOLDED: Final = 1 << 24  # bytes of a result that is computed though its in
 _HAND_ON: Final = frozenset(
     "Identity Reshape Transpose Flatten Squeeze Unsqueeze Concat Gather Slice Expand Split Tile Where Pad".split()
 )
-
-
-class Missing:
-    """An output that its converter does not make; an error only for the one who uses it."""
-
-    def __init__(self, node: str, op: str, index: int) -> None:
-        self.node, self.op, self.place = node, op, index
-
-
-class Stored:
-    """An initialiser that nobody has used yet."""
-
-    def __init__(self, proto: Any, sparse: bool) -> None:
-        self.proto = proto
-        self.sparse = sparse
 
 
 class Importer:
@@ -77,7 +65,7 @@ class Importer:
         *,
         freeze: bool = True,
         dynamic: bool = True,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
     ) -> None:
         self.model = model
         self.freeze = freeze
@@ -91,7 +79,7 @@ class Importer:
         self.params: dict[str, np.ndarray] = {}
         self.param_vars: list[Var] = []
         self._known: dict[int, Known] = {}
-        self._kept: list[Any] = []  # objects whose identities are keys
+        self._kept: list[object] = []  # objects whose identities are keys
 
     def enter_input(self, var: Var, name: str) -> None:
         """Note that a variable is the input of that name, or a part of it."""
@@ -100,27 +88,27 @@ class Importer:
 
     # What is known of expressions.
 
-    def type_of(self, expression: Any) -> Type:
+    def type_of(self, expression: Expr) -> Type:
         result: Type = self.inference.visit(expression)
         return result
 
-    def set_element(self, expression: Any, kind: ElementType) -> None:
+    def set_element(self, expression: Expr, kind: ElementType) -> None:
         self.elements[id(expression)] = kind
         self._kept.append(expression)
 
-    def known_of(self, expression: Any) -> Known | None:
+    def known_of(self, expression: Expr) -> Known | None:
         if isinstance(expression, Constant):
             return expression.data
         return self._known.get(id(expression))
 
-    def set_known(self, expression: Any, value: Known) -> None:
+    def set_known(self, expression: Expr, value: Known) -> None:
         self._known[id(expression)] = value
         self._kept.append(expression)
 
-    def value_needed(self, node: Node, expression: Any) -> ValueNeeded:
+    def value_needed(self, node: Node, expression: Expr) -> ValueNeeded:
         return ValueNeeded(node.name, node.op, node.tensor_name(expression), self.sources(expression))
 
-    def sources(self, expression: Any) -> list[str]:
+    def sources(self, expression: Expr) -> list[str]:
         """The inputs of the model whose elements (not only shapes) an expression is computed from."""
         result: dict[str, None] = {}
         stack, seen = [expression], {id(expression)}
@@ -136,7 +124,7 @@ class Importer:
                     stack.append(part)
         return list(result)
 
-    def input_with_sizes(self, sizes: Sequence[Any]) -> str | None:
+    def input_with_sizes(self, sizes: Sequence[Dim]) -> str | None:
         """An input of the model whose shape has a size variable that one of these sizes depends on."""
         wanted = {id(var) for size in sizes if isinstance(size, PrimExpr) for var in undefined_vars(size)}
         for var in self.input_vars:
@@ -145,7 +133,7 @@ class Importer:
                 return self.inputs[id(var)]
         return None
 
-    def may_run_dynamic(self, expression: Any) -> bool:
+    def may_run_dynamic(self, expression: Expr) -> bool:
         """Whether an operator may find the value of the expression when the model runs."""
         return self.dynamic
 
@@ -179,7 +167,7 @@ class Importer:
         if missing:
             raise not_implemented(missing)
 
-    def convert_graph(self, graph: Any, scope: Scope) -> list[Any]:
+    def convert_graph(self, graph: GraphProto, scope: Scope) -> list[Value]:
         """The outputs of a graph whose inputs `scope` has."""
         for tensor in graph.initializer:
             if tensor.name not in scope.names:
@@ -188,9 +176,9 @@ class Importer:
             scope.names[tensor.values.name] = Stored(tensor, sparse=True)
         for index, node in enumerate(graph.node):
             self.convert_node(node, node_name(node, index), scope)
-        return [self.lookup(scope, value.name) for value in graph.output]
+        return [self._output(scope, value.name) for value in graph.output]
 
-    def lookup(self, scope: Scope, name: str) -> Any:
+    def lookup(self, scope: Scope, name: str) -> Value | None:
         """What a name stands for; initialisers are read when they are first used."""
         result = scope.find(name)
         if isinstance(result, Missing):
@@ -200,6 +188,12 @@ class Importer:
             array = read(result.proto, self.model.folder)
             result = self.stored(name, array)
             scope.replace(name, result)
+        return result
+
+    def _output(self, scope: Scope, name: str) -> Value:
+        result = self.lookup(scope, name)
+        if result is None:
+            raise BrokenGraph(f"{name!r} is used, and nothing makes it")
         return result
 
     def stored(self, name: str, array: np.ndarray) -> Expr:
@@ -226,7 +220,7 @@ class Importer:
 
     # Nodes.
 
-    def convert_node(self, proto: Any, name: str, scope: Scope) -> None:
+    def convert_node(self, proto: NodeProto, name: str, scope: Scope) -> None:
         """Convert one node and give its outputs their names."""
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         inputs = [self.lookup(scope, given) if given else None for given in proto.input]
@@ -235,14 +229,15 @@ class Importer:
         for expression, given in zip(inputs, proto.input):
             node.tensor_names[id(expression)] = given
         how = find(proto.op_type, domain, node.opset)
+        results: Sequence[Value | TupleWrapper | None]
+        built: Sequence[Value | None]
         try:
             if how is None:
                 results = self._through_body(proto, protos, node, inputs)
             else:
                 results = as_list(_call(how.convert, node, inputs))
-            built = [self._finished(node, inputs, result) for result in results]
-            if how is not None:
-                built = self._folded(how, node, inputs, built)
+            finished = [self._finished(node, inputs, result) for result in results]
+            built = finished if how is None else self._folded(how, node, inputs, finished)
         except (BadNode, ValueNeeded, ShapeNeeded, OpError, BrokenGraph, AbsurdSize, UnsupportedType, InternalError):
             raise
         except LoopwrightError as error:
@@ -254,7 +249,9 @@ class Importer:
                 answer = built[index] if index < len(built) else None
                 scope.names[output] = Missing(name, proto.op_type, index) if answer is None else answer
 
-    def _through_body(self, proto: Any, protos: Sequence[Any], node: Node, inputs: Sequence[Any]) -> list[Any]:
+    def _through_body(
+        self, proto: NodeProto, protos: Sequence[AttributeProto], node: Node, inputs: Sequence[Value | None]
+    ) -> list[Value | None]:
         """The results of a node by the operators that ONNX defines its own by."""
         plain = type(proto).FromString(proto.SerializeToString())
         del plain.attribute[:]
@@ -264,7 +261,7 @@ class Importer:
             raise not_implemented({node.op: [node.name]})
         bound = functions.default_attributes(node.op, node.domain, node.opset)
         bound |= {attribute.name: attribute for attribute in protos}
-        names: dict[str, Any] = dict(zip(body.input, [*inputs, *[None] * len(body.input)]))
+        names: dict[str, Entry] = dict(zip(body.input, [*inputs, *[None] * len(body.input)]))
         scope = Scope(functions.opsets_inside(body, node.scope.opsets, node.domain), names, None, bound)
         for index, inner in enumerate(body.node):
             # An input that the call leaves out is left out inside as well.
@@ -275,7 +272,7 @@ class Importer:
             self.convert_node(clean, f"{node.name}/{node_name(inner, index)}", scope)
         return [self.lookup(scope, output) if output in scope.names else None for output in body.output]
 
-    def _described(self, value: Any) -> functions.Described:
+    def _described(self, value: Value | None) -> functions.Described:
         if isinstance(value, SequenceValue):
             first = self._described(value.items[0]) if value.items else None
             kind = of_dtype(value.dtype) if value.dtype else None
@@ -287,7 +284,9 @@ class Importer:
             return None
         return self.elements.get(id(value)) or of_dtype(str(of.dtype)), of.shape
 
-    def _finished(self, node: Node, inputs: Sequence[Any], result: Any) -> Any:
+    def _finished(
+        self, node: Node, inputs: Sequence[Value | None], result: Value | TupleWrapper | None
+    ) -> Value | None:
         """One result with its type inferred and its calls named after the node."""
         if result is None or isinstance(result, (SequenceValue, OptionalValue)):
             return result
@@ -304,12 +303,16 @@ class Importer:
 
     # Computing what is known.
 
-    def _folded(self, how: Converter, node: Node, inputs: Sequence[Any], result: list[Any]) -> list[Any]:
+    def _folded(
+        self, how: Converter, node: Node, inputs: Sequence[Value | None], built: list[Value | None]
+    ) -> Sequence[Value | None]:
         """The results, replaced by constants or noted as known where the inputs are."""
-        if not how.fold or not all(one is None or isinstance(one, Expr) for one in (*inputs, *result)):
-            return result
-        values = [None if one is None else self.known_of(one) for one in inputs]
-        if any(one is not None and value is None for one, value in zip(inputs, values)):
+        arguments = [one for one in inputs if one is None or isinstance(one, Expr)]
+        result = [one for one in built if one is None or isinstance(one, Expr)]
+        if not how.fold or len(arguments) != len(inputs) or len(result) != len(built):
+            return built
+        values = [None if one is None else self.known_of(one) for one in arguments]
+        if any(one is not None and value is None for one, value in zip(arguments, values)):
             return result
         if all(one is None or self.known_of(one) is not None for one in result):
             return result
@@ -318,9 +321,9 @@ class Importer:
         given = sum(value.nbytes for value in values if value is not None)
         if not self._worth_folding(result, given):
             return result
-        constants = all(one is None or isinstance(one, Constant) for one in inputs)
-        bindings = {
-            one: value for one, value in zip(inputs, values) if one is not None and not isinstance(one, Constant)
+        constants = all(one is None or isinstance(one, Constant) for one in arguments)
+        bindings: dict[Any, Known | None] = {
+            one: value for one, value in zip(arguments, values) if one is not None and not isinstance(one, Constant)
         }
         if not all(one is None or _closed(one, bindings) for one in result):
             return result
@@ -329,7 +332,9 @@ class Importer:
         answer = iter(interpreter.evaluate(frame, bindings))
         return [None if one is None else self._as_known(one, np.asarray(next(answer)), constants) for one in result]
 
-    def _symbolic(self, node: Node, values: Sequence[Known | None], result: list[Any]) -> list[Any]:
+    def _symbolic(
+        self, node: Node, values: Sequence[Known | None], result: list[Expr | None]
+    ) -> Sequence[Expr | None]:
         if node.domain:
             return result
         answer = known.evaluate(node.op, node, values)
@@ -348,7 +353,7 @@ class Importer:
         assert isinstance(of, TensorType)
         return of.dtype
 
-    def _worth_folding(self, result: Iterable[Any], given: int) -> bool:
+    def _worth_folding(self, result: Iterable[Expr | None], given: int) -> bool:
         total = 0
         for one in result:
             if one is None:
@@ -390,7 +395,7 @@ def _signature(convert: Convert) -> inspect.Signature:
     return inspect.signature(convert)
 
 
-def _call(convert: Convert, node: Node, inputs: Sequence[Any]) -> Any:
+def _call(convert: Convert, node: Node, inputs: Sequence[Value | None]) -> Results:
     """What a converter makes of the inputs; a BadNode where there are too many or too few of them."""
     try:
         _signature(convert).bind(node, *inputs)
@@ -402,7 +407,7 @@ def _call(convert: Convert, node: Node, inputs: Sequence[Any]) -> Any:
         raise node.bad(f"what it is made of does not fit into memory: {error}") from None
 
 
-def _closed(root: Any, bindings: Mapping[Any, Any]) -> bool:
+def _closed(root: Expr, bindings: Mapping[Expr, object]) -> bool:
     """Whether an expression can be computed now: of constants and `bindings` alone, and the same whenever it is."""
     stack, seen = [root], {id(root)}
     while stack:

@@ -13,9 +13,16 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, Final, TypeAlias, Union
 
 from loopwright.frontends.onnx.errors import BrokenGraph, UnreadableModel
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
+
+# Where a model is read from.
+ModelSource: TypeAlias = Union["ModelProto", str, os.PathLike[str], bytes, bytearray, memoryview, IO[bytes]]
 
 DEEPEST: Final = 64  # graphs within graphs
 LARGEST_CHECKED: Final = 1 << 28  # bytes of a model that ONNX's own checker is given
@@ -25,12 +32,12 @@ LARGEST_CHECKED: Final = 1 << 28  # bytes of a model that ONNX's own checker is 
 class LoadedModel:
     """A model that was read, the folder it came from, and the version of each operator set it uses."""
 
-    proto: Any
+    proto: ModelProto
     folder: Path | None
     opsets: dict[str, int]
 
 
-def require_onnx() -> Any:
+def require_onnx() -> ModuleType:
     """The onnx package, or what to do to have it."""
     try:
         import onnx
@@ -41,7 +48,7 @@ def require_onnx() -> Any:
     return onnx
 
 
-def load(source: Any, check: bool = True) -> LoadedModel:
+def load(source: ModelSource, check: bool = True) -> LoadedModel:
     """The model at a path, in bytes, in an open file, or as it is."""
     onnx = require_onnx()
     folder: Path | None = None
@@ -69,7 +76,7 @@ def load(source: Any, check: bool = True) -> LoadedModel:
     return LoadedModel(model, folder, opset_versions(model.opset_import))
 
 
-def _texts(model: Any) -> Iterator[Any]:
+def _texts(model: ModelProto) -> Iterator[str | bytes]:
     """Every name in a model. Protobuf hands out bytes in place of a text that does not decode."""
     for entry in model.opset_import:
         yield entry.domain
@@ -92,7 +99,7 @@ def _texts(model: Any) -> Iterator[Any]:
             graphs += graphs_of(node)
 
 
-def opset_versions(imports: Iterable[Any]) -> dict[str, int]:
+def opset_versions(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     """Domain → version; the default domain is "" under either of its names, and version 1 where nothing is said."""
     result: dict[str, int] = {"": 1}
     for entry in imports:
@@ -101,7 +108,7 @@ def opset_versions(imports: Iterable[Any]) -> dict[str, int]:
     return result
 
 
-def _content(source: Any) -> tuple[str, bytes, Path | None]:
+def _content(source: ModelSource) -> tuple[str, bytes, Path | None]:
     """What to call the source, its bytes, and the folder they are in."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         return "what was given", bytes(source), None
@@ -123,7 +130,7 @@ def _content(source: Any) -> tuple[str, bytes, Path | None]:
     )
 
 
-def _warn_of_checker(onnx: Any, model: Any, content: bytes | None) -> None:
+def _warn_of_checker(onnx: ModuleType, model: ModelProto, content: bytes | None) -> None:
     """What ONNX's own checker finds is worth a warning: many models that run break one of its rules.
 
     The checker reads bytes. Where there are none yet they are made from the model, which takes time and memory.
@@ -140,7 +147,7 @@ def _warn_of_checker(onnx: Any, model: Any, content: bytes | None) -> None:
         warnings.warn(f"ONNX's checker failed: {error}", stacklevel=4)
 
 
-def _without_functions(onnx: Any, model: Any) -> Any:
+def _without_functions(onnx: ModuleType, model: ModelProto) -> ModelProto:
     """The model with the bodies of its own functions in place of their calls."""
     if not model.functions:
         return model
@@ -152,7 +159,7 @@ def _without_functions(onnx: Any, model: Any) -> Any:
         raise BrokenGraph(f"the functions of the model cannot be expanded: {error}") from error
 
 
-def check_graph(graph: Any, outer: frozenset[str] = frozenset(), depth: int = 0, reorder: bool = False) -> bool:
+def check_graph(graph: GraphProto, outer: frozenset[str] = frozenset(), depth: int = 0, reorder: bool = False) -> bool:
     """See that each tensor is made once, in this graph and those inside it; whether each is made before its use."""
     if depth > DEEPEST:
         raise BrokenGraph(f"graphs are nested more than {DEEPEST} deep")
@@ -187,7 +194,7 @@ def check_graph(graph: Any, outer: frozenset[str] = frozenset(), depth: int = 0,
     return in_order
 
 
-def _put_in_order(graph: Any, known: frozenset[str], made_here: set[str], reorder: bool) -> bool:
+def _put_in_order(graph: GraphProto, known: frozenset[str], made_here: set[str], reorder: bool) -> bool:
     """Whether each node comes after what it uses; with `reorder`, put the nodes in such an order."""
     ready = set(known)
     needs = [_uses(node) for node in graph.node]
@@ -228,7 +235,7 @@ def _put_in_order(graph: Any, known: frozenset[str], made_here: set[str], reorde
     return in_order
 
 
-def _uses(node: Any) -> list[str]:
+def _uses(node: NodeProto) -> list[str]:
     """The tensors that a node needs, those that graphs inside it take from outside included."""
     result = [name for name in node.input if name]
     for graph in graphs_of(node):
@@ -236,7 +243,7 @@ def _uses(node: Any) -> list[str]:
     return result
 
 
-def _free_names(graph: Any, depth: int = 0) -> list[str]:
+def _free_names(graph: GraphProto, depth: int = 0) -> list[str]:
     if depth > DEEPEST:
         raise BrokenGraph(f"graphs are nested more than {DEEPEST} deep")
     result = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
@@ -248,9 +255,9 @@ def _free_names(graph: Any, depth: int = 0) -> list[str]:
     return [name for name in used if name not in result]
 
 
-def graphs_of(node: Any) -> list[Any]:
+def graphs_of(node: NodeProto) -> list[GraphProto]:
     """The graphs among the attributes of a node."""
-    result: list[Any] = []
+    result: list[GraphProto] = []
     for attribute in node.attribute:
         if attribute.HasField("g"):
             result.append(attribute.g)
@@ -258,12 +265,12 @@ def graphs_of(node: Any) -> list[Any]:
     return result
 
 
-def node_name(node: Any, index: int) -> str:
+def node_name(node: NodeProto, index: int) -> str:
     """What a node is called: its name, or its operator and place where it has none."""
     return node.name or f"{node.op_type}_{index}"
 
 
-def nodes_of(graph: Any) -> Iterable[tuple[int, Any]]:
+def nodes_of(graph: GraphProto) -> Iterable[tuple[int, NodeProto]]:
     """Every node of a graph and of those inside it, with its place in its graph."""
     for index, node in enumerate(graph.node):
         yield index, node

@@ -8,23 +8,50 @@ axes = node.ints(axes)                   the elements of a tensor; ValueNeeded w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 
-from loopwright.frontends.common.tensors import Tensors, shape_text
+from loopwright.frontends.common.tensors import Tensor, Tensors, shape_text
 from loopwright.frontends.errors import ValueNeeded
 from loopwright.frontends.onnx.element_types import ElementType, of_dtype
 from loopwright.frontends.onnx.errors import BadNode, BrokenGraph, ShapeNeeded
 from loopwright.frontends.onnx.load import LoadedModel
 from loopwright.frontends.onnx.shape_values import Known, is_symbolic
+from loopwright.frontends.onnx.values import Value
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.types import Dim, is_any
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.op_errors import OpAttributeInvalid, OpAttributeRequired, OpAttributeUnImplemented
 
+if TYPE_CHECKING:
+    from onnx import AttributeProto, GraphProto, SparseTensorProto, TensorProto
+
 _NEEDED: Final = object()
+
+D = TypeVar("D")
+
+
+class Missing:
+    """An output that its converter does not make; an error only for the one who uses it."""
+
+    def __init__(self, node: str, op: str, index: int) -> None:
+        self.node, self.op, self.place = node, op, index
+
+
+class Stored:
+    """An initialiser that nobody has used yet."""
+
+    def __init__(self, proto: TensorProto | SparseTensorProto, sparse: bool) -> None:
+        self.proto = proto
+        self.sparse = sparse
+
+
+# What a name of a graph stands for: a value, or what becomes one, or an error, when it is used; None inside the body of
+# a function, for an input that the call leaves out.
+Entry: TypeAlias = Value | Missing | Stored | None
 
 
 class Scope:
@@ -33,19 +60,19 @@ class Scope:
     def __init__(
         self,
         opsets: Mapping[str, int],
-        names: dict[str, Any] | None = None,
+        names: dict[str, Entry] | None = None,
         around: Scope | None = None,
-        bound: Mapping[str, Any] | None = None,
+        bound: Mapping[str, AttributeProto] | None = None,
     ) -> None:
         self.opsets = opsets
-        self.names: dict[str, Any] = {} if names is None else names
+        self.names: dict[str, Entry] = {} if names is None else names
         self.around = around
         self.bound = bound  # AttributeProtos of the call whose function body this is
 
-    def child(self, names: dict[str, Any]) -> Scope:
+    def child(self, names: dict[str, Entry]) -> Scope:
         return Scope(self.opsets, names, self, self.bound)
 
-    def find(self, name: str) -> Any:
+    def find(self, name: str) -> Entry:
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:
@@ -53,7 +80,7 @@ class Scope:
             scope = scope.around
         raise BrokenGraph(f"{name!r} is used, and nothing makes it")
 
-    def replace(self, name: str, value: Any) -> None:
+    def replace(self, name: str, value: Entry) -> None:
         scope: Scope | None = self
         while scope is not None and name not in scope.names:
             scope = scope.around
@@ -65,26 +92,26 @@ class Importing(Protocol):
 
     model: LoadedModel
     dynamic: bool  # operators whose shapes are found when the model runs may be used
-    config: dict[str, Any]
+    config: dict[str, object]
     elements: dict[int, ElementType]
 
-    def type_of(self, expression: Any) -> Type: ...
+    def type_of(self, expression: Expr) -> Type: ...
 
-    def set_element(self, expression: Any, kind: ElementType) -> None: ...
+    def set_element(self, expression: Expr, kind: ElementType) -> None: ...
 
-    def known_of(self, expression: Any) -> Known | None: ...
+    def known_of(self, expression: Expr) -> Known | None: ...
 
-    def set_known(self, expression: Any, value: Known) -> None: ...
+    def set_known(self, expression: Expr, value: Known) -> None: ...
 
-    def value_needed(self, node: Node, expression: Any) -> ValueNeeded: ...
+    def value_needed(self, node: Node, expression: Expr) -> ValueNeeded: ...
 
-    def sources(self, expression: Any) -> list[str]: ...
+    def sources(self, expression: Expr) -> list[str]: ...
 
-    def input_with_sizes(self, sizes: Sequence[Any]) -> str | None: ...
+    def input_with_sizes(self, sizes: Sequence[Dim]) -> str | None: ...
 
-    def may_run_dynamic(self, expression: Any) -> bool: ...
+    def may_run_dynamic(self, expression: Expr) -> bool: ...
 
-    def convert_graph(self, graph: Any, scope: Scope) -> list[Any]: ...
+    def convert_graph(self, graph: GraphProto, scope: Scope) -> list[Value]: ...
 
     def constant(self, array: np.ndarray) -> Constant: ...
 
@@ -99,7 +126,7 @@ class Node(Tensors):
         op: str,
         name: str,
         domain: str,
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, object],
         inputs: Sequence[str],
         outputs: Sequence[str],
     ) -> None:
@@ -116,8 +143,14 @@ class Node(Tensors):
 
     # Attributes.
 
-    def attr(self, name: str, default: Any = _NEEDED) -> Any:
-        """An attribute: a number, text, list, numpy array or graph; `default` where it is not given."""
+    @overload
+    def attr(self, name: str, default: None = None) -> Any: ...
+
+    @overload
+    def attr(self, name: str, default: D) -> D: ...
+
+    def attr(self, name: str, default: object = _NEEDED) -> object:
+        """An attribute: a number, text, list, stored tensor or graph; `default`, which is of its type, if not given."""
         if name in self.attributes:
             return self.attributes[name]
         if default is _NEEDED:
@@ -137,14 +170,14 @@ class Node(Tensors):
     def type_of(self, x: Expr) -> Type:
         return self.importer.type_of(x)
 
-    def static_shape(self, x: Any) -> tuple[int, ...]:
+    def static_shape(self, x: Tensor) -> tuple[int, ...]:
         """The shape as numbers; a refusal where a size is not one."""
         shape = self.shape(x)
         if not all(isinstance(size, int) for size in shape):
             raise self.sizes_needed(f"the shape {shape_text(shape)} has sizes that are not numbers", shape)
         return tuple(int(size) for size in shape if isinstance(size, int))
 
-    def element(self, x: Any) -> ElementType:
+    def element(self, x: Expr) -> ElementType:
         """The element type in the model; the graph may carry it in another."""
         return self.importer.elements.get(id(x)) or of_dtype(str(self.dtype(x)))
 
@@ -154,50 +187,54 @@ class Node(Tensors):
             self.importer.set_element(x, kind)
         return x
 
+    def same_element(self, x: Expr, like: Expr) -> Expr:
+        return self.carries(x, self.element(like))
+
     # Values.
 
-    def known(self, x: Any) -> Known | None:
+    def known(self, x: Expr) -> Known | None:
         """The elements of a tensor where they are known: numbers, or objects with sizes that have names."""
         return self.importer.known_of(x)
 
-    def value(self, x: Any) -> np.ndarray:
+    def value(self, x: Expr) -> np.ndarray:
         """The elements of a tensor as numbers, which the graph cannot be made without."""
         result = self.known(x)
         if result is None or is_symbolic(result):
             raise self.importer.value_needed(self, x)
         return result
 
-    def ints(self, x: Any) -> list[int]:
+    def ints(self, x: Expr) -> list[int]:
         """The elements of a tensor of integers (of one dimension, or none)."""
         return [int(item) for item in self.value(x).reshape(-1)]
 
-    def scalar(self, x: Any) -> Any:
+    def scalar(self, x: Expr) -> int | float | bool:
         """The one element of a tensor, as a number of Python."""
         array = self.value(x)
         if array.size != 1:
             raise self.bad(f"one number is needed, and {self.tensor_name(x)!r} has {array.size}")
-        return array.reshape(()).item()
+        number: int | float | bool = array.reshape(()).item()
+        return number
 
-    def sizes(self, x: Any) -> list[Any]:
+    def sizes(self, x: Expr) -> list[int | PrimExpr]:
         """The elements of a tensor that says a shape: ints and expressions of size variables."""
         result = self.known(x)
         if result is None:
             raise self.importer.value_needed(self, x)
         return [item if not isinstance(item, np.integer) else int(item) for item in result.reshape(-1).tolist()]
 
-    def sizes_if_known(self, x: Any) -> list[Any] | None:
+    def sizes_if_known(self, x: Expr) -> list[int | PrimExpr] | None:
         """`sizes`, or None where the operator is to find them when the model runs."""
         return self.sizes(x) if self.known(x) is not None or not self.importer.may_run_dynamic(x) else None
 
     # Making expressions.
 
-    def subgraph(self, graph: Any, inputs: Mapping[str, Any] | None = None) -> list[Any]:
+    def subgraph(self, graph: GraphProto, inputs: Mapping[str, Value] | None = None) -> list[Value]:
         """The outputs of a graph inside this node; `inputs` are what its input names stand for."""
         return self.importer.convert_graph(graph, self.scope.child(dict(inputs or {})))
 
     # What is wrong.
 
-    def tensor_name(self, x: Any) -> str:
+    def tensor_name(self, x: Expr) -> str:
         return self.tensor_names.get(id(x), "a tensor")
 
     def bad(self, problem: str, hint: str | None = None) -> BadNode:

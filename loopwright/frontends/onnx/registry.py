@@ -19,9 +19,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-Convert = Callable[..., Any]
+from loopwright.frontends.onnx.values import Results
+
+Convert = Callable[..., Results]
 F = TypeVar("F", bound=Convert)
 
 

@@ -11,18 +11,38 @@ the expressions have operators.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias, TypeGuard, TypeVar, overload
 
 import numpy as np
 
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import maximum, minimum
 from loopwright.ir.operators import truncdiv
-from loopwright.relay.types import as_dim
+from loopwright.relay.types import Dim, as_dim
+
+D = TypeVar("D")
 
 MOST: Final = 4096  # elements of an array of sizes
 
-Known = np.ndarray
+Known: TypeAlias = np.ndarray
+Size: TypeAlias = int | PrimExpr  # an element of an array of sizes
+# What a rule returns: the one output, all of them, or None where it cannot say.
+Outputs: TypeAlias = np.ndarray | list[np.ndarray] | None
+
+
+class Asked(Protocol):
+    """The node that a rule is for; `node.py` has it."""
+
+    op: str
+
+    @property
+    def output_count(self) -> int: ...
+
+    @overload
+    def attr(self, name: str, default: None = None) -> Any: ...
+
+    @overload
+    def attr(self, name: str, default: D) -> D: ...
 
 
 def is_symbolic(array: Known) -> bool:
@@ -39,13 +59,13 @@ def settled(array: Known) -> Known:
     return out.reshape(array.shape)
 
 
-def objects(items: Sequence[Any], shape: Sequence[int] | None = None) -> Known:
+def objects(items: Sequence[Dim], shape: Sequence[int] | None = None) -> Known:
     out = np.empty(len(items), dtype=object)
     out[:] = list(items)
     return out.reshape(tuple(shape) if shape is not None else (len(items),))
 
 
-Rule = Callable[..., Any]
+Rule = Callable[..., Outputs]
 _RULES: Final[dict[str, Rule]] = {}
 
 
@@ -58,7 +78,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return enter
 
 
-def evaluate(op: str, node: Any, inputs: Sequence[Known | None]) -> list[Known] | None:
+def evaluate(op: str, node: Asked, inputs: Sequence[Known | None]) -> list[Known] | None:
     """The outputs of a node of known inputs, some of them sizes with names; None where there is no rule for that."""
     how = _RULES.get(op)
     if how is None or any(array is not None and array.size > MOST for array in inputs):
@@ -73,7 +93,7 @@ def evaluate(op: str, node: Any, inputs: Sequence[Known | None]) -> list[Known] 
     return [settled(array) if array.dtype == object else array for array in arrays]
 
 
-def _axes(node: Any, given: Known | None) -> tuple[int, ...] | None:
+def _axes(node: Asked, given: Known | None) -> tuple[int, ...] | None:
     """Axes as an attribute or, later, as an input."""
     if given is not None:
         return None if is_symbolic(given) else tuple(int(axis) for axis in np.atleast_1d(given))
@@ -85,8 +105,8 @@ def _whole(array: Known) -> bool:
     return array.dtype == object or array.dtype.kind in "iu"
 
 
-def _two(function: Callable[[Any, Any], Any]) -> Rule:
-    def apply(node: Any, a: Known, b: Known) -> Any:
+def _two(function: Callable[[Size, Size], Size]) -> Rule:
+    def apply(node: Asked, a: Known, b: Known) -> Known | None:
         if not (_whole(a) and _whole(b)):
             return None
         return np.frompyfunc(function, 2, 1)(a.astype(object), b.astype(object))
@@ -94,8 +114,8 @@ def _two(function: Callable[[Any, Any], Any]) -> Rule:
     return apply
 
 
-def _several(function: Callable[[Any, Any], Any]) -> Rule:
-    def apply(node: Any, *arrays: Known) -> Any:
+def _several(function: Callable[[Size, Size], Size]) -> Rule:
+    def apply(node: Asked, *arrays: Known) -> Known | None:
         if not all(map(_whole, arrays)):
             return None
         total = arrays[0].astype(object)
@@ -106,21 +126,21 @@ def _several(function: Callable[[Any, Any], Any]) -> Rule:
     return apply
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: Size) -> TypeGuard[int]:
     return not isinstance(value, PrimExpr)
 
 
-def _divided(a: Any, b: Any) -> Any:
+def _divided(a: Size, b: Size) -> Size:
     if _plain(a) and _plain(b):
         return (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
     return truncdiv(a, b)
 
 
-def _larger(a: Any, b: Any) -> Any:
+def _larger(a: Size, b: Size) -> Size:
     return max(a, b) if _plain(a) and _plain(b) else maximum(a, b)
 
 
-def _smaller(a: Any, b: Any) -> Any:
+def _smaller(a: Size, b: Size) -> Size:
     return min(a, b) if _plain(a) and _plain(b) else minimum(a, b)
 
 
@@ -134,51 +154,51 @@ _RULES["Sum"] = _several(lambda a, b: a + b)
 
 
 @rule("Identity")
-def _identity(node: Any, x: Known) -> Any:
+def _identity(node: Asked, x: Known) -> Outputs:
     return x
 
 
 @rule("Neg")
-def _neg(node: Any, x: Known) -> Any:
+def _neg(node: Asked, x: Known) -> Outputs:
     return -x
 
 
 @rule("Cast")
-def _cast(node: Any, x: Known) -> Any:
+def _cast(node: Asked, x: Known) -> Outputs:
     return x if node.attr("to", 0) in (6, 7, 12, 13) else None  # to int32, int64, uint32, uint64
 
 
 @rule("CastLike")
-def _cast_like(node: Any, x: Known, like: Known) -> Any:
+def _cast_like(node: Asked, x: Known, like: Known) -> Outputs:
     return x if _whole(like) else None
 
 
 @rule("Unsqueeze")
-def _unsqueeze(node: Any, x: Known, axes: Known | None = None) -> Any:
+def _unsqueeze(node: Asked, x: Known, axes: Known | None = None) -> Outputs:
     listed = _axes(node, axes)
     return None if listed is None else np.expand_dims(x, listed)
 
 
 @rule("Squeeze")
-def _squeeze(node: Any, x: Known, axes: Known | None = None) -> Any:
+def _squeeze(node: Asked, x: Known, axes: Known | None = None) -> Outputs:
     listed = _axes(node, axes)
     return np.squeeze(x, listed)
 
 
 @rule("Gather")
-def _gather(node: Any, x: Known, indices: Known) -> Any:
+def _gather(node: Asked, x: Known, indices: Known) -> Outputs:
     if is_symbolic(indices):
         return None
     return np.take(x, indices, axis=node.attr("axis", 0))
 
 
 @rule("Concat")
-def _concat(node: Any, *arrays: Known) -> Any:
+def _concat(node: Asked, *arrays: Known) -> Outputs:
     return np.concatenate([array.astype(object) for array in arrays], axis=node.attr("axis", 0))
 
 
 @rule("Slice")
-def _slice(node: Any, x: Known, *given: Known | None) -> Any:
+def _slice(node: Asked, x: Known, *given: Known | None) -> Outputs:
     if given:
         starts, ends, axes, steps = (*given, None, None)[:4]
         if any(array is not None and is_symbolic(array) for array in (starts, ends, axes, steps)):
@@ -197,7 +217,7 @@ def _slice(node: Any, x: Known, *given: Known | None) -> Any:
 
 
 @rule("Reshape")
-def _reshape(node: Any, x: Known, shape: Known | None = None) -> Any:
+def _reshape(node: Asked, x: Known, shape: Known | None = None) -> Outputs:
     wanted = node.attr("shape", None) if shape is None else shape
     if wanted is None or (shape is not None and is_symbolic(shape)):
         return None
@@ -208,7 +228,7 @@ def _reshape(node: Any, x: Known, shape: Known | None = None) -> Any:
 
 
 @rule("Split")
-def _split(node: Any, x: Known, split: Known | None = None) -> Any:
+def _split(node: Asked, x: Known, split: Known | None = None) -> Outputs:
     sizes = node.attr("split", None) if split is None else split
     axis = node.attr("axis", 0)
     if sizes is None:
@@ -217,35 +237,35 @@ def _split(node: Any, x: Known, split: Known | None = None) -> Any:
 
 
 @rule("ReduceProd")
-def _product(node: Any, x: Known, axes: Known | None = None) -> Any:
+def _product(node: Asked, x: Known, axes: Known | None = None) -> Outputs:
     listed = _axes(node, axes)
     if x.ndim != 1 or listed not in (None, (0,), (-1,)):
         return None
-    total: Any = 1
+    total: Size = 1
     for item in x.tolist():
         total = total * item
     return objects([total], (1,) if node.attr("keepdims", 1) else ())
 
 
 @rule("Transpose", "Flatten")
-def _of_a_vector(node: Any, x: Known) -> Any:
+def _of_a_vector(node: Asked, x: Known) -> Outputs:
     return x if x.ndim == 1 and node.op == "Transpose" else None
 
 
 @rule("Expand")
-def _expand(node: Any, x: Known, shape: Known) -> Any:
+def _expand(node: Asked, x: Known, shape: Known) -> Outputs:
     if is_symbolic(shape):
         return None
     return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(int(size) for size in shape)))
 
 
 @rule("Where")
-def _where(node: Any, condition: Known, x: Known, y: Known) -> Any:
+def _where(node: Asked, condition: Known, x: Known, y: Known) -> Outputs:
     return None if is_symbolic(condition) else np.where(condition, x.astype(object), y.astype(object))
 
 
 @rule("Equal")
-def _equal(node: Any, a: Known, b: Known) -> Any:
+def _equal(node: Asked, a: Known, b: Known) -> Outputs:
     """Whether sizes are -1, 0 and the like: a size with a name is no negative number, and its own equal."""
     shape = np.broadcast_shapes(a.shape, b.shape)
     pairs = zip(np.broadcast_to(a, shape).reshape(-1).tolist(), np.broadcast_to(b, shape).reshape(-1).tolist())

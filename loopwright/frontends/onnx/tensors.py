@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, SupportsInt
 
 import numpy as np
 
 from loopwright.frontends.onnx.element_types import ElementType, of_proto
 from loopwright.frontends.onnx.errors import AbsurdSize, BadTensor, DataOutsideFolder
 
+if TYPE_CHECKING:
+    from onnx import SparseTensorProto, TensorProto
+
 LARGEST: Final = 1 << 47  # bytes of one tensor: the address space of a process
 LARGEST_DENSE: Final = 1 << 34  # bytes that a tensor stored by few elements may become
 
 
-def element_count(name: str, dims: Any, bits: int = 8) -> int:
+def element_count(name: str, dims: Iterable[SupportsInt], bits: int = 8) -> int:
     """The number of elements of a tensor of that shape, if there can be such a tensor."""
     sizes = [int(size) for size in dims]
     if any(size < 0 for size in sizes):
@@ -31,7 +35,7 @@ def element_count(name: str, dims: Any, bits: int = 8) -> int:
     return count
 
 
-def to_array(proto: Any, folder: Path | None) -> np.ndarray:
+def to_array(proto: TensorProto, folder: Path | None) -> np.ndarray:
     """The elements of a stored tensor, in numpy's (or ml_dtypes') type for them."""
     kind = of_proto(proto.data_type, f"tensor {proto.name!r}")
     count = element_count(proto.name, proto.dims, kind.bits)
@@ -65,7 +69,7 @@ def _stored_bits(kind: ElementType) -> int:
     return 8 if kind.bits == 6 else kind.bits
 
 
-def _from_bytes(name: str, raw: Any, kind: ElementType, shape: tuple[int, ...]) -> np.ndarray:
+def _from_bytes(name: str, raw: bytes, kind: ElementType, shape: tuple[int, ...]) -> np.ndarray:
     if _stored_bits(kind) < 8:
         return _unpacked(np.frombuffer(raw, np.uint8), kind, math.prod(shape)).reshape(shape)
     stored = kind.numpy()
@@ -86,7 +90,7 @@ def _unpacked(packed: np.ndarray, kind: ElementType, count: int) -> np.ndarray:
     return codes.astype(kind.numpy())
 
 
-def _read_external(proto: Any, kind: ElementType, count: int, folder: Path | None) -> Any:
+def _read_external(proto: TensorProto, kind: ElementType, count: int, folder: Path | None) -> bytes:
     """The bytes of a tensor that are in a file beside the model."""
     entries = {entry.key: entry.value for entry in proto.external_data}
     location = entries.get("location", "")
@@ -130,7 +134,7 @@ def inside(folder: Path, location: str) -> Path | None:
     return path if path.is_relative_to(root) else None
 
 
-def sparse_to_array(proto: Any, folder: Path | None) -> np.ndarray:
+def sparse_to_array(proto: SparseTensorProto, folder: Path | None) -> np.ndarray:
     """A tensor given by the places of those elements that are not zero."""
     name = proto.values.name
     kind = of_proto(proto.values.data_type, f"tensor {name!r}")

@@ -8,7 +8,6 @@ exact.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -16,10 +15,11 @@ from loopwright import relay
 from loopwright.frontends.onnx.element_types import ElementType, of_proto
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 
 
 @converter("Cast")
-def cast(node: Node, x: Any) -> Any:
+def cast(node: Node, x: Expr) -> Expr:
     to = node.attr("to")
     if isinstance(to, str):  # before version 6 the type was a name
         to = _NAMES.get(to, 0)
@@ -34,11 +34,11 @@ _NAMES = {
 
 
 @converter("CastLike", since=15)
-def cast_like(node: Node, x: Any, like: Any) -> Any:
+def cast_like(node: Node, x: Expr, like: Expr) -> Expr:
     return converted(node, x, node.element(like), bool(node.attr("saturate", 1)), node.attr("round_mode", "up"))
 
 
-def converted(node: Node, x: Any, wanted: ElementType, saturate: bool = True, round_mode: str = "up") -> Any:
+def converted(node: Node, x: Expr, wanted: ElementType, saturate: bool = True, round_mode: str = "up") -> Expr:
     """`x` with elements of another type."""
     given = node.element(x)
     if given.code == wanted.code:
@@ -56,7 +56,7 @@ def converted(node: Node, x: Any, wanted: ElementType, saturate: bool = True, ro
     return relay.cast(plain, wanted.dtype) if given.carried else node.cast(plain, wanted.dtype)
 
 
-def decoded(node: Node, x: Any, given: ElementType) -> Any:
+def decoded(node: Node, x: Expr, given: ElementType) -> Expr:
     """Values of what is carried by codes: float32; others as they are."""
     if not given.coded:
         return x
@@ -67,7 +67,7 @@ def decoded(node: Node, x: Any, given: ElementType) -> Any:
     return relay.take(relay.const(values, "float32"), relay.cast(x, "int32"), axis=0)
 
 
-def _narrowed(node: Node, x: Any, wanted: ElementType) -> Any:
+def _narrowed(node: Node, x: Expr, wanted: ElementType) -> Expr:
     """Integers of less than a byte: the lowest bits, as for wider ones."""
     whole = node.cast(x, "int32")
     mask = node.const((1 << wanted.bits) - 1, "int32")
@@ -78,7 +78,7 @@ def _narrowed(node: Node, x: Any, wanted: ElementType) -> Any:
     return relay.cast(low, wanted.dtype)
 
 
-def _to_float8(node: Node, x: Any, wanted: ElementType, saturate: bool) -> Any:
+def _to_float8(node: Node, x: Expr, wanted: ElementType, saturate: bool) -> Expr:
     """Numbers beyond the largest become the largest, or without `saturate` what the type has for that."""
     wide = node.cast(x, "float32")
     if saturate:
@@ -105,7 +105,7 @@ def _grid(code: int) -> tuple[np.ndarray, np.ndarray, int, int]:
     )
 
 
-def _encoded(node: Node, x: Any, wanted: ElementType, saturate: bool, round_mode: str) -> Any:
+def _encoded(node: Node, x: Expr, wanted: ElementType, saturate: bool, round_mode: str) -> Expr:
     """The codes of numbers in a float that has no operators."""
     wide = node.cast(x, "float32")
     values, codes, nan, infinity = _grid(wanted.code)
@@ -163,12 +163,12 @@ def _beyond(values: np.ndarray, wanted: ElementType, round_mode: str) -> float:
     return float(values[-1] + (values[-1] - values[-2]) / 2)
 
 
-def _flat(node: Node, x: Any) -> Any:
+def _flat(node: Node, x: Expr) -> Expr:
     return relay.reshape(x, (-1,))
 
 
 @converter("BitCast", since=26)
-def bit_cast(node: Node, x: Any) -> Any:
+def bit_cast(node: Node, x: Expr) -> Expr:
     """The same bits as another type of the same width."""
     wanted = of_proto(int(node.attr("to")), f"the result of node {node.name!r}")
     given = node.element(x)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.ops.elementwise import aligned
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 
 _BINARY: Final = {
     "Equal": "equal",
@@ -23,7 +24,7 @@ _BINARY: Final = {
 
 def _enter(name: str, operator: str) -> None:
     @converter(name)
-    def convert(node: Node, x: Any, y: Any) -> Any:
+    def convert(node: Node, x: Expr, y: Expr) -> Expr:
         return getattr(relay, operator)(x, aligned(node, x, y))
 
 
@@ -32,10 +33,10 @@ for _name, _operator in _BINARY.items():
 
 
 @converter("Not")
-def not_(node: Node, x: Any) -> Any:
+def not_(node: Node, x: Expr) -> Expr:
     return relay.logical_not(x)
 
 
 @converter("Where", since=9)
-def where(node: Node, condition: Any, x: Any, y: Any) -> Any:
+def where(node: Node, condition: Expr, x: Expr, y: Expr) -> Expr:
     return relay.where(condition, x, y)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from loopwright import relay
@@ -14,12 +12,12 @@ from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.shape_values import is_symbolic
 from loopwright.ir import Expr as PrimExpr
-from loopwright.relay.expr import Constant
+from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.sizes import divide_up, minus
 
 
 @converter("Constant")
-def constant(node: Node) -> Any:
+def constant(node: Node) -> Expr:
     for name in ("value", "sparse_value"):
         if name in node.attributes:
             return stored(node, node.attr(name))
@@ -33,7 +31,7 @@ def constant(node: Node) -> Any:
     raise node.bad("it has no value")
 
 
-def stored(node: Node, tensor: StoredTensor) -> Any:
+def stored(node: Node, tensor: StoredTensor) -> Expr:
     """A tensor among the attributes as a constant."""
     array = tensor.array()
     kind = of_numpy(array.dtype)
@@ -41,7 +39,7 @@ def stored(node: Node, tensor: StoredTensor) -> Any:
 
 
 @converter("ConstantOfShape", since=9)
-def constant_of_shape(node: Node, shape: Any) -> Any:
+def constant_of_shape(node: Node, shape: Expr) -> Expr:
     tensor = node.attr("value", None)
     fill = np.zeros(1, np.float32) if tensor is None else tensor.array()
     kind = of_numpy(fill.dtype)
@@ -57,7 +55,7 @@ def constant_of_shape(node: Node, shape: Any) -> Any:
 
 
 @converter("Range", since=11)
-def range_(node: Node, start: Any, limit: Any, delta: Any) -> Any:
+def range_(node: Node, start: Expr, limit: Expr, delta: Expr) -> Expr:
     kind = node.dtype(start)
     values = [node.known(one) for one in (start, limit, delta)]
     if all(value is not None and not is_symbolic(value) for value in values):
@@ -71,23 +69,23 @@ def range_(node: Node, start: Any, limit: Any, delta: Any) -> Any:
         return Constant((locations * step + first).astype(kind.numpy()))
     if all(value is not None for value in values) and not kind.is_float:
         # A range up to a size with a name: the places are the sums of so many ones.
-        first, last, step = (_number(value) for value in values)
-        if isinstance(step, int) and step > 0:
-            length = divide_up(minus(last, first), step)
+        begin, end, by = (_number(value) for value in values if value is not None)
+        if isinstance(by, int) and by > 0:
+            length = divide_up(minus(end, begin), by)
             ones = relay.full(node.const(1, kind), (length,), dtype=str(kind))
             locations = relay.cumsum(ones, axis=0, dtype=str(kind), exclusive=True)
-            scaled = locations if step == 1 else relay.multiply(locations, node.const(step, kind))
-            return scaled if isinstance(first, int) and first == 0 else relay.add(scaled, start)
+            scaled = locations if by == 1 else relay.multiply(locations, node.const(by, kind))
+            return scaled if isinstance(begin, int) and begin == 0 else relay.add(scaled, start)
     raise node.importer.value_needed(node, limit if values[1] is None else start if values[0] is None else delta)
 
 
-def _number(value: Any) -> Any:
+def _number(value: np.ndarray) -> int | PrimExpr:
     item = value.reshape(-1).tolist()[0]
     return item if isinstance(item, PrimExpr) else int(item)
 
 
 @converter("EyeLike", since=9)
-def eye_like(node: Node, x: Any) -> Any:
+def eye_like(node: Node, x: Expr) -> Expr:
     rows, columns = node.static_shape(x)
     kind = of_proto(node.attr("dtype")).dtype if "dtype" in node.attributes else str(node.dtype(x))
     return relay.const(np.eye(rows, columns, k=node.attr("k", 0)), kind)

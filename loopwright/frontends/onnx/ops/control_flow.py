@@ -7,8 +7,8 @@ so that what their bodies compute from the number of the turn is known as well; 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from loopwright import relay
 from loopwright.frontends.common.repeat import (
@@ -30,15 +30,18 @@ from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.shape_values import is_symbolic
 from loopwright.frontends.onnx.tensors import to_array
-from loopwright.frontends.onnx.values import OptionalValue, SequenceValue
+from loopwright.frontends.onnx.values import OptionalValue, SequenceValue, Value
 from loopwright.relay.expr import Expr, If, Tuple, TupleGetItem
 from loopwright.relay.types import as_dim, is_any, same_dim
+
+if TYPE_CHECKING:
+    from onnx import GraphProto
 
 _ENDLESS = 1 << 40  # a trip count that says "until the condition fails"
 
 
 @converter("If", fold=False)
-def if_(node: Node, condition: Any) -> Any:
+def if_(node: Node, condition: Expr) -> list[Value]:
     then, otherwise = node.attr("then_branch"), node.attr("else_branch")
     answer = node.known(condition)
     if answer is not None and not is_symbolic(answer):
@@ -67,7 +70,7 @@ def _joined(tensors: Sequence[Expr]) -> Expr:
     return tensors[0] if len(tensors) == 1 else Tuple(list(tensors))
 
 
-def _tensors(value: Any) -> list[Expr]:
+def _tensors(value: Value) -> list[Expr]:
     """The tensors of a value, in order."""
     if isinstance(value, OptionalValue):
         return [] if value.content is None else _tensors(value.content)
@@ -76,7 +79,7 @@ def _tensors(value: Any) -> list[Expr]:
     return [value]
 
 
-def _rebuilt(value: Any, tensors: Any) -> Any:
+def _rebuilt(value: Value, tensors: Iterator[Expr]) -> Value:
     """A value of the same structure, of other tensors."""
     if isinstance(value, OptionalValue):
         return value if value.content is None else OptionalValue(_rebuilt(value.content, tensors))
@@ -85,7 +88,7 @@ def _rebuilt(value: Any, tensors: Any) -> Any:
     return next(tensors)
 
 
-def _same_structure(one: Any, other: Any) -> bool:
+def _same_structure(one: Value, other: Value) -> bool:
     if isinstance(one, SequenceValue) and isinstance(other, SequenceValue):
         return len(one) == len(other) and all(map(_same_structure, one.items, other.items))
     if isinstance(one, OptionalValue) and isinstance(other, OptionalValue):
@@ -104,11 +107,11 @@ def _same_type(node: Node, one: Expr, other: Expr) -> bool:
     )
 
 
-def _same_rank(node: Node) -> Any:
+def _same_rank(node: Node) -> Callable[[Expr, Expr], bool]:
     return lambda one, other: node.dtype(one) == node.dtype(other) and node.rank(one) == node.rank(other)
 
 
-def size_of(graph: Any) -> int:
+def size_of(graph: GraphProto) -> int:
     """The number of nodes of a graph, those of graphs inside it included."""
     total = 0
     stack = [graph]
@@ -121,9 +124,9 @@ def size_of(graph: Any) -> int:
     return max(total, 1)
 
 
-def _shared(node: Node, graph: Any) -> dict[str, Any]:
+def _shared(node: Node, graph: GraphProto) -> dict[str, Expr]:
     """The initialisers of a body: read once, and the same in every turn."""
-    result: dict[str, Any] = {}
+    result: dict[str, Expr] = {}
     for tensor in graph.initializer:
         result[tensor.name] = node.importer.constant(to_array(tensor, node.importer.model.folder))
     return result
@@ -133,7 +136,7 @@ def _shared(node: Node, graph: Any) -> dict[str, Any]:
 
 
 @converter("Loop", fold=False)
-def loop(node: Node, trips: Any = None, condition: Any = None, *initial: Any) -> Any:
+def loop(node: Node, trips: Expr | None = None, condition: Expr | None = None, *initial: Value) -> list[Value]:
     body = node.attr("body")
     count = len(initial)
     if len(body.input) != count + 2 or len(body.output) < count + 1:
@@ -142,7 +145,7 @@ def loop(node: Node, trips: Any = None, condition: Any = None, *initial: Any) ->
     shared = _shared(node, body)
     going = node.const(True, "bool")
 
-    def step(turn: Any, values: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+    def step(turn: Expr, values: list[Value]) -> tuple[Value | None, list[Value], list[Value]]:
         # A turn begins only where the condition holds: inside it is known to.
         names = dict(zip((one.name for one in body.input), [turn, going, *values]))
         again, *results = node.subgraph(body, {**shared, **names})
@@ -156,20 +159,21 @@ def loop(node: Node, trips: Any = None, condition: Any = None, *initial: Any) ->
     nodes = size_of(body)
     if isinstance(limit.size, int) and limit.size == 0:
         return [*initial, *no_rows(node, step, initial, rows)]
-    tensors = all(isinstance(one, Expr) for one in initial)
+    tensors = [one for one in initial if isinstance(one, Expr)]
+    all_tensors = len(tensors) == count
     if runs:
         most = math.inf if limit.tensor is None else limit.size if isinstance(limit.size, int) else None
         if most is not None:
-            done = _unrolled(node, step, initial, most, FEW // nodes if tensors else MANY // nodes)
+            done = _unrolled(node, step, initial, most, FEW // nodes if all_tensors else MANY // nodes)
             if done is not None:
                 return _stacked(*done, rows)
-    if not tensors:
+    if not all_tensors:
         raise _count_needed(node, trips, condition)
-    first = None if runs else scalar_bool(node, condition)
-    return _as_loop(node, step, list(initial), limit, first, rows, nodes, trips, condition)
+    first = None if runs or condition is None else scalar_bool(node, condition)
+    return _as_loop(node, step, tensors, limit, first, rows, nodes, trips, condition)
 
 
-def _limit(node: Node, trips: Any) -> Limit:
+def _limit(node: Node, trips: Expr | None) -> Limit:
     """The most turns there are: known, a size with a name, found when the model runs, or without end."""
     if trips is None:
         return Limit(None, None)
@@ -185,8 +189,8 @@ def _limit(node: Node, trips: Any) -> Limit:
 
 
 def _unrolled(
-    node: Node, step: Step, initial: Sequence[Any], most: float, allowed: int
-) -> tuple[list[Any], list[list[Any]]] | None:
+    node: Node, step: Step, initial: Sequence[Value], most: float, allowed: int
+) -> tuple[list[Value], list[list[Value]]] | None:
     """All turns one after the other; None where they are too many, or where it is not known how many there are."""
     turns = int(min(most, allowed))
     if most > allowed and most != math.inf:
@@ -197,11 +201,11 @@ def _unrolled(
     return None
 
 
-def _stacked(states: Sequence[Any], result: Sequence[Sequence[Any]], rows: int) -> list[Any]:
+def _stacked(states: Sequence[Value], result: Sequence[Sequence[Value]], rows: int) -> list[Value]:
     return [*states, *(relay.stack([turn[k] for turn in result], axis=0) for k in range(rows))]
 
 
-def _count_needed(node: Node, trips: Any, condition: Any) -> Exception:
+def _count_needed(node: Node, trips: Expr | None, condition: Expr | None) -> Exception:
     """Nothing but the number of turns helps; or nothing at all."""
     for one in (trips, condition):
         if one is not None and node.known(one) is None:
@@ -214,17 +218,16 @@ def _count_needed(node: Node, trips: Any, condition: Any) -> Exception:
 def _as_loop(
     node: Node,
     step: Step,
-    initial: list[Any],
+    initial: list[Expr],
     limit: Limit,
-    begin: Any,
+    begin: Expr | None,
     rows: int,
     nodes: int,
-    trips: Any,
-    condition: Any,
-) -> list[Any]:
+    trips: Expr | None,
+    condition: Expr | None,
+) -> list[Value]:
     """A loop of the graph; unrolled after all where its values change shapes, or its body needs to know the turn."""
-    knowable = not node.importer.dynamic and _can_know(node, trips)
-    if rows and limit.size is None and knowable:
+    if rows and limit.size is None and not node.importer.dynamic and trips is not None and _can_know(node, trips):
         raise node.importer.value_needed(node, trips)
     try:
         states, result = repeat(node, step, initial, limit, begin)
@@ -236,7 +239,7 @@ def _as_loop(
             if done is not None:
                 return _stacked(*done, rows)
         for unknown in (trips, condition):
-            if not node.importer.dynamic and _can_know(node, unknown):
+            if not node.importer.dynamic and unknown is not None and _can_know(node, unknown):
                 raise node.importer.value_needed(node, unknown) from error
         if isinstance(error, ValueNeeded):
             raise
@@ -244,20 +247,20 @@ def _as_loop(
     return [*states, *result]
 
 
-def _can_know(node: Node, x: Any) -> bool:
+def _can_know(node: Node, x: Expr) -> bool:
     """Whether a tensor that is not known would be if the values of inputs were."""
-    return x is not None and node.known(x) is None and bool(node.importer.sources(x))
+    return node.known(x) is None and bool(node.importer.sources(x))
 
 
 # Scan.
 
 
 @converter("Scan", since=9, fold=False)
-def scan(node: Node, *inputs: Any) -> Any:
+def scan(node: Node, *inputs: Expr) -> list[Value]:
     return _scanned(node, inputs)
 
 
-def _scanned(node: Node, inputs: Sequence[Any]) -> list[Any]:
+def _scanned(node: Node, inputs: Sequence[Expr]) -> list[Value]:
     body = node.attr("body")
     scans = node.attr("num_scan_inputs")
     count = len(inputs) - scans
@@ -276,7 +279,7 @@ def _scanned(node: Node, inputs: Sequence[Any]) -> list[Any]:
     data = [relay.reverse(x, axis) if back else x for x, axis, back in zip(given, axes, backwards)]
     shared = _shared(node, body)
 
-    def step(turn: Any, values: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+    def step(turn: Expr, values: list[Value]) -> tuple[Value | None, list[Value], list[Value]]:
         slices = [at_turn(node, x, turn, axis) for x, axis in zip(data, axes)]
         names = dict(zip((one.name for one in body.input), [*values, *slices]))
         results = node.subgraph(body, {**shared, **names})
@@ -297,7 +300,7 @@ def _numbers(node: Node, name: str, count: int) -> list[int]:
     return given
 
 
-def _placed(node: Node, result: Sequence[Any], axes: Sequence[int], backwards: Sequence[int]) -> list[Any]:
+def _placed(node: Node, result: Sequence[Expr], axes: Sequence[int], backwards: Sequence[int]) -> list[Expr]:
     """The outputs of a scan with their axis of turns where it belongs, the last turn first where that is wanted."""
     placed = []
     for one, axis, back in zip(result, axes, backwards):
@@ -311,7 +314,7 @@ def _placed(node: Node, result: Sequence[Any], axes: Sequence[int], backwards: S
 
 
 @converter("Scan", since=8, fold=False)
-def scan_batched(node: Node, lengths: Any = None, *inputs: Any) -> Any:
+def scan_batched(node: Node, lengths: Expr | None = None, *inputs: Expr) -> list[Expr]:
     """Version 8: all inputs have a batch in front, each with a length of its own; the turns are behind it."""
     body = node.attr("body")
     scans = node.attr("num_scan_inputs")
@@ -324,12 +327,14 @@ def scan_batched(node: Node, lengths: Any = None, *inputs: Any) -> Any:
     rows = len(body.output) - count
     backwards = _numbers(node, "directions", scans)
     shared = _shared(node, body)
-    results: list[list[Any]] = []
+    results: list[list[Value]] = []
     for index in range(batch):
         own = [relay.take(x, node.const(index), axis=0) for x in inputs]
         data = [relay.reverse(x, 0) if back else x for x, back in zip(own[count:], backwards)]
 
-        def step(turn: Any, values: list[Any], data: list[Any] = data) -> tuple[Any, list[Any], list[Any]]:
+        def step(
+            turn: Expr, values: list[Value], data: list[Expr] = data
+        ) -> tuple[Value | None, list[Value], list[Value]]:
             names = dict(zip((one.name for one in body.input), [*values, *(at_turn(node, x, turn, 0) for x in data)]))
             result = node.subgraph(body, {**shared, **names})
             return None, result[:count], result[count:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import reduce
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import maximum
+from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.sizes import divide_up
 from loopwright.relay.types import Dim, as_dim, is_any
 
 
-def same_pads(node: Node, size: Dim, kernel: int, stride: int, dilation: int, lower: bool) -> tuple[Any, Any]:
+def same_pads(node: Node, size: Dim, kernel: int, stride: int, dilation: int, lower: bool) -> tuple[Dim, Dim]:
     """How much to pad so that the result has size / stride elements: before and after; with `lower`, more before.
 
     Of a size that is no number these are expressions, and the one after may be negative: what no window looks at is cut
@@ -25,7 +26,7 @@ def same_pads(node: Node, size: Dim, kernel: int, stride: int, dilation: int, lo
     reach = (kernel - 1) * dilation + 1
     if is_any(size):
         raise node.unsupported("auto_pad of a size that is known only when the model runs")
-    total: Any
+    total: int | PrimExpr
     if isinstance(size, int):
         total = max((-(-size // stride) - 1) * stride + reach - size, 0)
     elif stride == 1:
@@ -38,7 +39,7 @@ def same_pads(node: Node, size: Dim, kernel: int, stride: int, dilation: int, lo
 
 def window_pads(
     node: Node, sizes: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> list[Any]:
+) -> Sequence[Dim]:
     """Pads of a window that moves over `sizes`: begins, then ends."""
     rank = len(kernel)
     auto = node.attr("auto_pad", "NOTSET") or "NOTSET"
@@ -58,7 +59,7 @@ def window_pads(
     return [before for before, _ in pairs] + [after for _, after in pairs]
 
 
-def padded_for_windows(x: Any, pads: Sequence[Any], value: Any) -> tuple[Any, list[int]]:
+def padded_for_windows(x: Expr, pads: Sequence[Dim], value: float | Constant) -> tuple[Expr, list[int]]:
     """The data with its pads, and those of the operator that follows: none."""
     rank = len(pads) // 2
     widths = [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:])]
@@ -75,7 +76,7 @@ def window(node: Node, rank: int, name: str, default: int = 1) -> list[int]:
     return given
 
 
-def _kernel(node: Node, w: Any) -> list[int]:
+def _kernel(node: Node, w: Expr) -> list[int]:
     shape = node.shape(w)[2:]
     if not all(isinstance(size, int) for size in shape):
         raise node.unsupported("a kernel whose sizes are no numbers")
@@ -86,14 +87,14 @@ def _kernel(node: Node, w: Any) -> list[int]:
 
 
 @converter("Conv")
-def conv(node: Node, x: Any, w: Any, b: Any = None) -> Any:
+def conv(node: Node, x: Expr, w: Expr, b: Expr | None = None) -> Expr:
     result = convolved(node, x, w, out_dtype=node.sum_dtype(x))
     if b is not None:
         result = relay.nn.bias_add(result, node.cast(b, node.sum_dtype(x)), axis=1)
     return node.cast(result, str(node.dtype(x)))
 
 
-def convolved(node: Node, x: Any, w: Any, out_dtype: str = "", pad_value: int = 0) -> Any:
+def convolved(node: Node, x: Expr, w: Expr, out_dtype: str = "", pad_value: int = 0) -> Expr:
     """The convolution of a node, without bias; its pads hold `pad_value`."""
     shape = node.shape(x)
     kernel = _kernel(node, w)
@@ -125,7 +126,7 @@ def convolved(node: Node, x: Any, w: Any, out_dtype: str = "", pad_value: int = 
 
 
 @converter("ConvTranspose")
-def conv_transpose(node: Node, x: Any, w: Any, b: Any = None) -> Any:
+def conv_transpose(node: Node, x: Expr, w: Expr, b: Expr | None = None) -> Expr:
     shape = node.shape(x)
     kernel = _kernel(node, w)
     rank = len(kernel)
@@ -199,7 +200,7 @@ def _transposed_pads(
 
 
 @converter("DeformConv", since=19)
-def deform_conv(node: Node, x: Any, w: Any, offset: Any, b: Any = None, mask: Any = None) -> Any:
+def deform_conv(node: Node, x: Expr, w: Expr, offset: Expr, b: Expr | None = None, mask: Expr | None = None) -> Expr:
     """A convolution that reads each element of its window at a place of its own, between elements.
 
     Written out: the data is sampled at the moved places, and the samples are multiplied with the weight.
@@ -220,7 +221,7 @@ def deform_conv(node: Node, x: Any, w: Any, offset: Any, b: Any = None, mask: An
     base_y = grid[2] * strides[0] - pads[0] + grid[0] * dilations[0]
     base_x = grid[3] * strides[1] - pads[1] + grid[1] * dilations[1]
 
-    def location(which: int, base: np.ndarray) -> Any:
+    def location(which: int, base: np.ndarray) -> Expr:
         move = relay.squeeze(relay.strided_slice(moves, begin=[which], end=[which + 1], axes=[3]), axis=[3])
         return relay.add(move, relay.const(base.reshape(area, rows, columns), kind))
 
@@ -239,8 +240,8 @@ def deform_conv(node: Node, x: Any, w: Any, offset: Any, b: Any = None, mask: An
 
 
 def _sampled(
-    node: Node, x: Any, y: Any, x_at: Any, moved: int, shape: Sequence[int], window_shape: Sequence[int]
-) -> Any:
+    node: Node, x: Expr, y: Expr, x_at: Expr, moved: int, shape: Sequence[int], window_shape: Sequence[int]
+) -> Expr:
     """Elements between others, by their distances; zero outside: (batch, moved, channels, window, rows, columns)."""
     batch, channels, height, width = shape
     area, rows, columns = window_shape
@@ -248,7 +249,7 @@ def _sampled(
     each = channels // moved
     flat = relay.reshape(x, (batch, moved, each, height * width), allowzero=True)
     top, left = relay.floor(y), relay.floor(x_at)
-    total = None
+    parts: list[Expr] = []
     for down in (0, 1):
         for right in (0, 1):
             row = relay.add(top, relay.const(down, kind))
@@ -274,5 +275,5 @@ def _sampled(
                 relay.gather(flat, 3, spread), (batch, moved, each, area, rows, columns), allowzero=True
             )
             part = relay.multiply(used, relay.expand_dims(weight, axis=2))
-            total = part if total is None else relay.add(total, part)
-    return total
+            parts.append(part)
+    return reduce(relay.add, parts)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 
 
 @converter("NonMaxSuppression", since=10)
 def non_max_suppression(
-    node: Node, boxes: Any, scores: Any, most: Any = None, overlap: Any = None, least: Any = None
-) -> Any:
+    node: Node,
+    boxes: Expr,
+    scores: Expr,
+    most: Expr | None = None,
+    overlap: Expr | None = None,
+    least: Expr | None = None,
+) -> Expr:
     """Rows (picture, class, box) of the boxes that are kept: as many as there are."""
     if node.attr("center_point_box", 0):
         boxes = _corners(node, boxes)
@@ -28,7 +32,7 @@ def non_max_suppression(
     return node.cast(kept, "int64")
 
 
-def _number(node: Node, x: Any, dtype: str) -> Any:
+def _number(node: Node, x: Expr, dtype: str) -> Expr:
     result = node.known(x)
     if result is not None:
         if dtype == "int32":
@@ -37,7 +41,7 @@ def _number(node: Node, x: Any, dtype: str) -> Any:
     return node.cast(relay.reshape(x, ()), dtype)
 
 
-def _corners(node: Node, boxes: Any) -> Any:
+def _corners(node: Node, boxes: Expr) -> Expr:
     """From middle and size (x, y, width, height) to corners (y1, x1, y2, x2)."""
     x, y, width, height = relay.split(boxes, 4, axis=2)
     half = node.const(0.5, boxes)
@@ -46,14 +50,14 @@ def _corners(node: Node, boxes: Any) -> Any:
     return relay.concatenate(sides, axis=2)
 
 
-def _sorted(boxes: Any) -> Any:
+def _sorted(boxes: Expr) -> Expr:
     """A box may be given by any two opposite corners: the lower one comes first."""
     one, other = relay.split(boxes, 2, axis=2)
     return relay.concatenate([relay.minimum(one, other), relay.maximum(one, other)], axis=2)
 
 
 @converter("RoiAlign", since=10)
-def roi_align(node: Node, x: Any, rois: Any, batches: Any) -> Any:
+def roi_align(node: Node, x: Expr, rois: Expr, batches: Expr) -> Expr:
     mode = node.attr("mode", "avg")
     if mode not in ("avg", "max"):
         raise node.invalid("mode", mode, "avg or max")
@@ -73,8 +77,8 @@ def roi_align(node: Node, x: Any, rois: Any, batches: Any) -> Any:
 
 
 def _greatest(
-    node: Node, x: Any, rois: Any, batches: Any, size: tuple[int, int], samples: int, scale: float, aligned: bool
-) -> Any:
+    node: Node, x: Expr, rois: Expr, batches: Expr, size: tuple[int, int], samples: int, scale: float, aligned: bool
+) -> Expr:
     """The greatest of the four weighted pixels around every place: what ONNX means by max, and no interpolation."""
     if samples < 1:
         raise node.unsupported("mode max with as many samples as a region has pixels", hint="give sampling_ratio")
@@ -106,7 +110,7 @@ def _greatest(
     result = relay.take(x, node.cast(batches, "int64"), axis=0, mode="fast")
     own = relay.reshape(result, (count, channels, area), allowzero=True)
     rows, columns = size[0] * samples, size[1] * samples
-    best: Any = None
+    best: Expr | None = None
     for row, row_weight in zip(locations[0], weights[0]):
         for column_, column_weight in zip(locations[1], weights[1]):
             line = relay.multiply(relay.expand_dims(row, axis=2), node.const(width, row))
@@ -120,13 +124,13 @@ def _greatest(
     return relay.max(apart, axis=[3, 5])
 
 
-def _scaled(node: Node, rois: Any, column: int, scale: float) -> Any:
+def _scaled(node: Node, rois: Expr, column: int, scale: float) -> Expr:
     """One coordinate of the regions, in pixels of the feature map: (regions, 1)."""
     part = relay.strided_slice(rois, begin=[column], end=[column + 1], axes=[1])
     return relay.multiply(part, node.const(scale, part))
 
 
 @converter("MaxRoiPool")
-def max_roi_pool(node: Node, x: Any, rois: Any) -> Any:
+def max_roi_pool(node: Node, x: Expr, rois: Expr) -> Expr:
     size = tuple(node.attr("pooled_shape"))
     return relay.vision.roi_pool(x, rois, size, node.attr("spatial_scale", 1.0))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 
 # ONNX's operator → relay's, for those of one tensor that mean the same.
 _UNARY: Final = {
@@ -40,7 +41,7 @@ _UNARY: Final = {
 
 def _enter_unary(name: str, operator: str) -> None:
     @converter(name)
-    def convert(node: Node, x: Any) -> Any:
+    def convert(node: Node, x: Expr) -> Expr:
         return getattr(relay, operator)(x)
 
 
@@ -48,7 +49,7 @@ for _name, _operator in _UNARY.items():
     _enter_unary(_name, _operator)
 
 
-def aligned(node: Node, x: Any, y: Any) -> Any:
+def aligned(node: Node, x: Expr, y: Expr) -> Expr:
     """`y` as the old rule of broadcasting places it: beside the axes of `x` from `axis` on. (Before version 7.)"""
     if node.opset >= 7 or not node.attr("broadcast", 0):
         return y
@@ -62,7 +63,7 @@ def aligned(node: Node, x: Any, y: Any) -> Any:
 
 def _enter_binary(name: str, operator: str) -> None:
     @converter(name)
-    def convert(node: Node, x: Any, y: Any) -> Any:
+    def convert(node: Node, x: Expr, y: Expr) -> Expr:
         return getattr(relay, operator)(x, aligned(node, x, y))
 
 
@@ -71,24 +72,24 @@ for _name, _operator in {"Add": "add", "Sub": "subtract", "Mul": "multiply"}.ite
 
 
 @converter("Div")
-def div(node: Node, x: Any, y: Any) -> Any:
+def div(node: Node, x: Expr, y: Expr) -> Expr:
     """Whole numbers are cut towards zero."""
     return relay.divide(x, aligned(node, x, y))
 
 
 @converter("Reciprocal")
-def reciprocal(node: Node, x: Any) -> Any:
+def reciprocal(node: Node, x: Expr) -> Expr:
     return relay.divide(node.const(1, x), x)
 
 
 @converter("Round")
-def round_(node: Node, x: Any) -> Any:
+def round_(node: Node, x: Expr) -> Expr:
     """To the nearest whole number; one that is as near to two goes to the even one."""
     return relay.rint(x)
 
 
 @converter("Pow")
-def pow_(node: Node, x: Any, y: Any) -> Any:
+def pow_(node: Node, x: Expr, y: Expr) -> Expr:
     """The result has the type of the base."""
     y = aligned(node, x, y)
     base, exponent = node.dtype(x), node.dtype(y)
@@ -103,7 +104,7 @@ def pow_(node: Node, x: Any, y: Any) -> Any:
 
 
 @converter("Mod")
-def mod(node: Node, x: Any, y: Any) -> Any:
+def mod(node: Node, x: Expr, y: Expr) -> Expr:
     """fmod=1: the sign of the dividend; otherwise that of the divisor."""
     if node.attr("fmod", 0):
         if node.is_float(x):
@@ -113,9 +114,9 @@ def mod(node: Node, x: Any, y: Any) -> Any:
     return relay.floor_mod(x, y)
 
 
-def _enter_variadic(name: str, combine: Callable[[Any, Any], Any]) -> None:
+def _enter_variadic(name: str, combine: Callable[[Expr, Expr], Expr]) -> None:
     @converter(name)
-    def convert(node: Node, first: Any, *others: Any) -> Any:
+    def convert(node: Node, first: Expr, *others: Expr) -> Expr:
         total = first
         for other in others:
             total = combine(total, other)
@@ -126,7 +127,7 @@ _enter_variadic("Sum", lambda a, b: relay.add(a, b))
 
 
 @converter("Max", "Min")
-def extreme(node: Node, first: Any, *others: Any) -> Any:
+def extreme(node: Node, first: Expr, *others: Expr) -> Expr:
     """The largest (or smallest) of several tensors; NaN where one of them is."""
     combine = relay.maximum if node.op == "Max" else relay.minimum
     total = first
@@ -136,7 +137,7 @@ def extreme(node: Node, first: Any, *others: Any) -> Any:
 
 
 @converter("Mean")
-def mean(node: Node, first: Any, *others: Any) -> Any:
+def mean(node: Node, first: Expr, *others: Expr) -> Expr:
     total = first
     for other in others:
         total = relay.add(total, other)
@@ -144,12 +145,12 @@ def mean(node: Node, first: Any, *others: Any) -> Any:
 
 
 @converter("IsNaN")
-def is_nan(node: Node, x: Any) -> Any:
+def is_nan(node: Node, x: Expr) -> Expr:
     return relay.isnan(x)
 
 
 @converter("IsInf", since=10)
-def is_inf(node: Node, x: Any) -> Any:
+def is_inf(node: Node, x: Expr) -> Expr:
     kind = node.dtype(x)
     wide = node.cast(x, "float32") if kind.bits == 8 else x
     positive, negative = node.attr("detect_positive", 1), node.attr("detect_negative", 1)
@@ -163,7 +164,7 @@ def is_inf(node: Node, x: Any) -> Any:
 
 
 @converter("BitShift", since=11)
-def bit_shift(node: Node, x: Any, y: Any) -> Any:
+def bit_shift(node: Node, x: Expr, y: Expr) -> Expr:
     """Shifts by as many bits as there are, or more, give 0 (or the sign, to the right)."""
     direction = node.attr("direction")
     if direction not in ("LEFT", "RIGHT"):
@@ -182,27 +183,27 @@ def bit_shift(node: Node, x: Any, y: Any) -> Any:
 
 
 @converter("BitwiseAnd", since=18)
-def bitwise_and(node: Node, x: Any, y: Any) -> Any:
+def bitwise_and(node: Node, x: Expr, y: Expr) -> Expr:
     return relay.bitwise_and(x, y)
 
 
 @converter("BitwiseOr", since=18)
-def bitwise_or(node: Node, x: Any, y: Any) -> Any:
+def bitwise_or(node: Node, x: Expr, y: Expr) -> Expr:
     return relay.bitwise_or(x, y)
 
 
 @converter("BitwiseXor", since=18)
-def bitwise_xor(node: Node, x: Any, y: Any) -> Any:
+def bitwise_xor(node: Node, x: Expr, y: Expr) -> Expr:
     return relay.bitwise_xor(x, y)
 
 
 @converter("BitwiseNot", since=18)
-def bitwise_not(node: Node, x: Any) -> Any:
+def bitwise_not(node: Node, x: Expr) -> Expr:
     return relay.bitwise_not(x)
 
 
 @converter("CumSum", "CumProd", since=11)
-def cumulative(node: Node, x: Any, axis: Any) -> Any:
+def cumulative(node: Node, x: Expr, axis: Expr) -> Expr:
     along = node.axis(int(node.scalar(axis)), node.rank(x))
     scan = relay.cumsum if node.op == "CumSum" else relay.cumprod
     backwards = node.attr("reverse", 0)
@@ -212,7 +213,7 @@ def cumulative(node: Node, x: Any, axis: Any) -> Any:
 
 
 @converter("Det", since=11)
-def det(node: Node, x: Any) -> Any:
+def det(node: Node, x: Expr) -> Expr:
     """The determinant by elimination, rows exchanged for the largest pivot: unrolled, for matrices of a known size."""
     size = node.shape(x)[-1]
     if not isinstance(size, int) or size > 16:
@@ -220,7 +221,7 @@ def det(node: Node, x: Any) -> Any:
     leading = node.shape(x)[:-2]
     kind = str(node.dtype(x))
     rank = len(leading) + 2
-    total: Any = None
+    total: Expr | None = None
     work = x
     for rows in range(size, 0, -1):
         column = relay.strided_slice(work, begin=[0], end=[1], axes=[rank - 1])  # …, rows, 1

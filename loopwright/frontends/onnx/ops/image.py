@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 
 _METHODS = {
     "linear": "bilinear",
@@ -20,7 +19,7 @@ _METHODS = {
 
 
 @converter("GridSample", since=16)
-def grid_sample(node: Node, x: Any, grid: Any) -> Any:
+def grid_sample(node: Node, x: Expr, grid: Expr) -> Expr:
     """ONNX has the coordinates of a place as the last axis of the grid, relay as the second one."""
     mode = node.attr("mode", "linear")
     if mode not in _METHODS:
@@ -43,7 +42,7 @@ def grid_sample(node: Node, x: Any, grid: Any) -> Any:
 
 
 @converter("AffineGrid", since=20)
-def affine_grid(node: Node, theta: Any, size: Any) -> Any:
+def affine_grid(node: Node, theta: Expr, size: Expr) -> Expr:
     """For each matrix the places that it moves those of a picture to, from -1 to 1; x comes before y (before z)."""
     batch, _, *sizes = node.ints(size)
     count = len(sizes)

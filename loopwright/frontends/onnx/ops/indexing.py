@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
-from loopwright.relay.expr import Constant
+from loopwright.frontends.onnx.values import Results
+from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.sizes import times
 
 
-def indices_of_axis(node: Node, x: Any, indices: Any, axis: int) -> Any:
+def indices_of_axis(node: Node, x: Expr, indices: Expr, axis: int) -> Expr:
     """Indices into an axis of `x`, the negative ones counted from the front; one that is outside is an error.
 
     Indices that are known are looked at now, others in each call.
@@ -27,7 +26,7 @@ def indices_of_axis(node: Node, x: Any, indices: Any, axis: int) -> Any:
     return relay.checked_indices(indices, x, axes=(axis,))
 
 
-def counted_from_front(node: Node, indices: Any, size: int) -> Any:
+def counted_from_front(node: Node, indices: Expr, size: int) -> Expr:
     """The same for a size that is a number, without a check."""
     result = node.known(indices)
     if result is not None and result.dtype != object:
@@ -39,24 +38,24 @@ def counted_from_front(node: Node, indices: Any, size: int) -> Any:
 
 
 @converter("Gather")
-def gather(node: Node, x: Any, indices: Any) -> Any:
+def gather(node: Node, x: Expr, indices: Expr) -> Expr:
     axis = node.axis(node.attr("axis", 0), node.rank(x))
     return relay.take(x, indices_of_axis(node, x, indices, axis), axis=axis, mode="fast")
 
 
 @converter("GatherElements", since=11)
-def gather_elements(node: Node, x: Any, indices: Any) -> Any:
+def gather_elements(node: Node, x: Expr, indices: Expr) -> Expr:
     axis = node.axis(node.attr("axis", 0), node.rank(x))
     return relay.gather(x, axis, indices_of_axis(node, x, indices, axis))
 
 
-def _tuples_first(node: Node, indices: Any) -> Any:
+def _tuples_first(node: Node, indices: Expr) -> Expr:
     """Index tuples as the first axis, which is where relay wants them; ONNX has them last."""
     rank = node.rank(indices)
     return relay.transpose(indices, axes=[rank - 1, *range(rank - 1)]) if rank > 1 else indices
 
 
-def _tuples_from_front(node: Node, x: Any, indices: Any, first: int, count: int) -> Any:
+def _tuples_from_front(node: Node, x: Expr, indices: Expr, first: int, count: int) -> Expr:
     """Index tuples (last axis) into `count` axes of `x`, from `first` on, without negative numbers; all are checked."""
     axes = range(first, first + count)
     sizes = [node.shape(x)[axis] for axis in axes]
@@ -70,7 +69,7 @@ def _tuples_from_front(node: Node, x: Any, indices: Any, first: int, count: int)
 
 
 @converter("GatherND", since=11)
-def gather_nd(node: Node, x: Any, indices: Any) -> Any:
+def gather_nd(node: Node, x: Expr, indices: Expr) -> Expr:
     batch = node.attr("batch_dims", 0)
     depth = node.shape(indices)[-1]
     if not isinstance(depth, int):
@@ -91,14 +90,14 @@ def _reduction(node: Node) -> str:
 
 @converter("Scatter", since=9)
 @converter("ScatterElements", since=11)
-def scatter_elements(node: Node, x: Any, indices: Any, updates: Any) -> Any:
+def scatter_elements(node: Node, x: Expr, indices: Expr, updates: Expr) -> Expr:
     axis = node.axis(node.attr("axis", 0), node.rank(x))
     locations = indices_of_axis(node, x, indices, axis)
     return relay.scatter_elements(x, locations, updates, axis=axis, reduction=_reduction(node))
 
 
 @converter("ScatterND", since=11)
-def scatter_nd(node: Node, x: Any, indices: Any, updates: Any) -> Any:
+def scatter_nd(node: Node, x: Expr, indices: Expr, updates: Expr) -> Expr:
     depth = node.shape(indices)[-1]
     if not isinstance(depth, int):
         raise node.sizes_needed(f"index tuples have the length {depth}", [depth])
@@ -107,7 +106,7 @@ def scatter_nd(node: Node, x: Any, indices: Any, updates: Any) -> Any:
 
 
 @converter("TensorScatter", since=24)
-def tensor_scatter(node: Node, past: Any, update: Any, write_indices: Any = None) -> Any:
+def tensor_scatter(node: Node, past: Expr, update: Expr, write_indices: Expr | None = None) -> Expr:
     """New rows written into a cache, each batch at its own place; around the end where that is circular."""
     axis = node.axis(node.attr("axis", -2), node.rank(past))
     mode = node.attr("mode", "linear")
@@ -125,7 +124,7 @@ def tensor_scatter(node: Node, past: Any, update: Any, write_indices: Any = None
 
 
 @converter("OneHot", since=9)
-def one_hot(node: Node, indices: Any, depth: Any, values: Any) -> Any:
+def one_hot(node: Node, indices: Expr, depth: Expr, values: Expr) -> Expr:
     """`values` are [off, on]; indices below zero are counted from the end, others outside have no place."""
     count = int(node.scalar(depth))
     rank = node.rank(indices)
@@ -140,16 +139,16 @@ def one_hot(node: Node, indices: Any, depth: Any, values: Any) -> Any:
 
 
 @converter("TopK", since=1)
-def topk_attribute(node: Node, x: Any) -> Any:
+def topk_attribute(node: Node, x: Expr) -> Results:
     return _topk(node, x, node.attr("k"), largest=True)
 
 
 @converter("TopK", since=10)
-def topk(node: Node, x: Any, k: Any) -> Any:
+def topk(node: Node, x: Expr, k: Expr) -> Results:
     return _topk(node, x, int(node.scalar(k)), largest=bool(node.attr("largest", 1)))
 
 
-def _topk(node: Node, x: Any, count: int, largest: bool) -> Any:
+def _topk(node: Node, x: Expr, count: int, largest: bool) -> Results:
     axis = node.axis(node.attr("axis", -1), node.rank(x))
     size = node.shape(x)[axis]
     if count < 0 or (isinstance(size, int) and count > size):
@@ -161,7 +160,7 @@ def _topk(node: Node, x: Any, count: int, largest: bool) -> Any:
 
 
 @converter("NonZero", since=9)
-def non_zero(node: Node, x: Any) -> Any:
+def non_zero(node: Node, x: Expr) -> Expr:
     """Places of what is not zero, a row an axis."""
     result = node.known(x)
     if result is not None and result.dtype != object:
@@ -174,7 +173,7 @@ def non_zero(node: Node, x: Any) -> Any:
 
 
 @converter("Compress", since=9)
-def compress(node: Node, x: Any, condition: Any) -> Any:
+def compress(node: Node, x: Expr, condition: Expr) -> Expr:
     """The slices along an axis (or elements) where the condition holds; what it is too short for is left out."""
     axis = node.attr("axis", None)
     if axis is None:
@@ -189,7 +188,7 @@ def compress(node: Node, x: Any, condition: Any) -> Any:
 
 
 @converter("Unique", since=11)
-def unique(node: Node, x: Any) -> Any:
+def unique(node: Node, x: Expr) -> Results:
     """Different values, in order (or in order of their first places); their first places, where each is, how many."""
     axis = node.attr("axis", None)
     in_order = bool(node.attr("sorted", 1))
@@ -211,11 +210,11 @@ def unique(node: Node, x: Any) -> Any:
     return [Constant(values), *(Constant(np.asarray(one, np.int64)) for one in (first, inverse, counts))]
 
 
-def _unique_running(node: Node, x: Any, in_order: bool) -> list[Any]:
+def _unique_running(node: Node, x: Expr, in_order: bool) -> list[Expr]:
     values, first, inverse, count, counts = relay.unique(x, is_sorted=in_order, return_counts=True)
     begin, end = node.const([0]), node.cast(relay.reshape(count, (1,)), "int64")
 
-    def trimmed(padded: Any) -> Any:
+    def trimmed(padded: Expr) -> Expr:
         return relay.strided_slice(padded, begin, end, node.const([1]))
 
     return [trimmed(values), *(relay.cast(one, "int64") for one in (trimmed(first), inverse, trimmed(counts)))]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.common.products import product as matrix_product
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import times
 
 
 @converter("Gemm")
-def gemm(node: Node, a: Any, b: Any, c: Any = None) -> Any:
+def gemm(node: Node, a: Expr, b: Expr, c: Expr | None = None) -> Expr:
     """alpha * A * B + beta * C, either operand turned."""
     if node.rank(a) != 2:
         shape = node.shape(a)
@@ -36,23 +35,23 @@ def gemm(node: Node, a: Any, b: Any, c: Any = None) -> Any:
 
 
 @converter("MatMul")
-def matmul(node: Node, a: Any, b: Any) -> Any:
+def matmul(node: Node, a: Expr, b: Expr) -> Expr:
     return node.cast(product(node, a, b, node.sum_dtype(a)), str(node.dtype(a)))
 
 
-def product(node: Node, a: Any, b: Any, out_dtype: str = "") -> Any:
+def product(node: Node, a: Expr, b: Expr, out_dtype: str = "") -> Expr:
     """numpy's matmul."""
-    return matrix_product(node, a, b, out_dtype, turn=node.importer.config.get("use_nt_batch_matmul", True))
+    return matrix_product(node, a, b, out_dtype, turn=bool(node.importer.config.get("use_nt_batch_matmul", True)))
 
 
 @converter("Einsum", since=12)
-def einsum(node: Node, *operands: Any) -> Any:
+def einsum(node: Node, *operands: Expr) -> Expr:
     wide = [node.cast(one, node.sum_dtype(one)) for one in operands]
     return node.cast(relay.einsum(wide, node.attr("equation").replace(" ", "")), str(node.dtype(operands[0])))
 
 
 @converter("FC")
-def fc(node: Node, x: Any, weight: Any, bias: Any) -> Any:
+def fc(node: Node, x: Expr, weight: Expr, bias: Expr) -> Expr:
     shape = node.shape(x)
     axis = node.attr("axis", 1)
     rows = relay.reshape(x, (times(*shape[:axis]), times(*shape[axis:])), allowzero=True)
@@ -60,7 +59,7 @@ def fc(node: Node, x: Any, weight: Any, bias: Any) -> Any:
 
 
 @converter("LinearRegressor", domain="ai.onnx.ml")
-def linear_regressor(node: Node, x: Any) -> Any:
+def linear_regressor(node: Node, x: Expr) -> Expr:
     weights = np.array(node.attr("coefficients"), np.float32)
     targets = node.attr("targets", 1)
     result = relay.nn.dense(node.cast(x, "float32"), relay.const(weights.reshape(targets, -1), "float32"))

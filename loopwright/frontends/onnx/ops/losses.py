@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 
 
 @converter("NegativeLogLikelihoodLoss", since=12)
-def negative_log_likelihood_loss(node: Node, x: Any, target: Any, weight: Any = None) -> Any:
+def negative_log_likelihood_loss(node: Node, x: Expr, target: Expr, weight: Expr | None = None) -> Expr:
     return _loss(node, x, target, weight)
 
 
 @converter("SoftmaxCrossEntropyLoss", since=12)
-def softmax_cross_entropy_loss(node: Node, scores: Any, target: Any, weight: Any = None) -> Any:
+def softmax_cross_entropy_loss(node: Node, scores: Expr, target: Expr, weight: Expr | None = None) -> list[Expr]:
     """The loss of log(softmax(scores)) along axis 1, and that itself."""
     log = relay.nn.log_softmax(scores, axis=1)
     return [_loss(node, log, target, weight), log]
 
 
-def _loss(node: Node, log: Any, target: Any, weight: Any) -> Any:
+def _loss(node: Node, log: Expr, target: Expr, weight: Expr | None) -> Expr:
     """Minus the logarithm at each target class, times the weight of that class; targets may be left out."""
     reduction = node.attr("reduction", "mean")
     if reduction not in ("none", "sum", "mean"):
         raise node.invalid("reduction", reduction, "none, sum or mean")
     classes = node.cast(target, "int64")
     ignored = node.attr("ignore_index", None)
-    counts: Any = None
+    counts: Expr | None = None
     if ignored is not None:
         is_target = relay.not_equal(classes, node.const(ignored))
         classes = relay.where(is_target, classes, node.const(0))

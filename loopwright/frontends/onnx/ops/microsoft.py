@@ -3,49 +3,54 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from loopwright import relay
+from loopwright.frontends.common.tensors import DTypeLike
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.ops.activation import gelu_of
 from loopwright.frontends.onnx.ops.linear import product
 from loopwright.frontends.onnx.ops.normalization import standardized
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import divide_down, times
+from loopwright.relay.types import Dim
 
 MICROSOFT: Final = "com.microsoft"
 
 
 @converter("Gelu", domain=MICROSOFT)
-def gelu(node: Node, x: Any) -> Any:
+def gelu(node: Node, x: Expr) -> Expr:
     return gelu_of(node, x, approximate=False)
 
 
 @converter("FastGelu", domain=MICROSOFT)
-def fast_gelu(node: Node, x: Any, bias: Any = None) -> Any:
+def fast_gelu(node: Node, x: Expr, bias: Expr | None = None) -> Expr:
     return gelu_of(node, x if bias is None else relay.add(x, bias), approximate=True)
 
 
 @converter("BiasGelu", domain=MICROSOFT)
-def bias_gelu(node: Node, x: Any, bias: Any) -> Any:
+def bias_gelu(node: Node, x: Expr, bias: Expr) -> Expr:
     return gelu_of(node, relay.add(x, bias), approximate=False)
 
 
 @converter("QuickGelu", domain=MICROSOFT)
-def quick_gelu(node: Node, x: Any) -> Any:
+def quick_gelu(node: Node, x: Expr) -> Expr:
     return relay.multiply(x, relay.sigmoid(relay.multiply(x, node.const(node.attr("alpha", 1.702), x))))
 
 
-def _layer_norm(node: Node, x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
+def _layer_norm(node: Node, x: Expr, gamma: Expr, beta: Expr | None, epsilon: float) -> Expr:
     normal, _, _ = standardized(node, node.cast(x, node.sum_dtype(x)), [node.rank(x) - 1], epsilon)
     scaled = relay.multiply(node.cast(normal, x), gamma)
     return scaled if beta is None else relay.add(scaled, beta)
 
 
 @converter("SkipLayerNormalization", domain=MICROSOFT)
-def skip_layer_normalization(node: Node, x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any = None) -> Any:
+def skip_layer_normalization(
+    node: Node, x: Expr, skip: Expr, gamma: Expr, beta: Expr | None = None, bias: Expr | None = None
+) -> list[Expr | None]:
     """The sum of two branches (and a bias), normalised; the sum itself is the fourth output."""
     total = relay.add(x, skip)
     if bias is not None:
@@ -53,7 +58,7 @@ def skip_layer_normalization(node: Node, x: Any, skip: Any, gamma: Any, beta: An
     return [_layer_norm(node, total, gamma, beta, node.attr("epsilon", 1e-12)), None, None, total]
 
 
-def _rms_norm(node: Node, x: Any, gamma: Any, epsilon: float) -> Any:
+def _rms_norm(node: Node, x: Expr, gamma: Expr, epsilon: float) -> Expr:
     wide = node.cast(x, node.sum_dtype(x))
     square = relay.mean(relay.multiply(wide, wide), axis=[node.rank(x) - 1], keepdims=True)
     root = relay.sqrt(relay.add(square, node.const(epsilon, wide)))
@@ -62,12 +67,12 @@ def _rms_norm(node: Node, x: Any, gamma: Any, epsilon: float) -> Any:
 
 @converter("SimplifiedLayerNormalization", domain=MICROSOFT)
 @converter("SimplifiedLayerNormalization")
-def simplified_layer_normalization(node: Node, x: Any, scale: Any) -> Any:
+def simplified_layer_normalization(node: Node, x: Expr, scale: Expr) -> Expr:
     return _rms_norm(node, x, scale, node.attr("epsilon", 1e-5))
 
 
 @converter("SkipSimplifiedLayerNormalization", domain=MICROSOFT)
-def skip_simplified(node: Node, x: Any, skip: Any, gamma: Any, bias: Any = None) -> Any:
+def skip_simplified(node: Node, x: Expr, skip: Expr, gamma: Expr, bias: Expr | None = None) -> list[Expr | None]:
     total = relay.add(x, skip)
     if bias is not None:
         total = relay.add(total, bias)
@@ -77,16 +82,16 @@ def skip_simplified(node: Node, x: Any, skip: Any, gamma: Any, bias: Any = None)
 @converter("EmbedLayerNormalization", domain=MICROSOFT)
 def embed_layer_normalization(
     node: Node,
-    ids: Any,
-    segments: Any,
-    words: Any,
-    positions: Any,
-    segment_table: Any = None,
-    gamma: Any = None,
-    beta: Any = None,
-    mask: Any = None,
-    position_ids: Any = None,
-) -> Any:
+    ids: Expr,
+    segments: Expr | None,
+    words: Expr,
+    positions: Expr,
+    segment_table: Expr | None = None,
+    gamma: Expr | None = None,
+    beta: Expr | None = None,
+    mask: Expr | None = None,
+    position_ids: Expr | None = None,
+) -> list[Expr]:
     """Embeddings of words, places and segments added up and normalised; how many places of each row the mask has."""
     batch, length = node.shape(ids)
     result = relay.take(words, ids, axis=0, mode="fast")
@@ -107,7 +112,7 @@ def embed_layer_normalization(
     return [normal, counts, result]
 
 
-def _heads(node: Node, x: Any, heads: int) -> Any:
+def _heads(node: Node, x: Expr, heads: int) -> Expr:
     """(batch, length, heads * size) → (batch, heads, length, size)."""
     batch, length, width = node.shape(x)
     if isinstance(width, int) and width % heads:
@@ -116,7 +121,7 @@ def _heads(node: Node, x: Any, heads: int) -> Any:
     return relay.transpose(apart, axes=[0, 2, 1, 3])
 
 
-def _attended(node: Node, q: Any, k: Any, v: Any, scale: float | None, added: Any) -> Any:
+def _attended(node: Node, q: Expr, k: Expr, v: Expr, scale: float | None, added: Expr | None) -> Expr:
     """softmax(q kᵀ · scale + added) v of heads; the heads side by side again."""
     batch, heads, length, size = node.shape(q)
     if scale is None or scale == 0.0:
@@ -134,7 +139,7 @@ def _attended(node: Node, q: Any, k: Any, v: Any, scale: float | None, added: An
     return relay.reshape(together, (batch, length, times(heads, width)), allowzero=True)
 
 
-def _mask(node: Node, mask: Any, total: Any, kind: Any) -> Any:
+def _mask(node: Node, mask: Expr, total: Dim, kind: DTypeLike) -> Expr:
     """What is added to scores: 0 where a place is seen, a very negative number where it is not."""
     value = node.attr("mask_filter_value", -10000.0)
     rank = node.rank(mask)
@@ -155,7 +160,7 @@ def _mask(node: Node, mask: Any, total: Any, kind: Any) -> Any:
     return relay.where(hidden, node.const(value, kind), node.const(0, kind))
 
 
-def _causal(node: Node, length: Any, total: Any, kind: Any) -> Any:
+def _causal(node: Node, length: Dim, total: Dim, kind: str) -> Expr:
     """No place sees what comes after it."""
     if not isinstance(length, int) or not isinstance(total, int):
         raise node.unsupported("attention to what was before alone, for a size that is no number")
@@ -163,7 +168,7 @@ def _causal(node: Node, length: Any, total: Any, kind: Any) -> Any:
     return relay.const(np.where(later, np.finfo(np.float32).min / 2, 0.0), str(kind))
 
 
-def _summed(*parts: Any) -> Any:
+def _summed(*parts: Expr | None) -> Expr | None:
     present = [part for part in parts if part is not None]
     total = present[0] if present else None
     for part in present[1:]:
@@ -173,8 +178,14 @@ def _summed(*parts: Any) -> Any:
 
 @converter("Attention", domain=MICROSOFT)
 def attention(
-    node: Node, x: Any, weights: Any, bias: Any = None, mask: Any = None, past: Any = None, bias_of_scores: Any = None
-) -> Any:
+    node: Node,
+    x: Expr,
+    weights: Expr,
+    bias: Expr | None = None,
+    mask: Expr | None = None,
+    past: Expr | None = None,
+    bias_of_scores: Expr | None = None,
+) -> list[Expr | None]:
     """Self-attention with one weight for queries, keys and values side by side."""
     heads = node.attr("num_heads")
     whole = node.cast(product(node, x, weights, node.sum_dtype(x)), x)
@@ -199,15 +210,15 @@ def attention(
 @converter("MultiHeadAttention", domain=MICROSOFT)
 def multi_head_attention(
     node: Node,
-    query: Any,
-    key: Any = None,
-    value: Any = None,
-    bias: Any = None,
-    mask: Any = None,
-    bias_of_scores: Any = None,
-    past_key: Any = None,
-    past_value: Any = None,
-) -> Any:
+    query: Expr,
+    key: Expr | None = None,
+    value: Expr | None = None,
+    bias: Expr | None = None,
+    mask: Expr | None = None,
+    bias_of_scores: Expr | None = None,
+    past_key: Expr | None = None,
+    past_value: Expr | None = None,
+) -> list[Expr]:
     """Attention of queries, keys and values that are projected already."""
     heads = node.attr("num_heads")
     if key is None or value is None or node.rank(query) != 3 or node.rank(key) != 3:
@@ -227,7 +238,7 @@ def multi_head_attention(
 
 
 @converter("RotaryEmbedding", domain=MICROSOFT)
-def rotary_embedding(node: Node, x: Any, position_ids: Any, cosines: Any, sines: Any) -> Any:
+def rotary_embedding(node: Node, x: Expr, position_ids: Expr, cosines: Expr, sines: Expr) -> Expr:
     """Pairs of elements of each head turned by an angle that grows with their place."""
     shape = node.shape(x)
     heads = node.attr("num_heads", 0)
@@ -235,8 +246,7 @@ def rotary_embedding(node: Node, x: Any, position_ids: Any, cosines: Any, sines:
     if flat:
         size = 2 * node.static_shape(cosines)[1] if not heads else None
         width = node.static_shape(x)[2]
-        count = heads or width // int(size or 1)
-        x = _heads(node, x, count)
+        x = _heads(node, x, heads or width // int(size or 1))
     batch, count, length, size_of_head = node.shape(x)
     if node.rank(position_ids) == 1:
         starts = relay.reshape(node.cast(position_ids, "int64"), (1, 1))
@@ -267,7 +277,7 @@ def rotary_embedding(node: Node, x: Any, position_ids: Any, cosines: Any, sines:
 
 
 @converter("FusedMatMul", domain=MICROSOFT)
-def fused_matmul(node: Node, a: Any, b: Any) -> Any:
+def fused_matmul(node: Node, a: Expr, b: Expr) -> Expr:
     """A product of matrices, either one turned, times `alpha`."""
     a, b = (
         relay.transpose(one, axes=[*range(node.rank(one) - 2), node.rank(one) - 1, node.rank(one) - 2])
@@ -281,7 +291,7 @@ def fused_matmul(node: Node, a: Any, b: Any) -> Any:
 
 
 @converter("FusedConv", domain=MICROSOFT)
-def fused_conv(node: Node, x: Any, w: Any, b: Any = None, z: Any = None) -> Any:
+def fused_conv(node: Node, x: Expr, w: Expr, b: Expr | None = None, z: Expr | None = None) -> Expr:
     """A convolution with an activation behind it."""
     from loopwright.frontends.onnx.ops.convolution import conv
 
@@ -289,7 +299,7 @@ def fused_conv(node: Node, x: Any, w: Any, b: Any = None, z: Any = None) -> Any:
     if z is not None:
         result = relay.add(result, z)
     name = node.attr("activation", "")
-    parameters = node.attr("activation_params", [])
+    parameters: list[float] = node.attr("activation_params", [])
     match name:
         case "":
             return result

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.frontends.onnx.values import Results
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import minimum
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import divide_down, divide_up, plus, times
 from loopwright.relay.types import Dim, as_dim
 
@@ -20,7 +21,7 @@ _FAR = 1 << 31  # ends beyond this mean "to the end"
 
 
 @converter("Transpose")
-def transpose(node: Node, x: Any) -> Any:
+def transpose(node: Node, x: Expr) -> Expr:
     rank = node.rank(x)
     axes = node.attr("perm", None)
     if axes is None:
@@ -31,7 +32,7 @@ def transpose(node: Node, x: Any) -> Any:
 
 
 @converter("Concat")
-def concat(node: Node, *inputs: Any) -> Any:
+def concat(node: Node, *inputs: Expr) -> Expr:
     if not inputs:
         raise node.bad("there is nothing to put together")
     axis = node.attr("axis", 1 if node.opset < 4 else None)
@@ -52,7 +53,7 @@ def _is_zero(size: Dim) -> bool:
 
 
 @converter("Split")
-def split(node: Node, x: Any, parts: Any = None) -> Any:
+def split(node: Node, x: Expr, parts: Expr | None = None) -> Results:
     axis = node.axis(node.attr("axis", 0), node.rank(x))
     given = node.attr("split", None) if parts is None else node.ints(parts)
     size = node.shape(x)[axis]
@@ -77,11 +78,11 @@ def split(node: Node, x: Any, parts: Any = None) -> Any:
     return relay.split(x, cuts, axis=axis)
 
 
-def _between(x: Any, axis: int, low: Any, high: Any) -> Any:
+def _between(x: Expr, axis: int, low: Dim, high: Dim) -> Expr:
     return relay.strided_slice(x, begin=[low], end=[high], axes=[axis])
 
 
-def _equal_parts(node: Node, size: Dim) -> list[Any]:
+def _equal_parts(node: Node, size: Dim) -> list[Dim]:
     """Where parts of the same size begin and end; the last ones are smaller, or empty, where they do not fit."""
     count = node.attr("num_outputs", node.output_count)
     if count < 1 or count != node.output_count:
@@ -94,13 +95,13 @@ def _equal_parts(node: Node, size: Dim) -> list[Any]:
 
 
 @converter("Slice", since=1)
-def slice_attributes(node: Node, x: Any) -> Any:
+def slice_attributes(node: Node, x: Expr) -> Expr:
     starts, ends = node.attr("starts"), node.attr("ends")
     return sliced(node, x, starts, ends, node.attr("axes", list(range(len(starts)))), [1] * len(starts))
 
 
 @converter("Slice", since=10)
-def slice_(node: Node, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+def slice_(node: Node, x: Expr, starts: Expr, ends: Expr, axes: Expr | None = None, steps: Expr | None = None) -> Expr:
     if node.importer.dynamic and any(node.known(one) is None for one in (starts, ends)):
         return _sliced_dynamic(node, x, starts, ends, axes, steps)
     first, last = node.sizes(starts), node.sizes(ends)
@@ -110,15 +111,15 @@ def slice_(node: Node, x: Any, starts: Any, ends: Any, axes: Any = None, steps: 
 
 
 def sliced(
-    node: Node, x: Any, starts: Sequence[Any], ends: Sequence[Any], axes: Sequence[int], steps: Sequence[int]
-) -> Any:
+    node: Node, x: Expr, starts: Sequence[Dim], ends: Sequence[Dim], axes: Sequence[int], steps: Sequence[int]
+) -> Expr:
     """The part of `x` between starts and ends, counted as Python counts."""
     shape = node.shape(x)
     rank = len(shape)
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise node.bad(f"starts {starts}, ends {ends}, axes {axes} and steps {steps} are not equally many")
-    begin: list[Any] = []
-    end: list[Any] = []
+    begin: list[Dim] = []
+    end: list[Dim] = []
     over: list[int] = []
     by: list[int] = []
     for first, last, given, step in zip(starts, ends, axes, steps):
@@ -144,14 +145,14 @@ def sliced(
     return relay.strided_slice(x, begin=begin, end=end, strides=by, axes=over)
 
 
-def _sliced_dynamic(node: Node, x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
+def _sliced_dynamic(node: Node, x: Expr, starts: Expr, ends: Expr, axes: Expr | None, steps: Expr | None) -> Expr:
     """Bounds found when the model runs: those of every axis, those that are not sliced at their full size."""
     rank = node.rank(x)
     count = node.static_shape(starts)[0]
     over = list(range(count)) if axes is None else [node.axis(axis, rank) for axis in node.ints(axes)]
     shape = relay.shape_of(x, dtype="int64")
-    begins: list[Any] = []
-    finishes: list[Any] = []
+    begins: list[Expr] = []
+    finishes: list[Expr] = []
     by = [1] * rank
     for axis, step in zip(over, [1] * count if steps is None else node.ints(steps)):
         by[axis] = step
@@ -169,13 +170,13 @@ def _sliced_dynamic(node: Node, x: Any, starts: Any, ends: Any, axes: Any, steps
 
 
 @converter("Pad", since=1)
-def pad_attributes(node: Node, x: Any) -> Any:
+def pad_attributes(node: Node, x: Expr) -> Expr:
     widths = node.attr("pads", None) or node.attr("paddings")
     return padded(node, x, widths, node.const(node.attr("value", 0.0), x), node.attr("mode", "constant"))
 
 
 @converter("Pad", since=11)
-def pad(node: Node, x: Any, pads: Any, value: Any = None, axes: Any = None) -> Any:
+def pad(node: Node, x: Expr, pads: Expr, value: Expr | None = None, axes: Expr | None = None) -> Expr:
     rank = node.rank(x)
     widths = node.ints(pads)
     if axes is not None:
@@ -193,7 +194,7 @@ def pad(node: Node, x: Any, pads: Any, value: Any = None, axes: Any = None) -> A
     return padded(node, x, widths, value, node.attr("mode", "constant"))
 
 
-def padded(node: Node, x: Any, widths: Sequence[int], value: Any, mode: str) -> Any:
+def padded(node: Node, x: Expr, widths: Sequence[int], value: Expr, mode: str) -> Expr:
     """Begins of all axes, then ends; what is negative is cut off."""
     rank = node.rank(x)
     if len(widths) != 2 * rank:
@@ -206,7 +207,7 @@ def padded(node: Node, x: Any, widths: Sequence[int], value: Any, mode: str) -> 
         begin = max(-before[axis], 0)
         end = -max(-after[axis], 0)
         size = node.shape(x)[axis]
-        last: Any = size if end == 0 else plus(size, end)
+        last: Dim = size if end == 0 else plus(size, end)
         x = relay.strided_slice(x, begin=[begin], end=[last], axes=[axis])
         before[axis], after[axis] = max(before[axis], 0), max(after[axis], 0)
     if not any(before) and not any(after):
@@ -222,7 +223,7 @@ def padded(node: Node, x: Any, widths: Sequence[int], value: Any, mode: str) -> 
     return relay.nn.pad(x, list(zip(before, after)), pad_mode=mode)
 
 
-def _reflects_far(node: Node, x: Any, before: Sequence[int], after: Sequence[int]) -> bool:
+def _reflects_far(node: Node, x: Expr, before: Sequence[int], after: Sequence[int]) -> bool:
     sizes = node.shape(x)
     return any(isinstance(size, int) and max(b, a) >= max(size, 1) for size, b, a in zip(sizes, before, after))
 
@@ -233,11 +234,13 @@ def _reflected(locations: np.ndarray, size: int) -> np.ndarray:
     return np.where(inside < size, inside, period - inside)
 
 
-def _wrapped(node: Node, x: Any, before: Sequence[int], after: Sequence[int]) -> Any:
+def _wrapped(node: Node, x: Expr, before: Sequence[int], after: Sequence[int]) -> Expr:
     return _taken(node, x, before, after, lambda locations, size: locations % size)
 
 
-def _taken(node: Node, x: Any, before: Sequence[int], after: Sequence[int], place_of: Any) -> Any:
+def _taken(
+    node: Node, x: Expr, before: Sequence[int], after: Sequence[int], place_of: Callable[[np.ndarray, int], np.ndarray]
+) -> Expr:
     """Each padded axis as a choice of elements that are there."""
     for axis, size in enumerate(node.static_shape(x)):
         if before[axis] or after[axis]:
@@ -249,14 +252,14 @@ def _taken(node: Node, x: Any, before: Sequence[int], after: Sequence[int], plac
 
 
 @converter("Tile", since=1)
-def tile_old(node: Node, x: Any, tiles: Any, axis: Any) -> Any:
+def tile_old(node: Node, x: Expr, tiles: Expr, axis: Expr) -> Expr:
     reps = [1] * node.rank(x)
     reps[node.axis(int(node.scalar(axis)), node.rank(x))] = int(node.scalar(tiles))
     return relay.tile(x, reps)
 
 
 @converter("Tile", since=6)
-def tile(node: Node, x: Any, repeats: Any) -> Any:
+def tile(node: Node, x: Expr, repeats: Expr) -> Expr:
     reps = node.sizes_if_known(repeats)
     if reps is None:
         return relay.tile(x, repeats)
@@ -265,12 +268,12 @@ def tile(node: Node, x: Any, repeats: Any) -> Any:
     if any(isinstance(one, PrimExpr) for one in reps):
         return _tiled_symbolic(node, x, reps)
     if any(one == 0 for one in reps):
-        shape = [size * one for size, one in zip(node.static_shape(x), reps)]
+        shape = [size * one for size, one in zip(node.static_shape(x), node.ints(repeats))]
         return relay.const(np.zeros(shape), str(node.dtype(x)))
     return x if all(one == 1 for one in reps) else relay.tile(x, reps)
 
 
-def _tiled_symbolic(node: Node, x: Any, reps: Sequence[Any]) -> Any:
+def _tiled_symbolic(node: Node, x: Expr, reps: Sequence[Dim]) -> Expr:
     """Repeated by sizes that have names: a new axis beside each one, broadcast and merged."""
     shape = node.shape(x)
     apart = [size for one in shape for size in (1, one)]
@@ -280,7 +283,7 @@ def _tiled_symbolic(node: Node, x: Any, reps: Sequence[Any]) -> Any:
 
 
 @converter("DepthToSpace")
-def depth_to_space(node: Node, x: Any) -> Any:
+def depth_to_space(node: Node, x: Expr) -> Expr:
     mode = node.attr("mode", "DCR")
     if mode not in ("DCR", "CRD"):
         raise node.invalid("mode", mode, "DCR or CRD")
@@ -299,7 +302,7 @@ def depth_to_space(node: Node, x: Any) -> Any:
 
 
 @converter("SpaceToDepth")
-def space_to_depth(node: Node, x: Any) -> Any:
+def space_to_depth(node: Node, x: Expr) -> Expr:
     batch, channels, height, width = node.shape(x)
     block = node.attr("blocksize")
     mode = node.attr("mode", "DCR")
@@ -313,7 +316,7 @@ def space_to_depth(node: Node, x: Any) -> Any:
 
 
 @converter("Trilu", since=14)
-def trilu(node: Node, x: Any, k: Any = None) -> Any:
+def trilu(node: Node, x: Expr, k: Expr | None = None) -> Expr:
     """One triangle of the last two axes; zeros in the other."""
     upper = bool(node.attr("upper", 1))
     offset = 0 if k is None else int(node.scalar(k))
@@ -328,13 +331,13 @@ def trilu(node: Node, x: Any, k: Any = None) -> Any:
 
 
 @converter("ReverseSequence", since=10)
-def reverse_sequence(node: Node, x: Any, lengths: Any) -> Any:
+def reverse_sequence(node: Node, x: Expr, lengths: Expr) -> Expr:
     batch, time = node.attr("batch_axis", 1), node.attr("time_axis", 0)
     return relay.reverse_sequence(x, lengths, seq_axis=time, batch_axis=batch)
 
 
 @converter("CenterCropPad", since=18)
-def center_crop_pad(node: Node, x: Any, shape: Any) -> Any:
+def center_crop_pad(node: Node, x: Expr, shape: Expr) -> Expr:
     """Each axis to a size: what is too long is cut on both sides, what is too short padded with zeros."""
     rank = node.rank(x)
     wanted = node.ints(shape)
@@ -353,7 +356,7 @@ def center_crop_pad(node: Node, x: Any, shape: Any) -> Any:
 
 
 @converter("Col2Im", since=18)
-def col2im(node: Node, x: Any, image_shape: Any, block_shape: Any) -> Any:
+def col2im(node: Node, x: Expr, image_shape: Expr, block_shape: Expr) -> Expr:
     """Blocks added up where they lie in the image: columns that an im2col made, back again."""
     image, block = node.ints(image_shape), node.ints(block_shape)
     rank = len(image)

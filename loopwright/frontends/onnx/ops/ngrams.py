@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 
 
 @converter("TfIdfVectorizer", since=9)
-def tf_idf_vectorizer(node: Node, x: Any) -> Any:
+def tf_idf_vectorizer(node: Node, x: Expr) -> Expr:
     if "pool_strings" in node.attributes:
         raise node.unsupported("a pool of texts", hint="number the words before the model")
     mode = node.attr("mode")
@@ -45,16 +45,16 @@ def _sequences(node: Node, pool: np.ndarray) -> list[np.ndarray]:
     return result
 
 
-def _counted(node: Node, rows: Any, length: int, sequences: list[np.ndarray]) -> Any:
+def _counted(node: Node, rows: Expr, length: int, sequences: list[np.ndarray]) -> Expr:
     """How often each sequence occurs in each row, at every distance of its numbers that is allowed."""
     least, most = node.attr("min_gram_length"), node.attr("max_gram_length")
-    columns: dict[int, Any] = {}
+    columns: dict[int, Expr] = {}
     for size in sorted({len(one) for one in sequences}):
         wanted = [k for k, one in enumerate(sequences) if len(one) == size]
         if not least <= size <= most:
             continue
         patterns = np.stack([sequences[k] for k in wanted])  # sequences, size
-        total: Any = None
+        total: Expr | None = None
         for skip in range(1 if size == 1 else node.attr("max_skip_count") + 1):
             reach = (size - 1) * (skip + 1)
             if reach >= length:

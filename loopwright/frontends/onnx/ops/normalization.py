@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,17 +10,19 @@ from loopwright import relay
 from loopwright.frontends.onnx.element_types import of_proto
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.frontends.onnx.values import Results
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import divide_down, times
 
 
-def per_channel(node: Node, x: Any, values: Any) -> Any:
+def per_channel(node: Node, x: Expr, values: Expr) -> Expr:
     """One number for each channel, laid out beside axis 1 of `x`."""
     behind = node.rank(x) - 2
     return relay.expand_dims(values, axis=1, num_newaxis=behind) if behind > 0 else values
 
 
 @converter("BatchNormalization")
-def batch_normalization(node: Node, x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Any:
+def batch_normalization(node: Node, x: Expr, scale: Expr, bias: Expr, mean: Expr, var: Expr) -> Results:
     epsilon = node.attr("epsilon", 1e-5)
     training = (
         node.attr("training_mode", 0) if node.opset >= 14 else not node.attr("is_test", 1 if node.opset >= 7 else 0)
@@ -36,7 +37,7 @@ def batch_normalization(node: Node, x: Any, scale: Any, bias: Any, mean: Any, va
     return node.cast(relay.nn.batch_norm(*parts, axis=1, epsilon=epsilon)[0], x)
 
 
-def _training(node: Node, x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float) -> list[Any]:
+def _training(node: Node, x: Expr, scale: Expr, bias: Expr, mean: Expr, var: Expr, epsilon: float) -> list[Expr]:
     """With the statistics of this batch; the running ones move towards them."""
     axes = [axis for axis in range(node.rank(x)) if axis != 1]
     momentum = node.attr("momentum", 0.9)
@@ -47,7 +48,7 @@ def _training(node: Node, x: Any, scale: Any, bias: Any, mean: Any, var: Any, ep
     factor = per_channel(node, x, relay.multiply(node.cast(scale, x), inverse))
     result = relay.add(relay.multiply(apart, factor), per_channel(node, x, node.cast(bias, x)))
 
-    def moved(running: Any, batch: Any) -> Any:
+    def moved(running: Expr, batch: Expr) -> Expr:
         kept = relay.multiply(running, node.const(momentum, running))
         return relay.add(kept, relay.multiply(node.cast(batch, running), node.const(1 - momentum, running)))
 
@@ -55,11 +56,11 @@ def _training(node: Node, x: Any, scale: Any, bias: Any, mean: Any, var: Any, ep
 
 
 @converter("InstanceNormalization")
-def instance_normalization(node: Node, x: Any, scale: Any, bias: Any) -> Any:
+def instance_normalization(node: Node, x: Expr, scale: Expr, bias: Expr) -> Expr:
     return relay.nn.instance_norm(x, scale, bias, axis=1, epsilon=node.attr("epsilon", 1e-5))
 
 
-def standardized(node: Node, x: Any, axes: Sequence[int], epsilon: float) -> tuple[Any, Any, Any]:
+def standardized(node: Node, x: Expr, axes: Sequence[int], epsilon: float) -> tuple[Expr, Expr, Expr]:
     """`x` less its mean and over its deviation along `axes`; the mean and the inverse deviation."""
     mean = relay.mean(x, axis=list(axes), keepdims=True)
     apart = relay.subtract(x, mean)
@@ -69,7 +70,7 @@ def standardized(node: Node, x: Any, axes: Sequence[int], epsilon: float) -> tup
 
 
 @converter("LayerNormalization", since=17)
-def layer_normalization(node: Node, x: Any, scale: Any, bias: Any = None) -> Any:
+def layer_normalization(node: Node, x: Expr, scale: Expr, bias: Expr | None = None) -> Results:
     rank = node.rank(x)
     first = node.axis(node.attr("axis", -1), rank)
     epsilon = node.attr("epsilon", 1e-5)
@@ -86,7 +87,7 @@ def layer_normalization(node: Node, x: Any, scale: Any, bias: Any = None) -> Any
 
 
 @converter("RMSNormalization", since=23)
-def rms_normalization(node: Node, x: Any, scale: Any) -> Any:
+def rms_normalization(node: Node, x: Expr, scale: Expr) -> Expr:
     rank = node.rank(x)
     axes = list(range(node.axis(node.attr("axis", -1), rank), rank))
     kind = str(node.dtype(x))
@@ -98,7 +99,7 @@ def rms_normalization(node: Node, x: Any, scale: Any) -> Any:
 
 
 @converter("GroupNormalization", since=18)
-def group_normalization(node: Node, x: Any, scale: Any, bias: Any) -> Any:
+def group_normalization(node: Node, x: Expr, scale: Expr, bias: Expr) -> Expr:
     """Scale and bias are one a group at version 18, one a channel from 21 on."""
     groups = node.attr("num_groups")
     batch, channels, *rest = node.shape(x)
@@ -120,7 +121,7 @@ def group_normalization(node: Node, x: Any, scale: Any, bias: Any) -> Any:
 
 
 @converter("LRN")
-def lrn(node: Node, x: Any) -> Any:
+def lrn(node: Node, x: Expr) -> Expr:
     """Each element over the squares of its neighbours among the channels."""
     size = node.attr("size")
     alpha, beta, bias = node.attr("alpha", 1e-4), node.attr("beta", 0.75), node.attr("bias", 1.0)
@@ -140,7 +141,7 @@ def lrn(node: Node, x: Any) -> Any:
 
 
 @converter("MeanVarianceNormalization", since=9)
-def mean_variance_normalization(node: Node, x: Any) -> Any:
+def mean_variance_normalization(node: Node, x: Expr) -> Expr:
     axes = [node.axis(axis, node.rank(x)) for axis in node.attr("axes", [0, 2, 3])]
     mean = relay.mean(x, axis=axes, keepdims=True)
     apart = relay.subtract(x, mean)
@@ -149,7 +150,7 @@ def mean_variance_normalization(node: Node, x: Any) -> Any:
 
 
 @converter("LpNormalization")
-def lp_normalization(node: Node, x: Any) -> Any:
+def lp_normalization(node: Node, x: Expr) -> Expr:
     """Each vector along an axis over its norm; one of zeros stays as it is."""
     axis = node.axis(node.attr("axis", -1), node.rank(x))
     p = node.attr("p", 2)
@@ -164,7 +165,7 @@ def lp_normalization(node: Node, x: Any) -> Any:
 
 
 @converter("Dropout")
-def dropout(node: Node, x: Any, ratio: Any = None, training: Any = None) -> Any:
+def dropout(node: Node, x: Expr, ratio: Expr | None = None, training: Expr | None = None) -> list[Expr]:
     """What is dropped is dropped in training alone; here all is kept, and the mask says so."""
     if training is not None and bool(node.scalar(training)):
         rate = 0.5 if ratio is None else float(node.scalar(ratio))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.ops.convolution import padded_for_windows, window, window_pads
 from loopwright.frontends.onnx.registry import converter
+from loopwright.frontends.onnx.values import Results
+from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.sizes import times
+from loopwright.relay.types import Dim
 
 
-def _window(node: Node, x: Any) -> tuple[list[int], list[int], list[int], list[Any], bool]:
+def _window(node: Node, x: Expr) -> tuple[list[int], list[int], list[int], Sequence[Dim], bool]:
     """Kernel, strides, dilations, pads (expressions where sizes are), and whether a last partial window counts."""
     kernel = list(node.attr("kernel_shape"))
     rank = len(kernel)
@@ -25,11 +28,11 @@ def _window(node: Node, x: Any) -> tuple[list[int], list[int], list[int], list[A
     return kernel, strides, dilations, pads, bool(node.attr("ceil_mode", 0))
 
 
-def _are_numbers(pads: Sequence[Any]) -> bool:
+def _are_numbers(pads: Sequence[Dim]) -> TypeGuard[Sequence[int]]:
     return all(isinstance(pad, int) for pad in pads)
 
 
-def _counts(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+def _counts(node: Node, x: Expr, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
             pads: Sequence[int], ceil: bool) -> list[int]:  # fmt: skip
     """How many windows there are along each axis; with `ceil`, none that begins in the padding behind."""
     rank = len(kernel)
@@ -45,7 +48,7 @@ def _counts(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], d
     return counts
 
 
-def _ceil_pads(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+def _ceil_pads(node: Node, x: Expr, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
                pads: Sequence[int]) -> list[int]:  # fmt: skip
     """Pads that make room for a last partial window, so that no rounding is needed."""
     rank = len(kernel)
@@ -57,20 +60,19 @@ def _ceil_pads(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int]
     return wider
 
 
-def _pool(name: str, rank: int) -> Any:
+def _pool(name: str, rank: int) -> Callable[..., Expr]:
     return getattr(relay.nn, f"{name}_pool{rank}d")
 
 
 @converter("MaxPool")
-def max_pool(node: Node, x: Any) -> Any:
+def max_pool(node: Node, x: Expr) -> Results:
     kernel, strides, dilations, pads, ceil = _window(node, x)
     rank = len(kernel)
     if ceil or node.wants(1):
-        _require_numbers(node, x, pads)
-    if ceil:
-        pads = _ceil_pads(node, x, kernel, strides, dilations, pads)
-    if node.wants(1):
-        return _max_pool_with_places(node, x, kernel, strides, dilations, pads)
+        numbers = _require_numbers(node, x, pads)
+        pads = numbers = _ceil_pads(node, x, kernel, strides, dilations, numbers) if ceil else numbers
+        if node.wants(1):
+            return _max_pool_with_places(node, x, kernel, strides, dilations, numbers)
     if rank > 3:
         raise node.unsupported(f"a window of {rank} dimensions")
     if not _are_numbers(pads):
@@ -78,18 +80,19 @@ def max_pool(node: Node, x: Any) -> Any:
     return _pool("max", rank)(x, pool_size=kernel, strides=strides, dilation=dilations, padding=pads)
 
 
-def _require_numbers(node: Node, x: Any, pads: Sequence[Any]) -> None:
+def _require_numbers(node: Node, x: Expr, pads: Sequence[Dim]) -> Sequence[int]:
     if not _are_numbers(pads):
         raise node.sizes_needed("pads of windows that are not plain", node.shape(x))
+    return pads
 
 
-def _lowest(node: Node, x: Any) -> Any:
+def _lowest(node: Node, x: Expr) -> Constant:
     kind = node.dtype(x)
     return node.const(-np.inf if kind.is_float else kind.min_value(), x)
 
 
-def _patches(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
-             pads: Sequence[int], fill: Any) -> tuple[Any, np.ndarray, list[int]]:  # fmt: skip
+def _patches(node: Node, x: Expr, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+             pads: Sequence[int], fill: Expr) -> tuple[Expr, np.ndarray, list[int]]:  # fmt: skip
     """Each window laid out as a row: (batch, channels, windows, elements of one), and the places of its elements.
 
     Places count in the unpadded data of one channel; -1 is padding, which holds `fill`.
@@ -119,8 +122,8 @@ def _patches(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], 
     return rows, locations, counts
 
 
-def _max_pool_with_places(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
-                          pads: Sequence[int]) -> list[Any]:  # fmt: skip
+def _max_pool_with_places(node: Node, x: Expr, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+                          pads: Sequence[int]) -> list[Expr]:  # fmt: skip
     """The maxima and where they were: places count over the whole tensor, by rows or (storage_order=1) by columns."""
     rows, locations, counts = _patches(node, x, kernel, strides, dilations, pads, _lowest(node, x))
     batch, channels, *sizes = node.static_shape(x)
@@ -139,7 +142,7 @@ def _max_pool_with_places(node: Node, x: Any, kernel: Sequence[int], strides: Se
 
 
 @converter("AveragePool")
-def average_pool(node: Node, x: Any) -> Any:
+def average_pool(node: Node, x: Expr) -> Expr:
     kernel, strides, dilations, pads, ceil = _window(node, x)
     rank = len(kernel)
     counted = bool(node.attr("count_include_pad", 0))
@@ -160,10 +163,10 @@ def average_pool(node: Node, x: Any) -> Any:
     )
 
 
-def _averaged(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
-              pads: Sequence[Any], counted: bool) -> Any:  # fmt: skip
+def _averaged(node: Node, x: Expr, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+              pads: Sequence[Dim], counted: bool) -> Expr:  # fmt: skip
     """The average with pads that are expressions: of padded data, divided by the share of a window that is no pad."""
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "pool_size": kernel,
         "strides": strides,
         "dilation": dilations,
@@ -178,14 +181,13 @@ def _averaged(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int],
 
 
 @converter("LpPool")
-def lp_pool(node: Node, x: Any) -> Any:
+def lp_pool(node: Node, x: Expr) -> Expr:
     """(sum of |x|^p)^(1/p) over each window."""
     kernel, strides, dilations, pads, ceil = _window(node, x)
     rank = len(kernel)
     p = node.attr("p", 2)
     if ceil:
-        _require_numbers(node, x, pads)
-        pads = _ceil_pads(node, x, kernel, strides, dilations, pads)
+        pads = _ceil_pads(node, x, kernel, strides, dilations, _require_numbers(node, x, pads))
     powered = relay.power(relay.abs(x), node.const(p, x))
     if not _are_numbers(pads):
         powered, pads = padded_for_windows(powered, pads, 0)
@@ -195,7 +197,7 @@ def lp_pool(node: Node, x: Any) -> Any:
     return relay.power(relay.multiply(mean, node.const(int(np.prod(kernel)), x)), node.const(1 / p, x))
 
 
-def _spatial(node: Node, x: Any) -> list[int]:
+def _spatial(node: Node, x: Expr) -> list[int]:
     rank = node.rank(x)
     if rank < 3:
         raise node.bad(f"the data has {rank} dimensions, and needs 3 or more")
@@ -203,26 +205,26 @@ def _spatial(node: Node, x: Any) -> list[int]:
 
 
 @converter("GlobalAveragePool")
-def global_average_pool(node: Node, x: Any) -> Any:
+def global_average_pool(node: Node, x: Expr) -> Expr:
     axes = _spatial(node, x)
     return _pool("global_avg", len(axes))(x) if len(axes) <= 3 else relay.mean(x, axis=axes, keepdims=True)
 
 
 @converter("GlobalMaxPool")
-def global_max_pool(node: Node, x: Any) -> Any:
+def global_max_pool(node: Node, x: Expr) -> Expr:
     axes = _spatial(node, x)
     return _pool("global_max", len(axes))(x) if len(axes) <= 3 else relay.max(x, axis=axes, keepdims=True)
 
 
 @converter("GlobalLpPool")
-def global_lp_pool(node: Node, x: Any) -> Any:
+def global_lp_pool(node: Node, x: Expr) -> Expr:
     p = node.attr("p", 2)
     powered = relay.power(relay.abs(x), node.const(p, x))
     return relay.power(relay.sum(powered, axis=_spatial(node, x), keepdims=True), node.const(1 / p, x))
 
 
 @converter("MaxUnpool", since=9)
-def max_unpool(node: Node, x: Any, indices: Any, output_shape: Any = None) -> Any:
+def max_unpool(node: Node, x: Expr, indices: Expr, output_shape: Expr | None = None) -> Expr:
     """Elements put back to where a MaxPool took them from; zeros elsewhere."""
     shape = node.static_shape(x)
     kernel = list(node.attr("kernel_shape"))

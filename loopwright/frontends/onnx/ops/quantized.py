@@ -8,7 +8,6 @@ Results are rounded to the nearest integer, halves to the even one.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -20,12 +19,12 @@ from loopwright.frontends.onnx.ops.convolution import convolved, window, window_
 from loopwright.frontends.onnx.ops.linear import product
 from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.shape_values import is_symbolic
-from loopwright.relay.expr import Constant
+from loopwright.relay.expr import Constant, Expr
 
 _WIDE = ("int8", "uint8", "int16", "uint16", "int32")  # types that relay quantises to
 
 
-def known_as(node: Node, x: Any, dtype: str) -> Any:
+def known_as(node: Node, x: Expr, dtype: str) -> Expr:
     """A small tensor in another element type; a constant stays one."""
     result = node.known(x)
     if result is not None and not is_symbolic(result):
@@ -33,7 +32,7 @@ def known_as(node: Node, x: Any, dtype: str) -> Any:
     return node.cast(x, dtype)
 
 
-def single(node: Node, x: Any) -> Any:
+def single(node: Node, x: Expr) -> Expr:
     """One number as a scalar: models have it as a tensor of one element too."""
     if node.rank(x) and all(size == 1 for size in node.shape(x)):
         result = node.known(x)
@@ -41,7 +40,7 @@ def single(node: Node, x: Any) -> Any:
     return x
 
 
-def is_zero(node: Node, x: Any) -> bool:
+def is_zero(node: Node, x: Expr | None) -> bool:
     """Whether a zero point is known to be 0, or left out."""
     if x is None:
         return True
@@ -49,7 +48,7 @@ def is_zero(node: Node, x: Any) -> bool:
     return result is not None and not is_symbolic(result) and not result.any()
 
 
-def _spread(node: Node, x: Any, values: Any, axis: int) -> Any:
+def _spread(node: Node, x: Expr, values: Expr, axis: int) -> Expr:
     """Scales or zero points laid out beside `x`: one, one a place along `axis`, or one a block."""
     values = single(node, values)
     rank, count = node.rank(x), node.rank(values)
@@ -79,7 +78,7 @@ def _is_integer(kind: ElementType) -> bool:
     return not kind.coded and kind.dtype.startswith(("int", "uint"))
 
 
-def rounded(node: Node, real: Any, zero_point: Any, kind: ElementType) -> Any:
+def rounded(node: Node, real: Expr, zero_point: Expr | None, kind: ElementType) -> Expr:
     """Numbers in units of the scale as integers of that type: rounded, moved by the zero point, within the limits."""
     low, high = limits(kind)
     locations = relay.rint(real)
@@ -93,14 +92,14 @@ def rounded(node: Node, real: Any, zero_point: Any, kind: ElementType) -> Any:
 # QuantizeLinear, DequantizeLinear.
 
 
-def _axis(node: Node, x: Any) -> int:
+def _axis(node: Node, x: Expr) -> int:
     rank = node.rank(x)
     axis = node.attr("axis", 1)
     return 0 if rank <= 1 else node.axis(axis, rank)
 
 
 @converter("QuantizeLinear", since=10)
-def quantize_linear(node: Node, x: Any, scale: Any, zero_point: Any = None) -> Any:
+def quantize_linear(node: Node, x: Expr, scale: Expr, zero_point: Expr | None = None) -> Expr:
     if zero_point is not None:
         kind = node.element(zero_point)
     else:
@@ -108,7 +107,7 @@ def quantize_linear(node: Node, x: Any, scale: Any, zero_point: Any = None) -> A
     return quantized(node, x, scale, zero_point, kind)
 
 
-def quantized(node: Node, x: Any, scale: Any, zero_point: Any, kind: ElementType) -> Any:
+def quantized(node: Node, x: Expr, scale: Expr, zero_point: Expr | None, kind: ElementType) -> Expr:
     """`x` in integers (or small floats) of a scale."""
     axis = _axis(node, x)
     scale = single(node, scale)
@@ -121,8 +120,8 @@ def quantized(node: Node, x: Any, scale: Any, zero_point: Any, kind: ElementType
         and str(node.dtype(x)) == str(node.dtype(scale)) == "float32"
     )
     if by_relay:
-        moved = node.const(0, "int32") if zero_point is None else known_as(node, single(node, zero_point), "int32")
-        return relay.qnn.op.quantize(x, scale, moved, axis=axis, out_dtype=kind.dtype, rounding="TONEAREST_EVEN")
+        zero = node.const(0, "int32") if zero_point is None else known_as(node, single(node, zero_point), "int32")
+        return relay.qnn.op.quantize(x, scale, zero, axis=axis, out_dtype=kind.dtype, rounding="TONEAREST_EVEN")
     real = of_proto(wanted).dtype if wanted else str(node.dtype(x)) if node.is_float(x) else str(node.dtype(scale))
     part = relay.divide(node.cast(x, real), node.cast(_spread(node, x, scale, axis), real))
     if not _is_integer(kind):
@@ -132,12 +131,12 @@ def quantized(node: Node, x: Any, scale: Any, zero_point: Any, kind: ElementType
 
 
 @converter("DequantizeLinear", since=10, fold=False)  # integers that stay integers are the point
-def dequantize_linear(node: Node, x: Any, scale: Any, zero_point: Any = None) -> Any:
+def dequantize_linear(node: Node, x: Expr, scale: Expr, zero_point: Expr | None = None) -> Expr:
     to = node.attr("output_dtype", 0)
     return dequantized(node, x, scale, zero_point, of_proto(to).dtype if to else str(node.dtype(scale)))
 
 
-def dequantized(node: Node, x: Any, scale: Any, zero_point: Any, out: str = "float32") -> Any:
+def dequantized(node: Node, x: Expr, scale: Expr, zero_point: Expr | None, out: str = "float32") -> Expr:
     """The numbers that integers (or small floats) of a scale stand for."""
     kind = node.element(x)
     axis = _axis(node, x)
@@ -146,13 +145,13 @@ def dequantized(node: Node, x: Any, scale: Any, zero_point: Any, out: str = "flo
         moved = node.const(0, "int32") if zero_point is None else known_as(node, single(node, zero_point), "int32")
         return relay.qnn.op.dequantize(x, scale, moved, axis=axis)
     real = node.cast(decoded(node, x, kind), "float32")
-    if _is_integer(kind) and not is_zero(node, zero_point):
+    if _is_integer(kind) and zero_point is not None and not is_zero(node, zero_point):
         real = relay.subtract(real, _spread(node, x, known_as(node, zero_point, "float32"), axis))
     return node.cast(relay.multiply(real, node.cast(_spread(node, x, scale, axis), "float32")), out)
 
 
 @converter("DynamicQuantizeLinear", since=11)
-def dynamic_quantize_linear(node: Node, x: Any) -> Any:
+def dynamic_quantize_linear(node: Node, x: Expr) -> list[Expr]:
     """To uint8, with a scale for what the tensor holds; 0 is always among it."""
     zero, top = node.const(0, x), node.const(255, x)
     axes = list(range(node.rank(x)))
@@ -169,7 +168,7 @@ def dynamic_quantize_linear(node: Node, x: Any) -> Any:
 # Products.
 
 
-def _ratio(node: Node, over: Any, *scales: Any) -> Any:
+def _ratio(node: Node, over: Expr, *scales: Expr) -> Expr:
     """The product of scales over another one, as float32; of known ones a constant."""
     values = [node.known(one) for one in (*scales, over)]
     if all(value is not None for value in values):
@@ -184,13 +183,13 @@ def _ratio(node: Node, over: Any, *scales: Any) -> Any:
     return relay.divide(total_expr, node.cast(over, "float32"))
 
 
-def integer_product(node: Node, a: Any, b: Any, a_zero: Any, b_zero: Any) -> Any:
+def integer_product(node: Node, a: Expr, b: Expr, a_zero: Expr | None, b_zero: Expr | None) -> Expr:
     """The product of matrices of integers less their zero points, one or one a row of `a` or a column of `b`, as int32.
 
     Σ (a - p)(b - q) = Σ a·b - p·Σ b - q·Σ a + n·p·q: the large sum is of the narrow integers as they are stored.
     """
-    p = None if is_zero(node, a_zero) else known_as(node, single(node, a_zero), "int32")
-    q = None if is_zero(node, b_zero) else known_as(node, single(node, b_zero), "int32")
+    p = None if a_zero is None or is_zero(node, a_zero) else known_as(node, single(node, a_zero), "int32")
+    q = None if b_zero is None or is_zero(node, b_zero) else known_as(node, single(node, b_zero), "int32")
     if p is not None and node.rank(p) == 1:
         p = relay.expand_dims(p, axis=1)
     if (p is not None or q is not None) and (node.rank(a) < 2 or node.rank(b) < 2):
@@ -216,14 +215,14 @@ def integer_product(node: Node, a: Any, b: Any, a_zero: Any, b_zero: Any) -> Any
 
 @converter("MatMulInteger", since=10)
 @converter("MatMulInteger16", domain="com.microsoft")
-def matmul_integer(node: Node, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+def matmul_integer(node: Node, a: Expr, b: Expr, a_zero: Expr | None = None, b_zero: Expr | None = None) -> Expr:
     return integer_product(node, a, b, a_zero, b_zero)
 
 
 @converter("QLinearMatMul", since=10)
 def qlinear_matmul(
-    node: Node, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any, y_zero: Any
-) -> Any:
+    node: Node, a: Expr, a_scale: Expr, a_zero: Expr, b: Expr, b_scale: Expr, b_zero: Expr, y_scale: Expr, y_zero: Expr
+) -> Expr:
     total = integer_product(node, a, b, a_zero, b_zero)
     rows = single(node, a_scale)
     if node.rank(rows) == 1:
@@ -233,7 +232,7 @@ def qlinear_matmul(
     return rounded(node, real, single(node, y_zero), node.element(y_zero))
 
 
-def integer_convolution(node: Node, x: Any, w: Any, x_zero: Any, w_zero: Any) -> Any:
+def integer_convolution(node: Node, x: Expr, w: Expr, x_zero: Expr | None, w_zero: Expr | None) -> Expr:
     """The convolution of integers less their zero points, as int32; pads stand for 0."""
     shape = node.shape(w)
     p = node.const(0, "int32") if x_zero is None else known_as(node, single(node, x_zero), "int32")
@@ -266,23 +265,23 @@ def integer_convolution(node: Node, x: Any, w: Any, x_zero: Any, w_zero: Any) ->
 
 
 @converter("ConvInteger", since=10)
-def conv_integer(node: Node, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
+def conv_integer(node: Node, x: Expr, w: Expr, x_zero: Expr | None = None, w_zero: Expr | None = None) -> Expr:
     return integer_convolution(node, x, w, x_zero, w_zero)
 
 
 @converter("QLinearConv", since=10)
 def qlinear_conv(
     node: Node,
-    x: Any,
-    x_scale: Any,
-    x_zero: Any,
-    w: Any,
-    w_scale: Any,
-    w_zero: Any,
-    y_scale: Any,
-    y_zero: Any,
-    bias: Any = None,
-) -> Any:
+    x: Expr,
+    x_scale: Expr,
+    x_zero: Expr,
+    w: Expr,
+    w_scale: Expr,
+    w_zero: Expr,
+    y_scale: Expr,
+    y_zero: Expr,
+    bias: Expr | None = None,
+) -> Expr:
     total = integer_convolution(node, x, w, x_zero, w_zero)
     if bias is not None:
         total = relay.nn.bias_add(total, bias, axis=1)

@@ -6,9 +6,10 @@ Most are the operator on real numbers, between a DequantizeLinear and a Quantize
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from loopwright import relay
+from loopwright.frontends.onnx.element_types import ElementType
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.ops.pooling import average_pool, global_average_pool
 from loopwright.frontends.onnx.ops.quantized import (
@@ -23,6 +24,7 @@ from loopwright.frontends.onnx.ops.quantized import (
     single,
 )
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 
 _DOMAIN: Final = "com.microsoft"
 
@@ -30,25 +32,33 @@ converter("QuantizeLinear", domain=_DOMAIN)(quantize_linear)
 converter("DequantizeLinear", domain=_DOMAIN)(dequantize_linear)
 
 
-def _kind(node: Node, zero_point: Any, x: Any) -> Any:
+def _kind(node: Node, zero_point: Expr | None, x: Expr) -> ElementType:
     """The element type of a result: that of its zero point, or of what it is computed from."""
     return node.element(x if zero_point is None else zero_point)
 
 
 @converter("QLinearAdd", "QLinearMul", domain=_DOMAIN)
 def binary(
-    node: Node, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any = None
-) -> Any:
+    node: Node,
+    a: Expr,
+    a_scale: Expr,
+    a_zero: Expr,
+    b: Expr,
+    b_scale: Expr,
+    b_zero: Expr,
+    scale: Expr,
+    zero: Expr | None = None,
+) -> Expr:
     combine = relay.add if node.op == "QLinearAdd" else relay.multiply
     result = combine(dequantized(node, a, a_scale, a_zero), dequantized(node, b, b_scale, b_zero))
     return quantized(node, result, scale, zero, _kind(node, zero, a))
 
 
-def _leaky(node: Node, x: Any) -> Any:
+def _leaky(node: Node, x: Expr) -> Expr:
     return relay.nn.leaky_relu(x, alpha=node.attr("alpha", 0.01))
 
 
-def _softmax(node: Node, x: Any) -> Any:
+def _softmax(node: Node, x: Expr) -> Expr:
     """`opset` is that of the Softmax it stands for: before 13 all axes from `axis` on are one."""
     rank = node.rank(x)
     axis = node.axis(node.attr("axis", -1), rank)
@@ -59,19 +69,19 @@ def _softmax(node: Node, x: Any) -> Any:
     return relay.reshape(relay.nn.softmax(flat, axis=axis), shape, allowzero=True)
 
 
-def _global_average(node: Node, x: Any) -> Any:
+def _global_average(node: Node, x: Expr) -> Expr:
     if node.attr("channels_last", 0):
         return relay.mean(x, axis=list(range(1, node.rank(x) - 1)), keepdims=True)
     return global_average_pool(node, x)
 
 
-def _average(node: Node, x: Any) -> Any:
+def _average(node: Node, x: Expr) -> Expr:
     if node.attr("channels_last", 0):
         raise node.unsupported("channels_last")
     return average_pool(node, x)
 
 
-_OF_ONE: Final[dict[str, Callable[[Node, Any], Any]]] = {
+_OF_ONE: Final[dict[str, Callable[[Node, Expr], Expr]]] = {
     "QLinearSigmoid": lambda node, x: relay.sigmoid(x),
     "QLinearLeakyRelu": _leaky,
     "QLinearSoftmax": _softmax,
@@ -84,22 +94,23 @@ _OF_ONE: Final[dict[str, Callable[[Node, Any], Any]]] = {
 
 
 @converter(*_OF_ONE, domain=_DOMAIN)
-def unary(node: Node, x: Any, x_scale: Any, x_zero: Any, scale: Any, zero: Any = None) -> Any:
+def unary(node: Node, x: Expr, x_scale: Expr, x_zero: Expr, scale: Expr, zero: Expr | None = None) -> Expr:
     result = _OF_ONE[node.op](node, dequantized(node, x, x_scale, x_zero))
     return quantized(node, result, scale, zero, _kind(node, zero, x))
 
 
 @converter("QLinearConcat", domain=_DOMAIN)
-def concat(node: Node, scale: Any, zero: Any, *parts: Any) -> Any:
+def concat(node: Node, scale: Expr, zero: Expr, *parts: Expr) -> Expr:
     if not parts or len(parts) % 3:
         raise node.bad(f"{len(parts)} inputs are no triples of data, scale and zero point")
-    real = [dequantized(node, *parts[k : k + 3]) for k in range(0, len(parts), 3)]
+    triples = zip(parts[::3], parts[1::3], parts[2::3])
+    real = [dequantized(node, x, of, moved) for x, of, moved in triples]
     axis = node.axis(node.attr("axis"), node.rank(real[0]))
     whole = real[0] if len(real) == 1 else relay.concatenate(real, axis=axis)
     return quantized(node, whole, scale, zero, _kind(node, zero, parts[0]))
 
 
-def _scaled(node: Node, total: Any, a_scale: Any, b_scale: Any, bias: Any) -> Any:
+def _scaled(node: Node, total: Expr, a_scale: Expr, b_scale: Expr, bias: Expr | None) -> Expr:
     """A sum of int32 as real numbers."""
     by = relay.multiply(node.cast(single(node, a_scale), "float32"), node.cast(single(node, b_scale), "float32"))
     real = relay.multiply(relay.cast(total, "float32"), by)
@@ -108,13 +119,22 @@ def _scaled(node: Node, total: Any, a_scale: Any, b_scale: Any, bias: Any) -> An
 
 @converter("MatMulIntegerToFloat", domain=_DOMAIN)
 def matmul_integer_to_float(
-    node: Node, a: Any, b: Any, a_scale: Any, b_scale: Any, a_zero: Any = None, b_zero: Any = None, bias: Any = None
-) -> Any:
+    node: Node,
+    a: Expr,
+    b: Expr,
+    a_scale: Expr,
+    b_scale: Expr,
+    a_zero: Expr | None = None,
+    b_zero: Expr | None = None,
+    bias: Expr | None = None,
+) -> Expr:
     return _scaled(node, integer_product(node, a, b, a_zero, b_zero), a_scale, b_scale, bias)
 
 
 @converter("DynamicQuantizeMatMul", domain=_DOMAIN)
-def dynamic_quantize_matmul(node: Node, a: Any, b: Any, b_scale: Any, b_zero: Any = None, bias: Any = None) -> Any:
+def dynamic_quantize_matmul(
+    node: Node, a: Expr, b: Expr, b_scale: Expr, b_zero: Expr | None = None, bias: Expr | None = None
+) -> Expr:
     numbers, scale, zero = dynamic_quantize_linear(node, a)
     return _scaled(node, integer_product(node, numbers, b, zero, b_zero), scale, b_scale, bias)
 
@@ -122,16 +142,16 @@ def dynamic_quantize_matmul(node: Node, a: Any, b: Any, b_scale: Any, b_zero: An
 @converter("QGemm", domain=_DOMAIN)
 def gemm(
     node: Node,
-    a: Any,
-    a_scale: Any,
-    a_zero: Any,
-    b: Any,
-    b_scale: Any,
-    b_zero: Any,
-    c: Any = None,
-    scale: Any = None,
-    zero: Any = None,
-) -> Any:
+    a: Expr,
+    a_scale: Expr,
+    a_zero: Expr,
+    b: Expr,
+    b_scale: Expr,
+    b_zero: Expr,
+    c: Expr | None = None,
+    scale: Expr | None = None,
+    zero: Expr | None = None,
+) -> Expr:
     """Quantised where a scale of the result is given, and real otherwise; C is of int32."""
     left = relay.transpose(a, axes=[1, 0]) if node.attr("transA", 0) else a
     right = relay.transpose(b, axes=[1, 0]) if node.attr("transB", 0) else b

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from loopwright import relay
 from loopwright.frontends.common.repeat import Limit, at_turn, limit_of, turns_of
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.ops.activation import softplus_of
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import times
 
-Activation = Callable[[Any], Any]
+Activation = Callable[[Expr], Expr]
 
 _NODES: Final = 32  # of a step, about: no more than 8 of them are unrolled
 
@@ -34,7 +35,7 @@ _PLAIN: Final = ("relu", "tanh", "sigmoid", "softsign", "softplus")
 
 
 def _activation(node: Node, name: str, alpha: float, beta: float) -> Activation:
-    def apply(x: Any) -> Any:
+    def apply(x: Expr) -> Expr:
         a, b = node.const(alpha, x), node.const(beta, x)
         zero, one = node.const(0, x), node.const(1, x)
         match name:
@@ -70,7 +71,8 @@ def _activations(node: Node, default: Sequence[str], directions: int, limited: i
     names = [name.lower() for name in node.attr("activations", None) or list(default) * directions]
     if len(names) != len(default) * directions:
         raise node.bad(f"activations are {names}, and {len(default) * directions} are needed")
-    alphas, betas = list(node.attr("activation_alpha", [])), list(node.attr("activation_beta", []))
+    alphas: list[float] = list(node.attr("activation_alpha", []))
+    betas: list[float] = list(node.attr("activation_beta", []))
     result: list[Activation] = []
     for index, name in enumerate(names):
         if name not in _PLAIN and name not in _DEFAULTS:
@@ -100,22 +102,31 @@ class _Weights:
 
     gates: int
     hidden: int
-    w: Any
-    r: Any
-    input_bias: Any | None
-    state_bias: Any | None
-    peepholes: list[Any] | None
+    w: Expr
+    r: Expr
+    input_bias: Expr | None
+    state_bias: Expr | None
+    peepholes: list[Expr] | None
 
 
 # One step: what the input adds to the gates, and the states → the new states, the output first.
-Cell = Callable[[Any, list[Any]], list[Any]]
+Cell = Callable[[Expr, list[Expr]], list[Expr]]
 
 
 class _Recurrent:
     """One node: its data, brought into the order times, batch, features."""
 
     def __init__(
-        self, node: Node, gates: int, x: Any, w: Any, r: Any, b: Any, lengths: Any, first: Sequence[Any], p: Any = None
+        self,
+        node: Node,
+        gates: int,
+        x: Expr,
+        w: Expr,
+        r: Expr,
+        b: Expr | None,
+        lengths: Expr | None,
+        first: Sequence[Expr | None],
+        p: Expr | None = None,
     ) -> None:
         self.node = node
         self.batch_first = bool(node.attr("layout", 0))
@@ -141,17 +152,17 @@ class _Recurrent:
         self.weights = [self._weights(k, gates, w, r, b, p) for k in range(directions)]
         self.first = [self._first(one) for one in first]
 
-    def _part(self, x: Any, direction: int) -> Any:
+    def _part(self, x: Expr, direction: int) -> Expr:
         """What one direction has of a tensor: the first axis is that of directions."""
         return relay.take(x, self.node.const(direction), axis=0)
 
-    def _weights(self, direction: int, gates: int, w: Any, r: Any, b: Any, p: Any) -> _Weights:
+    def _weights(self, direction: int, gates: int, w: Expr, r: Expr, b: Expr | None, p: Expr | None) -> _Weights:
         of_input, of_state = (None, None) if b is None else relay.split(self._part(b, direction), 2, axis=0)
         peepholes = None if p is None else list(relay.split(self._part(p, direction), 3, axis=0))
         rows = self._part(w, direction), self._part(r, direction)
         return _Weights(gates, self.hidden, *rows, of_input, of_state, peepholes)
 
-    def _first(self, given: Any) -> list[Any]:
+    def _first(self, given: Expr | None) -> list[Expr]:
         """The state at the beginning, for each direction; zeros where none is given."""
         kind = str(self.node.dtype(self.x))
         if given is None:
@@ -159,10 +170,10 @@ class _Recurrent:
         transposed = relay.transpose(given, axes=[1, 0, 2]) if self.batch_first else given
         return [self._part(transposed, k) for k in range(len(self.backwards))]
 
-    def run(self, cells: Sequence[Cell], whole_bias: Callable[[_Weights], Any]) -> list[Any]:
+    def run(self, cells: Sequence[Cell], whole_bias: Callable[[_Weights], Expr | None]) -> list[Expr]:
         """The outputs of all times, and the states at the end."""
-        outputs: list[Any] = []
-        last: list[list[Any]] = []
+        outputs: list[Expr] = []
+        last: list[list[Expr]] = []
         for direction, cell in enumerate(cells):
             rows, states = self._run(direction, cell, whole_bias)
             outputs.append(rows)
@@ -175,7 +186,9 @@ class _Recurrent:
             ends = [relay.transpose(one, axes=[1, 0, 2]) for one in ends]
         return [y if node.wants(0) else None, *ends]
 
-    def _run(self, direction: int, cell: Cell, whole_bias: Callable[[_Weights], Any]) -> tuple[Any, list[Any]]:
+    def _run(
+        self, direction: int, cell: Cell, whole_bias: Callable[[_Weights], Expr | None]
+    ) -> tuple[Expr, list[Expr]]:
         node, weights = self.node, self.weights[direction]
         data = self._turned(self.x, direction)
         flat = relay.reshape(data, (times(self.times, self.batch), self.features), allowzero=True)
@@ -185,7 +198,7 @@ class _Recurrent:
             added = relay.add(added, bias)
         rows = relay.reshape(added, (self.times, self.batch, weights.gates * self.hidden), allowzero=True)
 
-        def step(turn: Any, states: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+        def step(turn: Expr, states: list[Expr]) -> tuple[Expr | None, list[Expr], list[Expr]]:
             new = cell(at_turn(node, rows, turn, 0), states)
             if self.lengths is None:
                 return None, new, [new[0]]
@@ -198,7 +211,7 @@ class _Recurrent:
         states, result = turns_of(node, step, [one[direction] for one in self.first], limit, 1, _NODES)
         return self._turned(result[0], direction), states
 
-    def _turned(self, x: Any, direction: int) -> Any:
+    def _turned(self, x: Expr, direction: int) -> Expr:
         """Times from the last to the first, for the direction that runs so; of each sequence from its own last."""
         if not self.backwards[direction]:
             return x
@@ -207,14 +220,16 @@ class _Recurrent:
         return relay.reverse_sequence(x, self.lengths, seq_axis=0, batch_axis=1)
 
 
-def _all_biases(weights: _Weights) -> Any:
+def _all_biases(weights: _Weights) -> Expr | None:
     if weights.input_bias is None:
         return None
     return relay.add(weights.input_bias, weights.state_bias)
 
 
 @converter("RNN")
-def rnn(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None) -> Any:
+def rnn(
+    node: Node, x: Expr, w: Expr, r: Expr, b: Expr | None = None, lengths: Expr | None = None, h: Expr | None = None
+) -> list[Expr]:
     whole = _Recurrent(node, 1, x, w, r, b, lengths, [h])
     chosen = _activations(node, ["Tanh"], len(whole.weights), limited=1)
 
@@ -227,15 +242,15 @@ def rnn(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, 
 @converter("LSTM")
 def lstm(
     node: Node,
-    x: Any,
-    w: Any,
-    r: Any,
-    b: Any = None,
-    lengths: Any = None,
-    h: Any = None,
-    c: Any = None,
-    p: Any = None,
-) -> Any:
+    x: Expr,
+    w: Expr,
+    r: Expr,
+    b: Expr | None = None,
+    lengths: Expr | None = None,
+    h: Expr | None = None,
+    c: Expr | None = None,
+    p: Expr | None = None,
+) -> list[Expr]:
     """Gates in the order input, output, forget, cell. As in ONNX Runtime, `clip` holds for gates, not for the state."""
     whole = _Recurrent(node, 4, x, w, r, b, lengths, [h, c], p)
     chosen = _activations(node, ["Sigmoid", "Tanh", "Tanh"], len(whole.weights), limited=2)
@@ -244,12 +259,12 @@ def lstm(
     def cell_of(weights: _Weights, functions: Sequence[Activation]) -> Cell:
         f, g, last = functions
 
-        def with_peephole(gate: Any, index: int, state: Any) -> Any:
+        def with_peephole(gate: Expr, index: int, state: Expr) -> Expr:
             if weights.peepholes is None:
                 return gate
             return relay.add(gate, relay.multiply(weights.peepholes[index], state))
 
-        def cell(added: Any, states: list[Any]) -> list[Any]:
+        def cell(added: Expr, states: list[Expr]) -> list[Expr]:
             before, memory = states
             i, o, forget, new = relay.split(relay.add(added, relay.nn.dense(before, weights.r)), 4, axis=1)
             used = f(with_peephole(i, 0, memory))
@@ -266,7 +281,9 @@ def lstm(
 
 
 @converter("GRU")
-def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None) -> Any:
+def gru(
+    node: Node, x: Expr, w: Expr, r: Expr, b: Expr | None = None, lengths: Expr | None = None, h: Expr | None = None
+) -> list[Expr]:
     """Gates in the order update, reset, hidden."""
     whole = _Recurrent(node, 3, x, w, r, b, lengths, [h])
     chosen = _activations(node, ["Sigmoid", "Tanh"], len(whole.weights), limited=2)
@@ -279,7 +296,7 @@ def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, 
         for_gates, for_new = relay.split(weights.r, cuts, axis=0)
         state_bias = None if weights.state_bias is None else relay.split(weights.state_bias, cuts, axis=0)[1]
 
-        def cell(added: Any, states: list[Any]) -> list[Any]:
+        def cell(added: Expr, states: list[Expr]) -> list[Expr]:
             (before,) = states
             gates, new = relay.split(added, cuts, axis=1)
             update, reset = relay.split(f(relay.add(gates, relay.nn.dense(before, for_gates))), 2, axis=1)
@@ -294,7 +311,7 @@ def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, 
 
         return cell
 
-    def whole_bias(weights: _Weights) -> Any:
+    def whole_bias(weights: _Weights) -> Expr | None:
         if not linear_first or weights.input_bias is None:
             return _all_biases(weights)
         # The bias of the hidden gate is reset with the state it is added to.

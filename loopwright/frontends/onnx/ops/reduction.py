@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 
 _NAMES = [
     "ReduceSum",
@@ -24,7 +23,7 @@ _NAMES = [
 ]
 
 
-def _over(node: Node, x: Any, axes: Any) -> list[int] | None:
+def _over(node: Node, x: Expr, axes: Expr | None) -> list[int] | None:
     """The axes to reduce, as an attribute or as an input; None where the tensor stays as it is."""
     rank = node.rank(x)
     listed = node.attr("axes", None) if axes is None else node.ints(axes)
@@ -34,7 +33,7 @@ def _over(node: Node, x: Any, axes: Any) -> list[int] | None:
 
 
 @converter(*_NAMES)
-def reduce(node: Node, x: Any, axes: Any = None) -> Any:
+def reduce(node: Node, x: Expr, axes: Expr | None = None) -> Expr:
     over = _over(node, x, axes)
     keep = bool(node.attr("keepdims", 1))
     if not over:
@@ -44,7 +43,7 @@ def reduce(node: Node, x: Any, axes: Any = None) -> Any:
     return node.cast(_reduced(node, node.cast(x, node.sum_dtype(x)), over, keep), str(node.dtype(x)))
 
 
-def _of_each(node: Node, x: Any) -> Any:
+def _of_each(node: Node, x: Expr) -> Expr:
     """No axis is reduced: what the operator makes of single elements."""
     match node.op:
         case "ReduceL1" | "ReduceL2":
@@ -57,7 +56,7 @@ def _of_each(node: Node, x: Any) -> Any:
             return x
 
 
-def _reduced(node: Node, x: Any, over: list[int], keep: bool) -> Any:
+def _reduced(node: Node, x: Expr, over: list[int], keep: bool) -> Expr:
     options = {"axis": over, "keepdims": keep}
     kind = node.dtype(x)
     match node.op:
@@ -66,7 +65,7 @@ def _reduced(node: Node, x: Any, over: list[int], keep: bool) -> Any:
         case "ReduceMean":
             return relay.mean(x, **options)
         case "ReduceMax" | "ReduceMin":
-            return _extreme(node, x, options)
+            return _extreme(node, x, over, keep)
         case "ReduceProd":
             return relay.prod(x, **options)
         case "ReduceL1":
@@ -87,28 +86,29 @@ def _reduced(node: Node, x: Any, over: list[int], keep: bool) -> Any:
             return node.cast(relay.logsumexp(node.cast(x, "float64"), axis=over, keepdims=keep), kind)
 
 
-def _is_empty(node: Node, x: Any) -> bool:
+def _is_empty(node: Node, x: Expr) -> bool:
     return any(isinstance(size, int) and size == 0 for size in node.shape(x))
 
 
-def _extreme(node: Node, x: Any, options: dict[str, Any]) -> Any:
+def _extreme(node: Node, x: Expr, over: list[int], keep: bool) -> Expr:
     """The largest or smallest; of no elements, the one that any number exceeds. Truth values are numbers 0 and 1."""
+    options = {"axis": over, "keepdims": keep}
     kind = node.dtype(x)
     largest = node.op == "ReduceMax"
     if kind.is_bool:
         return relay.any(x, **options) if largest else relay.all(x, **options)
     if _is_empty(node, x) and kind.is_float:
         shape = [
-            (1 if axis in options["axis"] else size)
+            (1 if axis in over else size)
             for axis, size in enumerate(node.static_shape(x))
-            if options["keepdims"] or axis not in options["axis"]
+            if keep or axis not in over
         ]
         return relay.const(np.full(shape, -np.inf if largest else np.inf), str(kind))
     return relay.max(x, **options) if largest else relay.min(x, **options)
 
 
 @converter("ArgMax", "ArgMin")
-def arg_extreme(node: Node, x: Any) -> Any:
+def arg_extreme(node: Node, x: Expr) -> Expr:
     function = relay.argmax if node.op == "ArgMax" else relay.argmin
     location = function(
         x,

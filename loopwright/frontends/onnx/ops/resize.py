@@ -12,13 +12,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from functools import reduce
+from typing import Final
 
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.ir import Expr as PrimExpr
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import divide_down, times
 from loopwright.relay.types import Dim, same_dim
 
@@ -57,7 +60,7 @@ class _Axis:
     axis: int
     before: Dim
     after: Dim
-    scale: Any  # a float, or a float32
+    scale: float | np.float32
     start: float = 0.0
     end: float = 1.0
 
@@ -66,11 +69,12 @@ class _Axis:
         """Whether the factor is the quotient of the sizes."""
         if not isinstance(self.before, int) or not isinstance(self.after, int):
             return True
-        return bool(abs(self.scale * self.before - self.after) < 1e-6 * max(self.after, 1))
+        error, most = self.scale * self.before - self.after, 1e-6 * max(self.after, 1)
+        return bool(-most < error < most)
 
 
 @converter("Upsample", since=1)
-def upsample_attributes(node: Node, x: Any) -> Any:
+def upsample_attributes(node: Node, x: Expr) -> Expr:
     scales = node.attr("scales", None)
     if scales is None:
         scales = [1.0, 1.0, node.attr("height_scale"), node.attr("width_scale")]
@@ -79,11 +83,11 @@ def upsample_attributes(node: Node, x: Any) -> Any:
 
 @converter("Upsample", since=9)
 @converter("Resize", since=10)
-def upsample(node: Node, x: Any, scales: Any) -> Any:
+def upsample(node: Node, x: Expr, scales: Expr) -> Expr:
     return _upsampled(node, x, [float(one) for one in node.value(scales).reshape(-1)])
 
 
-def _upsampled(node: Node, x: Any, scales: Sequence[float]) -> Any:
+def _upsampled(node: Node, x: Expr, scales: Sequence[float]) -> Expr:
     mode = node.attr("mode", "nearest")
     mode = {"bilinear": "linear"}.get(mode, mode)
     if mode not in ("nearest", "linear"):
@@ -93,7 +97,7 @@ def _upsampled(node: Node, x: Any, scales: Sequence[float]) -> Any:
 
 
 @converter("Resize", since=11)
-def resize(node: Node, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
+def resize(node: Node, x: Expr, roi: Expr | None = None, scales: Expr | None = None, sizes: Expr | None = None) -> Expr:
     how = _How(
         _choice(node, "mode", "nearest", _MODES),
         _choice(node, "coordinate_transformation_mode", "half_pixel", _COORDINATES),
@@ -105,9 +109,9 @@ def resize(node: Node, x: Any, roi: Any = None, scales: Any = None, sizes: Any =
     )
     rank = node.rank(x)
     over = [node.axis(axis, rank) for axis in node.attr("axes", list(range(rank)))]
-    if _is_given(node, sizes):
+    if sizes is not None and _is_given(node, sizes):
         axes = _sized_axes(node, x, node.sizes(sizes), over)
-    elif _is_given(node, scales):
+    elif scales is not None and _is_given(node, scales):
         axes = _scaled_axes(node, x, [float(one) for one in node.value(scales).reshape(-1)], over)
     else:
         raise node.bad("neither scales nor sizes are given")
@@ -123,12 +127,12 @@ def _choice(node: Node, name: str, default: str, allowed: Sequence[str]) -> str:
     return str(given)
 
 
-def _is_given(node: Node, x: Any) -> bool:
-    """An input may be left out, or have no elements."""
-    return x is not None and node.shape(x) != (0,)
+def _is_given(node: Node, x: Expr) -> bool:
+    """Whether an input has elements: one without any stands for one that is left out."""
+    return node.shape(x) != (0,)
 
 
-def _scaled_axes(node: Node, x: Any, scales: Sequence[float], over: Sequence[int]) -> list[_Axis]:
+def _scaled_axes(node: Node, x: Expr, scales: Sequence[float], over: Sequence[int]) -> list[_Axis]:
     shape = node.shape(x)
     if len(scales) != len(over):
         raise node.bad(f"{len(scales)} scales are given for {len(over)} axes")
@@ -148,14 +152,17 @@ def _scaled_axes(node: Node, x: Any, scales: Sequence[float], over: Sequence[int
     return result
 
 
-def _sized_axes(node: Node, x: Any, sizes: Sequence[Any], over: Sequence[int]) -> list[_Axis]:
+def _sized_axes(node: Node, x: Expr, sizes: Sequence[int | PrimExpr], over: Sequence[int]) -> list[_Axis]:
     shape = node.shape(x)
     if len(sizes) != len(over):
         raise node.bad(f"{len(sizes)} sizes are given for {len(over)} axes")
     policy = _choice(node, "keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
     if policy != "stretch":
         before = [node.static_shape(x)[axis] for axis in over]
-        factors = [int(size) / one for size, one in zip(sizes, before)]
+        numbers = [size for size in sizes if isinstance(size, int)]
+        if len(numbers) != len(sizes):
+            raise node.bad(f"keep_aspect_ratio_policy {policy} needs sizes that are numbers")
+        factors = [size / one for size, one in zip(numbers, before)]
         scale = min(factors) if policy == "not_larger" else max(factors)
         return [_Axis(axis, one, math.floor(scale * one + 0.5), scale) for axis, one in zip(over, before)]
     result = []
@@ -168,8 +175,8 @@ def _sized_axes(node: Node, x: Any, sizes: Sequence[Any], over: Sequence[int]) -
     return result
 
 
-def _with_region(node: Node, axes: Sequence[_Axis], roi: Any, over: Sequence[int]) -> list[_Axis]:
-    if not _is_given(node, roi):
+def _with_region(node: Node, axes: Sequence[_Axis], roi: Expr | None, over: Sequence[int]) -> list[_Axis]:
+    if roi is None or not _is_given(node, roi):
         raise node.bad("tf_crop_and_resize needs a region of interest")
     region = [float(one) for one in node.value(roi).reshape(-1)]
     if len(region) != 2 * len(over):
@@ -180,7 +187,7 @@ def _with_region(node: Node, axes: Sequence[_Axis], roi: Any, over: Sequence[int
     ]
 
 
-def _resized(node: Node, x: Any, axes: Sequence[_Axis], how: _How) -> Any:
+def _resized(node: Node, x: Expr, axes: Sequence[_Axis], how: _How) -> Expr:
     changed = [
         one
         for one in axes
@@ -209,7 +216,7 @@ def _resized(node: Node, x: Any, axes: Sequence[_Axis], how: _How) -> Any:
 # By relay's operator.
 
 
-def _fits_relay(node: Node, x: Any, changed: Sequence[_Axis], how: _How) -> bool:
+def _fits_relay(node: Node, x: Expr, changed: Sequence[_Axis], how: _How) -> bool:
     rank = node.rank(x)
     return (
         rank in _LAYOUTS
@@ -221,7 +228,7 @@ def _fits_relay(node: Node, x: Any, changed: Sequence[_Axis], how: _How) -> bool
     )
 
 
-def _by_relay(node: Node, x: Any, changed: Sequence[_Axis], how: _How) -> Any:
+def _by_relay(node: Node, x: Expr, changed: Sequence[_Axis], how: _How) -> Expr:
     shape = node.shape(x)
     size = list(shape[2:])
     for one in changed:
@@ -327,7 +334,7 @@ def _nearest(source: np.ndarray, rounding: str) -> np.ndarray:
     return result.astype(np.int64)
 
 
-def _by_tables(node: Node, x: Any, changed: Sequence[_Axis], how: _How) -> Any:
+def _by_tables(node: Node, x: Expr, changed: Sequence[_Axis], how: _How) -> Expr:
     kind = node.dtype(x)
     tables = [(one.axis, _table(one, how)) for one in changed]
     if how.mode == "nearest":
@@ -346,21 +353,21 @@ def _by_tables(node: Node, x: Any, changed: Sequence[_Axis], how: _How) -> Any:
     return x
 
 
-def _interpolated(node: Node, x: Any, axis: int, table: _Table) -> Any:
+def _interpolated(node: Node, x: Expr, axis: int, table: _Table) -> Expr:
     rank = node.rank(x)
     results, taps = table.places.shape
     if taps > _FEW_TAPS:
         return _by_matrix(node, x, axis, table)
-    total: Any = None
+    parts: list[Expr] = []
     used = [tap for tap in range(taps) if table.weights[:, tap].any()]
     for tap in used or [0]:  # a result without places has no weights either
         weights = table.weights[:, tap].reshape([results if k == axis else 1 for k in range(rank)])
         part = relay.multiply(relay.take(x, node.const(table.places[:, tap]), axis=axis), node.const(weights, x))
-        total = part if total is None else relay.add(total, part)
-    return total
+        parts.append(part)
+    return reduce(relay.add, parts)
 
 
-def _by_matrix(node: Node, x: Any, axis: int, table: _Table) -> Any:
+def _by_matrix(node: Node, x: Expr, axis: int, table: _Table) -> Expr:
     """Many weights for each place: the axis, as the last one, times a matrix."""
     shape = node.shape(x)
     rank = len(shape)

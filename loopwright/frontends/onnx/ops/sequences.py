@@ -7,22 +7,20 @@ read, where all elements have one type: from a stack of them.)
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import relay
 from loopwright.frontends.onnx.element_types import of_proto
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.ops.indexing import counted_from_front
 from loopwright.frontends.onnx.ops.movement import sliced
 from loopwright.frontends.onnx.registry import converter
-from loopwright.frontends.onnx.values import OptionalValue, SequenceValue
-from loopwright.relay.expr import Expr
+from loopwright.frontends.onnx.values import OptionalValue, SequenceValue, Value
+from loopwright.relay.expr import Expr, require_expr
 from loopwright.relay.types import same_dim
 
 MOST_PARTS = 1 << 16  # elements of a sequence that a tensor is split into
 
 
-def content(node: Node, value: Any) -> Any:
+def content(node: Node, value: Value) -> Value:
     """What an optional holds; other values as they are."""
     if isinstance(value, OptionalValue):
         if value.content is None:
@@ -31,14 +29,14 @@ def content(node: Node, value: Any) -> Any:
     return value
 
 
-def sequence(node: Node, value: Any) -> SequenceValue:
+def sequence(node: Node, value: Value) -> SequenceValue:
     result = content(node, value)
     if not isinstance(result, SequenceValue):
         raise node.bad("a sequence is needed, and not a tensor")
     return result
 
 
-def _place(node: Node, position: Any, count: int) -> int:
+def _place(node: Node, position: Expr, count: int) -> int:
     """A place in a sequence, counted from the front."""
     location = int(node.scalar(position))
     if not -count <= location < count:
@@ -47,24 +45,24 @@ def _place(node: Node, position: Any, count: int) -> int:
 
 
 @converter("SequenceEmpty", since=11)
-def sequence_empty(node: Node) -> Any:
+def sequence_empty(node: Node) -> SequenceValue:
     return SequenceValue([], of_proto(node.attr("dtype", 1)).dtype)
 
 
 @converter("SequenceConstruct", since=11)
-def sequence_construct(node: Node, *items: Any) -> Any:
+def sequence_construct(node: Node, *items: Value) -> SequenceValue:
     if not items:
         raise node.bad("there is nothing to make a sequence of", hint="SequenceEmpty makes one without elements")
-    return SequenceValue(items, str(node.dtype(items[0])))
+    return SequenceValue(items, str(node.dtype(require_expr(items[0], "a tensor"))))
 
 
 @converter("SequenceLength", since=11)
-def sequence_length(node: Node, given: Any) -> Any:
+def sequence_length(node: Node, given: Value) -> Expr:
     return node.const(len(sequence(node, given)))
 
 
 @converter("SequenceAt", since=11)
-def sequence_at(node: Node, given: Any, position: Any) -> Any:
+def sequence_at(node: Node, given: Value, position: Expr) -> Value:
     result = sequence(node, given)
     if node.known(position) is None and _alike(node, result):
         location = counted_from_front(node, relay.reshape(position, ()), len(result))
@@ -74,30 +72,31 @@ def sequence_at(node: Node, given: Any, position: Any) -> Any:
 
 def _alike(node: Node, result: SequenceValue) -> bool:
     """Whether the elements are tensors of one shape and type."""
-    if not result.items or not all(isinstance(item, Expr) for item in result.items):
+    tensors = [item for item in result.items if isinstance(item, Expr)]
+    if not tensors or len(tensors) != len(result):
         return False
-    first = node.type(result.items[0])
+    first = node.type(tensors[0])
     return all(
         node.dtype(item) == first.dtype
         and len(node.shape(item)) == len(first.shape)
         and all(map(same_dim, node.shape(item), first.shape))
-        for item in result.items
+        for item in tensors
     )
 
 
 @converter("SequenceInsert", since=11)
-def sequence_insert(node: Node, given: Any, tensor: Any, position: Any = None) -> Any:
+def sequence_insert(node: Node, given: Value, tensor: Value, position: Expr | None = None) -> SequenceValue:
     result = sequence(node, given)
     location = len(result) if position is None else int(node.scalar(position))
     if not -len(result) <= location <= len(result):
         raise node.bad(f"place {location} is outside a sequence of {len(result)}")
     items = list(result.items)
     items.insert(location + len(result) if location < 0 else location, tensor)
-    return SequenceValue(items, str(node.dtype(tensor)))
+    return SequenceValue(items, str(node.dtype(require_expr(tensor, "a tensor"))))
 
 
 @converter("SequenceErase", since=11)
-def sequence_erase(node: Node, given: Any, position: Any = None) -> Any:
+def sequence_erase(node: Node, given: Value, position: Expr | None = None) -> SequenceValue:
     result = sequence(node, given)
     if not result.items:
         raise node.bad("the sequence has no element to take out")
@@ -106,19 +105,20 @@ def sequence_erase(node: Node, given: Any, position: Any = None) -> Any:
 
 
 @converter("ConcatFromSequence", since=11)
-def concat_from_sequence(node: Node, given: Any) -> Any:
+def concat_from_sequence(node: Node, given: Value) -> Expr:
     result = sequence(node, given)
     if not result.items:
         raise node.bad("the sequence has nothing to put together")
+    first = require_expr(result.items[0], "a tensor")
     axis, new = node.attr("axis"), bool(node.attr("new_axis", 0))
-    axis = node.axis(axis, node.rank(result.items[0]) + new)
+    axis = node.axis(axis, node.rank(first) + new)
     if new:
         return relay.stack(list(result.items), axis=axis)
-    return result.items[0] if len(result) == 1 else relay.concatenate(list(result.items), axis=axis)
+    return first if len(result) == 1 else relay.concatenate(list(result.items), axis=axis)
 
 
 @converter("SplitToSequence", since=11)
-def split_to_sequence(node: Node, x: Any, split: Any = None) -> Any:
+def split_to_sequence(node: Node, x: Expr, split: Expr | None = None) -> SequenceValue:
     """Parts of given sizes, of one size (the last one smaller), or single slices, without their axis at keepdims=0."""
     axis = node.axis(node.attr("axis", 0), node.rank(x))
     size = node.shape(x)[axis]
@@ -149,17 +149,18 @@ def split_to_sequence(node: Node, x: Any, split: Any = None) -> Any:
 
 
 @converter("SequenceMap", since=17)
-def sequence_map(node: Node, first: Any, *others: Any) -> Any:
+def sequence_map(node: Node, first: Value, *others: Value) -> list[SequenceValue]:
     """A graph applied to each element; inputs that are tensors are the same for all of them."""
-    given = [sequence(node, first), *others]
+    leading = sequence(node, first)
+    given = [leading, *others]
     body = node.attr("body")
     if len(body.input) != len(given):
         raise node.bad(f"its graph has {len(body.input)} inputs, and {len(given)} are given")
-    count = len(given[0])
+    count = len(leading)
     for one in given:
         if isinstance(one, SequenceValue) and len(one) != count:
             raise node.bad(f"sequences of {count} and {len(one)} elements are given")
-    results: list[list[Any]] = [[] for _ in body.output]
+    results: list[list[Value]] = [[] for _ in body.output]
     for index in range(count):
         inputs = [one.items[index] if isinstance(one, SequenceValue) else one for one in given]
         for result, answer in zip(results, node.subgraph(body, dict(zip((one.name for one in body.input), inputs)))):
@@ -169,16 +170,16 @@ def sequence_map(node: Node, first: Any, *others: Any) -> Any:
 
 
 @converter("Optional", since=15)
-def optional(node: Node, value: Any = None) -> Any:
+def optional(node: Node, value: Value | None = None) -> OptionalValue:
     return OptionalValue(value)
 
 
 @converter("OptionalHasElement", since=15)
-def optional_has_element(node: Node, value: Any = None) -> Any:
+def optional_has_element(node: Node, value: Value | None = None) -> Expr:
     there = value is not None and not (isinstance(value, OptionalValue) and value.content is None)
     return node.const(there, "bool")
 
 
 @converter("OptionalGetElement", since=15)
-def optional_get_element(node: Node, value: Any) -> Any:
+def optional_get_element(node: Node, value: Value) -> Value:
     return content(node, value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,20 +11,21 @@ from loopwright.frontends.common.tensors import shape_text
 from loopwright.frontends.onnx.node import Node, all_known
 from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.shape_values import objects
+from loopwright.frontends.onnx.values import Value
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Select, as_expr, const
-from loopwright.relay.expr import Constant
+from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.sizes import divide_down, times
 from loopwright.relay.types import Dim, as_dim, is_any, same_dim
 
 
 @converter("Identity")
-def identity(node: Node, x: Any) -> Any:
+def identity(node: Node, x: Value) -> Value:
     return x
 
 
 @converter("Shape")
-def shape(node: Node, x: Any) -> Any:
+def shape(node: Node, x: Expr) -> Expr:
     """The shape as int64; sizes with names are known as such."""
     sizes = node.shape(x)
     rank = len(sizes)
@@ -37,7 +37,7 @@ def _bound(index: int, rank: int) -> int:
     return min(max(index + rank if index < 0 else index, 0), rank)
 
 
-def _sizes_as_tensor(node: Node, x: Any, sizes: Sequence[Dim], start: int, end: int) -> Any:
+def _sizes_as_tensor(node: Node, x: Expr, sizes: Sequence[Dim], start: int, end: int) -> Expr:
     part = sizes[start:end]
     if all(isinstance(size, int) for size in part):
         return Constant(np.array(part, np.int64))
@@ -49,7 +49,7 @@ def _sizes_as_tensor(node: Node, x: Any, sizes: Sequence[Dim], start: int, end: 
 
 
 @converter("Size")
-def size(node: Node, x: Any) -> Any:
+def size(node: Node, x: Expr) -> Expr:
     total = times(*node.shape(x))
     if isinstance(total, int):
         return Constant(np.array(total, np.int64))
@@ -60,12 +60,12 @@ def size(node: Node, x: Any) -> Any:
 
 
 @converter("Reshape", since=1)
-def reshape_attribute(node: Node, x: Any) -> Any:
+def reshape_attribute(node: Node, x: Expr) -> Expr:
     return reshaped(node, x, node.attr("shape"), allow_zero=False)
 
 
 @converter("Reshape", since=5)
-def reshape(node: Node, x: Any, shape: Any) -> Any:
+def reshape(node: Node, x: Expr, shape: Expr) -> Expr:
     """0 keeps a size (unless `allowzero`), -1 is what is left."""
     sizes = node.sizes_if_known(shape)
     if sizes is None:
@@ -73,7 +73,7 @@ def reshape(node: Node, x: Any, shape: Any) -> Any:
     return reshaped(node, x, sizes, allow_zero=bool(node.attr("allowzero", 0)))
 
 
-def reshaped(node: Node, x: Any, sizes: Sequence[Any], allow_zero: bool) -> Any:
+def reshaped(node: Node, x: Expr, sizes: Sequence[Dim], allow_zero: bool) -> Expr:
     """`x` in another shape, its sizes written out."""
     given = node.shape(x)
     wanted: list[Dim] = []
@@ -121,7 +121,7 @@ def _rest(node: Node, given: Sequence[Dim], others: Sequence[Dim]) -> Dim:
 
 
 @converter("Flatten")
-def flatten(node: Node, x: Any) -> Any:
+def flatten(node: Node, x: Expr) -> Expr:
     shape = node.shape(x)
     axis = node.attr("axis", 1)
     if not -len(shape) <= axis <= len(shape):
@@ -131,16 +131,16 @@ def flatten(node: Node, x: Any) -> Any:
 
 
 @converter("Squeeze", since=1)
-def squeeze_attribute(node: Node, x: Any) -> Any:
+def squeeze_attribute(node: Node, x: Expr) -> Expr:
     return _squeezed(node, x, node.attr("axes", None))
 
 
 @converter("Squeeze", since=13)
-def squeeze(node: Node, x: Any, axes: Any = None) -> Any:
+def squeeze(node: Node, x: Expr, axes: Expr | None = None) -> Expr:
     return _squeezed(node, x, None if axes is None else node.ints(axes))
 
 
-def _squeezed(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
+def _squeezed(node: Node, x: Expr, axes: Sequence[int] | None) -> Expr:
     shape = node.shape(x)
     if axes is None:
         if not all(isinstance(one, int) for one in shape):
@@ -155,16 +155,16 @@ def _squeezed(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
 
 
 @converter("Unsqueeze", since=1)
-def unsqueeze_attribute(node: Node, x: Any) -> Any:
+def unsqueeze_attribute(node: Node, x: Expr) -> Expr:
     return _unsqueezed(node, x, node.attr("axes"))
 
 
 @converter("Unsqueeze", since=13)
-def unsqueeze(node: Node, x: Any, axes: Any) -> Any:
+def unsqueeze(node: Node, x: Expr, axes: Expr) -> Expr:
     return _unsqueezed(node, x, node.ints(axes))
 
 
-def _unsqueezed(node: Node, x: Any, axes: Sequence[int]) -> Any:
+def _unsqueezed(node: Node, x: Expr, axes: Sequence[int]) -> Expr:
     rank = node.rank(x) + len(axes)
     over = sorted({node.axis(axis, rank) for axis in axes})
     if len(over) != len(axes):
@@ -175,7 +175,7 @@ def _unsqueezed(node: Node, x: Any, axes: Sequence[int]) -> Any:
 
 
 @converter("Expand", since=8)
-def expand(node: Node, x: Any, shape: Any) -> Any:
+def expand(node: Node, x: Expr, shape: Expr) -> Expr:
     """Broadcast both ways: a size of 1 in the wanted shape keeps that of the tensor."""
     sizes = node.sizes_if_known(shape)
     if sizes is None:
@@ -183,7 +183,7 @@ def expand(node: Node, x: Any, shape: Any) -> Any:
     given = node.shape(x)
     rank = max(len(given), len(sizes))
     left: list[Dim] = [1] * (rank - len(given)) + list(given)
-    right: list[Any] = [1] * (rank - len(sizes)) + list(sizes)
+    right = [1] * (rank - len(sizes)) + sizes
     wanted = [_expanded(node, one, other) for one, other in zip(left, right)]
     if rank == len(given) and all(same_dim(one, other) for one, other in zip(wanted, given)):
         return x
@@ -195,7 +195,7 @@ def expand(node: Node, x: Any, shape: Any) -> Any:
     return result
 
 
-def _expanded(node: Node, one: Dim, other: Any) -> Dim:
+def _expanded(node: Node, one: Dim, other: int | PrimExpr) -> Dim:
     """The size that two are broadcast to: the wanted one, unless that is 1.
 
     That the tensor's own size is 1 or that one, `broadcast_to` checks when the model is called.

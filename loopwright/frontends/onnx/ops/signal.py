@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,34 +16,34 @@ from loopwright import relay
 from loopwright.frontends.onnx.element_types import of_proto
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import times
+from loopwright.relay.types import Dim
 
 _SMALL: Final = 128  # a transform of no more numbers is one product
 
 # Real and imaginary parts; None for imaginary parts that are zero.
-Complex = tuple[Any, Any]
+Complex = tuple[Expr, Expr | None]
 
 
 _LARGEST_TABLE = 1 << 26  # angles: a gigabyte while they are computed
 
 
-def _combined(node: Node, one: Any, other: Any, sign: int) -> Any:
-    """one + sign · other, either of which may be zero."""
+def _combined(node: Node, one: Expr, other: Expr | None, sign: int) -> Expr:
+    """one + sign · other, which may be zero."""
     if other is None:
         return one
-    if one is None:
-        return other if sign > 0 else relay.negative(other)
     return relay.add(one, other) if sign > 0 else relay.subtract(one, other)
 
 
-def _multiplied(node: Node, x: Complex, re: Any, im: Any, by: Callable[[Any, Any], Any]) -> Complex:
+def _multiplied(node: Node, x: Complex, re: Expr, im: Expr, by: Callable[[Expr, Expr], Expr]) -> tuple[Expr, Expr]:
     """A complex tensor with constants, by a product that is linear."""
     real = _combined(node, by(x[0], re), None if x[1] is None else by(x[1], im), -1)
     imaginary = _combined(node, by(x[0], im), None if x[1] is None else by(x[1], re), 1)
     return real, imaginary
 
 
-def _turns(rows: Any, columns: Any, size: int, inverse: bool) -> np.ndarray:
+def _turns(rows: np.ndarray, columns: np.ndarray, size: int, inverse: bool) -> np.ndarray:
     """exp(-2πi · row · column / size); the products are reduced first, so that angles stay exact."""
     if len(rows) * columns.shape[-1] > _LARGEST_TABLE:
         raise MemoryError(f"a table of {len(rows)} by {columns.shape[-1]} angles")
@@ -51,7 +51,7 @@ def _turns(rows: Any, columns: Any, size: int, inverse: bool) -> np.ndarray:
     return np.exp((1j if inverse else -1j) * angle)
 
 
-def _direct(node: Node, x: Complex, size: int, keep: int, inverse: bool) -> Complex:
+def _direct(node: Node, x: Complex, size: int, keep: int, inverse: bool) -> tuple[Expr, Expr]:
     """The first `keep` numbers of the transform of the last of two axes, by a product."""
     turns = _turns(np.arange(keep)[:, None], np.arange(size)[None, :], size, inverse)
     re, im = node.const(turns.real, x[0]), node.const(turns.imag, x[0])
@@ -63,7 +63,7 @@ def _divisor(size: int) -> int:
     return next(k for k in range(math.isqrt(size), 0, -1) if size % k == 0)
 
 
-def transformed(node: Node, x: Complex, rows: Any, size: int, keep: int, inverse: bool) -> Complex:
+def transformed(node: Node, x: Complex, rows: Dim, size: int, keep: int, inverse: bool) -> tuple[Expr, Expr]:
     """The Fourier transform of each row of (rows, size), not divided by its size; its first `keep` numbers."""
     if size > _LARGEST_TABLE:
         raise MemoryError(f"a transform of {size} numbers")
@@ -73,7 +73,7 @@ def transformed(node: Node, x: Complex, rows: Any, size: int, keep: int, inverse
     second = size // first
 
     # Place i·second + j; the transform over i for each j, turned by k·j, and the one over j: number k + first·l.
-    def apart(part: Any) -> Any:
+    def apart(part: Expr) -> Expr:
         cut = relay.transpose(relay.reshape(part, (rows, first, second), allowzero=True), axes=[0, 2, 1])
         return relay.reshape(cut, (times(rows, second), first), allowzero=True)
 
@@ -84,12 +84,12 @@ def transformed(node: Node, x: Complex, rows: Any, size: int, keep: int, inverse
     wide = tuple(relay.reshape(part, (rows, second, first), allowzero=True) for part in half)
     turned = _multiplied(node, (wide[0], wide[1]), re, im, lambda part, by: relay.multiply(part, by))
 
-    def across(part: Any) -> Any:
+    def across(part: Expr) -> Expr:
         return relay.reshape(relay.transpose(part, axes=[0, 2, 1]), (times(rows, first), second), allowzero=True)
 
     whole = transformed(node, (across(turned[0]), across(turned[1])), times(rows, first), second, second, inverse)
 
-    def together(part: Any) -> Any:
+    def together(part: Expr) -> Expr:
         flat = relay.reshape(
             relay.transpose(relay.reshape(part, (rows, first, second), allowzero=True), axes=[0, 2, 1]),
             (rows, size),
@@ -100,7 +100,7 @@ def transformed(node: Node, x: Complex, rows: Any, size: int, keep: int, inverse
     return together(whole[0]), together(whole[1])
 
 
-def _parts(node: Node, x: Any) -> Complex:
+def _parts(node: Node, x: Expr) -> Complex:
     """A tensor whose last axis is that of real and imaginary parts."""
     shape = node.shape(x)
     rank = len(shape)
@@ -112,7 +112,7 @@ def _parts(node: Node, x: Any) -> Complex:
     return relay.squeeze(re, axis=[rank - 1]), relay.squeeze(im, axis=[rank - 1])
 
 
-def _resized(node: Node, x: Any, size: int) -> Any:
+def _resized(node: Node, x: Expr, size: int) -> Expr:
     """The last axis cut off, or filled up with zeros."""
     shape = node.shape(x)
     given, rank = shape[-1], len(shape)
@@ -126,16 +126,16 @@ def _resized(node: Node, x: Any, size: int) -> Any:
 
 
 @converter("DFT", since=17)
-def dft_attribute(node: Node, x: Any, length: Any = None) -> Any:
+def dft_attribute(node: Node, x: Expr, length: Expr | None = None) -> Expr:
     return _dft(node, x, length, node.attr("axis", 1))
 
 
 @converter("DFT", since=20)
-def dft(node: Node, x: Any, length: Any = None, axis: Any = None) -> Any:
+def dft(node: Node, x: Expr, length: Expr | None = None, axis: Expr | None = None) -> Expr:
     return _dft(node, x, length, -2 if axis is None else int(node.scalar(axis)))
 
 
-def _dft(node: Node, x: Any, length: Any, axis: int) -> Any:
+def _dft(node: Node, x: Expr, length: Expr | None, axis: int) -> Expr:
     rank = node.rank(x)
     if rank < 2:
         raise node.bad(f"the data has {rank} dimensions: the last one is that of real and imaginary parts")
@@ -144,7 +144,9 @@ def _dft(node: Node, x: Any, length: Any, axis: int) -> Any:
         raise node.bad("the last axis is that of real and imaginary parts, and is not transformed")
     inverse, half = bool(node.attr("inverse", 0)), bool(node.attr("onesided", 0))
     order = [k for k in range(rank - 1) if k != over] + [over]
-    re, im = (None if part is None else relay.transpose(part, axes=order) for part in _parts(node, x))
+    real, imaginary = _parts(node, x)
+    re: Expr = relay.transpose(real, axes=order)
+    im: Expr | None = None if imaginary is None else relay.transpose(imaginary, axes=order)
     given = node.shape(re)[-1]
     if length is not None:
         size = int(node.scalar(length))
@@ -157,16 +159,17 @@ def _dft(node: Node, x: Any, length: Any, axis: int) -> Any:
     lead = node.shape(re)[:-1]
     rows = times(*lead)
 
-    def flat(part: Any, wanted: int) -> Any:
-        return None if part is None else relay.reshape(_resized(node, part, wanted), (rows, wanted), allowzero=True)
+    def flat(part: Expr, wanted: int) -> Expr:
+        return relay.reshape(_resized(node, part, wanted), (rows, wanted), allowzero=True)
 
     if inverse and half:
-        full = _mirrored(node, (flat(re, size // 2 + 1), flat(im, size // 2 + 1)), size)
+        full = _mirrored(node, (flat(re, size // 2 + 1), None if im is None else flat(im, size // 2 + 1)), size)
         results = [transformed(node, full, rows, size, size, inverse)[0]]
         keep = size
     else:
         keep = size // 2 + 1 if half else size
-        results = list(transformed(node, (flat(re, size), flat(im, size)), rows, size, keep, inverse))
+        whole_parts = (flat(re, size), None if im is None else flat(im, size))
+        results = list(transformed(node, whole_parts, rows, size, keep, inverse))
     if inverse:
         results = [relay.divide(part, node.const(size, part)) for part in results]
     back = [(*order, rank - 1).index(k) for k in range(rank)]
@@ -189,7 +192,7 @@ def _mirrored(node: Node, x: Complex, size: int) -> Complex:
 
 
 @converter("STFT", since=17)
-def stft(node: Node, x: Any, step: Any, window: Any = None, length: Any = None) -> Any:
+def stft(node: Node, x: Expr, step: Expr, window: Expr | None = None, length: Expr | None = None) -> Expr:
     """The spectra of overlapping pieces of a signal: (batch, pieces, frequencies, 2)."""
     hop = int(node.scalar(step))
     if length is not None:
@@ -210,20 +213,18 @@ def stft(node: Node, x: Any, step: Any, window: Any = None, length: Any = None) 
     locations = node.const(np.arange(count)[:, None] * hop + np.arange(size)[None, :])
     rows = times(batch, count)
 
-    def pieces(part: Any) -> Any:
-        if part is None:
-            return None
+    def pieces(part: Expr) -> Expr:
         used = relay.take(part, locations, axis=1)
         weighted = used if window is None else relay.multiply(used, _centred(node, window, size))
         return relay.reshape(weighted, (rows, size), allowzero=True)
 
     keep = size // 2 + 1 if half else size
-    result = transformed(node, (pieces(re), pieces(im)), rows, size, keep, inverse=False)
+    result = transformed(node, (pieces(re), None if im is None else pieces(im)), rows, size, keep, inverse=False)
     whole = [relay.reshape(part, (batch, count, keep, 1), allowzero=True) for part in result]
     return relay.concatenate(whole, axis=3)
 
 
-def _centred(node: Node, window: Any, size: int) -> Any:
+def _centred(node: Node, window: Expr, size: int) -> Expr:
     """A window that is shorter than the pieces lies in their middle."""
     given = node.static_shape(window)[0]
     if given == size:
@@ -233,7 +234,7 @@ def _centred(node: Node, window: Any, size: int) -> Any:
 
 
 @converter("MelWeightMatrix", since=17)
-def mel_weight_matrix(node: Node, bins: Any, length: Any, rate: Any, low: Any, high: Any) -> Any:
+def mel_weight_matrix(node: Node, bins: Expr, length: Expr, rate: Expr, low: Expr, high: Expr) -> Expr:
     """The matrix from frequencies to bands that are as far apart as one hears them."""
     count, size, sampling = (int(node.scalar(one)) for one in (bins, length, rate))
     lowest, highest = (float(node.scalar(one)) for one in (low, high))
