@@ -220,16 +220,16 @@ class _Rows:
 def _rows(node: Tensors, one: Expr, limit: Limit, early: bool) -> _Rows:
     of = node.type(one)
     kind = str(of.dtype)
-    known = limit.size is not None and not any(is_any(size) for size in (limit.size, *of.shape))
+    shape = None if limit.size is None else (limit.size, *of.shape)
+    known = shape is not None and not any(is_any(size) for size in shape)
     # A limit of billions is none: the loop is meant to end early, and its rows are counted as they come.
-    if known and not (early and _bytes((limit.size, *of.shape), of.dtype.nbytes) > MOST_ROWS):
-        shape = (limit.size, *of.shape)
+    if shape is not None and known and not (early and _bytes(shape, of.dtype.nbytes) > MOST_ROWS):
         return _Rows(TensorType(shape, kind), relay.zeros(shape, kind), fixed=True)
     start = tuple(0 if is_any(size) else size for size in of.shape)
     return _Rows(TensorType((AnyDim(), *of.shape), kind), relay.zeros((0, *start), kind), fixed=False)
 
 
-def _bytes(shape: Sequence[Dim | None], each: int) -> int:
+def _bytes(shape: Sequence[Dim], each: int) -> int:
     return math.prod(size for size in shape if isinstance(size, int)) * each
 
 

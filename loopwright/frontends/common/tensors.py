@@ -24,8 +24,6 @@ from loopwright.runtime.errors import LoopwrightError
 
 # What operators of relay take as a tensor: an expression, or the results of an operator that has several.
 Tensor: TypeAlias = Expr | TupleWrapper
-# What a converter returns: one result, or several; None is an output that is not made.
-Results: TypeAlias = Expr | TupleWrapper | Sequence[Expr | None]
 # What names an element type: its name, or a tensor of it.
 DTypeLike: TypeAlias = str | DataType | Expr
 

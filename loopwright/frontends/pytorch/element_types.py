@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from loopwright.frontends.pytorch.errors import UnsupportedTorchType
 from loopwright.runtime.dtype import DataType
+
+if TYPE_CHECKING:
+    import torch
 
 _NAMES: Final = {
     **{name: name for name in "float64 float32 float16 bfloat16 bool".split()},
@@ -19,11 +22,11 @@ _NAMES: Final = {
 _CARRIERS: Final = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 
 
-def torch_name(dtype: Any) -> str:
+def torch_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def our_dtype(dtype: Any, what: str = "a tensor") -> str:
+def our_dtype(dtype: torch.dtype, what: str = "a tensor") -> str:
     """The name of a torch.dtype here; `what` has it, for the error."""
     name = torch_name(dtype)
     if name not in _NAMES:
@@ -31,7 +34,7 @@ def our_dtype(dtype: Any, what: str = "a tensor") -> str:
     return _NAMES[name]
 
 
-def torch_dtype(dtype: str) -> Any:
+def torch_dtype(dtype: str) -> torch.dtype:
     """The torch.dtype of a name of ours, or of one of torch ("float", "long", "half" as well)."""
     import torch
 
@@ -41,7 +44,7 @@ def torch_dtype(dtype: str) -> Any:
     return result
 
 
-def as_array(tensor: Any, what: str = "a tensor") -> np.ndarray:
+def as_array(tensor: torch.Tensor, what: str = "a tensor") -> np.ndarray:
     """A tensor as a numpy array: on the same memory, where that is in rows on this machine."""
     import torch
 
@@ -53,7 +56,7 @@ def as_array(tensor: Any, what: str = "a tensor") -> np.ndarray:
     return plain.view(getattr(torch, carrier)).numpy().view(DataType(kind).numpy())
 
 
-def as_tensor(array: np.ndarray) -> Any:
+def as_tensor(array: np.ndarray) -> torch.Tensor:
     """An array as a tensor of torch, on the same memory."""
     import torch
 

@@ -7,28 +7,34 @@ node.operand(other, "float32")           a tensor, a number or a size as an expr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from loopwright import relay
-from loopwright.frontends.common.tensors import Tensors, shape_text
+from loopwright.frontends.common.tensors import DTypeLike, Tensor, Tensors, shape_text
 from loopwright.frontends.pytorch.element_types import our_dtype
 from loopwright.frontends.pytorch.errors import BadTorchNode
 from loopwright.frontends.pytorch.sizes import Importing
+from loopwright.frontends.pytorch.values import Operand, PerAxis, Size
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Constant, Expr
-from loopwright.relay.types import Dim, is_any, same_dim
+from loopwright.relay.types import AnyDim, Dim, is_any, same_dim
 from loopwright.runtime.dtype import DataType
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Node(Tensors):
     """One node of the exported graph while it is converted."""
 
-    def __init__(self, importer: Importing, name: str, op: str, fx: Any) -> None:
+    def __init__(self, importer: Importing, name: str, op: str, fx: torch.fx.Node) -> None:
         self.importer = importer
         self.name = name
         self.op = op
-        self.fx = fx  # torch.fx.Node
+        self.fx = fx
 
     def type_of(self, x: Expr) -> Type:
         return self.importer.type_of(x)
@@ -58,7 +64,7 @@ class Node(Tensors):
 
     # Arguments.
 
-    def operand(self, x: Any, dtype: Any) -> Any:
+    def operand(self, x: Operand, dtype: DTypeLike) -> Expr:
         """A tensor, a number or a size as an expression of an element type, or of that of an expression."""
         kind = str(self.dtype(dtype) if isinstance(dtype, Expr) else DataType(dtype))
         if isinstance(x, Expr):
@@ -67,7 +73,7 @@ class Node(Tensors):
             return self.cast(self.importer.size_tensor(x), kind)
         return self.const(x, kind)
 
-    def float_operand(self, x: Any) -> Any:
+    def float_operand(self, x: Expr) -> Expr:
         """A tensor, as real numbers of the type that torch gives the result; halves as float32."""
         return self.cast(x, self.wide(self.out_dtype()))
 
@@ -76,17 +82,20 @@ class Node(Tensors):
         kind = DataType(dtype)
         return "float32" if kind.is_float and kind.bits <= 16 else dtype
 
-    def known(self, x: Any) -> Any:
+    def known(self, x: Expr) -> np.ndarray | None:
         return x.data if isinstance(x, Constant) else None
 
-    def shape_of(self, sizes: Sequence[Any]) -> Any:
+    def shape_of(self, sizes: Sequence[Size | AnyDim]) -> Expr | tuple[Size | AnyDim, ...]:
         """A shape that an argument says: sizes, or an expression where one of them is known when the model runs."""
         if not any(isinstance(size, Expr) for size in sizes):
             return tuple(sizes)
-        parts = [relay.reshape(self.operand(size, "int64"), (1,)) for size in sizes]
+        numbers = [size for size in sizes if not is_any(size)]
+        if len(numbers) != len(sizes):
+            raise self.unsupported("a shape with a size that no argument says")
+        parts = [relay.reshape(self.operand(size, "int64"), (1,)) for size in numbers]
         return relay.concatenate(parts, axis=0)
 
-    def static_shape(self, x: Any) -> tuple[int, ...]:
+    def static_shape(self, x: Tensor) -> tuple[int, ...]:
         """The shape as numbers; a refusal where a size is not one."""
         shape = self.shape(x)
         if not all(isinstance(size, int) for size in shape):
@@ -97,7 +106,7 @@ class Node(Tensors):
 
     # Making expressions.
 
-    def reshaped(self, x: Any, shape: Sequence[Dim]) -> Any:
+    def reshaped(self, x: Expr, shape: Sequence[Dim]) -> Expr:
         """`x` in another shape; as it is where it has that already. One size may be known only at run time."""
         given = self.shape(x)
         if len(given) == len(shape) and all(map(same_dim, given, shape)):
@@ -107,17 +116,9 @@ class Node(Tensors):
             raise self.unsupported(f"the shape {shape_text(shape)}, of which several sizes are known at run time")
         return relay.reshape(x, tuple(-1 if is_any(size) else size for size in shape), allowzero=True)
 
-    def like(self, x: Any, value: float) -> Constant:
+    def like(self, x: Expr, value: float) -> Constant:
         """A number of the element type of `x`."""
         return self.const(value, x)
-
-    # Asked by loops, which ONNX's models share: there one element type may be carried by another.
-
-    def carries(self, x: Expr, kind: object) -> Expr:
-        return x
-
-    def element(self, x: Any) -> None:
-        return None
 
     # What is wrong.
 
@@ -128,10 +129,11 @@ class Node(Tensors):
         return BadTorchNode(self.name, self.op, f"{problem} is not supported", hint=hint)
 
 
-def ints(value: Any, count: int, default: int = 0) -> list[int]:
+def ints(value: PerAxis, count: int, default: int = 0) -> list[int]:
     """One number for each of `count` axes: a list, one for all, or none for `default`."""
-    listed = list(value) if isinstance(value, (list, tuple)) else [value]
-    if not listed or listed == [None]:
+    given = list(value) if isinstance(value, Sequence) else [value]
+    listed = [one for one in given if one is not None]
+    if not listed:
         return [default] * count
     return listed * count if len(listed) == 1 else listed
 

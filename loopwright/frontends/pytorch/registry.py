@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-Convert = Callable[..., Any]
+from loopwright.frontends.pytorch.values import Results
+
+Convert = Callable[..., Results]
 F = TypeVar("F", bound=Convert)
 
 _TABLE: Final[dict[str, Convert]] = {}  # "namespace::operator" or "namespace::operator.overload" → converter
@@ -41,20 +43,21 @@ def full_name(name: str) -> str:
     return name if "::" in name else f"aten::{name}"
 
 
-def names_of(target: Any) -> tuple[str, str]:
+def names_of(target: object) -> tuple[str, str]:
     """An operator of torch with its overload, and without: "aten::add.Tensor", "aten::add"."""
     schema = getattr(target, "_schema", None)
     if schema is not None:
         overload = schema.overload_name or "default"
         return f"{schema.name}.{overload}", str(schema.name)
     if hasattr(target, "namespace") or type(target).__module__.startswith("torch._higher_order"):
-        name = target.name() if callable(getattr(target, "name", None)) else str(target)
+        own = getattr(target, "name", None)
+        name = own() if callable(own) else str(target)
         return f"higher_order::{name}", f"higher_order::{name}"
     name = f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}".removeprefix("_")
     return name, name
 
 
-def find(target: Any) -> Convert | None:
+def find(target: object) -> Convert | None:
     """The converter of an operator: of its overload, or else of all of them."""
     load_all()
     for name in names_of(target):

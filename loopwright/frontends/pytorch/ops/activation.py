@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from loopwright import relay
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import Results
+from loopwright.relay.expr import Expr
+
+if TYPE_CHECKING:
+    import torch
 
 
 @converter("relu")
-def relu(node: Node, x: Any) -> Any:
+def relu(node: Node, x: Expr) -> Expr:
     return relay.nn.relu(x)
 
 
 @converter("relu6")
-def relu6(node: Node, x: Any) -> Any:
+def relu6(node: Node, x: Expr) -> Expr:
     return relay.clip(x, 0.0, 6.0)
 
 
 @converter("hardtanh")
-def hardtanh(node: Node, x: Any, low: Any = -1.0, high: Any = 1.0) -> Any:
+def hardtanh(node: Node, x: Expr, low: float = -1.0, high: float = 1.0) -> Expr:
     return relay.clip(x, low, high) if node.is_float(x) else relay.clip(x, int(low), int(high))
 
 
 @converter("leaky_relu")
-def leaky_relu(node: Node, x: Any, slope: float = 0.01) -> Any:
+def leaky_relu(node: Node, x: Expr, slope: float = 0.01) -> Expr:
     return relay.nn.leaky_relu(x, alpha=slope)
 
 
 @converter("elu")
-def elu(node: Node, x: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+def elu(node: Node, x: Expr, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Expr:
     x = node.float_operand(x)
     zero = node.like(x, 0)
     inner = relay.multiply(relay.minimum(x, zero), node.like(x, input_scale))
@@ -40,13 +45,13 @@ def elu(node: Node, x: Any, alpha: float = 1.0, scale: float = 1.0, input_scale:
 
 
 @converter("silu")
-def silu(node: Node, x: Any) -> Any:
+def silu(node: Node, x: Expr) -> Expr:
     x = node.float_operand(x)
     return relay.multiply(x, relay.sigmoid(x))
 
 
 @converter("softplus")
-def softplus(node: Node, x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+def softplus(node: Node, x: Expr, beta: float = 1.0, threshold: float = 20.0) -> Expr:
     """log(1 + exp(beta * x)) / beta, without overflow; beyond the threshold x itself."""
     x = node.float_operand(x)
     scaled = relay.multiply(x, node.like(x, beta))
@@ -56,7 +61,7 @@ def softplus(node: Node, x: Any, beta: float = 1.0, threshold: float = 20.0) -> 
 
 
 @converter("gelu")
-def gelu(node: Node, x: Any, approximate: str = "none") -> Any:
+def gelu(node: Node, x: Expr, approximate: str = "none") -> Expr:
     x = node.float_operand(x)
     if approximate == "tanh":
         cubed = relay.multiply(relay.multiply(x, x), relay.multiply(x, node.like(x, 0.044715)))
@@ -67,7 +72,7 @@ def gelu(node: Node, x: Any, approximate: str = "none") -> Any:
 
 
 @converter("prelu", "_prelu_kernel")
-def prelu(node: Node, x: Any, weight: Any) -> Any:
+def prelu(node: Node, x: Expr, weight: Expr) -> Expr:
     """A slope for all, or one for each channel, which are axis 1."""
     behind = node.rank(x) - 2
     if node.op == "aten::prelu" and node.rank(weight) == 1 and node.shape(weight) != (1,) and behind > 0:
@@ -76,14 +81,14 @@ def prelu(node: Node, x: Any, weight: Any) -> Any:
 
 
 @converter("softmax.int", "_softmax", "_safe_softmax", "log_softmax.int", "_log_softmax")
-def softmax(node: Node, x: Any, dim: int, *others: Any, dtype: Any = None) -> Any:
+def softmax(node: Node, x: Expr, dim: int, *others: object, dtype: torch.dtype | None = None) -> Expr:
     x = node.float_operand(x)
     if node.rank(x) == 0:
         return relay.reshape(softmax_along(node, relay.reshape(x, (1,)), 0), ())
     return softmax_along(node, x, node.axis(dim, node.rank(x)))
 
 
-def softmax_along(node: Node, x: Any, axis: int) -> Any:
+def softmax_along(node: Node, x: Expr, axis: int) -> Expr:
     if "log_softmax" in node.op:
         return relay.nn.log_softmax(x, axis=axis)
     result = relay.nn.softmax(x, axis=axis)
@@ -95,7 +100,7 @@ def softmax_along(node: Node, x: Any, axis: int) -> Any:
 
 
 @converter("dropout", "native_dropout", "feature_dropout", "alpha_dropout")
-def dropout(node: Node, x: Any, p: float = 0.5, train: bool = False) -> Any:
+def dropout(node: Node, x: Expr, p: float = 0.5, train: bool = False) -> Results:
     """All is kept, unless in training."""
     if train and p:
         raise node.unsupported("dropping elements, as in training", hint="call model.eval() before it is exported")

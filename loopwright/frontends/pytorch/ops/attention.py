@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from loopwright import relay
 from loopwright.frontends.common.products import product
@@ -16,15 +15,15 @@ from loopwright.relay.types import same_dim
 @converter("scaled_dot_product_attention")
 def attention(
     node: Node,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: Expr,
+    key: Expr,
+    value: Expr,
+    attn_mask: Expr | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> Any:
+) -> Expr:
     if dropout_p:
         raise node.unsupported("dropping elements, as in training", hint="call model.eval() before it is exported")
     wide = node.sum_dtype(query)
@@ -56,14 +55,14 @@ def attention(
     return product(node, weights, value)
 
 
-def _causal(node: Node, scores: Any) -> Any:
+def _causal(node: Node, scores: Expr) -> Expr:
     """Whether a query may see a key: those up to its own place."""
     rows, columns = node.shape(scores)[-2:]
     ones = relay.full(node.const(1, "int32"), (rows, columns), "int32")
     return relay.cast(relay.trilu(ones, 0, upper=False), "bool")
 
 
-def _repeated(node: Node, x: Any, query: Any) -> Any:
+def _repeated(node: Node, x: Expr, query: Expr) -> Expr:
     """Heads of keys and values, each for several heads of queries."""
     heads, own = node.shape(query)[-3], node.shape(x)[-3]
     if same_dim(heads, own):

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from loopwright import relay
 from loopwright.frontends.common.repeat import Limit, repeat
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import Argument, Operand, Results
 from loopwright.relay.expr import Expr, If, Tuple, TupleGetItem
 
+if TYPE_CHECKING:
+    import torch
 
-def _truth(node: Node, x: Any) -> Any:
+
+def _truth(node: Node, x: Operand) -> Expr:
     """A condition: one bool."""
     plain = node.operand(x, "bool")
     return relay.reshape(plain, ()) if node.rank(plain) else plain
 
 
-def _tensors(node: Node, values: Sequence[Any]) -> list[Expr]:
+def _tensors(node: Node, values: Sequence[Operand]) -> list[Expr]:
     """Results of a branch as tensors, in the element types that torch says."""
     result = []
     for index, one in enumerate(values):
@@ -27,7 +31,13 @@ def _tensors(node: Node, values: Sequence[Any]) -> list[Expr]:
 
 
 @converter("higher_order::cond")
-def cond(node: Node, condition: Any, then: Any, otherwise: Any, operands: Sequence[Any] = ()) -> Any:
+def cond(
+    node: Node,
+    condition: Operand,
+    then: torch.fx.GraphModule,
+    otherwise: torch.fx.GraphModule,
+    operands: Sequence[Argument] = (),
+) -> Results:
     if isinstance(condition, bool):
         return node.importer.convert(then if condition else otherwise, operands)
     branches = [_tensors(node, node.importer.convert(module, operands)) for module in (then, otherwise)]
@@ -36,17 +46,22 @@ def cond(node: Node, condition: Any, then: Any, otherwise: Any, operands: Sequen
 
 
 @converter("higher_order::while_loop")
-def while_loop(node: Node, condition: Any, body: Any, carried: Sequence[Any], others: Sequence[Any] = ()) -> Any:
+def while_loop(
+    node: Node,
+    condition: torch.fx.GraphModule,
+    body: torch.fx.GraphModule,
+    carried: Sequence[Operand],
+    others: Sequence[Argument] = (),
+) -> list[Expr]:
     """The values of the loop at its end. They keep their shapes."""
 
-    def goes_on(values: Sequence[Any]) -> Any:
+    def goes_on(values: Sequence[Argument]) -> Expr:
         return _truth(node, node.importer.convert(condition, [*values, *others])[0])
 
-    def step(turn: Any, values: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+    def step(turn: Expr, values: list[Expr]) -> tuple[Expr | None, list[Expr], list[Expr]]:
         after = _tensors(node, node.importer.convert(body, [*values, *others]))
         return goes_on(after), after, []
 
     begin = _tensors(node, carried)
-    loop: Any = node
-    states, _ = repeat(loop, step, begin, Limit(None, None), begin=goes_on(begin))
+    states, _ = repeat(node, step, begin, Limit(None, None), begin=goes_on(begin))
     return states

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright import relay
 from loopwright.frontends.common.windows import Window, transposed_convolution
 from loopwright.frontends.pytorch.node import Node, ints
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import PerAxis
+from loopwright.relay.expr import Expr
 
 
-def _batched(node: Node, x: Any, rank: int) -> tuple[Any, bool]:
+def _batched(node: Node, x: Expr, rank: int) -> tuple[Expr, bool]:
     """The data with a batch in front, and whether it had none."""
     single = node.rank(x) == rank + 1
     return (relay.expand_dims(x, axis=0) if single else x), single
 
 
-def _kernel(node: Node, weight: Any) -> list[int]:
+def _kernel(node: Node, weight: Expr) -> list[int]:
     return list(node.static_shape(weight)[2:])
 
 
 @converter("convolution")
 def convolution(
     node: Node,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    x: Expr,
+    weight: Expr,
+    bias: Expr | None,
+    stride: PerAxis,
+    padding: PerAxis,
+    dilation: PerAxis,
     transposed: bool,
-    output_padding: Any,
+    output_padding: PerAxis,
     groups: int,
-) -> Any:
+) -> Expr:
     if transposed:
         return _transposed(node, x, weight, bias, stride, padding, output_padding, groups, dilation)
     rank = len(_kernel(node, weight))
@@ -43,14 +44,14 @@ def convolution(
 @converter("conv1d", "conv2d", "conv3d")
 def conv(
     node: Node,
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    x: Expr,
+    weight: Expr,
+    bias: Expr | None = None,
+    stride: PerAxis = 1,
+    padding: PerAxis = 0,
+    dilation: PerAxis = 1,
     groups: int = 1,
-) -> Any:
+) -> Expr:
     kernel = _kernel(node, weight)
     rank = len(kernel)
     if isinstance(padding, str):
@@ -63,8 +64,15 @@ def conv(
 
 
 def _forward(
-    node: Node, x: Any, weight: Any, bias: Any, stride: Any, pads: Sequence[int], dilation: Any, groups: int
-) -> Any:
+    node: Node,
+    x: Expr,
+    weight: Expr,
+    bias: Expr | None,
+    stride: PerAxis,
+    pads: Sequence[int],
+    dilation: PerAxis,
+    groups: int,
+) -> Expr:
     kernel = _kernel(node, weight)
     rank = len(kernel)
     x, single = _batched(node, x, rank)
@@ -89,29 +97,29 @@ def _forward(
 @converter("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def conv_transpose(
     node: Node,
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    x: Expr,
+    weight: Expr,
+    bias: Expr | None = None,
+    stride: PerAxis = 1,
+    padding: PerAxis = 0,
+    output_padding: PerAxis = 0,
     groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
+    dilation: PerAxis = 1,
+) -> Expr:
     return _transposed(node, x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def _transposed(
     node: Node,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
+    x: Expr,
+    weight: Expr,
+    bias: Expr | None,
+    stride: PerAxis,
+    padding: PerAxis,
+    output_padding: PerAxis,
     groups: int,
-    dilation: Any,
-) -> Any:
+    dilation: PerAxis,
+) -> Expr:
     kernel = _kernel(node, weight)
     rank = len(kernel)
     x, single = _batched(node, x, rank)

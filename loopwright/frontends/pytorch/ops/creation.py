@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import Operand, Size
 from loopwright.relay.expr import Expr
 from loopwright.relay.types import is_any
 from loopwright.runtime.dtype import DataType
 
+if TYPE_CHECKING:
+    import torch
+
 _MOST = 1 << 20  # elements of a range that is a constant
 
 
-def _filled(node: Node, value: Any, sizes: Sequence[Any] | None = None) -> Any:
+def _filled(node: Node, value: Operand, sizes: Sequence[Size] | None = None) -> Expr:
     shape = node.out_shape()
     kind = node.out_dtype()
     if any(is_any(size) for size in shape):
@@ -28,41 +32,41 @@ def _filled(node: Node, value: Any, sizes: Sequence[Any] | None = None) -> Any:
 
 
 @converter("full")
-def full(node: Node, sizes: Sequence[Any], value: Any, dtype: Any = None) -> Any:
+def full(node: Node, sizes: Sequence[Size], value: Operand, dtype: torch.dtype | None = None) -> Expr:
     return _filled(node, value, sizes)
 
 
 @converter("zeros", "empty.memory_format", "empty_permuted", "empty_strided")
-def zeros(node: Node, sizes: Sequence[Any], *others: Any, dtype: Any = None) -> Any:
+def zeros(node: Node, sizes: Sequence[Size], *others: object, dtype: torch.dtype | None = None) -> Expr:
     return _filled(node, 0, sizes)
 
 
 @converter("ones")
-def ones(node: Node, sizes: Sequence[Any], dtype: Any = None) -> Any:
+def ones(node: Node, sizes: Sequence[Size], dtype: torch.dtype | None = None) -> Expr:
     return _filled(node, 1, sizes)
 
 
 @converter("full_like")
-def full_like(node: Node, x: Any, value: Any, dtype: Any = None) -> Any:
+def full_like(node: Node, x: Expr, value: Operand, dtype: torch.dtype | None = None) -> Expr:
     return _like(node, x, value)
 
 
 @converter("zeros_like", "empty_like", "new_zeros", "new_empty", "new_empty_strided")
-def zeros_like(node: Node, x: Any, *sizes: Any, dtype: Any = None) -> Any:
+def zeros_like(node: Node, x: Expr, *sizes: Sequence[Size], dtype: torch.dtype | None = None) -> Expr:
     return _like(node, x, 0, *sizes)
 
 
 @converter("ones_like", "new_ones")
-def ones_like(node: Node, x: Any, *sizes: Any, dtype: Any = None) -> Any:
+def ones_like(node: Node, x: Expr, *sizes: Sequence[Size], dtype: torch.dtype | None = None) -> Expr:
     return _like(node, x, 1, *sizes)
 
 
 @converter("new_full")
-def new_full(node: Node, x: Any, sizes: Any, value: Any, dtype: Any = None) -> Any:
+def new_full(node: Node, x: Expr, sizes: Sequence[Size], value: Operand, dtype: torch.dtype | None = None) -> Expr:
     return _like(node, x, value, sizes)
 
 
-def _like(node: Node, x: Any, value: Any, *sizes: Any) -> Any:
+def _like(node: Node, x: Expr, value: Operand, *sizes: Sequence[Size]) -> Expr:
     if not sizes and any(is_any(size) for size in node.out_shape()):
         kind = node.out_dtype()
         return relay.full_like(node.cast(x, kind), node.operand(value, kind))
@@ -70,19 +74,21 @@ def _like(node: Node, x: Any, value: Any, *sizes: Any) -> Any:
 
 
 @converter("scalar_tensor")
-def scalar_tensor(node: Node, value: Any, dtype: Any = None) -> Any:
+def scalar_tensor(node: Node, value: Operand, dtype: torch.dtype | None = None) -> Expr:
     return node.operand(value, node.out_dtype())
 
 
 @converter("arange.start_step", "arange.start", "arange.default", "arange.start_out")
-def arange(node: Node, *bounds: Any, dtype: Any = None) -> Any:
+def arange(node: Node, *bounds: Operand, dtype: torch.dtype | None = None) -> Expr:
+    start: Operand
+    end: Operand
+    step: Operand
     start, end, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     kind = node.out_dtype()
     (count,) = node.out_shape()
-    if isinstance(count, int) and count <= _MOST and not any(isinstance(one, Expr) for one in (start, step)):
-        if all(isinstance(one, (int, float)) for one in (start, step)):
-            numbers = np.arange(count) * np.float64(step) + start if DataType(kind).is_float else None
-            return node.const(np.arange(count) * step + start if numbers is None else numbers, kind)
+    if isinstance(count, int) and count <= _MOST and isinstance(start, (int, float)) and isinstance(step, (int, float)):
+        by = np.float64(step) if DataType(kind).is_float else step
+        return node.const(np.arange(count) * by + start, kind)
     if is_any(count):
         if not DataType(kind).is_float:
             return relay.arange(*[node.operand(one, kind) for one in (start, end, step)], dtype=kind)
@@ -97,6 +103,6 @@ def arange(node: Node, *bounds: Any, dtype: Any = None) -> Any:
 
 
 @converter("tril_indices", "triu_indices")
-def triangle_indices(node: Node, rows: int, columns: int, offset: int = 0, dtype: Any = None) -> Any:
+def triangle_indices(node: Node, rows: int, columns: int, offset: int = 0, dtype: torch.dtype | None = None) -> Expr:
     find = np.tril_indices if "tril" in node.op else np.triu_indices
     return node.const(np.stack(find(rows, offset, columns)), node.out_dtype())

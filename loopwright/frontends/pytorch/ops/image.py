@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.relay.expr import Expr
+from loopwright.relay.types import Dim
+
+# How much larger a result is: for one axis, or for all of them; None where only its size is given.
+Scale: TypeAlias = float | Sequence[float | None] | None
 
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 @converter("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d")
 @converter("_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d")
-def nearest(node: Node, x: Any, output_size: Any = None, *scales: Any) -> Any:
+def nearest(node: Node, x: Expr, output_size: object = None, *scales: Scale) -> Expr:
     return _resized(node, x, "nearest", False, scales)
 
 
 @converter("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
-def linear(node: Node, x: Any, output_size: Any, align_corners: bool = False, *scales: Any) -> Any:
+def linear(node: Node, x: Expr, output_size: object, align_corners: bool = False, *scales: Scale) -> Expr:
     return _resized(node, x, "linear", align_corners, scales)
 
 
 @converter("upsample_bicubic2d")
-def cubic(node: Node, x: Any, output_size: Any, align_corners: bool = False, *scales: Any) -> Any:
+def cubic(node: Node, x: Expr, output_size: object, align_corners: bool = False, *scales: Scale) -> Expr:
     return _resized(node, x, "cubic", align_corners, scales)
 
 
-def _resized(node: Node, x: Any, method: str, align: bool, scales: Sequence[Any]) -> Any:
+def _resized(node: Node, x: Expr, method: str, align: bool, scales: Sequence[Scale]) -> Expr:
     rank = node.rank(x) - 2
     given, wanted = node.shape(x)[2:], node.out_shape()[2:]
-    flat = list(scales[0]) if scales and isinstance(scales[0], (list, tuple)) else list(scales)
+    flat = [one for given in scales for one in (given if isinstance(given, Sequence) else [given])]
     factors = [*flat, *[None] * rank][:rank]
     exact = "exact" in node.op
     plain = align or all(_divides(size, out, factor) for size, out, factor in zip(given, wanted, factors))
@@ -59,7 +65,7 @@ def _resized(node: Node, x: Any, method: str, align: bool, scales: Sequence[Any]
     return result
 
 
-def _divides(size: Any, out: Any, factor: Any) -> bool:
+def _divides(size: Dim, out: Dim, factor: float | None) -> bool:
     """Whether the factor says the same as the two sizes do."""
     if factor is None:
         return True
@@ -93,19 +99,19 @@ def _cubic(distance: np.ndarray, a: float = -0.75) -> np.ndarray:
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
 
 
-def _along(node: Node, x: Any, axis: int, taps: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> Any:
+def _along(node: Node, x: Expr, axis: int, taps: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> Expr:
     behind = node.rank(x) - axis - 1
-    total = None
+    parts: list[Expr] = []
     for locations, weight in taps:
         part = relay.take(x, node.const(locations), axis=axis)
         if weight is not None:
             part = relay.multiply(part, node.const(weight.reshape(-1, *[1] * behind), x))
-        total = part if total is None else relay.add(total, part)
-    return total
+        parts.append(part)
+    return reduce(relay.add, parts)
 
 
 @converter("grid_sampler_2d", "grid_sampler_3d", "grid_sampler")
-def grid_sampler(node: Node, x: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
+def grid_sampler(node: Node, x: Expr, grid: Expr, interpolation: int, padding: int, align_corners: bool) -> Expr:
     rank = node.rank(x)
     locations = relay.transpose(grid, axes=[0, rank - 1, *range(1, rank - 1)])
     return relay.image.grid_sample(

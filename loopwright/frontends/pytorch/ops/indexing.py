@@ -3,54 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import Size
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.sizes import apply, broadcast, times
-from loopwright.relay.types import Dim, is_any, same_dim
+from loopwright.relay.types import AnyDim, Dim, is_any, same_dim
 
 _ENDLESS = 1 << 62
 
 
-def _from_front(location: Any, size: Dim) -> Any:
+def _from_front(location: Size, size: Dim) -> Size | AnyDim:
     """A place counted from the front."""
     return apply(lambda a, b: a + b, size, location) if isinstance(location, int) and location < 0 else location
 
 
 @converter("select.int", "select_copy.int")
-def select(node: Node, x: Any, dim: int, index: Any) -> Any:
+def select(node: Node, x: Expr, dim: int, index: Size) -> Expr:
     axis = node.axis(dim, node.rank(x))
     size = node.shape(x)[axis]
     location = _from_front(index, size)
     if isinstance(location, Expr):
         return relay.take(x, relay.checked_indices(location, x, axes=(axis,)), axis, mode="fast")
-    if is_any(location):
-        last = relay.add(relay.take(relay.shape_of(x, dtype="int64"), node.const(axis), axis=0), node.const(index))
+    if isinstance(location, AnyDim):
+        whole = relay.take(relay.shape_of(x, dtype="int64"), node.const(axis), axis=0)
+        last = relay.add(whole, node.operand(index, "int64"))
         return relay.take(x, last, axis=axis)
     cut = relay.strided_slice(x, begin=[location], end=[location + 1], axes=[axis])
     return relay.squeeze(cut, axis=[axis])
 
 
-def _plus_size(node: Node, location: Any, x: Any, axis: int) -> Any:
+def _plus_size(node: Node, location: Expr, x: Expr, axis: int) -> Expr:
     size = node.shape(x)[axis]
     whole = (
         relay.take(relay.shape_of(x, dtype="int64"), node.const(axis), axis=0)
-        if is_any(size)
+        if isinstance(size, AnyDim)
         else node.operand(size, "int64")
     )
     return relay.add(node.cast(location, "int64"), whole)
 
 
-def slice_bounds(node: Node, size: Dim, start: Any, end: Any, step: int) -> tuple[Any, Any] | None:
+def slice_bounds(node: Node, size: Dim, start: Size | None, end: Size | None, step: int) -> tuple[Dim, Dim] | None:
     """The first place and the one behind the last, within an axis; None where they are known at run time."""
     begin = 0 if start is None else _from_front(start, size)
     last = size if end is None or (isinstance(end, int) and end >= _ENDLESS) else _from_front(end, size)
-    if any(isinstance(one, Expr) or is_any(one) for one in (begin, last)):
+    if isinstance(begin, (Expr, AnyDim)) or isinstance(last, (Expr, AnyDim)):
         return None
     if isinstance(size, int):
         begin, last = (min(max(one, 0), size) if isinstance(one, int) else one for one in (begin, last))
@@ -60,7 +61,9 @@ def slice_bounds(node: Node, size: Dim, start: Any, end: Any, step: int) -> tupl
 
 
 @converter("slice.Tensor", "slice_copy.Tensor")
-def slice_(node: Node, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+def slice_(
+    node: Node, x: Expr, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
+) -> Expr:
     axis = node.axis(dim, node.rank(x))
     size = node.shape(x)[axis]
     count = node.out_shape()[axis]
@@ -77,10 +80,10 @@ def slice_(node: Node, x: Any, dim: int = 0, start: Any = None, end: Any = None,
     return relay.strided_slice(x, begin=[begin], end=[last], strides=[step], axes=[axis])
 
 
-def _dynamic_slice(node: Node, x: Any, axis: int, start: Any, end: Any, step: int) -> Any:
+def _dynamic_slice(node: Node, x: Expr, axis: int, start: Size | None, end: Size | None, step: int) -> Expr:
     """A slice whose bounds are tensors of one number."""
 
-    def vector(fill: int, own: Any) -> Any:
+    def vector(fill: int, own: Size) -> Expr:
         numbers = [node.const([fill])] * axis
         return relay.concatenate([*numbers, relay.reshape(node.operand(own, "int64"), (1,))], axis=0)
 
@@ -90,11 +93,11 @@ def _dynamic_slice(node: Node, x: Any, axis: int, start: Any, end: Any, step: in
 
 
 @converter("narrow")
-def narrow(node: Node, x: Any, dim: int, start: Any, length: Any) -> Any:
+def narrow(node: Node, x: Expr, dim: int, start: Size, length: Size) -> Expr:
     return slice_(node, x, dim, start, None)
 
 
-def within(node: Node, indices: Any, size: Dim, x: Any, axis: int) -> Any:
+def within(node: Node, indices: Expr, size: Dim, x: Expr, axis: int) -> Expr:
     """Indices counted from the front: negative ones count from the end, and what is outside is an error."""
     if isinstance(indices, Constant):
         if (indices.data >= 0).all():
@@ -105,7 +108,7 @@ def within(node: Node, indices: Any, size: Dim, x: Any, axis: int) -> Any:
 
 
 @converter("index_select")
-def index_select(node: Node, x: Any, dim: int, index: Any) -> Any:
+def index_select(node: Node, x: Expr, dim: int, index: Expr) -> Expr:
     if node.rank(index) == 0:
         index = relay.reshape(index, (1,))
     if not node.rank(x):
@@ -114,23 +117,23 @@ def index_select(node: Node, x: Any, dim: int, index: Any) -> Any:
 
 
 @converter("embedding")
-def embedding(node: Node, weight: Any, indices: Any, *others: Any) -> Any:
+def embedding(node: Node, weight: Expr, indices: Expr, *others: object) -> Expr:
     return relay.take(weight, indices, axis=0, mode="fast")
 
 
 @converter("_embedding_bag", "_embedding_bag_forward_only")
 def embedding_bag(
     node: Node,
-    weight: Any,
-    indices: Any,
-    offsets: Any,
-    scale_grad: Any = False,
+    weight: Expr,
+    indices: Expr,
+    offsets: Expr,
+    scale_grad: object = False,
     mode: int = 0,
-    sparse: Any = False,
-    weights: Any = None,
+    sparse: object = False,
+    weights: Expr | None = None,
     include_last: bool = False,
     padding_idx: int = -1,
-) -> Any:
+) -> list[Expr]:
     """Rows of a table, those between two offsets joined: summed, averaged, or the greatest of them."""
     if include_last or padding_idx >= 0:
         raise node.unsupported("a bag with a last offset or with padding")
@@ -160,7 +163,7 @@ def embedding_bag(
 
 
 @converter("gather")
-def gather(node: Node, x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
+def gather(node: Node, x: Expr, dim: int, index: Expr, sparse_grad: bool = False) -> Expr:
     if node.rank(x) == 0:
         return node.reshaped(relay.broadcast_to(x, node.shape(index)), node.shape(index))
     if node.rank(index) == 0:
@@ -169,14 +172,14 @@ def gather(node: Node, x: Any, dim: int, index: Any, sparse_grad: bool = False) 
 
 
 @converter("take")
-def take(node: Node, x: Any, index: Any) -> Any:
+def take(node: Node, x: Expr, index: Expr) -> Expr:
     count = times(*node.shape(x))
     flat = relay.reshape(x, (count,), allowzero=True)
     return relay.take(flat, within(node, index, count, flat, 0), axis=0, mode="fast")
 
 
 @converter("index.Tensor", "_unsafe_index.Tensor")
-def index(node: Node, x: Any, indices: Sequence[Any]) -> Any:
+def index(node: Node, x: Expr, indices: Sequence[Expr | None]) -> Expr:
     """numpy's indexing by tensors; axes that are not indexed stay."""
     locations = by_axis(node, x, indices)
     if len(locations) == 1:
@@ -197,9 +200,9 @@ def index(node: Node, x: Any, indices: Sequence[Any]) -> Any:
     return used
 
 
-def by_axis(node: Node, x: Any, indices: Sequence[Any]) -> list[tuple[int, Any]]:
+def by_axis(node: Node, x: Expr, indices: Sequence[Expr | None]) -> list[tuple[int, Expr]]:
     """The axes that are indexed, each with its indices; a mask is the places where it holds."""
-    locations: list[tuple[int, Any]] = []
+    locations: list[tuple[int, Expr]] = []
     axis = 0
     for one in indices:
         if one is None:
@@ -217,7 +220,7 @@ def by_axis(node: Node, x: Any, indices: Sequence[Any]) -> list[tuple[int, Any]]
     return locations
 
 
-def spread(node: Node, tensors: Sequence[Any]) -> list[Any]:
+def spread(node: Node, tensors: Sequence[Expr]) -> list[Expr]:
     """Tensors repeated to one shape."""
     shape: tuple[Dim, ...] = ()
     for one in tensors:
@@ -229,7 +232,7 @@ def spread(node: Node, tensors: Sequence[Any]) -> list[Any]:
 
 
 @converter("masked_select")
-def masked_select(node: Node, x: Any, mask: Any) -> Any:
+def masked_select(node: Node, x: Expr, mask: Expr) -> Expr:
     """The elements where the mask holds; how many there are is known when the model runs."""
     x, mask = spread(node, [x, mask])
     if node.rank(x) == 0:
@@ -239,13 +242,13 @@ def masked_select(node: Node, x: Any, mask: Any) -> Any:
 
 
 @converter("nonzero")
-def nonzero(node: Node, x: Any) -> Any:
+def nonzero(node: Node, x: Expr) -> Expr:
     kept = x if node.dtype(x).is_bool else relay.not_equal(x, node.like(x, 0))
     return relay.argwhere(kept)
 
 
 @converter("one_hot")
-def one_hot(node: Node, x: Any, num_classes: int = -1) -> Any:
+def one_hot(node: Node, x: Expr, num_classes: int = -1) -> Expr:
     if num_classes < 0:
         raise node.unsupported("a number of classes that the elements say", hint="give num_classes")
     return relay.one_hot(x, 1, 0, num_classes, -1, "int64")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import relay
 from loopwright.frontends.common.products import product
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import times
 from loopwright.relay.types import same_dim
 
 
 @converter("linear")
-def linear(node: Node, x: Any, weight: Any, bias: Any = None) -> Any:
+def linear(node: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
     wide = node.sum_dtype(x)
     if node.rank(weight) == 1:
         result = product(node, x, weight, wide)
@@ -29,11 +28,11 @@ def linear(node: Node, x: Any, weight: Any, bias: Any = None) -> Any:
 
 
 @converter("matmul", "mm", "mv", "dot", "vdot", "bmm")
-def matmul(node: Node, x: Any, y: Any) -> Any:
+def matmul(node: Node, x: Expr, y: Expr) -> Expr:
     return product(node, x, y, node.sum_dtype(x))
 
 
-def _with_bias(node: Node, bias: Any, result: Any, beta: Any, alpha: Any) -> Any:
+def _with_bias(node: Node, bias: Expr, result: Expr, beta: float, alpha: float) -> Expr:
     """beta * bias + alpha * product."""
     if alpha != 1:
         result = relay.multiply(result, node.operand(alpha, result))
@@ -44,7 +43,7 @@ def _with_bias(node: Node, bias: Any, result: Any, beta: Any, alpha: Any) -> Any
 
 
 @converter("addmm", "addmv", "baddbmm", "addbmm")
-def addmm(node: Node, bias: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(node: Node, bias: Expr, x: Expr, y: Expr, beta: float = 1, alpha: float = 1) -> Expr:
     wide = node.sum_dtype(x)
     if node.op.startswith("aten::addbmm"):
         # The products of a batch are summed: one product of matrices that are laid side by side.
@@ -60,14 +59,14 @@ def addmm(node: Node, bias: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1) 
 
 
 @converter("_cdist_forward")
-def cdist(node: Node, x: Any, y: Any, p: float, compute_mode: Any = None) -> Any:
+def cdist(node: Node, x: Expr, y: Expr, p: float, compute_mode: object = None) -> Expr:
     """The distances of each row of `x` from each of `y`."""
     apart = relay.abs(relay.subtract(relay.expand_dims(x, axis=-2), relay.expand_dims(y, axis=-3)))
     return norm_along(node, apart, p)
 
 
 @converter("_pdist_forward")
-def pdist(node: Node, x: Any, p: float = 2.0) -> Any:
+def pdist(node: Node, x: Expr, p: float = 2.0) -> Expr:
     """The distances of the rows of `x` from one another, each pair once."""
     import numpy as np
 
@@ -77,7 +76,7 @@ def pdist(node: Node, x: Any, p: float = 2.0) -> Any:
     return norm_along(node, relay.abs(relay.subtract(one, other)), p)
 
 
-def norm_along(node: Node, apart: Any, p: float) -> Any:
+def norm_along(node: Node, apart: Expr, p: float) -> Expr:
     """The p-norm of distances along the last axis."""
     if p == 0:
         return relay.sum(relay.cast(relay.not_equal(apart, node.like(apart, 0)), str(node.dtype(apart))), axis=[-1])

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import relay
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import Operand, Results, Size
 from loopwright.relay.expr import Expr
+from loopwright.relay.types import Dim
 
 
-def _comparable(node: Node, x: Any) -> Any:
+def _comparable(node: Node, x: Expr) -> Expr:
     return relay.cast(x, "uint8") if node.dtype(x).is_bool else x
 
 
 @converter("sort.default", "sort.stable", "argsort")
-def sort(node: Node, x: Any, *args: Any, dim: int = -1, descending: bool = False) -> Any:
+def sort(node: Node, x: Expr, *args: int, dim: int = -1, descending: bool = False) -> Results:
     if "sort.stable" in node.op:
         args = args[1:]
-    dim, descending = (*args, *(dim, descending)[len(args) :])[:2]
+    dim, falling = (*args, *(dim, descending)[len(args) :])[:2]
     rank = node.rank(x)
     x = _comparable(node, x)
     flat = x if rank else relay.reshape(x, (1,))
     axis = node.axis(dim, max(rank, 1))
-    locations = relay.argsort(flat, axis=axis, is_ascend=not descending, dtype="int64")
+    locations = relay.argsort(flat, axis=axis, is_ascend=not falling, dtype="int64")
     if "argsort" in node.op:
         return node.reshaped(locations, node.out_shape())
     values = relay.gather(flat, axis, locations)
@@ -31,7 +31,7 @@ def sort(node: Node, x: Any, *args: Any, dim: int = -1, descending: bool = False
 
 
 @converter("topk")
-def topk(node: Node, x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(node: Node, x: Expr, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True) -> Results:
     rank = node.rank(x)
     if rank == 0:
         return [x, node.const(0)]
@@ -44,7 +44,7 @@ def topk(node: Node, x: Any, k: Any, dim: int = -1, largest: bool = True, sorted
     return list(result)
 
 
-def _first(node: Node, x: Any, k: Any, axis: int, largest: bool) -> list[Any]:
+def _first(node: Node, x: Expr, k: Dim, axis: int, largest: bool) -> list[Expr]:
     """As many as a size that has a name: the first of all in order."""
     flat = _comparable(node, x)
     locations = relay.argsort(flat, axis=axis, is_ascend=not largest, dtype="int64")
@@ -55,13 +55,13 @@ def _first(node: Node, x: Any, k: Any, axis: int, largest: bool) -> list[Any]:
 @converter("searchsorted.Tensor", "searchsorted.Scalar")
 def searchsorted(
     node: Node,
-    rows: Any,
-    values: Any,
+    rows: Expr,
+    values: Operand,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
-    sorter: Any = None,
-) -> Any:
+    sorter: object = None,
+) -> Expr:
     if sorter is not None:
         raise node.unsupported("a sorter")
     right = right or side == "right"
@@ -71,13 +71,13 @@ def searchsorted(
 
 
 @converter("bucketize.Tensor", "bucketize.Scalar")
-def bucketize(node: Node, values: Any, edges: Any, out_int32: bool = False, right: bool = False) -> Any:
+def bucketize(node: Node, values: Operand, edges: Expr, out_int32: bool = False, right: bool = False) -> Expr:
     if not isinstance(values, Expr):
         values = node.operand(values, edges)
     return _found(node, edges, values, right)
 
 
-def _found(node: Node, rows: Any, values: Any, right: bool) -> Any:
+def _found(node: Node, rows: Expr, values: Expr, right: bool) -> Expr:
     """Where values belong: how many elements of their row come before them."""
     shape = node.shape(values)
     kind = str(node.dtype(rows if node.is_float(rows) else values))
@@ -89,7 +89,9 @@ def _found(node: Node, rows: Any, values: Any, right: bool) -> Any:
 
 
 @converter("_unique2", "unique_dim")
-def unique(node: Node, x: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
+def unique(
+    node: Node, x: Expr, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> list[Expr | None]:
     """The different elements; how many there are is known when the model runs."""
     if "unique_dim" in node.op:
         raise node.unsupported("the different slices along an axis")

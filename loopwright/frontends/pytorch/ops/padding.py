@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright import relay
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import apply, minus
+from loopwright.relay.types import Dim
 
 
-def _widths(node: Node, x: Any, pad: Sequence[Any]) -> list[tuple[Any, Any]]:
+def _widths(node: Node, x: Expr, pad: Sequence[Dim]) -> list[tuple[Dim, Dim]]:
     """Pads before and after each axis; torch names them from the last axis on."""
     rank = node.rank(x)
-    widths: list[tuple[Any, Any]] = [(0, 0)] * rank
+    widths: list[tuple[Dim, Dim]] = [(0, 0)] * rank
     for k in range(len(pad) // 2):
         widths[rank - 1 - k] = (pad[2 * k], pad[2 * k + 1])
     return widths
 
 
-def _cut(node: Node, x: Any, widths: Sequence[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
+def _cut(node: Node, x: Expr, widths: Sequence[tuple[Dim, Dim]]) -> tuple[Expr, list[tuple[Dim, Dim]]]:
     """A negative pad cuts off; what is left pads."""
     for axis, (before, after) in enumerate(widths):
         low = -before if isinstance(before, int) and before < 0 else 0
@@ -32,12 +33,12 @@ def _cut(node: Node, x: Any, widths: Sequence[tuple[Any, Any]]) -> tuple[Any, li
     return x, kept  # type: ignore[return-value]
 
 
-def _pads(widths: Sequence[tuple[Any, Any]]) -> bool:
+def _pads(widths: Sequence[tuple[Dim, Dim]]) -> bool:
     return any(not isinstance(one, int) or one > 0 for pair in widths for one in pair)
 
 
 @converter("constant_pad_nd")
-def constant_pad(node: Node, x: Any, pad: Sequence[Any], value: Any = 0) -> Any:
+def constant_pad(node: Node, x: Expr, pad: Sequence[Dim], value: float = 0) -> Expr:
     x, widths = _cut(node, x, _widths(node, x, pad))
     if not _pads(widths):
         return x
@@ -47,7 +48,7 @@ def constant_pad(node: Node, x: Any, pad: Sequence[Any], value: Any = 0) -> Any:
 
 
 @converter("pad")
-def pad_by_mode(node: Node, x: Any, pad: Sequence[Any], mode: str = "constant", value: Any = None) -> Any:
+def pad_by_mode(node: Node, x: Expr, pad: Sequence[Dim], mode: str = "constant", value: float | None = None) -> Expr:
     if mode == "constant":
         return constant_pad(node, x, pad, 0 if value is None else value)
     if mode == "circular":
@@ -56,23 +57,23 @@ def pad_by_mode(node: Node, x: Any, pad: Sequence[Any], mode: str = "constant", 
 
 
 @converter("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
-def reflection_pad(node: Node, x: Any, pad: Sequence[Any]) -> Any:
+def reflection_pad(node: Node, x: Expr, pad: Sequence[Dim]) -> Expr:
     return _by_elements(node, x, pad, "reflect")
 
 
 @converter("replication_pad1d", "replication_pad2d", "replication_pad3d")
-def replication_pad(node: Node, x: Any, pad: Sequence[Any]) -> Any:
+def replication_pad(node: Node, x: Expr, pad: Sequence[Dim]) -> Expr:
     return _by_elements(node, x, pad, "replicate")
 
 
-def _by_elements(node: Node, x: Any, pad: Sequence[Any], mode: str) -> Any:
+def _by_elements(node: Node, x: Expr, pad: Sequence[Dim], mode: str) -> Expr:
     x, widths = _cut(node, x, _widths(node, x, pad))
     if not _pads(widths):
         return x
     return relay.nn.pad(x, widths, pad_mode="reflect" if mode == "reflect" else "edge")
 
 
-def _circular(node: Node, x: Any, widths: Sequence[tuple[Any, Any]]) -> Any:
+def _circular(node: Node, x: Expr, widths: Sequence[tuple[Dim, Dim]]) -> Expr:
     for axis, (before, after) in enumerate(widths):
         size = node.shape(x)[axis]
         parts = [x]

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from loopwright import relay
 from loopwright.frontends.common.rounding import round_half_even
 from loopwright.frontends.pytorch.element_types import our_dtype
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import Operand
 from loopwright.relay.expr import Expr
 from loopwright.runtime.dtype import DataType
+
+if TYPE_CHECKING:
+    import torch
 
 # Functions of real numbers: integers are converted first, halves are computed in float32.
 _REAL = {
@@ -43,9 +47,9 @@ _REAL = {
 }
 
 
-def _enter_real(name: str, function: Callable[[Any], Any]) -> None:
+def _enter_real(name: str, function: Callable[[Expr], Expr]) -> None:
     @converter(name)
-    def convert(node: Node, x: Any) -> Any:
+    def convert(node: Node, x: Expr) -> Expr:
         return function(node.float_operand(x))
 
 
@@ -54,7 +58,7 @@ for _name, _function in _REAL.items():
 
 
 @converter("log1p")
-def log1p(node: Node, x: Any) -> Any:
+def log1p(node: Node, x: Expr) -> Expr:
     """log(1 + x); near 0, x * log(1 + x) / ((1 + x) - 1), whose two errors cancel."""
     x = node.float_operand(x)
     one = node.like(x, 1)
@@ -67,7 +71,7 @@ def log1p(node: Node, x: Any) -> Any:
 
 
 @converter("expm1", "special_expm1")
-def expm1(node: Node, x: Any) -> Any:
+def expm1(node: Node, x: Expr) -> Expr:
     """exp(x) - 1 as 2 * sinh(x / 2) * exp(x / 2), which keeps what is small; far from 0 as it is written."""
     x = node.float_operand(x)
     half = relay.multiply(x, node.like(x, 0.5))
@@ -77,7 +81,7 @@ def expm1(node: Node, x: Any) -> Any:
     return relay.where(near, small, relay.subtract(relay.exp(x), node.like(x, 1)))
 
 
-def _small_sinh(node: Node, x: Any) -> Any:
+def _small_sinh(node: Node, x: Expr) -> Expr:
     """sinh(x) for |x| ≤ 1/4 by its series, which does not subtract."""
     square = relay.multiply(x, x)
     total = node.like(x, 1)
@@ -89,42 +93,42 @@ def _small_sinh(node: Node, x: Any) -> Any:
 
 
 @converter("exp2")
-def exp2(node: Node, x: Any) -> Any:
+def exp2(node: Node, x: Expr) -> Expr:
     x = node.float_operand(x)
     return relay.power(node.like(x, 2), x)
 
 
 @converter("reciprocal")
-def reciprocal(node: Node, x: Any) -> Any:
+def reciprocal(node: Node, x: Expr) -> Expr:
     x = node.float_operand(x)
     return relay.divide(node.like(x, 1), x)
 
 
 @converter("square")
-def square(node: Node, x: Any) -> Any:
+def square(node: Node, x: Expr) -> Expr:
     return relay.multiply(x, x)
 
 
 @converter("abs")
-def absolute(node: Node, x: Any) -> Any:
+def absolute(node: Node, x: Expr) -> Expr:
     return x if node.dtype(x).is_bool or str(node.dtype(x)).startswith("u") else relay.abs(x)
 
 
 @converter("neg")
-def neg(node: Node, x: Any) -> Any:
+def neg(node: Node, x: Expr) -> Expr:
     return relay.negative(x)
 
 
 @converter("sign", "sgn")
-def sign(node: Node, x: Any) -> Any:
+def sign(node: Node, x: Expr) -> Expr:
     if node.is_float(x):
         return relay.where(relay.isnan(x), node.like(x, 0), relay.sign(x))  # what is no number has none here
     return x if node.dtype(x).is_bool else relay.sign(x)
 
 
-def _enter_rounding(name: str, function: Callable[[Any], Any]) -> None:
+def _enter_rounding(name: str, function: Callable[[Expr], Expr]) -> None:
     @converter(name)
-    def convert(node: Node, x: Any) -> Any:
+    def convert(node: Node, x: Expr) -> Expr:
         return function(x) if node.is_float(x) else x
 
 
@@ -133,7 +137,7 @@ for _name, _function in (("floor", relay.floor), ("ceil", relay.ceil), ("trunc",
 
 
 @converter("round")
-def round_(node: Node, x: Any, decimals: int = 0) -> Any:
+def round_(node: Node, x: Expr, decimals: int = 0) -> Expr:
     if decimals == 0:
         return round_half_even(node, x)
     ten = node.like(x, 10.0 ** abs(decimals))
@@ -142,35 +146,35 @@ def round_(node: Node, x: Any, decimals: int = 0) -> Any:
 
 
 @converter("isnan")
-def isnan(node: Node, x: Any) -> Any:
+def isnan(node: Node, x: Expr) -> Expr:
     return relay.isnan(x) if node.is_float(x) else relay.zeros(node.shape(x), "bool")
 
 
 @converter("isinf")
-def isinf(node: Node, x: Any) -> Any:
+def isinf(node: Node, x: Expr) -> Expr:
     return relay.isinf(x) if node.is_float(x) else relay.zeros(node.shape(x), "bool")
 
 
 @converter("isfinite")
-def isfinite(node: Node, x: Any) -> Any:
+def isfinite(node: Node, x: Expr) -> Expr:
     return relay.isfinite(x) if node.is_float(x) else relay.ones(node.shape(x), "bool")
 
 
 # Arithmetic.
 
 
-def compute_dtype(node: Node, *operands: Any) -> str:
+def compute_dtype(node: Node, *operands: Operand) -> str:
     """The type to compute in: that of the result, float32 for halves with a number of Python among the operands."""
     kind = node.out_dtype()
     return node.wide(kind) if any(isinstance(one, float) for one in operands) else kind
 
 
-def _scaled(node: Node, x: Any, alpha: Any) -> Any:
+def _scaled(node: Node, x: Expr, alpha: float) -> Expr:
     return x if alpha == 1 and not isinstance(alpha, bool) else relay.multiply(x, node.operand(alpha, x))
 
 
 @converter("add")
-def add(node: Node, x: Any, y: Any, alpha: Any = 1) -> Any:
+def add(node: Node, x: Operand, y: Operand, alpha: float = 1) -> Expr:
     kind = compute_dtype(node, x, y, alpha)
     if kind == "bool":
         return relay.logical_or(node.operand(x, kind), node.operand(y, kind))
@@ -178,18 +182,18 @@ def add(node: Node, x: Any, y: Any, alpha: Any = 1) -> Any:
 
 
 @converter("sub")
-def sub(node: Node, x: Any, y: Any, alpha: Any = 1) -> Any:
+def sub(node: Node, x: Operand, y: Operand, alpha: float = 1) -> Expr:
     kind = compute_dtype(node, x, y, alpha)
     return relay.subtract(node.operand(x, kind), _scaled(node, node.operand(y, kind), alpha))
 
 
 @converter("rsub")
-def rsub(node: Node, x: Any, y: Any, alpha: Any = 1) -> Any:
+def rsub(node: Node, x: Operand, y: Operand, alpha: float = 1) -> Expr:
     return sub(node, y, x, alpha)
 
 
 @converter("mul")
-def mul(node: Node, x: Any, y: Any) -> Any:
+def mul(node: Node, x: Operand, y: Operand) -> Expr:
     kind = compute_dtype(node, x, y)
     if kind == "bool":
         return relay.logical_and(node.operand(x, kind), node.operand(y, kind))
@@ -197,7 +201,7 @@ def mul(node: Node, x: Any, y: Any) -> Any:
 
 
 @converter("div", "divide", "true_divide", "floor_divide")
-def div(node: Node, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
+def div(node: Node, x: Operand, y: Operand, rounding_mode: str | None = None) -> Expr:
     if node.op.startswith("aten::floor_divide"):
         rounding_mode = "floor"
     kind = compute_dtype(node, x, y)
@@ -210,7 +214,7 @@ def div(node: Node, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     return relay.trunc(quotient) if rounding_mode == "trunc" else quotient
 
 
-def _floor_quotient(node: Node, x: Any, y: Any) -> Any:
+def _floor_quotient(node: Node, x: Expr, y: Expr) -> Expr:
     """The quotient rounded down as Python has it: what is left is never of the other sign, whatever x / y rounds to."""
     zero = relay.equal(y, node.like(y, 0))
     rest = _remainder(node, x, y)
@@ -222,7 +226,7 @@ def _floor_quotient(node: Node, x: Any, y: Any) -> Any:
     return relay.where(relay.logical_or(zero, relay.isinf(y)), relay.floor(relay.divide(x, y)), near)
 
 
-def _remainder(node: Node, x: Any, y: Any) -> Any:
+def _remainder(node: Node, x: Expr, y: Expr) -> Expr:
     """x - floor(x / y) * y, exactly: the truncated remainder, moved by y where the signs differ."""
     rest = relay.trunc_mod(x, y)
     zero = node.like(x, 0)
@@ -231,20 +235,20 @@ def _remainder(node: Node, x: Any, y: Any) -> Any:
 
 
 @converter("remainder")
-def remainder(node: Node, x: Any, y: Any) -> Any:
+def remainder(node: Node, x: Operand, y: Operand) -> Expr:
     kind = compute_dtype(node, x, y)
     x, y = node.operand(x, kind), node.operand(y, kind)
     return _remainder(node, x, y) if DataType(kind).is_float else relay.floor_mod(x, y)
 
 
 @converter("fmod")
-def fmod(node: Node, x: Any, y: Any) -> Any:
+def fmod(node: Node, x: Operand, y: Operand) -> Expr:
     kind = compute_dtype(node, x, y)
     return relay.trunc_mod(node.operand(x, kind), node.operand(y, kind))
 
 
 @converter("pow")
-def pow_(node: Node, x: Any, y: Any) -> Any:
+def pow_(node: Node, x: Operand, y: Operand) -> Expr:
     kind = compute_dtype(node, x, y)
     base = node.operand(x, kind)
     if isinstance(y, (int, float)) and not isinstance(y, bool) and isinstance(x, Expr):
@@ -257,7 +261,7 @@ def pow_(node: Node, x: Any, y: Any) -> Any:
     return relay.cast(relay.power(relay.cast(base, "float64"), relay.cast(exponent, "float64")), kind)
 
 
-def _by_number(node: Node, x: Any, y: float) -> Any:
+def _by_number(node: Node, x: Expr, y: float) -> Expr | None:
     """Powers that are products or roots."""
     if float(y).is_integer() and 1 <= y <= 4:
         result = x
@@ -275,7 +279,7 @@ def _by_number(node: Node, x: Any, y: float) -> Any:
 
 
 @converter("atan2")
-def atan2(node: Node, y: Any, x: Any) -> Any:
+def atan2(node: Node, y: Expr, x: Expr) -> Expr:
     """The angle of a point: atan of the smaller coordinate over the greater, turned into its quadrant."""
     y, x = (node.float_operand(one) for one in (y, x))
     zero, far = node.like(x, 0), relay.maximum(relay.abs(x), relay.abs(y))
@@ -289,7 +293,7 @@ def atan2(node: Node, y: Any, x: Any) -> Any:
     return relay.where(_negative(node, y), relay.negative(angle), angle)
 
 
-def _negative(node: Node, x: Any) -> Any:
+def _negative(node: Node, x: Expr) -> Expr:
     """Whether the sign is minus; that of -0 is, as 1 / -0 tells."""
     zero = node.like(x, 0)
     return relay.logical_or(
@@ -299,22 +303,24 @@ def _negative(node: Node, x: Any) -> Any:
 
 
 @converter("maximum", "max.other")
-def maximum(node: Node, x: Any, y: Any) -> Any:
+def maximum(node: Node, x: Operand, y: Operand) -> Expr:
     return _extreme(node, relay.maximum, relay.logical_or, x, y)
 
 
 @converter("minimum", "min.other")
-def minimum(node: Node, x: Any, y: Any) -> Any:
+def minimum(node: Node, x: Operand, y: Operand) -> Expr:
     return _extreme(node, relay.minimum, relay.logical_and, x, y)
 
 
-def _extreme(node: Node, function: Any, of_truth: Any, x: Any, y: Any) -> Any:
+def _extreme(
+    node: Node, function: Callable[[Expr, Expr], Expr], of_truth: Callable[[Expr, Expr], Expr], x: Operand, y: Operand
+) -> Expr:
     kind = node.out_dtype()
     return (of_truth if kind == "bool" else function)(node.operand(x, kind), node.operand(y, kind))
 
 
 @converter("clamp", "clip")
-def clamp(node: Node, x: Any, min: Any = None, max: Any = None) -> Any:
+def clamp(node: Node, x: Expr, min: Operand | None = None, max: Operand | None = None) -> Expr:
     kind = node.out_dtype()
     x = node.operand(x, kind)
     if min is not None:
@@ -323,12 +329,12 @@ def clamp(node: Node, x: Any, min: Any = None, max: Any = None) -> Any:
 
 
 @converter("clamp_min")
-def clamp_min(node: Node, x: Any, min: Any) -> Any:
+def clamp_min(node: Node, x: Expr, min: Operand) -> Expr:
     return clamp(node, x, min)
 
 
 @converter("clamp_max")
-def clamp_max(node: Node, x: Any, max: Any) -> Any:
+def clamp_max(node: Node, x: Expr, max: Operand) -> Expr:
     return clamp(node, x, None, max)
 
 
@@ -344,9 +350,9 @@ def _compared_as(node: Node) -> str:
     return our_dtype(torch.result_type(*plain))
 
 
-def _enter_comparison(name: str, function: Callable[[Any, Any], Any]) -> None:
+def _enter_comparison(name: str, function: Callable[[Expr, Expr], Expr]) -> None:
     @converter(name)
-    def convert(node: Node, x: Any, y: Any) -> Any:
+    def convert(node: Node, x: Expr, y: Expr) -> Expr:
         kind = _compared_as(node)
         if kind == "bool":
             kind = "uint8"
@@ -372,39 +378,39 @@ for _name, _compare in {
     _enter_comparison(_name, _compare)
 
 
-def truth(node: Node, x: Any) -> Any:
+def truth(node: Node, x: Expr) -> Expr:
     """Whether elements are not zero."""
     return x if node.dtype(x).is_bool else relay.not_equal(x, node.like(x, 0))
 
 
 @converter("logical_and")
-def logical_and(node: Node, x: Any, y: Any) -> Any:
+def logical_and(node: Node, x: Expr, y: Expr) -> Expr:
     return relay.logical_and(truth(node, x), truth(node, y))
 
 
 @converter("logical_or")
-def logical_or(node: Node, x: Any, y: Any) -> Any:
+def logical_or(node: Node, x: Expr, y: Expr) -> Expr:
     return relay.logical_or(truth(node, x), truth(node, y))
 
 
 @converter("logical_xor")
-def logical_xor(node: Node, x: Any, y: Any) -> Any:
+def logical_xor(node: Node, x: Expr, y: Expr) -> Expr:
     return relay.logical_xor(truth(node, x), truth(node, y))
 
 
 @converter("logical_not")
-def logical_not(node: Node, x: Any) -> Any:
+def logical_not(node: Node, x: Expr) -> Expr:
     return relay.logical_not(truth(node, x))
 
 
 @converter("bitwise_not")
-def bitwise_not(node: Node, x: Any) -> Any:
+def bitwise_not(node: Node, x: Expr) -> Expr:
     return relay.logical_not(x) if node.dtype(x).is_bool else relay.bitwise_not(x)
 
 
-def _enter_bits(name: str, function: Callable[[Any, Any], Any], of_truth: Callable[[Any, Any], Any]) -> None:
+def _enter_bits(name: str, function: Callable[[Expr, Expr], Expr], of_truth: Callable[[Expr, Expr], Expr]) -> None:
     @converter(name)
-    def convert(node: Node, x: Any, y: Any) -> Any:
+    def convert(node: Node, x: Expr, y: Expr) -> Expr:
         kind = node.out_dtype()
         return (of_truth if kind == "bool" else function)(node.operand(x, kind), node.operand(y, kind))
 
@@ -415,25 +421,25 @@ _enter_bits("bitwise_xor", relay.bitwise_xor, relay.logical_xor)
 
 
 @converter("bitwise_left_shift", "__lshift__")
-def left_shift(node: Node, x: Any, y: Any) -> Any:
+def left_shift(node: Node, x: Operand, y: Operand) -> Expr:
     kind = node.out_dtype()
     return relay.left_shift(node.operand(x, kind), node.operand(y, kind))
 
 
 @converter("bitwise_right_shift", "__rshift__")
-def right_shift(node: Node, x: Any, y: Any) -> Any:
+def right_shift(node: Node, x: Operand, y: Operand) -> Expr:
     kind = node.out_dtype()
     return relay.right_shift(node.operand(x, kind), node.operand(y, kind))
 
 
 @converter("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
-def where(node: Node, condition: Any, x: Any, y: Any) -> Any:
+def where(node: Node, condition: Expr, x: Operand, y: Operand) -> Expr:
     kind = node.out_dtype()
     return relay.where(truth(node, condition), node.operand(x, kind), node.operand(y, kind))
 
 
 @converter("masked_fill")
-def masked_fill(node: Node, x: Any, mask: Any, value: Any) -> Any:
+def masked_fill(node: Node, x: Expr, mask: Expr, value: Operand) -> Expr:
     return relay.where(mask, node.operand(value, x), x)
 
 
@@ -441,12 +447,12 @@ def masked_fill(node: Node, x: Any, mask: Any, value: Any) -> Any:
 
 
 @converter("clone", "alias", "detach", "lift_fresh_copy", "lift_fresh", "contiguous", "alias_copy", "detach_copy")
-def same(node: Node, x: Any) -> Any:
+def same(node: Node, x: Expr) -> Expr:
     return x
 
 
 @converter("_to_copy", "to.dtype")
-def to_copy(node: Node, x: Any, dtype: Any = None, *others: Any) -> Any:
+def to_copy(node: Node, x: Expr, dtype: torch.dtype | None = None, *others: object) -> Expr:
     if dtype is None:
         return x
     wanted = our_dtype(dtype)
@@ -454,11 +460,11 @@ def to_copy(node: Node, x: Any, dtype: Any = None, *others: Any) -> Any:
 
 
 @converter("copy")
-def copy(node: Node, x: Any, source: Any) -> Any:
+def copy(node: Node, x: Expr, source: Operand) -> Expr:
     result = node.operand(source, x)
     return result if node.shape(result) == node.shape(x) else relay.broadcast_to(result, node.out_shape())
 
 
 @converter("fill")
-def fill(node: Node, x: Any, value: Any) -> Any:
+def fill(node: Node, x: Expr, value: Operand) -> Expr:
     return relay.full(node.operand(value, x), node.out_shape(), str(node.dtype(x)))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from loopwright import relay
 from loopwright.frontends.common.windows import Window, max_with_places
 from loopwright.frontends.pytorch.node import Node, ints, is_static
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import PerAxis
+from loopwright.ir import Expr as PrimExpr
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import times
 
 
@@ -17,7 +20,9 @@ def _rank(node: Node) -> int:
     return next(k for k in (1, 2, 3) if f"pool{k}d" in node.op)
 
 
-def _window(node: Node, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool) -> Window:
+def _window(
+    node: Node, x: Expr, kernel: PerAxis, stride: PerAxis, padding: PerAxis, dilation: PerAxis, ceil: bool
+) -> Window:
     rank = _rank(node)
     size = ints(kernel, rank)
     steps = ints(stride, rank, 0)
@@ -30,19 +35,25 @@ def _window(node: Node, x: Any, kernel: Any, stride: Any, padding: Any, dilation
     return window.with_partial([size for size in sizes if isinstance(size, int)])
 
 
-def _batched(node: Node, x: Any) -> tuple[Any, bool]:
+def _batched(node: Node, x: Expr) -> tuple[Expr, bool]:
     single = node.rank(x) == _rank(node) + 1
     return (relay.expand_dims(x, axis=0) if single else x), single
 
 
-def _back(x: Any, single: bool) -> Any:
+def _back(x: Expr, single: bool) -> Expr:
     return relay.squeeze(x, axis=[0]) if single else x
 
 
 @converter("max_pool1d", "max_pool2d", "max_pool3d")
 def max_pool(
-    node: Node, x: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Any:
+    node: Node,
+    x: Expr,
+    kernel: PerAxis,
+    stride: PerAxis = None,
+    padding: PerAxis = 0,
+    dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+) -> Expr:
     window = _window(node, x, kernel, stride, padding, dilation, ceil_mode)
     x, single = _batched(node, x)
     function = getattr(relay.nn, f"max_pool{window.rank}d")
@@ -58,8 +69,14 @@ def max_pool(
 
 @converter("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices")
 def max_pool_with_indices(
-    node: Node, x: Any, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Any:
+    node: Node,
+    x: Expr,
+    kernel: PerAxis,
+    stride: PerAxis = None,
+    padding: PerAxis = 0,
+    dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+) -> list[Expr]:
     if not node.wants(1):
         return [max_pool(node, x, kernel, stride, padding, dilation, ceil_mode)]
     window = _window(node, x, kernel, stride, padding, dilation, ceil_mode)
@@ -69,14 +86,14 @@ def max_pool_with_indices(
 @converter("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def avg_pool(
     node: Node,
-    x: Any,
-    kernel: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    x: Expr,
+    kernel: PerAxis,
+    stride: PerAxis = None,
+    padding: PerAxis = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Any:
+) -> Expr:
     window = _window(node, x, kernel, stride, padding, 1, ceil_mode)
     x, single = _batched(node, x)
     rank = window.rank
@@ -102,18 +119,18 @@ def avg_pool(
 
 @converter("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
 @converter("_adaptive_avg_pool2d", "_adaptive_avg_pool3d")
-def adaptive_avg_pool(node: Node, x: Any, output_size: Any) -> Any:
+def adaptive_avg_pool(node: Node, x: Expr, output_size: PerAxis) -> Expr:
     return _adaptive(node, node.cast(x, node.sum_dtype(x)), output_size, "avg")
 
 
 @converter("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
-def adaptive_max_pool(node: Node, x: Any, output_size: Any) -> Any:
+def adaptive_max_pool(node: Node, x: Expr, output_size: PerAxis) -> list[Expr]:
     if node.wants(1):
         raise node.unsupported("the places of the greatest elements (return_indices)")
     return [_adaptive(node, x, output_size, "max")]
 
 
-def _adaptive(node: Node, x: Any, output_size: Any, kind: str) -> Any:
+def _adaptive(node: Node, x: Expr, output_size: PerAxis, kind: str) -> Expr:
     x, single = _batched(node, x)
     rank = _rank(node)
     own = node.shape(x)[-rank:]
@@ -124,7 +141,7 @@ def _adaptive(node: Node, x: Any, output_size: Any, kind: str) -> Any:
 
 
 @converter("max_unpool2d", "max_unpool3d")
-def max_unpool(node: Node, x: Any, indices: Any, output_size: Any, *others: Any) -> Any:
+def max_unpool(node: Node, x: Expr, indices: Expr, output_size: Sequence[int | PrimExpr], *others: object) -> Expr:
     """Elements put back to where they were taken from; zeros elsewhere."""
     rank = len(output_size)
     lead = node.shape(x)[:-rank]

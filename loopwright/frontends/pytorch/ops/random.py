@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import Size
+from loopwright.relay.expr import Expr
+
+if TYPE_CHECKING:
+    import torch
 
 
-def _key(node: Node) -> Any:
+def _key(node: Node) -> Expr:
     """A key of its own for each node, the same whenever the model is imported."""
     return relay.random.threefry_key(zlib.crc32(node.fx.name.encode()))
 
@@ -26,18 +31,18 @@ def _shape(node: Node) -> tuple[int, ...]:
 
 
 @converter("rand", "rand_like")
-def rand(node: Node, *sizes: Any, dtype: Any = None) -> Any:
+def rand(node: Node, *sizes: object, dtype: torch.dtype | None = None) -> Expr:
     return relay.random.uniform(_key(node), _shape(node), dtype="float32")[1]
 
 
 @converter("randn", "randn_like")
-def randn(node: Node, *sizes: Any, dtype: Any = None) -> Any:
+def randn(node: Node, *sizes: object, dtype: torch.dtype | None = None) -> Expr:
     return relay.random.normal(_key(node), _shape(node), dtype="float32")[1]
 
 
 @converter("randperm")
-def randperm(node: Node, count: Any, *others: Any, dtype: Any = None) -> Any:
+def randperm(node: Node, count: Size, *others: object, dtype: torch.dtype | None = None) -> Expr:
     """The order that so many random numbers have."""
     (size,) = _shape(node)
-    numbers: Sequence[Any] = relay.random.uniform(_key(node), (size,), dtype="float32")
+    numbers: Sequence[Expr] = relay.random.uniform(_key(node), (size,), dtype="float32")
     return relay.argsort(numbers[1], axis=0, dtype="int64") if size else node.const(np.zeros(0))

@@ -14,31 +14,32 @@ from loopwright.frontends.common.products import dense
 from loopwright.frontends.common.repeat import limit_of, turns_of
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.relay.expr import Expr
 
 # One step: what the layer computes of its input, the states before, and the weights of the states; the states after.
 # The first state is also the output.
-Cell = Callable[[Node, Any, list[Any], "Weights"], list[Any]]
+Cell = Callable[[Node, Expr, list[Expr], "Weights"], list[Expr]]
 
 
 class Weights:
     """The weights of one layer in one direction."""
 
-    def __init__(self, given: Sequence[Any], biases: bool) -> None:
+    def __init__(self, given: Sequence[Expr], biases: bool) -> None:
         self.of_input, self.of_state, *rest = given
-        self.bias_input: Any = rest.pop(0) if biases else None
-        self.bias_state: Any = rest.pop(0) if biases else None
-        self.projection: Any = rest.pop(0) if rest else None
+        self.bias_input: Expr | None = rest.pop(0) if biases else None
+        self.bias_state: Expr | None = rest.pop(0) if biases else None
+        self.projection: Expr | None = rest.pop(0) if rest else None
 
-    def state(self, node: Node, h: Any) -> Any:
+    def state(self, node: Node, h: Expr) -> Expr:
         result = dense(node, h, self.of_state)
         return result if self.bias_state is None else relay.add(result, self.bias_state)
 
 
-def _parts(x: Any, count: int) -> list[Any]:
+def _parts(x: Expr, count: int) -> list[Expr]:
     return list(relay.split(x, count, axis=-1))
 
 
-def lstm_cell(node: Node, x: Any, states: list[Any], weights: Weights) -> list[Any]:
+def lstm_cell(node: Node, x: Expr, states: list[Expr], weights: Weights) -> list[Expr]:
     h, c = states
     enter, forget, new, out = _parts(relay.add(x, weights.state(node, h)), 4)
     kept = relay.multiply(relay.sigmoid(forget), c)
@@ -47,7 +48,7 @@ def lstm_cell(node: Node, x: Any, states: list[Any], weights: Weights) -> list[A
     return [h if weights.projection is None else dense(node, h, weights.projection), c]
 
 
-def gru_cell(node: Node, x: Any, states: list[Any], weights: Weights) -> list[Any]:
+def gru_cell(node: Node, x: Expr, states: list[Expr], weights: Weights) -> list[Expr]:
     (h,) = states
     reset_x, update_x, new_x = _parts(x, 3)
     reset_h, update_h, new_h = _parts(weights.state(node, h), 3)
@@ -57,47 +58,47 @@ def gru_cell(node: Node, x: Any, states: list[Any], weights: Weights) -> list[An
     return [relay.add(new, relay.multiply(update, relay.subtract(h, new)))]
 
 
-def tanh_cell(node: Node, x: Any, states: list[Any], weights: Weights) -> list[Any]:
+def tanh_cell(node: Node, x: Expr, states: list[Expr], weights: Weights) -> list[Expr]:
     return [relay.tanh(relay.add(x, weights.state(node, states[0])))]
 
 
-def relu_cell(node: Node, x: Any, states: list[Any], weights: Weights) -> list[Any]:
+def relu_cell(node: Node, x: Expr, states: list[Expr], weights: Weights) -> list[Expr]:
     return [relay.nn.relu(relay.add(x, weights.state(node, states[0])))]
 
 
 @converter("lstm.input")
-def lstm(node: Node, x: Any, states: Sequence[Any], weights: Sequence[Any], *rest: Any) -> Any:
+def lstm(node: Node, x: Expr, states: Sequence[Expr], weights: Sequence[Expr], *rest: Any) -> list[Expr]:
     return _layers(node, lstm_cell, x, list(states), weights, *rest)
 
 
 @converter("gru.input")
-def gru(node: Node, x: Any, state: Any, weights: Sequence[Any], *rest: Any) -> Any:
+def gru(node: Node, x: Expr, state: Expr, weights: Sequence[Expr], *rest: Any) -> list[Expr]:
     return _layers(node, gru_cell, x, [state], weights, *rest)
 
 
 @converter("rnn_tanh.input")
-def rnn_tanh(node: Node, x: Any, state: Any, weights: Sequence[Any], *rest: Any) -> Any:
+def rnn_tanh(node: Node, x: Expr, state: Expr, weights: Sequence[Expr], *rest: Any) -> list[Expr]:
     return _layers(node, tanh_cell, x, [state], weights, *rest)
 
 
 @converter("rnn_relu.input")
-def rnn_relu(node: Node, x: Any, state: Any, weights: Sequence[Any], *rest: Any) -> Any:
+def rnn_relu(node: Node, x: Expr, state: Expr, weights: Sequence[Expr], *rest: Any) -> list[Expr]:
     return _layers(node, relu_cell, x, [state], weights, *rest)
 
 
 def _layers(
     node: Node,
     cell: Cell,
-    x: Any,
-    states: list[Any],
-    weights: Sequence[Any],
+    x: Expr,
+    states: list[Expr],
+    weights: Sequence[Expr],
     biases: bool,
     count: int,
     dropout: float,
     train: bool,
     bidirectional: bool,
     batch_first: bool,
-) -> list[Any]:
+) -> list[Expr]:
     """Layer upon layer: the outputs of the last one, and the last states of all of them."""
     if dropout and train:
         raise node.unsupported("dropping elements, as in training", hint="call model.eval() before it is exported")
@@ -109,7 +110,7 @@ def _layers(
         x = relay.transpose(x, axes=[1, 0, 2])
     directions = 2 if bidirectional else 1
     each = len(weights) // (count * directions)
-    last: list[list[Any]] = [[] for _ in states]
+    last: list[list[Expr]] = [[] for _ in states]
     for layer in range(count):
         outputs = []
         for direction in range(directions):
@@ -128,8 +129,8 @@ def _layers(
 
 
 def _steps(
-    node: Node, cell: Cell, x: Any, begin: list[Any], weights: Weights, backwards: bool
-) -> tuple[Any, list[Any]]:
+    node: Node, cell: Cell, x: Expr, begin: list[Expr], weights: Weights, backwards: bool
+) -> tuple[Expr, list[Expr]]:
     """One layer in one direction: the outputs of all steps, and the states after the last."""
     before = dense(node, x, weights.of_input)
     if weights.bias_input is not None:
@@ -137,10 +138,9 @@ def _steps(
     if backwards:
         before = relay.reverse(before, axis=0)
 
-    def step(turn: Any, values: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+    def step(turn: Expr, values: list[Expr]) -> tuple[Expr | None, list[Expr], list[Expr]]:
         after = cell(node, relay.take(before, turn, axis=0), values, weights)
         return None, after, [after[0]]
 
-    loop: Any = node
-    states, (rows,) = turns_of(loop, step, begin, limit_of(loop, before, 0), rows=1, nodes=20)
+    states, (rows,) = turns_of(node, step, begin, limit_of(node, before, 0), rows=1, nodes=20)
     return (relay.reverse(rows, axis=0) if backwards else rows), states

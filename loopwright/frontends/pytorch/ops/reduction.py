@@ -3,76 +3,81 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from loopwright import relay
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.ops.pointwise import truth
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import Axes
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import times
-from loopwright.relay.types import is_any
+from loopwright.relay.types import AnyDim
+
+if TYPE_CHECKING:
+    import torch
 
 
-def axes_of(node: Node, x: Any, dim: Any) -> list[int]:
+def axes_of(node: Node, x: Expr, dim: Axes) -> list[int]:
     """Axes counted from the front; all of them where none are named."""
     rank = node.rank(x)
     if dim is None or dim == []:
         return list(range(rank))
-    listed = dim if isinstance(dim, (list, tuple)) else [dim]
+    listed = dim if isinstance(dim, Sequence) else [dim]
     return sorted({node.axis(int(axis), rank) for axis in listed}) if rank else []
 
 
-def _reduced(node: Node, function: Callable[..., Any], x: Any, dim: Any, keepdim: bool) -> Any:
+def _reduced(node: Node, function: Callable[..., Expr], x: Expr, dim: Axes, keepdim: bool) -> Expr:
     axes = axes_of(node, x, dim)
     return function(x, axis=axes, keepdims=keepdim) if axes else x
 
 
-def wide_operand(node: Node, x: Any) -> Any:
+def wide_operand(node: Node, x: Expr) -> Expr:
     """Elements in the type that they are added up in: that of the result, float32 for halves."""
     return node.cast(x, node.wide(node.out_dtype()))
 
 
 @converter("sum")
-def sum_(node: Node, x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def sum_(node: Node, x: Expr, dim: Axes = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Expr:
     return _reduced(node, relay.sum, wide_operand(node, x), dim, keepdim)
 
 
 @converter("mean")
-def mean(node: Node, x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def mean(node: Node, x: Expr, dim: Axes = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Expr:
     return _reduced(node, relay.mean, wide_operand(node, x), dim, keepdim)
 
 
 @converter("prod")
-def prod(node: Node, x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def prod(node: Node, x: Expr, dim: Axes = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Expr:
     return _reduced(node, relay.prod, wide_operand(node, x), dim, keepdim)
 
 
 @converter("amax", "max.default")
-def amax(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def amax(node: Node, x: Expr, dim: Axes = None, keepdim: bool = False) -> Expr:
     if node.dtype(x).is_bool:
         return _reduced(node, relay.any, x, dim, keepdim)
     return _reduced(node, relay.max, x, dim, keepdim)
 
 
 @converter("amin", "min.default")
-def amin(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def amin(node: Node, x: Expr, dim: Axes = None, keepdim: bool = False) -> Expr:
     if node.dtype(x).is_bool:
         return _reduced(node, relay.all, x, dim, keepdim)
     return _reduced(node, relay.min, x, dim, keepdim)
 
 
 @converter("any")
-def any_(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def any_(node: Node, x: Expr, dim: Axes = None, keepdim: bool = False) -> Expr:
     return _reduced(node, relay.any, truth(node, x), dim, keepdim)
 
 
 @converter("all")
-def all_(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def all_(node: Node, x: Expr, dim: Axes = None, keepdim: bool = False) -> Expr:
     return _reduced(node, relay.all, truth(node, x), dim, keepdim)
 
 
-def _place(node: Node, name: str, x: Any, dim: Any, keepdim: bool) -> Any:
+def _place(node: Node, name: str, x: Expr, dim: int | None, keepdim: bool) -> Expr:
     """Where the greatest (or least) element is; over all axes, as if they were one."""
     if node.dtype(x).is_bool:
         x = relay.cast(x, "uint8")
@@ -87,22 +92,22 @@ def _place(node: Node, name: str, x: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @converter("argmax")
-def argmax(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def argmax(node: Node, x: Expr, dim: int | None = None, keepdim: bool = False) -> Expr:
     return _place(node, "argmax", x, dim, keepdim)
 
 
 @converter("argmin")
-def argmin(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def argmin(node: Node, x: Expr, dim: int | None = None, keepdim: bool = False) -> Expr:
     return _place(node, "argmin", x, dim, keepdim)
 
 
 @converter("max.dim")
-def max_dim(node: Node, x: Any, dim: int, keepdim: bool = False) -> Any:
+def max_dim(node: Node, x: Expr, dim: int, keepdim: bool = False) -> list[Expr | None]:
     return [amax(node, x, dim, keepdim), _place(node, "argmax", x, dim, keepdim) if node.wants(1) else None]
 
 
 @converter("min.dim")
-def min_dim(node: Node, x: Any, dim: int, keepdim: bool = False) -> Any:
+def min_dim(node: Node, x: Expr, dim: int, keepdim: bool = False) -> list[Expr | None]:
     return [amin(node, x, dim, keepdim), _place(node, "argmin", x, dim, keepdim) if node.wants(1) else None]
 
 
@@ -110,23 +115,23 @@ def min_dim(node: Node, x: Any, dim: int, keepdim: bool = False) -> Any:
 
 
 @converter("var.correction", "std.correction")
-def var(node: Node, x: Any, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
+def var(node: Node, x: Expr, dim: Axes = None, correction: float | None = 1, keepdim: bool = False) -> Expr:
     spread, _ = _spread(node, x, dim, correction, keepdim)
     return relay.sqrt(spread) if "::std" in node.op else spread
 
 
 @converter("var_mean.correction", "std_mean.correction")
-def var_mean(node: Node, x: Any, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
+def var_mean(node: Node, x: Expr, dim: Axes = None, correction: float | None = 1, keepdim: bool = False) -> list[Expr]:
     spread, middle = _spread(node, x, dim, correction, keepdim)
     return [relay.sqrt(spread) if "::std" in node.op else spread, middle]
 
 
 @converter("var.dim", "std.dim")
-def var_unbiased(node: Node, x: Any, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> Any:
+def var_unbiased(node: Node, x: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False) -> Expr:
     return var(node, x, dim, 1 if unbiased else 0, keepdim)
 
 
-def _spread(node: Node, x: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
+def _spread(node: Node, x: Expr, dim: Axes, correction: float | None, keepdim: bool) -> tuple[Expr, Expr]:
     """The squares of the distances from the mean over their count less `correction`; and the mean."""
     x = node.cast(x, node.sum_dtype(x))
     axes = axes_of(node, x, dim)
@@ -135,10 +140,10 @@ def _spread(node: Node, x: Any, dim: Any, correction: Any, keepdim: bool) -> tup
     total = _reduced(node, relay.sum, relay.multiply(apart, apart), axes, keepdim) if axes else apart
     count = times(*[node.shape(x)[axis] for axis in axes])
     less = 1 if correction is None else correction
-    if is_any(count):
+    if isinstance(count, AnyDim):
         raise node.unsupported("the variance of a size that is known only when the model runs")
     if isinstance(count, int):
-        divisor: Any = node.like(x, max(count - less, 0))
+        divisor: Expr = node.like(x, max(count - less, 0))
     else:
         divisor = relay.subtract(node.operand(count, x), node.like(x, less))
     out = middle if keepdim or not axes else relay.squeeze(middle, axis=axes)
@@ -146,7 +151,7 @@ def _spread(node: Node, x: Any, dim: Any, correction: Any, keepdim: bool) -> tup
 
 
 @converter("logsumexp")
-def logsumexp(node: Node, x: Any, dim: Any, keepdim: bool = False) -> Any:
+def logsumexp(node: Node, x: Expr, dim: Axes, keepdim: bool = False) -> Expr:
     """log(sum(exp(x))); of no axes, the elements themselves."""
     x = node.float_operand(x)
     axes = axes_of(node, x, dim)
@@ -156,7 +161,9 @@ def logsumexp(node: Node, x: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 @converter("linalg_vector_norm")
-def vector_norm(node: Node, x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def vector_norm(
+    node: Node, x: Expr, ord: float = 2, dim: Axes = None, keepdim: bool = False, dtype: torch.dtype | None = None
+) -> Expr:
     size = relay.abs(wide_operand(node, x))
     axes = axes_of(node, x, dim)
     if ord == math.inf:
@@ -175,14 +182,14 @@ def vector_norm(node: Node, x: Any, ord: float = 2, dim: Any = None, keepdim: bo
 
 
 @converter("cumsum")
-def cumsum(node: Node, x: Any, dim: int, dtype: Any = None) -> Any:
+def cumsum(node: Node, x: Expr, dim: int, dtype: torch.dtype | None = None) -> Expr:
     return _running(node, relay.cumsum, wide_operand(node, x), dim)
 
 
 @converter("cumprod")
-def cumprod(node: Node, x: Any, dim: int, dtype: Any = None) -> Any:
+def cumprod(node: Node, x: Expr, dim: int, dtype: torch.dtype | None = None) -> Expr:
     return _running(node, relay.cumprod, wide_operand(node, x), dim)
 
 
-def _running(node: Node, function: Callable[..., Any], x: Any, dim: int) -> Any:
+def _running(node: Node, function: Callable[..., Expr], x: Expr, dim: int) -> Expr:
     return function(x, axis=node.axis(dim, node.rank(x)), dtype=str(node.dtype(x))) if node.rank(x) else x

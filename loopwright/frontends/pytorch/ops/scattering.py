@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,9 +11,10 @@ from loopwright import relay
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.ops.indexing import by_axis, slice_bounds, spread, within
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import Operand, Size
 from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import apply, minus, times
-from loopwright.relay.types import is_any, same_dim
+from loopwright.relay.types import Dim, is_any, same_dim
 
 _REDUCTIONS = {
     "sum": "add",
@@ -28,23 +28,23 @@ _REDUCTIONS = {
 
 
 @converter("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce")
-def scatter(node: Node, x: Any, dim: int, index: Any, source: Any, reduce: str | None = None) -> Any:
+def scatter(node: Node, x: Expr, dim: int, index: Expr, source: Operand, reduce: str | None = None) -> Expr:
     return _scattered(node, x, dim, index, source, "update" if reduce is None else _REDUCTIONS[reduce])
 
 
 @converter("scatter_add")
-def scatter_add(node: Node, x: Any, dim: int, index: Any, source: Any) -> Any:
+def scatter_add(node: Node, x: Expr, dim: int, index: Expr, source: Expr) -> Expr:
     return _scattered(node, x, dim, index, source, "add")
 
 
 @converter("scatter_reduce")
 def scatter_reduce(
-    node: Node, x: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True
-) -> Any:
+    node: Node, x: Expr, dim: int, index: Expr, source: Expr, reduce: str, include_self: bool = True
+) -> Expr:
     if include_self and reduce != "mean":
         return _scattered(node, x, dim, index, source, _REDUCTIONS[reduce])
     kind = node.dtype(x)
-    neutral: dict[str, Any] = {
+    neutral: dict[str, float] = {
         "sum": 0,
         "mean": 0,
         "prod": 1,
@@ -63,7 +63,7 @@ def scatter_reduce(
     return relay.divide(result, count) if kind.is_float else relay.floor_divide(result, count)
 
 
-def _scattered(node: Node, x: Any, dim: int, index: Any, source: Any, how: str) -> Any:
+def _scattered(node: Node, x: Expr, dim: int, index: Expr, source: Operand, how: str) -> Expr:
     """Each element of `source`, of those that `index` has a place for, put along an axis."""
     shape = node.shape(x)
     if not shape:
@@ -75,16 +75,18 @@ def _scattered(node: Node, x: Any, dim: int, index: Any, source: Any, how: str) 
         source = relay.reshape(source, (1,)) if isinstance(source, Expr) else source
     sizes = node.shape(index)
     if not isinstance(source, Expr) or node.rank(source) == 0:
-        source = relay.full(node.operand(source, x), sizes, str(node.dtype(x)))
-    elif not all(map(same_dim, node.shape(source), sizes)):
-        source = relay.strided_slice(source, begin=[0] * len(sizes), end=list(sizes), axes=list(range(len(sizes))))
+        put: Expr = relay.full(node.operand(source, x), sizes, str(node.dtype(x)))
+    elif all(map(same_dim, node.shape(source), sizes)):
+        put = source
+    else:
+        put = relay.strided_slice(source, begin=[0] * len(sizes), end=list(sizes), axes=list(range(len(sizes))))
     axis = node.axis(dim, len(shape))
     locations = relay.checked_indices(index, x, axes=(axis,))
-    return relay.scatter_elements(x, locations, node.cast(source, x), axis=axis, reduction=how)
+    return relay.scatter_elements(x, locations, node.cast(put, x), axis=axis, reduction=how)
 
 
 @converter("index_put", "_unsafe_index_put")
-def index_put(node: Node, x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+def index_put(node: Node, x: Expr, indices: Sequence[Expr | None], values: Expr, accumulate: bool = False) -> Expr:
     """numpy's assignment to elements that tensors index."""
     given = [one for one in indices if one is not None]
     if len(given) == 1 and node.dtype(given[0]).is_bool and node.rank(values) == 0:
@@ -119,10 +121,9 @@ def index_put(node: Node, x: Any, indices: Sequence[Any], values: Any, accumulat
     return result if straight else relay.transpose(result, axes=[order.index(axis) for axis in range(rank)])
 
 
-def _masked(node: Node, x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> Any:
+def _masked(node: Node, x: Expr, indices: Sequence[Expr | None], values: Expr, accumulate: bool) -> Expr:
     """One value put where a mask holds."""
-    before = next(k for k, one in enumerate(indices) if one is not None)
-    mask = indices[before]
+    before, mask = next((k, one) for k, one in enumerate(indices) if one is not None)
     behind = node.rank(x) - before - node.rank(mask)
     if behind:
         mask = relay.expand_dims(mask, axis=node.rank(mask), num_newaxis=behind)
@@ -131,7 +132,7 @@ def _masked(node: Node, x: Any, indices: Sequence[Any], values: Any, accumulate:
 
 
 @converter("masked_scatter")
-def masked_scatter(node: Node, x: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(node: Node, x: Expr, mask: Expr, source: Expr) -> Expr:
     """The elements of `source` one by one to where the mask holds."""
     shape = node.shape(x)
     count = times(*shape)
@@ -144,8 +145,8 @@ def masked_scatter(node: Node, x: Any, mask: Any, source: Any) -> Any:
 
 @converter("slice_scatter")
 def slice_scatter(
-    node: Node, x: Any, source: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Any:
+    node: Node, x: Expr, source: Expr, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
+) -> Expr:
     """`x` with a slice of it replaced."""
     axis = node.axis(dim, node.rank(x))
     size = node.shape(x)[axis]
@@ -155,13 +156,13 @@ def slice_scatter(
     begin, last = bounds
     put = node.cast(source, x)
     if step != 1:
-        if not isinstance(size, int):
+        if not (isinstance(size, int) and isinstance(begin, int) and isinstance(last, int)):
             raise node.unsupported("every so many elements replaced of a size that is no number")
         return _every(node, x, put, axis, range(size)[begin:last:step])
     return _between(node, x, put, axis, begin, last)
 
 
-def _between(node: Node, x: Any, put: Any, axis: int, begin: Any, last: Any) -> Any:
+def _between(node: Node, x: Expr, put: Expr, axis: int, begin: Dim, last: Dim) -> Expr:
     """What is before, what is put, what is behind."""
     size = node.shape(x)[axis]
     parts = []
@@ -174,7 +175,7 @@ def _between(node: Node, x: Any, put: Any, axis: int, begin: Any, last: Any) -> 
     return parts[0] if len(parts) == 1 else relay.concatenate(parts, axis=axis)
 
 
-def _every(node: Node, x: Any, put: Any, axis: int, locations: range) -> Any:
+def _every(node: Node, x: Expr, put: Expr, axis: int, locations: range) -> Expr:
     """`x` with what is put at these places along an axis: taken from there, where it is, and from `x` elsewhere."""
     size = node.static_shape(x)[axis]
     source = np.zeros(size, np.int64)
@@ -187,7 +188,7 @@ def _every(node: Node, x: Any, put: Any, axis: int, locations: range) -> Any:
 
 
 @converter("select_scatter")
-def select_scatter(node: Node, x: Any, source: Any, dim: int, index: Any) -> Any:
+def select_scatter(node: Node, x: Expr, source: Expr, dim: int, index: Size) -> Expr:
     axis = node.axis(dim, node.rank(x))
     size = node.shape(x)[axis]
     location = apply(lambda a, b: a + b, size, index) if isinstance(index, int) and index < 0 else index
@@ -198,7 +199,7 @@ def select_scatter(node: Node, x: Any, source: Any, dim: int, index: Any) -> Any
 
 
 @converter("index_copy", "index_add")
-def index_add(node: Node, x: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
+def index_add(node: Node, x: Expr, dim: int, index: Expr, source: Expr, alpha: float = 1) -> Expr:
     """Rows along an axis put to, or added at, places."""
     axis = node.axis(dim, max(node.rank(x), 1))
     order = [axis, *[k for k in range(node.rank(x)) if k != axis]]

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
+from loopwright.frontends.pytorch.values import Size
+from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import plus
 from loopwright.relay.types import is_any, same_dim
+
+if TYPE_CHECKING:
+    import torch
 
 
 @converter("view.default", "_unsafe_view", "reshape", "view_copy.default", "_reshape_alias", "squeeze", "flatten")
 @converter("squeeze_copy", "unflatten")
-def view(node: Node, x: Any, *shape: Any) -> Any:
+def view(node: Node, x: Expr, *shape: object) -> Expr:
     return node.reshaped(x, node.out_shape())
 
 
 @converter("view.dtype")
-def view_dtype(node: Node, x: Any, dtype: Any) -> Any:
+def view_dtype(node: Node, x: Expr, dtype: torch.dtype | None) -> Expr:
     """The same bits read as another type."""
     if node.out_shape() != node.shape(x):
         raise node.unsupported("bits read as a type of another size")
@@ -30,19 +35,19 @@ def view_dtype(node: Node, x: Any, dtype: Any) -> Any:
 
 
 @converter("unsqueeze", "unsqueeze_copy")
-def unsqueeze(node: Node, x: Any, dim: int) -> Any:
+def unsqueeze(node: Node, x: Expr, dim: int) -> Expr:
     return relay.expand_dims(x, axis=dim)
 
 
 @converter("permute", "permute_copy")
-def permute(node: Node, x: Any, dims: Sequence[int]) -> Any:
+def permute(node: Node, x: Expr, dims: Sequence[int]) -> Expr:
     rank = node.rank(x)
     order = [node.axis(axis, rank) for axis in dims] if rank else []
     return x if order == list(range(rank)) else relay.transpose(x, axes=order)
 
 
 @converter("transpose.int", "t", "numpy_T")
-def transpose(node: Node, x: Any, one: int = 0, other: int = 1) -> Any:
+def transpose(node: Node, x: Expr, one: int = 0, other: int = 1) -> Expr:
     rank = node.rank(x)
     if rank < 2:
         return x
@@ -55,7 +60,7 @@ def transpose(node: Node, x: Any, one: int = 0, other: int = 1) -> Any:
 
 
 @converter("expand", "expand_copy", "broadcast_to")
-def expand(node: Node, x: Any, sizes: Sequence[Any], implicit: bool = False) -> Any:
+def expand(node: Node, x: Expr, sizes: Sequence[Size], implicit: bool = False) -> Expr:
     shape = node.out_shape()
     if any(is_any(size) for size in shape):
         known = [given if isinstance(size, int) and size == -1 else size for size, given in zip(sizes, shape)]
@@ -66,7 +71,7 @@ def expand(node: Node, x: Any, sizes: Sequence[Any], implicit: bool = False) -> 
 
 
 @converter("repeat")
-def repeat(node: Node, x: Any, repeats: Sequence[Any]) -> Any:
+def repeat(node: Node, x: Expr, repeats: Sequence[Size]) -> Expr:
     lead = len(repeats) - node.rank(x)
     if lead:
         x = node.reshaped(x, (*[1] * lead, *node.shape(x)))
@@ -76,7 +81,7 @@ def repeat(node: Node, x: Any, repeats: Sequence[Any]) -> Any:
 
 
 @converter("cat", "concat", "concatenate")
-def cat(node: Node, tensors: Sequence[Any], dim: int = 0) -> Any:
+def cat(node: Node, tensors: Sequence[Expr], dim: int = 0) -> Expr:
     # A vector of nothing goes with everything, as it always did in torch.
     used = [one for one in tensors if node.shape(one) != (0,)] or list(tensors[:1])
     kind = node.out_dtype()
@@ -85,13 +90,13 @@ def cat(node: Node, tensors: Sequence[Any], dim: int = 0) -> Any:
 
 
 @converter("stack")
-def stack(node: Node, tensors: Sequence[Any], dim: int = 0) -> Any:
+def stack(node: Node, tensors: Sequence[Expr], dim: int = 0) -> Expr:
     kind = node.out_dtype()
     return relay.stack([node.cast(one, kind) for one in tensors], axis=node.axis(dim, len(node.out_shape())))
 
 
 @converter("split_with_sizes", "split_with_sizes_copy", "split", "split_copy", "unsafe_split", "chunk")
-def split(node: Node, x: Any, sizes: Any, dim: int = 0) -> Any:
+def split(node: Node, x: Expr, sizes: object, dim: int = 0) -> list[Expr]:
     axis = node.axis(dim, node.rank(x))
     parts = [node.importer.sizes.of(part.shape[axis]) for part in node.results]
     if any(is_any(size) for size in parts):
@@ -105,7 +110,7 @@ def split(node: Node, x: Any, sizes: Any, dim: int = 0) -> Any:
 
 
 @converter("unbind", "unbind_copy")
-def unbind(node: Node, x: Any, dim: int = 0) -> Any:
+def unbind(node: Node, x: Expr, dim: int = 0) -> list[Expr]:
     axis = node.axis(dim, node.rank(x))
     count = len(node.results)
     if count == 1:
@@ -114,20 +119,20 @@ def unbind(node: Node, x: Any, dim: int = 0) -> Any:
 
 
 @converter("flip")
-def flip(node: Node, x: Any, dims: Sequence[int]) -> Any:
+def flip(node: Node, x: Expr, dims: Sequence[int]) -> Expr:
     for dim in dims:
         x = relay.reverse(x, axis=node.axis(dim, node.rank(x)))
     return x
 
 
-def flat_places(node: Node, x: Any, locations: np.ndarray) -> Any:
+def flat_places(node: Node, x: Expr, locations: np.ndarray) -> Expr:
     """The elements at these places, counted over all of `x`, in the shape of `locations`."""
     flat = relay.reshape(x, (math.prod(node.static_shape(x)),), allowzero=True)
     return relay.take(flat, node.const(locations.astype(np.int64)), axis=0)
 
 
 @converter("diagonal", "diagonal_copy")
-def diagonal(node: Node, x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal(node: Node, x: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Expr:
     shape = node.static_shape(x)
     indices = np.arange(math.prod(shape)).reshape(shape)
     return flat_places(node, x, np.diagonal(indices, offset, node.axis(dim1, len(shape)), node.axis(dim2, len(shape))))
@@ -135,8 +140,8 @@ def diagonal(node: Node, x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) 
 
 @converter("as_strided", "as_strided_copy")
 def as_strided(
-    node: Node, x: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Any:
+    node: Node, x: Expr, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Expr:
     """Elements at so many steps of memory, which is that of a tensor in rows."""
     if not all(isinstance(one, int) for one in (*size, *stride)):
         raise node.unsupported("steps of memory for sizes that are no numbers")
@@ -147,7 +152,7 @@ def as_strided(
 
 
 @converter("unfold", "unfold_copy")
-def unfold(node: Node, x: Any, dim: int, size: int, step: int) -> Any:
+def unfold(node: Node, x: Expr, dim: int, size: int, step: int) -> Expr:
     """Windows along an axis; what they hold is a new last axis."""
     axis = node.axis(dim, node.rank(x))
     count = node.out_shape()[axis]
@@ -160,6 +165,6 @@ def unfold(node: Node, x: Any, dim: int, size: int, step: int) -> Any:
 
 
 @converter("tril", "triu")
-def tril(node: Node, x: Any, diagonal: int = 0) -> Any:
+def tril(node: Node, x: Expr, diagonal: int = 0) -> Expr:
     kept = relay.cast(x, "uint8") if node.dtype(x).is_bool else x
     return relay.trilu(kept, diagonal, upper="triu" in node.op)
