@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from loopwright.ir import Expr, Producer, ProducerLoad, Range, WrongIndexCount, as_expr
+from loopwright.ir import Dim, Expr, Producer, ProducerLoad, Range, WrongIndexCount, as_expr
 from loopwright.ir.expr import answer_numpy
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
@@ -110,13 +110,13 @@ class BadIndex(LoopwrightError, TypeError):
         )
 
 
-def shape_text(shape: Sequence[Expr]) -> str:
+def shape_text(shape: Sequence[Dim]) -> str:
     """A shape as Python writes it."""
     inner = ", ".join([dim_text(dim) for dim in shape])
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
 
 
-def dim_text(dim: Expr) -> str:
+def dim_text(dim: Dim) -> str:
     """One dimension in a message: its number, its name, or its expression."""
     value = getattr(dim, "value", None)
     return str(value) if isinstance(value, int) else str(getattr(dim, "name", None) or repr(dim))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast
 from loopwright.ir.intrinsics import all as all_of
@@ -18,10 +15,11 @@ from loopwright.topi.row_major import product
 from loopwright.topi.rows import unravelled
 from loopwright.topi.sizes import check_same
 from loopwright.topi.testing import sorting as meaning
+from loopwright.topi.types import Shape
 
 
 @operator(reference=meaning.argwhere, samples=meaning.argwhere_samples)
-def argwhere(output_shape: Any, condition: te.Tensor) -> te.Tensor:
+def argwhere(output_shape: te.Tensor | Shape, condition: te.Tensor) -> te.Tensor:
     """One row of int32 indices for each element of `condition` that is not zero; the number of rows may be a variable.
 
     `output_shape` is (rows, rank): elements past the last row are left out, and rows past the last element are -1.
@@ -35,18 +33,16 @@ def argwhere(output_shape: Any, condition: te.Tensor) -> te.Tensor:
             "the condition has 1 to 5 dimensions, the output is (rows, dimensions of the condition)",
         )
     check_same(op, "indices of an element", ("the output", shape[1]), ("the condition", as_expr(condition.ndim)))
-    result: te.Tensor = _found(op, condition, as_expr(shape[0]), with_count=False)
-    return result
+    return _found(op, condition, as_expr(shape[0]), with_count=False)[0]
 
 
 @operator(reference=meaning.argwhere_padded, samples=meaning.argwhere_padded_samples)
 def argwhere_padded(condition: te.Tensor) -> list[te.Tensor]:
     """[rows, count]: `argwhere` with room for every element, and how many rows were filled (one int32)."""
-    result: list[te.Tensor] = _found("argwhere_padded", condition, product(condition.shape), with_count=True)
-    return result
+    return _found("argwhere_padded", condition, product(condition.shape), with_count=True)
 
 
-def _found(op: str, condition: te.Tensor, rows: Expr, with_count: bool) -> Any:
+def _found(op: str, condition: te.Tensor, rows: Expr, with_count: bool) -> list[te.Tensor]:
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = create()
         source, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
@@ -65,8 +61,9 @@ def _found(op: str, condition: te.Tensor, rows: Expr, with_count: bool) -> Any:
             ib.buffer_ptr(outs[1])[0] = cast(filled[0], DataType("int32"))
         return ib.get()
 
-    shapes: Sequence[Any] = [(rows, condition.ndim), (1,)] if with_count else [(rows, condition.ndim)]
-    return te.extern(shapes, [condition], body, name=op, dtype=["int32"] * len(shapes), tag=default_tag(op))
+    shapes: list[Shape] = [(rows, condition.ndim), (1,)] if with_count else [(rows, condition.ndim)]
+    result = te.extern(shapes, [condition], body, name=op, dtype=["int32"] * len(shapes), tag=default_tag(op))
+    return list(result) if with_count else [result]
 
 
 def _is_set(value: Expr) -> Expr:

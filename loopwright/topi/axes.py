@@ -7,7 +7,6 @@ axes_of("squeeze", (0, -1), 4)    →  [0, 3]
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.ir import IntImm
 from loopwright.runtime.errors import LoopwrightError
@@ -31,7 +30,7 @@ class BadAxis(LoopwrightError, ValueError, IndexError, AssertionError):
         super().__init__(f"{op}: {problem}", hint=hint, fields={"op": op, **fields})
 
 
-def axis_of(op: str, axis: Any, rank: int, what: str = "axis") -> int:
+def axis_of(op: str, axis: object, rank: int, what: str = "axis") -> int:
     """`axis` as a number from 0 to `rank - 1`."""
     number = int(axis.value) if isinstance(axis, IntImm) else axis
     if isinstance(number, bool) or not hasattr(number, "__index__"):
@@ -44,7 +43,7 @@ def axis_of(op: str, axis: Any, rank: int, what: str = "axis") -> int:
     return number % rank
 
 
-def axes_of(op: str, axes: Any, rank: int, what: str = "axis") -> list[int]:
+def axes_of(op: str, axes: object, rank: int, what: str = "axis") -> list[int]:
     """Different axes, each as a number from 0 to `rank - 1`, in the order given; one number is a list of one."""
     given = list(axes) if isinstance(axes, Sequence) else [axes]
     result = [axis_of(op, axis, rank, what) for axis in given]

@@ -9,13 +9,13 @@ expression. Each operator is one stage, tagged `broadcast` and named `T_<operato
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Protocol, overload
 
 import numpy as np
 
 from loopwright import te
-from loopwright.ir import Expr, IntImm, as_expr, const, intrinsics, operators
+from loopwright.ir import Expr, ExprLike, IntImm, as_expr, const, intrinsics, operators
 from loopwright.te.assumed_sizes import assume_repeated
 from loopwright.te.tags import default_tag
 from loopwright.te.tensor import dim_text, shape_text
@@ -23,7 +23,7 @@ from loopwright.te.whole_tensors import broadcast, repeated
 from loopwright.topi import tag
 from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.registry import Sample, operator
+from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.sizes import differ
 from loopwright.topi.testing.broadcast import (
     arithmetic_samples,
@@ -40,16 +40,33 @@ from loopwright.topi.testing.broadcast import (
     shift_samples,
     where_samples,
 )
+from loopwright.topi.types import Operand, Shape
 
-Binary = Callable[[Any, Any], Any]
+
+class Binary(Protocol):
+    """A tensor on either side gives a tensor; two numbers give an expression."""
+
+    @overload
+    def __call__(self, lhs: te.Tensor, rhs: Operand) -> te.Tensor: ...
+    @overload
+    def __call__(self, lhs: Operand, rhs: te.Tensor) -> te.Tensor: ...
+    @overload
+    def __call__(self, lhs: Expr | float, rhs: Expr | float) -> Expr: ...
 
 
-def _row(
-    name: str, function: Callable[[Any, Any], Expr], reference: Any, samples: Callable[[], Iterable[Sample]]
-) -> Binary:
+Element = Callable[[ExprLike, ExprLike], Expr]  # of two elements
+
+
+def _row(name: str, function: Element, reference: Reference, samples: Callable[[], Iterable[Sample]]) -> Binary:
     """The operator of a function of two elements."""
 
-    def compute(lhs: Any, rhs: Any) -> Any:
+    @overload
+    def compute(lhs: te.Tensor, rhs: Operand) -> te.Tensor: ...
+    @overload
+    def compute(lhs: Operand, rhs: te.Tensor) -> te.Tensor: ...
+    @overload
+    def compute(lhs: Expr | float, rhs: Expr | float) -> Expr: ...
+    def compute(lhs: Operand, rhs: Operand) -> te.Tensor | Expr:
         if isinstance(lhs, te.Tensor) or isinstance(rhs, te.Tensor):
             # A number takes the type of the tensor, so it stays one until it meets an element.
             left, right = [_is_tensor_or_expression(operand) for operand in (lhs, rhs)]
@@ -65,11 +82,11 @@ def _row(
     return operator(reference=reference, samples=samples)(compute)
 
 
-def _is_tensor_or_expression(operand: Any) -> bool:
+def _is_tensor_or_expression(operand: object) -> bool:
     return not isinstance(operand, (int, float)) or isinstance(operand, bool)
 
 
-def _power(base: Any, exponent: Any) -> Expr:
+def _power(base: ExprLike, exponent: ExprLike) -> Expr:
     a, b = operators.match_types(base, exponent)
     if a.dtype.is_float:
         return intrinsics.power(a, b)
@@ -84,13 +101,13 @@ def _power(base: Any, exponent: Any) -> Expr:
     return result if b.dtype.is_unsigned else intrinsics.select(b < const(0, b.dtype), const(0, a.dtype), result)
 
 
-def _whole_division(divided: Callable[[Any, Any], Expr], *, rest: bool = False) -> Callable[[Any, Any], Expr]:
+def _whole_division(divided: Element, *, rest: bool = False) -> Element:
     """Division that is never undefined: by 0 integers give 0, as in numpy, and the least one divided by -1 wraps.
 
     A processor stops the program there. A divisor that is a literal asks nothing.
     """
 
-    def divide(one: Any, other: Any) -> Expr:
+    def divide(one: ExprLike, other: ExprLike) -> Expr:
         a, b = operators.match_types(one, other)
         if a.dtype.is_float or (isinstance(b, IntImm) and b.value != -1):
             return divided(a, b)
@@ -106,12 +123,12 @@ def _whole_division(divided: Callable[[Any, Any], Expr], *, rest: bool = False) 
     return divide
 
 
-def _logical_xor(a: Any, b: Any) -> Expr:
+def _logical_xor(a: ExprLike, b: ExprLike) -> Expr:
     return operators.bitwise_xor(operators.logical_and(a), operators.logical_and(b))
 
 
-def _comparison(sign: str) -> Callable[[Any, Any], Expr]:
-    def compare(a: Any, b: Any) -> Expr:
+def _comparison(sign: str) -> Element:
+    def compare(a: ExprLike, b: ExprLike) -> Expr:
         x, y = operators.match_types(a, b)
         built: Expr = getattr(x, sign)(y)
         return built
@@ -158,7 +175,7 @@ not_equal = _row(
 
 
 @operator(reference=np.broadcast_to, samples=broadcast_to_samples)
-def broadcast_to(data: te.Tensor, shape: Sequence[Any]) -> te.Tensor:
+def broadcast_to(data: te.Tensor, shape: Shape) -> te.Tensor:
     """`data` repeated to `shape`, along its dimensions of 1 and along new ones in front."""
     wanted = [as_expr(size) for size in shape]
     if len(wanted) < data.ndim:
@@ -182,7 +199,7 @@ def broadcast_to(data: te.Tensor, shape: Sequence[Any]) -> te.Tensor:
 
 
 @operator(reference=lambda condition, x, y: np.where(condition != 0, x, y), samples=where_samples)
-def where(condition: te.Tensor, x: Any, y: Any) -> te.Tensor:
+def where(condition: te.Tensor, x: Operand, y: Operand) -> te.Tensor:
     """`x` where `condition` is not 0, else `y`; all three are repeated to one shape, and both sides are computed."""
     kinds = [operand.dtype for operand in (x, y) if hasattr(operand, "dtype")]
     if len(kinds) == 2 and kinds[0] is not kinds[1]:

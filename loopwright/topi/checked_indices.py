@@ -8,8 +8,6 @@ Kernels made of single elements (`te.compute`) cannot stop; who calls them check
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir import AssertStmt, Expr, Var, cast, logical_and
 from loopwright.ir.ir_builder import IRBuilder
 from loopwright.ir.machine_intrinsics import call_error
@@ -18,7 +16,7 @@ from loopwright.runtime.dtype import DataType
 _WIDE = DataType("int64")
 
 
-def checked_place(ib: IRBuilder, op: str, what: str, value: Expr, size: Any, *, end: bool = False) -> Var:
+def checked_place(ib: IRBuilder, op: str, what: str, value: Expr, size: Expr, *, end: bool = False) -> Var:
     """`value` as an index of the type of `size`, once it is seen to lie in it; with `end`, it may be `size` as well."""
     limit = cast(size, _WIDE)
     given = ib.let("given", cast(value, _WIDE))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeVar
 
 from loopwright.runtime.errors import LoopwrightError
+
+T = TypeVar("T")
 
 
 class UnknownChoice(LoopwrightError, ValueError, AssertionError):
@@ -51,7 +53,7 @@ class UnsuitableType(LoopwrightError, TypeError, ValueError, AssertionError):
         super().__init__(f"{op}: {problem}", hint=hint, fields={"op": op})
 
 
-def choose(op: str, option: str, given: Any, choices: Iterable[Any]) -> Any:
+def choose(op: str, option: str, given: T, choices: Iterable[object]) -> T:
     """`given`, refused when it is none of `choices`."""
     known = list(choices)
     if given not in known:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil
-from typing import Any
 
 import numpy as np
 
@@ -25,9 +24,10 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.row_major import count_as
 from loopwright.topi.samples import TYPES, numbers
 from loopwright.topi.sizes import known, simplify
+from loopwright.topi.types import Dim, Scalar, Shape
 
 
-def _arange_reference(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") -> np.ndarray:
+def _arange_reference(start: float, stop: float | None = None, step: float = 1, dtype: str = "float32") -> np.ndarray:
     if stop is None:
         start, stop = 0, start
     return start + step * np.arange(max(ceil((stop - start) / step), 0))
@@ -45,7 +45,7 @@ def _arange_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_arange_reference, samples=_arange_samples)
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") -> te.Tensor:
+def arange(start: Scalar, stop: Scalar | None = None, step: Scalar = 1, dtype: str = "float32") -> te.Tensor:
     """`start`, `start + step`, and so on up to `stop`, which is left out; one argument is `stop`, from 0.
 
     Numbers and expressions say how many there are. Tensors of rank 0 are read when the program runs; the result then
@@ -106,7 +106,7 @@ def meshgrid(a_tuple: Sequence[te.Tensor], indexing: str) -> list[te.Tensor]:
     axes = list(range(len(a_tuple)))
     if indexing == "xy" and len(axes) > 1:
         axes[0], axes[1] = 1, 0
-    shape: list[Any] = [1] * len(axes)
+    shape: list[Dim] = [1] * len(axes)
     for vector, axis in zip(a_tuple, axes, strict=True):
         shape[axis] = vector.shape[0] if vector.ndim else 1
 
@@ -145,7 +145,7 @@ def ndarray_size(array: te.Tensor, dtype: str = "int32") -> te.Tensor:
 
 
 def _one_hot_reference(
-    indices: np.ndarray, on_value: Any, off_value: Any, depth: int, axis: int, dtype: str
+    indices: np.ndarray, on_value: np.ndarray | float, off_value: np.ndarray | float, depth: int, axis: int, dtype: str
 ) -> np.ndarray:
     at = indices.ndim if axis == -1 else axis
     hot = np.moveaxis(indices[..., None] == np.arange(depth), -1, at)
@@ -165,7 +165,7 @@ def _one_hot_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_one_hot_reference, samples=_one_hot_samples)
-def one_hot(indices: te.Tensor, on_value: Any, off_value: Any, depth: Any, axis: int, dtype: str) -> te.Tensor:
+def one_hot(indices: te.Tensor, on_value: Scalar, off_value: Scalar, depth: Dim, axis: int, dtype: str) -> te.Tensor:
     """`on_value` at each index along a new axis of size `depth`, `off_value` elsewhere; axis -1 comes last.
 
     An index outside of the new axis gives a line of `off_value`. The values may be tensors of rank 0.
@@ -178,5 +178,6 @@ def one_hot(indices: te.Tensor, on_value: Any, off_value: Any, depth: Any, axis:
         at = place(indices(*out[:along], *out[along + 1 :]))
         return select(at == out[along], on, off)
 
-    sizes = (*indices.shape[:along], known(depth) if known(depth) is not None else depth, *indices.shape[along:])
+    number = known(depth)
+    sizes: Shape = [*indices.shape[:along], depth if number is None else number, *indices.shape[along:]]
     return moved(sizes, cell, "T_one_hot")

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
+from operator import mul
 from string import ascii_letters
-from typing import Any
 
 from loopwright import te
 from loopwright.ir import Expr, as_expr, is_one
@@ -54,7 +55,7 @@ class _Term:
 
 
 @operator(reference=meaning.einsum, samples=meaning.einsum_samples)
-def einsum(subscripts: str, *operand: Any) -> te.Tensor:
+def einsum(subscripts: str, *operand: te.Tensor) -> te.Tensor:
     """The sum of products that `subscripts` describe; a dimension of size 1 is repeated."""
     operands = list(operand[0]) if len(operand) == 1 and isinstance(operand[0], (list, tuple)) else list(operand)
     terms, result = _read(subscripts, operands)
@@ -75,17 +76,17 @@ def _contracted(subscripts: str, terms: Sequence[_Term], result: str) -> te.Tens
         for number, (label, size) in enumerate((key, size) for key, size in sizes.items() if key not in result)
     }
 
-    def body(*at: Any) -> Any:
-        index: dict[str, Any] = {label: axis.var for label, axis in reduced.items()}
+    def body(*at: Expr) -> Expr:
+        index: dict[str, Expr] = {label: axis.var for label, axis in reduced.items()}
         index.update(zip(result, at, strict=True))
-        product: Any = None
+        factors: list[Expr] = []
         for term in terms:
             indices = [
                 as_expr(0) if is_one(size) and not is_one(sizes[label]) else index[label]
                 for label, size in zip(term.labels, term.tensor.shape, strict=True)
             ]
-            element = term.tensor(*indices)
-            product = element if product is None else product * element
+            factors.append(term.tensor(*indices))
+        product = reduce(mul, factors)
         return te.sum(product, axis=list(reduced.values())) if reduced else product
 
     built: te.Tensor = te.compute([sizes[label] for label in result], body, name="T_einsum", tag=default_tag("einsum"))

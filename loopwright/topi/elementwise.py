@@ -11,7 +11,7 @@ exact the functions are is in docs/math.md; `fast_math.py` has approximations of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Protocol, overload
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from loopwright.topi import tag
 from loopwright.topi.axes import axes_of
 from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.registry import Sample, operator
+from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.sizes import check_same, one_size
 from loopwright.topi.testing.elementwise import (
     cast_python,
@@ -55,20 +55,32 @@ from loopwright.topi.testing.elementwise import (
     trilu_samples,
     wide,
 )
+from loopwright.topi.types import Operand, Scalar, Shape
 
-Unary = Callable[[Any], Any]
+
+class Unary(Protocol):
+    """A tensor gives a tensor; a number, an expression."""
+
+    @overload
+    def __call__(self, x: te.Tensor) -> te.Tensor: ...
+    @overload
+    def __call__(self, x: Expr | float) -> Expr: ...
 
 
 def _row(
     name: str,
-    function: Callable[[Expr], Any],
-    reference: Callable[..., Any],
+    function: Callable[[Expr], Expr],
+    reference: Reference,
     samples: Callable[[], Iterable[Sample]],
     unchanged: Callable[[DataType], bool] = lambda dtype: False,
 ) -> Unary:
     """The operator of a function of one element; tensors of a type that it leaves `unchanged` come back as they are."""
 
-    def compute(x: Any) -> Any:
+    @overload
+    def compute(x: te.Tensor) -> te.Tensor: ...
+    @overload
+    def compute(x: Expr | float) -> Expr: ...
+    def compute(x: Operand) -> te.Tensor | Expr:
         if not isinstance(x, te.Tensor):
             return function(as_expr(x))
         return x if unchanged(x.dtype) else each_element(f"T_{name}", function, x)
@@ -78,17 +90,17 @@ def _row(
     return operator(reference=reference, samples=samples)(compute)
 
 
-def _function(name: str, reference: Any, ulps: float, lo: float = -3.0, hi: float = 3.0) -> Unary:
+def _function(name: str, reference: Reference, ulps: float, lo: float = -3.0, hi: float = 3.0) -> Unary:
     """A function of floating-point numbers, `ulps` off at most, tried between `lo` and `hi`."""
     return _row(name, getattr(intrinsics, name), wide(reference), lambda: function_samples(ulps, lo, hi))
 
 
-def _rounds(name: str, reference: Any) -> Unary:
+def _rounds(name: str, reference: Reference) -> Unary:
     """A function that rounds to an integer of the same type, so that integers are what they were."""
     return _row(name, getattr(intrinsics, name), reference, exact_samples, lambda dtype: not dtype.is_float)
 
 
-def _predicate(name: str, reference: Any) -> Unary:
+def _predicate(name: str, reference: Reference) -> Unary:
     return _row(name, getattr(intrinsics, name), reference, exact_samples)
 
 
@@ -139,7 +151,7 @@ bitwise_not = _row("bitwise_not", _bitwise_not, np.invert, lambda: exact_samples
 
 
 @operator(reference=clip_python, samples=clip_samples)
-def clip(x: te.Tensor, a_min: Any, a_max: Any) -> te.Tensor:
+def clip(x: te.Tensor, a_min: Scalar, a_max: Scalar) -> te.Tensor:
     """Every element of `x`, but at most `a_max` and at least `a_min`, which wins where it is greater; NaN stays NaN.
 
     The limits are numbers or expressions, converted to the type of `x`; a number beyond that type is its limit.
@@ -148,14 +160,18 @@ def clip(x: te.Tensor, a_min: Any, a_max: Any) -> te.Tensor:
     return each_element("T_clip", lambda element: maximum(minimum(element, high), low), x)
 
 
-def _limit(bound: Any, dtype: DataType) -> Expr:
+def _limit(bound: Scalar, dtype: DataType) -> Expr:
     if isinstance(bound, (int, float)) and dtype.is_int:
         return const(int(min(max(bound, dtype.min_value()), dtype.max_value())), dtype)
     return const(bound, dtype) if isinstance(bound, (int, float)) else as_expr(bound).astype(dtype)
 
 
+@overload
+def cast(x: te.Tensor, dtype: str) -> te.Tensor: ...
+@overload
+def cast(x: Expr | float, dtype: str) -> Expr: ...
 @operator(reference=cast_python, samples=cast_samples)
-def cast(x: Any, dtype: str) -> Any:
+def cast(x: Operand, dtype: str) -> te.Tensor | Expr:
     """`x` (a tensor or an expression) converted to `dtype`; the same object where it has that type."""
     wanted = DataType(dtype)
     if not isinstance(x, te.Tensor):
@@ -218,8 +234,12 @@ def _require_int32(op: str, tensor: te.Tensor) -> None:
         raise UnsuitableType(op, f"{tensor.name} has elements of type {tensor.dtype}", "it works on int32")
 
 
+@overload
+def ceil_log2(x: te.Tensor) -> te.Tensor: ...
+@overload
+def ceil_log2(x: Expr | float) -> Expr: ...
 @operator(reference=ceil_log2_python, samples=ceil_log2_samples)
-def ceil_log2(x: Any) -> Any:
+def ceil_log2(x: Operand) -> te.Tensor | Expr:
     """log2 of `x` (a tensor or an expression) rounded up: exact for integers, which are 1 or more."""
     if isinstance(x, te.Tensor):
         return each_element("T_ceil_log2", _ceil_log2, x)
@@ -256,18 +276,18 @@ def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
 
 
 @operator(reference=lambda shape, dtype, value: np.full(shape, value), samples=full_samples)
-def full(shape: Sequence[Any], dtype: str, fill_value: Any) -> te.Tensor:
+def full(shape: Shape, dtype: str, fill_value: Scalar) -> te.Tensor:
     """A tensor of `shape` with `fill_value` (a number, an expression or a tensor of rank 0) everywhere."""
     return _filled("T_full", shape, dtype, fill_value)
 
 
 @operator(reference=np.full_like, samples=full_like_samples)
-def full_like(x: te.Tensor, fill_value: Any) -> te.Tensor:
+def full_like(x: te.Tensor, fill_value: Scalar) -> te.Tensor:
     """A tensor of the shape and type of `x` with `fill_value` everywhere."""
     return _filled("T_full_like", x.shape, x.dtype, fill_value)
 
 
-def _filled(name: str, shape: Sequence[Any], dtype: str | DataType, value: Any) -> te.Tensor:
+def _filled(name: str, shape: Shape, dtype: str | DataType, value: Scalar) -> te.Tensor:
     kind = DataType(dtype)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     fill = const(value, kind) if is_number and not kind.is_bool else as_expr(value).astype(kind)
@@ -277,7 +297,7 @@ def _filled(name: str, shape: Sequence[Any], dtype: str | DataType, value: Any) 
 
 
 @operator(reference=trilu_python, samples=trilu_samples)
-def trilu(data: te.Tensor, k: Any, upper: bool) -> te.Tensor:
+def trilu(data: te.Tensor, k: Scalar, upper: bool) -> te.Tensor:
     """`data` with zeros below (`upper`) or above the `k`-th diagonal of its last two dimensions.
 
     Diagonal 0 is the main one, 1 the one above. `k` is a number, an expression or a tensor of rank 0.

@@ -7,7 +7,7 @@ The polynomials were fitted to the least relative error on their interval.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from loopwright.te.whole_tensors import each_element
 from loopwright.topi import elementwise
 from loopwright.topi.registry import Sample, operator, ulps
 from loopwright.topi.testing.elementwise import erf_python, wide
+from loopwright.topi.types import Operand
 
 # 2^f for |f| <= 1/2, off by 7.5e-8; lowest power first.
 _EXP2: Final = (1.00000007, 0.693146967, 0.240221197, 0.055507133, 0.00967554212, 0.00132764654)
@@ -42,27 +43,39 @@ def _samples(limit: float, off: float) -> Callable[[], Iterable[Sample]]:
     return samples
 
 
+@overload
+def fast_exp(x: te.Tensor) -> te.Tensor: ...
+@overload
+def fast_exp(x: Expr | float) -> Expr: ...
 # 0.6 units for the polynomial, 1.5 for its sum (the terms after the first add up to less than half of it).
 @operator(reference=wide(np.exp), samples=_samples(9.0, 2.5))
-def fast_exp(x: Any) -> Any:
+def fast_exp(x: Operand) -> te.Tensor | Expr:
     """exp of every element; between e^-87.33 and e^88.37 whatever `x` is."""
     return _approximated("fast_exp", _exp, elementwise.exp, x)
 
 
+@overload
+def fast_tanh(x: te.Tensor) -> te.Tensor: ...
+@overload
+def fast_tanh(x: Expr | float) -> Expr: ...
 # 0.5 units for the quotient of polynomials; each of the two sums, the product and the division round by up to one.
 @operator(reference=wide(np.tanh), samples=_samples(9.0, 4.5))
-def fast_tanh(x: Any) -> Any:
+def fast_tanh(x: Operand) -> te.Tensor | Expr:
     """tanh of every element."""
     return _approximated("fast_tanh", lambda v: _odd_quotient(v, 9.0, _TANH_P, _TANH_Q), elementwise.tanh, x)
 
 
+@overload
+def fast_erf(x: te.Tensor) -> te.Tensor: ...
+@overload
+def fast_erf(x: Expr | float) -> Expr: ...
 @operator(reference=erf_python, samples=_samples(4.0, 4.5))
-def fast_erf(x: Any) -> Any:
+def fast_erf(x: Operand) -> te.Tensor | Expr:
     """erf of every element."""
     return _approximated("fast_erf", lambda v: _odd_quotient(v, 4.0, _ERF_P, _ERF_Q), elementwise.erf, x)
 
 
-def _approximated(name: str, formula: Callable[[Expr], Expr], exact: Callable[[Any], Any], x: Any) -> Any:
+def _approximated(name: str, formula: Callable[[Expr], Expr], exact: elementwise.Unary, x: Operand) -> te.Tensor | Expr:
     if not isinstance(x, te.Tensor):
         value = as_expr(x)
         return formula(value) if value.dtype == "float32" else exact(value)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import TYPES, numbers, of_each_type
 from loopwright.topi.sizes import known, one_size, simplify
+from loopwright.topi.types import Dims, Shape
 
 
 class CannotSplit(LoopwrightError, ValueError):
@@ -116,7 +116,7 @@ def stack(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
             value = if_then_else(indices[along] == k, tensors[k](*inner), value)
         return value
 
-    shape = (*first.shape[:along], len(tensors), *first.shape[along:])
+    shape: Shape = [*first.shape[:along], len(tensors), *first.shape[along:]]
     return moved(shape, cell, "T_stack")
 
 
@@ -142,13 +142,13 @@ def _split_samples() -> Iterator[Sample]:
 
 
 @operator(reference=np.split, samples=_split_samples)
-def split(ary: te.Tensor, indices_or_sections: Any, axis: int = 0) -> list[te.Tensor]:
+def split(ary: te.Tensor, indices_or_sections: Dims, axis: int = 0) -> list[te.Tensor]:
     """The parts of `ary` along `axis`: so many equal ones, or those between sorted cut points."""
     along = axis_of("split", axis, ary.ndim)
     total = ary.shape[along]
     begins, ends = _cuts(ary, total, indices_or_sections, along)
 
-    def part(begin: Any, end: Any) -> te.Tensor:
+    def part(begin: Expr, end: Expr) -> te.Tensor:
         def cell(*indices: Expr) -> Expr:
             return ary(*indices[:along], indices[along] + begin, *indices[along + 1 :])
 
@@ -158,8 +158,9 @@ def split(ary: te.Tensor, indices_or_sections: Any, axis: int = 0) -> list[te.Te
     return [part(begin, end) for begin, end in zip(begins, ends, strict=True)]
 
 
-def _cuts(ary: te.Tensor, total: Expr, given: Any, along: int) -> tuple[list[Any], list[Any]]:
+def _cuts(ary: te.Tensor, total: Expr, given: Dims, along: int) -> tuple[list[Expr], list[Expr]]:
     """Where the parts begin and end."""
+    cuts = tuple(given) if isinstance(given, Sequence) else ()
     if not isinstance(given, Sequence):
         sections = known(given)
         if sections is None or sections < 1:
@@ -177,12 +178,12 @@ def _cuts(ary: te.Tensor, total: Expr, given: Any, along: int) -> tuple[list[Any
         each = simplify(total // sections)
         edges = [simplify(each * k) for k in range(sections + 1)]
     else:
-        edges = [as_expr(0), *[simplify(cut) for cut in given], total]
+        edges = [as_expr(0), *[simplify(cut) for cut in cuts], total]
     for low, high in pairwise(edges):
         gap = known(high - low)
         if gap is not None and gap < 0:
             raise CannotSplit(
-                f"cut points {tuple(given)} of axis {along}, of size {known(total)}, do not go up",
+                f"cut points {cuts} of axis {along}, of size {known(total)}, do not go up",
                 "sort them, and keep them between 0 and the size",
             )
         if gap is None:

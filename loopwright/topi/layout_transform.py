@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -85,5 +84,5 @@ def layout_transform(array: te.Tensor, src_layout: str, dst_layout: str, schedul
         inside = all_of(*[at[k] < array.shape[k] for k in padded])
         return if_then_else(inside, array(*at), const(0, array.dtype))
 
-    attrs: dict[str, Any] = {"src_layout": src_layout, "dst_layout": dst_layout, "schedule_rule": schedule_rule}
+    attrs: dict[str, object] = {"src_layout": src_layout, "dst_layout": dst_layout, "schedule_rule": schedule_rule}
     return moved(shape, cell, "T_layout_trans", attrs=attrs)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from loopwright import te
+from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
 from loopwright.te.tensor import shape_text
 from loopwright.topi.errors import InvalidShapeError
@@ -13,6 +14,7 @@ from loopwright.topi.registry import operator
 from loopwright.topi.rows import check_axis
 from loopwright.topi.sizes import check_same, known
 from loopwright.topi.testing import contraction as meaning
+from loopwright.topi.types import Dim, Ints
 
 MATMUL: Final = "matmul"  # the tag of both
 
@@ -29,7 +31,7 @@ def matmul(a: te.Tensor, b: te.Tensor, transp_a: bool = False, transp_b: bool = 
     check_same("matmul", "the inner size", ("a", inner), ("b", other))
     k = te.reduce_axis((0, inner), name="k")
 
-    def body(i: Any, j: Any) -> Any:
+    def body(i: Expr, j: Expr) -> Expr:
         left = a(k.var, i) if transp_a else a(i, k.var)
         right = b(j, k.var) if transp_b else b(k.var, j)
         return te.sum(left * right, axis=k)
@@ -39,7 +41,7 @@ def matmul(a: te.Tensor, b: te.Tensor, transp_a: bool = False, transp_b: bool = 
 
 
 @operator(reference=meaning.tensordot, samples=meaning.tensordot_samples)
-def tensordot(a: te.Tensor, b: te.Tensor, axes: Any = 2) -> te.Tensor:
+def tensordot(a: te.Tensor, b: te.Tensor, axes: Dim | Sequence[Ints] = 2) -> te.Tensor:
     """The sum of products over pairs of axes; the other axes of `a` come first in the result, then those of `b`.
 
     `axes` is a number n (the last n axes of `a` with the first n of `b`), or a pair: the axes of `a`, those of `b`.
@@ -51,9 +53,9 @@ def tensordot(a: te.Tensor, b: te.Tensor, axes: Any = 2) -> te.Tensor:
     free_b = [axis for axis in range(b.ndim) if axis not in theirs]
     reduced = [te.reduce_axis((0, a.shape[axis]), name=f"k{number}") for number, axis in enumerate(ours)]
 
-    def body(*at: Any) -> Any:
-        left: dict[int, Any] = dict(zip(free_a, at, strict=False))
-        right: dict[int, Any] = dict(zip(free_b, at[len(free_a) :], strict=True))
+    def body(*at: Expr) -> Expr:
+        left: dict[int, Expr] = dict(zip(free_a, at, strict=False))
+        right: dict[int, Expr] = dict(zip(free_b, at[len(free_a) :], strict=True))
         left.update({axis: k.var for axis, k in zip(ours, reduced, strict=True)})
         right.update({axis: k.var for axis, k in zip(theirs, reduced, strict=True)})
         term = a(*[left[axis] for axis in range(a.ndim)]) * b(*[right[axis] for axis in range(b.ndim)])
@@ -64,7 +66,7 @@ def tensordot(a: te.Tensor, b: te.Tensor, axes: Any = 2) -> te.Tensor:
     return result
 
 
-def _pairs(a: te.Tensor, b: te.Tensor, axes: Any) -> tuple[list[int], list[int]]:
+def _pairs(a: te.Tensor, b: te.Tensor, axes: Dim | Sequence[Ints]) -> tuple[list[int], list[int]]:
     """Which axes are multiplied with each other."""
     op = "tensordot"
     if isinstance(axes, Sequence) and len(axes) == 2:

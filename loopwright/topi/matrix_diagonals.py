@@ -6,7 +6,6 @@ A diagonal is named by how far it is above the main one: 0 is the main diagonal,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,11 +20,12 @@ from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
 from loopwright.topi.sizes import known, one_size
+from loopwright.topi.types import Dim, Dims, Ints
 
 _ALIGNMENTS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
-def _reference(data: np.ndarray, diagonal: np.ndarray, k: Any = 0, align: str = "RIGHT_LEFT") -> np.ndarray:
+def _reference(data: np.ndarray, diagonal: np.ndarray, k: Ints = 0, align: str = "RIGHT_LEFT") -> np.ndarray:
     low, high = (k, k) if isinstance(k, int) else (k[0], k[-1])
     rows, columns = data.shape[-2:]
     above, below = align.split("_")
@@ -57,7 +57,7 @@ def _samples_of_one_type() -> Iterator[Sample]:
 
 
 @operator(reference=_reference, samples=_samples_of_one_type)
-def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Any = 0, align: str = "RIGHT_LEFT") -> te.Tensor:
+def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Dims = 0, align: str = "RIGHT_LEFT") -> te.Tensor:
     """`data`, a matrix or many, with the diagonals `k` (one, or from the lowest to the highest) replaced.
 
     Of several diagonals, `diagonal` holds one a line, the highest first. Shorter ones are aligned within their line:
@@ -73,7 +73,7 @@ def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Any = 0, align: str
     rows, columns = data.shape[-2:] if data.ndim >= 2 else (as_expr(0), as_expr(0))
     longest = minimum(rows + min(high, 0), columns - max(low, 0))
     fits = data.ndim >= 2 and diagonal.ndim == data.ndim - 2 + lines and diagonal.dtype == data.dtype
-    wanted = [*data.shape[:-2], *([high - low + 1] if lines == 2 else []), longest] if fits else []
+    wanted: list[Dim] = [*data.shape[:-2], *([high - low + 1] if lines == 2 else []), longest] if fits else []
     if not fits or not all([one_size(own, size) for size, own in zip(wanted, diagonal.shape, strict=True)]):
         raise InvalidShapeError(
             op,

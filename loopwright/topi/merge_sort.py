@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from loopwright.ir import Expr, as_expr
 from loopwright.ir.intrinsics import all as all_of
@@ -22,6 +21,7 @@ from loopwright.ir.intrinsics import isnan, minimum, select
 from loopwright.ir.ir_builder import BufferVar, IRBuilder
 from loopwright.ir.operators import logical_not
 from loopwright.runtime.dtype import DataType
+from loopwright.topi.types import Dim
 
 Before = Callable[[Expr, Expr], Expr]
 
@@ -47,18 +47,18 @@ class SortedRow:
     places: BufferVar | None
     half: BufferVar
 
-    def key(self, at: Any) -> Expr:
+    def key(self, at: Dim) -> Expr:
         return self.keys[self.half[0], at]
 
-    def place(self, at: Any) -> Expr:
+    def place(self, at: Dim) -> Expr:
         assert self.places is not None, "the row was sorted without places"
         return self.places[self.half[0], at]
 
 
 def sort_row(
     ib: IRBuilder,
-    count: Any,
-    capacity: Any,
+    count: Dim,
+    capacity: Dim,
     load: Callable[[Expr], Expr],
     dtype: DataType | str,
     is_ascend: bool,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from loopwright import te
 from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
+from loopwright.topi.types import Shape
 
 
 def moved(
-    shape: Sequence[Any],
+    shape: Shape,
     cell: Callable[..., Expr],
     name: str,
     kind: str = tag.INJECTIVE,

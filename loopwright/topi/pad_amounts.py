@@ -8,38 +8,47 @@ get_pad_tuple("SAME", (4, 3))           →  (2, 1, 1, 1)     the larger half fi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import overload
 
 from loopwright.ir import Expr, as_expr
 from loopwright.topi.errors import BadPadding
 from loopwright.topi.sizes import known, simplify
+from loopwright.topi.types import Dim, Dims, IntPadding, Padding, Shape
 
 
-def get_pad_tuple(padding: Any, kernel: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+@overload
+def get_pad_tuple(padding: IntPadding, kernel: Sequence[int]) -> tuple[int, int, int, int]: ...
+@overload
+def get_pad_tuple(padding: Padding, kernel: Shape) -> tuple[Dim, Dim, Dim, Dim]: ...
+def get_pad_tuple(padding: Padding, kernel: Shape) -> tuple[Dim, Dim, Dim, Dim]:
     """The padding of two dimensions: top, left, bottom, right. `kernel` is its size with the dilation counted in."""
     top, left, bottom, right = _flat(padding, kernel, 2)
     return top, left, bottom, right
 
 
-def get_pad_tuple1d(padding: Any, kernel: Sequence[Any]) -> tuple[Any, Any]:
+def get_pad_tuple1d(padding: Padding, kernel: Shape) -> tuple[Dim, Dim]:
     """The padding of one dimension: left, right."""
     left, right = _flat(padding, kernel, 1)
     return left, right
 
 
-def get_pad_tuple3d(padding: Any, kernel: Sequence[Any]) -> tuple[Any, Any, Any, Any, Any, Any]:
+def get_pad_tuple3d(padding: Padding, kernel: Shape) -> tuple[Dim, Dim, Dim, Dim, Dim, Dim]:
     """The padding of three dimensions: front, top, left, back, bottom, right."""
     front, top, left, back, bottom, right = _flat(padding, kernel, 3)
     return front, top, left, back, bottom, right
 
 
-def get_pad_tuple_generic(padding: Any, kernel: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+@overload
+def get_pad_tuple_generic(padding: IntPadding, kernel: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]: ...
+@overload
+def get_pad_tuple_generic(padding: Padding, kernel: Shape) -> tuple[Sequence[Dim], Sequence[Dim]]: ...
+def get_pad_tuple_generic(padding: Padding, kernel: Shape) -> tuple[Sequence[Dim], Sequence[Dim]]:
     """The padding of as many dimensions as the kernel has: the beginnings, and the ends."""
     flat = _flat(padding, kernel, len(kernel))
     return flat[: len(kernel)], flat[len(kernel) :]
 
 
-def _flat(padding: Any, kernel: Sequence[Any], count: int) -> list[Any]:
+def _flat(padding: Padding, kernel: Shape, count: int) -> list[Dim]:
     if isinstance(kernel, Expr) or not isinstance(kernel, Sequence):
         kernel = (kernel,)
     forms = f'give one number, {count} or {2 * count} of them, "VALID" or "SAME"'
@@ -51,7 +60,8 @@ def _flat(padding: Any, kernel: Sequence[Any], count: int) -> list[Any]:
         totals = [simplify(as_expr(size) - 1) for size in kernel]
         first = [_plain(simplify((total + 1) // 2)) for total in totals]
         return [*first, *[_plain(simplify(total - half)) for total, half in zip(totals, first, strict=True)]]
-    given = list(padding) if isinstance(padding, Sequence) else [padding]
+    amounts: Dims = padding
+    given = list(amounts) if isinstance(amounts, Sequence) else [amounts]
     for amount in given:
         check_amount("padding", amount, forms)
     if len(given) == 1:
@@ -63,12 +73,12 @@ def _flat(padding: Any, kernel: Sequence[Any], count: int) -> list[Any]:
     raise BadPadding("padding", f"{padding!r} has {len(given)} entries for a window of {count} dimensions", forms)
 
 
-def _plain(value: Expr) -> Any:
+def _plain(value: Expr) -> Dim:
     number = known(value)
     return value if number is None else number
 
 
-def check_amount(op: str, amount: Any, hint: str) -> None:
+def check_amount(op: str, amount: Dim, hint: str) -> None:
     """Refuse what is no number of cells."""
     if isinstance(amount, (bool, float, str)) or amount is None:
         raise BadPadding(op, f"{type(amount).__name__} {amount!r} is not a number of cells", hint)

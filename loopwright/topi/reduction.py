@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from loopwright import te
-from loopwright.ir import Expr, as_expr, const, intrinsics, logical_and, logical_or
+from loopwright.ir import Expr, IterVar, as_expr, const, intrinsics, logical_and, logical_or
 from loopwright.ir.operators import bitwise_and, bitwise_or
 from loopwright.te.tags import default_tag
 from loopwright.te.tensor import dim_text, shape_text
@@ -24,7 +24,7 @@ from loopwright.topi import tag
 from loopwright.topi.axes import axis_of
 from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.registry import Sample, operator
+from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.row_major import count_as, ravel
 from loopwright.topi.sizes import at_least, known, one_size
 from loopwright.topi.testing.reduction import (
@@ -39,6 +39,7 @@ from loopwright.topi.testing.reduction import (
     sum_samples,
     truth_samples,
 )
+from loopwright.topi.types import Axes, Shape
 
 Reducer = Callable[..., Any]
 
@@ -47,10 +48,12 @@ _all = te.comm_reducer(bitwise_and, lambda dtype: const(1, dtype), name="all")
 _any = te.comm_reducer(bitwise_or, lambda dtype: const(0, dtype), name="any")
 
 
-def _row(name: str, reducer: Reducer, reference: Any, samples: Callable[[], Iterable[Sample]], doc: str) -> Any:
+def _row(
+    name: str, reducer: Reducer, reference: Reference, samples: Callable[[], Iterable[Sample]], doc: str
+) -> Callable[..., te.Tensor]:
     """The operator of a reducer."""
 
-    def compute(data: te.Tensor, axis: Any = None, keepdims: bool = False) -> te.Tensor:
+    def compute(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
         chosen = reducer
         if name in ("all", "any") and not data.dtype.is_bool:
             raise UnsuitableType(name, f"{data.name} has elements of type {data.dtype}", "compare them with something")
@@ -63,11 +66,11 @@ def _row(name: str, reducer: Reducer, reference: Any, samples: Callable[[], Iter
     return operator(reference=reference, samples=samples)(compute)
 
 
-def _reduced(op: str, reducer: Reducer, data: te.Tensor, axis: Any, keepdims: bool) -> te.Tensor:
+def _reduced(op: str, reducer: Reducer, data: te.Tensor, axis: Axes, keepdims: bool) -> te.Tensor:
     axes = _axes(op, data, axis)
     taps, shape, read = _plan(data, axes, keepdims)
 
-    def cell(*indices: Expr) -> Any:
+    def cell(*indices: Expr) -> Expr:
         value = data(*read(indices))
         return reducer(value, axis=taps) if taps else value
 
@@ -76,7 +79,7 @@ def _reduced(op: str, reducer: Reducer, data: te.Tensor, axis: Any, keepdims: bo
     return result
 
 
-def _axes(op: str, data: te.Tensor, axis: Any) -> list[int]:
+def _axes(op: str, data: te.Tensor, axis: Axes) -> list[int]:
     """Which dimensions are reduced, in their order."""
     if not data.ndim:
         raise InvalidShapeError(op, f"{data.name} is one number: there is nothing to reduce", "give it a dimension")
@@ -88,7 +91,7 @@ def _axes(op: str, data: te.Tensor, axis: Any) -> list[int]:
 
 def _plan(
     data: te.Tensor, axes: Sequence[int], keepdims: bool
-) -> tuple[list[Any], list[Expr], Callable[[Sequence[Expr]], list[Expr]]]:
+) -> tuple[list[IterVar], list[Expr], Callable[[Sequence[Expr]], list[Expr]]]:
     """The axes that run, the shape of the result, and where `data` is read for an element of it."""
     taps = {axis: te.reduce_axis((0, data.shape[axis]), name=f"k{number}") for number, axis in enumerate(axes)}
     if keepdims:
@@ -120,7 +123,7 @@ any = _row("any", _any, reduced_python(np.any), truth_samples, "Whether any trut
 
 
 @operator(reference=arg_python(np.argmax), samples=arg_samples)
-def argmax(data: te.Tensor, axis: Any = None, keepdims: bool = False, select_last_index: bool = False) -> te.Tensor:
+def argmax(data: te.Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False) -> te.Tensor:
     """The place of the greatest value along `axis` as int32; of equal ones the first, or the last.
 
     Along several axes it is the place when they are read row after row. A NaN counts as the greatest.
@@ -129,7 +132,7 @@ def argmax(data: te.Tensor, axis: Any = None, keepdims: bool = False, select_las
 
 
 @operator(reference=arg_python(np.argmin), samples=arg_samples)
-def argmin(data: te.Tensor, axis: Any = None, keepdims: bool = False, select_last_index: bool = False) -> te.Tensor:
+def argmin(data: te.Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False) -> te.Tensor:
     """The place of the least value along `axis` as int32; of equal ones the first, or the last.
 
     Along several axes it is the place when they are read row after row. A NaN counts as the least.
@@ -137,7 +140,7 @@ def argmin(data: te.Tensor, axis: Any = None, keepdims: bool = False, select_las
     return _place("argmin", data, axis, keepdims, select_last_index)
 
 
-def _place(op: str, data: te.Tensor, axis: Any, keepdims: bool, last: bool) -> te.Tensor:
+def _place(op: str, data: te.Tensor, axis: Axes, keepdims: bool, last: bool) -> te.Tensor:
     axes = _axes(op, data, axis)
     if not axes:
         raise InvalidShapeError(op, "axis is (), and a place is one along an axis", "name an axis, or leave it out")
@@ -186,7 +189,7 @@ def place_reducer(op: str, last: bool = False) -> Reducer:
 
 
 @operator(reference=collapse_sum_python, samples=collapse_sum_samples)
-def collapse_sum(data: te.Tensor, target_shape: Sequence[Any]) -> te.Tensor:
+def collapse_sum(data: te.Tensor, target_shape: Shape) -> te.Tensor:
     """`data` summed to `target_shape`: along the dimensions that `broadcast_to` repeats to get back to its shape."""
     wanted = [as_expr(size) for size in target_shape]
     message = f"{data.name} of shape {shape_text(data.shape)} does not collapse to {shape_text(wanted)}"
@@ -202,7 +205,7 @@ def collapse_sum(data: te.Tensor, target_shape: Sequence[Any]) -> te.Tensor:
     taps, _, _ = _plan(data, axes, False)
     along = dict(zip(axes, taps, strict=True))
 
-    def cell(*indices: Expr) -> Any:
+    def cell(*indices: Expr) -> Expr:
         full = [*[as_expr(0)] * skipped, *indices]
         value = data(*[along[axis].var if axis in along else full[axis] for axis in range(data.ndim)])
         return te.sum(value, axis=taps) if taps else value

@@ -10,17 +10,22 @@ list of them. How far a result may be off is the sample's to say: not at all, un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from loopwright.topi.types import Arguments
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # From the arguments of the reference and its result (float64): how far each element may be off, besides the rounding
 # of the exact result to the type of the output, which is always granted.
-Bound = Callable[[Sequence[Any], np.ndarray], Any]
+Bound = Callable[[Arguments, np.ndarray], np.ndarray | float]
+
+# An operator in numpy: each has its own arguments, and one array or several for a result.
+Reference = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Sample:
     """One call of an operator: arrays become placeholders (also inside lists), all else is passed as it is."""
 
     args: tuple[Any, ...]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, object] = field(default_factory=dict)
     bound: Bound | None = None
 
 
@@ -38,7 +43,7 @@ class Operator:
 
     name: str  # as users write it after `topi.`
     compute: Callable[..., Any]
-    reference: Callable[..., Any]
+    reference: Reference
     samples: Callable[[], Iterable[Sample]]
 
 
@@ -46,7 +51,7 @@ OPERATORS: Final[dict[str, Operator]] = {}
 
 
 def operator(
-    *, reference: Callable[..., Any], samples: Callable[[], Iterable[Sample]], name: str | None = None
+    *, reference: Reference, samples: Callable[[], Iterable[Sample]], name: str | None = None
 ) -> Callable[[F], F]:
     """Enter the decorated function as an operator; `name` where it is not reached as `topi.<function>`."""
 
@@ -62,7 +67,7 @@ def ulps(count: float, dtype: str) -> Bound:
     """`count` units in the last place of the exact result, as `dtype` counts them."""
     spacing = float(np.finfo(dtype).eps) if dtype != "bfloat16" else 2.0**-7
 
-    def bound(_: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(_: Arguments, exact: np.ndarray) -> np.ndarray | float:
         return count * spacing * np.abs(exact)
 
     return bound

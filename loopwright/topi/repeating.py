@@ -7,7 +7,6 @@ tile([a, b], (2,))           [a, b, a, b]
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
 from loopwright.topi.sizes import known, simplify
+from loopwright.topi.types import Shape
 
 
 def _repeat_samples() -> Iterator[Sample]:
@@ -57,7 +57,7 @@ def _tile_samples() -> Iterator[Sample]:
 
 
 @operator(reference=np.tile, samples=_tile_samples)
-def tile(a: te.Tensor, reps: Sequence[Any]) -> te.Tensor:
+def tile(a: te.Tensor, reps: Shape) -> te.Tensor:
     """`a` as many times along each axis as `reps` says; the shorter of `a.shape` and `reps` begins with ones."""
     counts = list(reps) if isinstance(reps, Sequence) else [reps]
     for count in counts:

@@ -11,7 +11,6 @@ through, so that what is fused with a reshape sees plain indices.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.row_major import product, ravel, unravel
 from loopwright.topi.samples import numbers, of_each_type
 from loopwright.topi.sizes import check_same, is_zero, known, one_size, simplify
+from loopwright.topi.types import Axes, Dim, Dims, Shape
 
 
 def _reshape_samples() -> Iterator[Sample]:
@@ -42,7 +42,7 @@ def _reshape_samples() -> Iterator[Sample]:
 
 
 @operator(reference=np.reshape, samples=_reshape_samples)
-def reshape(a: te.Tensor, newshape: Sequence[Any]) -> te.Tensor:
+def reshape(a: te.Tensor, newshape: Dims) -> te.Tensor:
     """The elements of `a` in their order, under `newshape`: sizes only, nothing to infer."""
     shape = [simplify(size) for size in _sizes(newshape)]
     if not one_size(product(a.shape), product(shape)):
@@ -71,7 +71,7 @@ def reshape(a: te.Tensor, newshape: Sequence[Any]) -> te.Tensor:
     return moved(shape, cell, "T_reshape")
 
 
-def _sizes(shape: Any) -> list[Any]:
+def _sizes(shape: Dims) -> list[Dim]:
     return list(shape) if isinstance(shape, Sequence) else [shape]
 
 
@@ -125,7 +125,7 @@ def expand_dims(a: te.Tensor, axis: int, num_newaxis: int = 1) -> te.Tensor:
     at = axis_of("expand_dims", axis, a.ndim + 1)
     if num_newaxis < 0:
         raise BadAxis("expand_dims", f"num_newaxis is {num_newaxis}", "it is at least 0")
-    shape = (*a.shape[:at], *[1] * num_newaxis, *a.shape[at:])
+    shape: Shape = [*a.shape[:at], *[1] * num_newaxis, *a.shape[at:]]
     return moved(
         shape,
         lambda *indices: a(*indices[:at], *indices[at + num_newaxis :]),
@@ -145,7 +145,7 @@ def _squeeze_samples() -> Iterator[Sample]:
 
 
 @operator(reference=np.squeeze, samples=_squeeze_samples)
-def squeeze(a: te.Tensor, axis: Any = None) -> te.Tensor:
+def squeeze(a: te.Tensor, axis: Axes = None) -> te.Tensor:
     """`a` without the named dimensions, which are 1; without an axis, without all that are known to be 1."""
     if axis is None:
         gone = [k for k, size in enumerate(a.shape) if known(size) == 1]
@@ -162,7 +162,7 @@ def squeeze(a: te.Tensor, axis: Any = None) -> te.Tensor:
     kept = [k for k in range(a.ndim) if k not in gone]
 
     def cell(*indices: Expr) -> Expr:
-        at: list[Any] = [0] * a.ndim
+        at: list[Dim] = [0] * a.ndim
         for k, index in zip(kept, indices, strict=True):
             at[k] = index
         return a(*at)
@@ -171,7 +171,7 @@ def squeeze(a: te.Tensor, axis: Any = None) -> te.Tensor:
     return moved(shape, cell, "T_squeeze")
 
 
-def _expand_like_reference(a: np.ndarray, shape_like: np.ndarray, axis: Any) -> np.ndarray:
+def _expand_like_reference(a: np.ndarray, shape_like: np.ndarray, axis: Axes) -> np.ndarray:
     axes = [k % shape_like.ndim for k in np.atleast_1d(np.array(axis, int))]
     if a.ndim + len(axes) != shape_like.ndim:
         return np.broadcast_to(a.reshape(()), shape_like.shape)
@@ -187,7 +187,7 @@ def _expand_like_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_expand_like_reference, samples=_expand_like_samples)
-def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: Any) -> te.Tensor:
+def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: Axes) -> te.Tensor:
     """`a` repeated along the axes of `shape_like` that it lacks; a tensor of one element may lack all of them."""
     axes = axes_of("expand_like", axis, shape_like.ndim)
     own = [k for k in range(shape_like.ndim) if k not in axes]

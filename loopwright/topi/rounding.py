@@ -3,29 +3,35 @@
     softmax of `Rounded(x, "float32")`          .value: the exact result      .error: what float32 may lose on the way
 
 A reference written with operators, numpy's element-wise functions and `sum`, `max` and `reshape` runs on these as it
-runs on arrays. Every operation adds what it may round (one eps: half of it is the program's, half the reference's own
-where that is no more exact than the program) to what its operands were off by. Sums may be in any order.
+runs on arrays; a reference is typed as a function of arrays, which these stand in for. Every operation adds what it may
+round (one eps: half of it is the program's, half the reference's own where that is no more exact than the program) to
+what its operands were off by. Sums may be in any order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, overload
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import ArrayLike
 
-from loopwright.topi.registry import Bound, Sample
+from loopwright.topi.registry import Bound, Reference, Sample
+from loopwright.topi.types import Arguments
 
 # How many units in the last place the functions may be off (docs/math.md); all of them are monotone.
-_ULPS: Final[dict[Any, float]] = {np.exp: 1.0, np.log: 1.0, np.sqrt: 0.5, np.tanh: 3.0}
+_ULPS: Final[dict[np.ufunc, float]] = {np.exp: 1.0, np.log: 1.0, np.sqrt: 0.5, np.tanh: 3.0}
 _SIGMOID_ULPS: Final = 2.5
+
+Values: TypeAlias = np.ndarray | np.floating | float
+Axis: TypeAlias = int | tuple[int, ...] | None  # None: all of them
 
 
 class Rounded(NDArrayOperatorsMixin):
     """Values, and how far off each of them may be when they are computed in `dtype`."""
 
-    def __init__(self, value: Any, dtype: str, error: Any = 0.0) -> None:
+    def __init__(self, value: ArrayLike, dtype: str, error: ArrayLike = 0.0) -> None:
         self.value = np.asarray(value, np.float64)
         self.dtype = dtype
         self.error = np.broadcast_to(np.asarray(error, np.float64), self.value.shape)
@@ -38,13 +44,13 @@ class Rounded(NDArrayOperatorsMixin):
     def ndim(self) -> int:
         return self.value.ndim
 
-    def _rounded(self, value: Any, error: Any, count: float = 1.0) -> Rounded:
+    def _rounded(self, value: Values, error: Values, count: float = 1.0) -> Rounded:
         """`value`, which is off by `error` and was rounded `count` times since."""
         kind = np.finfo(self.dtype)
         lost = count * (float(kind.eps) * (np.abs(value) + error) + float(kind.smallest_subnormal))
         return Rounded(value, self.dtype, error + lost)
 
-    def _of(self, other: Any) -> Rounded:
+    def _of(self, other: Rounded | np.ndarray | float) -> Rounded:
         """An operand: a number of Python is rounded to the type when it becomes a constant."""
         if isinstance(other, Rounded):
             return other
@@ -53,7 +59,9 @@ class Rounded(NDArrayOperatorsMixin):
         is_whole = float(other) == int(other) and abs(other) <= 2 ** np.finfo(self.dtype).nmant
         return Rounded(other, self.dtype) if is_whole else self._rounded(np.float64(other), 0.0)
 
-    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(
+        self, function: np.ufunc, method: str, *inputs: Rounded | np.ndarray | float, **options: object
+    ) -> Any:
         if method != "__call__" or options:
             return NotImplemented
         operands = [self._of(one) for one in inputs]
@@ -89,7 +97,7 @@ class Rounded(NDArrayOperatorsMixin):
             return base.monotone(lambda x: np.power(x, exponent.value), 1.5)
         return NotImplemented
 
-    def monotone(self, function: Callable[[Any], Any], ulps: float) -> Rounded:
+    def monotone(self, function: Callable[[np.ndarray], np.ndarray], ulps: float) -> Rounded:
         """A function that only rises, or only falls: it is off the most where its operand is."""
         value = function(self.value)
         with np.errstate(invalid="ignore"):
@@ -101,48 +109,59 @@ class Rounded(NDArrayOperatorsMixin):
         """1 / (1 + exp(-x)), which is one function of the program."""
         return self.monotone(lambda x: 1 / (1 + np.exp(-x)), _SIGMOID_ULPS)
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Rounded:
+    def sum(self, axis: Axis = None, keepdims: bool = False) -> Rounded:
         value = self.value.sum(axis=axis, keepdims=keepdims)
         count = self.value.size // max(value.size, 1)
         carried = self.error.sum(axis=axis, keepdims=keepdims)
         reach = np.abs(self.value).sum(axis=axis, keepdims=keepdims) + carried
         return Rounded(value, self.dtype, carried + count * float(np.finfo(self.dtype).eps) * reach)
 
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Rounded:
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> Rounded:
         total = self.sum(axis=axis, keepdims=keepdims)
         mean: Rounded = total / (self.value.size // max(total.value.size, 1))
         return mean
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Rounded:
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Rounded:
         error = self.error.max(axis=axis, keepdims=keepdims)
         return Rounded(self.value.max(axis=axis, keepdims=keepdims), self.dtype, error)
 
-    def reshape(self, *shape: Any) -> Rounded:
+    def reshape(self, *shape: int) -> Rounded:
         return Rounded(self.value.reshape(*shape), self.dtype, self.error.reshape(*shape))
 
-    def transpose(self, *axes: Any) -> Rounded:
+    def transpose(self, *axes: int) -> Rounded:
         return Rounded(self.value.transpose(*axes), self.dtype, self.error.transpose(*axes))
 
     def __getitem__(self, index: Any) -> Rounded:
         return Rounded(self.value[index], self.dtype, self.error[index])
 
 
-def sigmoid(x: Any) -> Any:
+@overload
+def sigmoid(x: Rounded) -> Rounded: ...
+@overload
+def sigmoid(x: np.ndarray) -> np.ndarray: ...
+def sigmoid(x: np.ndarray | Rounded) -> np.ndarray | Rounded:
     """1 / (1 + exp(-x)), of an array or of `Rounded` values."""
     return x.sigmoid() if isinstance(x, Rounded) else 1 / (1 + np.exp(-x))
 
 
-def stacked(parts: Sequence[Any]) -> Any:
+@overload
+def stacked(parts: Sequence[np.ndarray]) -> np.ndarray: ...
+@overload
+def stacked(parts: Sequence[Rounded]) -> Rounded: ...
+def stacked(parts: Sequence[np.ndarray] | Sequence[Rounded]) -> np.ndarray | Rounded:
     """The parts along a new first axis, as arrays or as `Rounded` values."""
-    if not any(isinstance(part, Rounded) for part in parts):
-        return np.stack(parts)
-    return Rounded(np.stack([part.value for part in parts]), parts[0].dtype, np.stack([part.error for part in parts]))
+    rounded = [part for part in parts if isinstance(part, Rounded)]
+    if not rounded:
+        return np.stack([part for part in parts if isinstance(part, np.ndarray)])
+    return Rounded(
+        np.stack([part.value for part in rounded]), rounded[0].dtype, np.stack([part.error for part in rounded])
+    )
 
 
-def rounding_of(reference: Callable[..., Any], dtype: str, **attributes: Any) -> Bound:
+def rounding_of(reference: Reference, dtype: str, **attributes: object) -> Bound:
     """What `reference` may lose when each of its operations is done in `dtype`."""
 
-    def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
         named = {name: _tracked(one, dtype) for name, one in attributes.items()}
         result = reference(*[_tracked(one, dtype) for one in args], **named)
         for one in result if isinstance(result, (list, tuple)) else [result]:
@@ -154,12 +173,11 @@ def rounding_of(reference: Callable[..., Any], dtype: str, **attributes: Any) ->
     return bound
 
 
-def rounded_sample(reference: Callable[..., Any], *args: Any, dtype: str | None = None, **attributes: Any) -> Sample:
+def rounded_sample(reference: Reference, *args: Any, dtype: str | None = None, **attributes: object) -> Sample:
     """A sample whose bound is what `reference` loses in `dtype`, which is that of the first argument unless given."""
     kind = dtype or str(args[0].dtype)
     return Sample(args, attributes, rounding_of(reference, kind, **attributes))
 
 
-def _tracked(value: Any, dtype: str) -> Any:
-    is_float = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    return Rounded(value, dtype) if is_float else value
+def _tracked(value: object, dtype: str) -> object:
+    return Rounded(value, dtype) if isinstance(value, np.ndarray) and value.dtype.kind == "f" else value

@@ -6,17 +6,15 @@ unravel(place, (4, 5))    →  [place // 5, place % 5]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from loopwright import ir
 from loopwright.ir import Expr, IntImm, Var, as_expr
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.sizes import simplify
+from loopwright.topi.types import Dim, DType, Shape
 
 
-def ravel(indices: Sequence[Any], shape: Sequence[Any]) -> Expr:
+def ravel(indices: Shape, shape: Shape) -> Expr:
     """The place of the element at `indices` of a tensor of `shape`."""
     location = as_expr(0)
     for index, size in zip(indices, shape, strict=True):
@@ -24,7 +22,7 @@ def ravel(indices: Sequence[Any], shape: Sequence[Any]) -> Expr:
     return location
 
 
-def unravel(location: Any, shape: Sequence[Any]) -> list[Expr]:
+def unravel(location: Dim, shape: Shape) -> list[Expr]:
     """The indices of a place. The first one is not wrapped: a place within the tensor needs no division there."""
     indices: list[Expr] = []
     rest = as_expr(location)
@@ -34,12 +32,12 @@ def unravel(location: Any, shape: Sequence[Any]) -> list[Expr]:
     return [*([rest] if shape else []), *reversed(indices)]
 
 
-def product(sizes: Sequence[Any]) -> Expr:
+def product(sizes: Shape) -> Expr:
     """How many elements a tensor of these sizes has, in the type of the sizes; int64 where a literal needs it."""
     return simplify(ir.product(sizes))
 
 
-def count_as(dtype: Any, sizes: Sequence[Any], op: str) -> Expr:
+def count_as(dtype: DType, sizes: Shape, op: str) -> Expr:
     """`product` as a value of a type, which has to hold it."""
     kind, total = DataType(dtype), product(sizes)
     if isinstance(total, IntImm):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from loopwright.ir import Expr, const
 from loopwright.te import Tensor
@@ -11,9 +10,10 @@ from loopwright.topi.axes import axis_of
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.row_major import product, unravel
 from loopwright.topi.sizes import is_zero
+from loopwright.topi.types import Dim
 
 
-def check_axis(op: str, data: Tensor, axis: Any) -> int:
+def check_axis(op: str, data: Tensor, axis: int) -> int:
     """`axis` counted from the front; refuses what is no axis of `data`, or no tensor."""
     if not isinstance(data, Tensor):
         raise InvalidShapeError(op, f"the data is {type(data).__name__} {data!r}, not a tensor", None)
@@ -27,11 +27,11 @@ def unravelled(flat: Expr, sizes: Sequence[Expr]) -> list[Expr]:
     return unravel(flat, sizes)
 
 
-def rows_along(shape: Sequence[Expr], axis: int) -> tuple[Expr, Callable[[Expr, Any], tuple[Any, ...]]]:
+def rows_along(shape: Sequence[Expr], axis: int) -> tuple[Expr, Callable[[Expr, Dim], tuple[Dim, ...]]]:
     """How many rows run along `axis`, and the indices of element `at` of row number `row`."""
     others = [size for k, size in enumerate(shape) if k != axis]
 
-    def indices(row: Expr, at: Any) -> tuple[Any, ...]:
+    def indices(row: Expr, at: Dim) -> tuple[Dim, ...]:
         around = unravelled(row, others)
         return (*around[:axis], at, *around[axis:])
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from loopwright import te
 from loopwright.ir import Buffer, IRModule
@@ -21,6 +21,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
 from loopwright.te.schedule.auto_inline import AutoInlineInjective
 from loopwright.topi import tag
+from loopwright.topi.types import Arguments
 
 if TYPE_CHECKING:
     from loopwright.schedule import Schedule as Engine
@@ -86,7 +87,7 @@ class RuleSchedule(te.Schedule):
 
         return apply(module, self.target).mod if self.is_by_rule else module
 
-    def as_tir_schedule(self, args: Sequence[Any], binds: Mapping[te.Tensor, Buffer] | None = None) -> Engine:
+    def as_tir_schedule(self, args: Arguments, binds: Mapping[te.Tensor, Buffer] | None = None) -> Engine:
         """The steps, each proved, as a `tir.Schedule`."""
         from loopwright.autosched import apply
 
@@ -94,7 +95,7 @@ class RuleSchedule(te.Schedule):
         return apply(result.mod, self.target).schedule if self.is_by_rule else result
 
 
-def by_rule(outs: Any) -> RuleSchedule:
+def by_rule(outs: te.Tensor | Sequence[te.Tensor]) -> RuleSchedule:
     """The schedule of one tensor, or of several, for the current target, or else for this machine."""
     target = Target.current(allow_none=True) or Target("llvm")
     if str(target.kind) not in ("llvm", "c"):
@@ -108,7 +109,7 @@ def schedule_function(name: str) -> Callable[..., RuleSchedule]:
     """`schedule_<family>`: the output, or a list of them; what else a family takes (the layout of a pool) is given
     by the tensors."""
 
-    def schedule(outs: Any, *_: Any, **__: Any) -> RuleSchedule:
+    def schedule(outs: te.Tensor | Sequence[te.Tensor], *_: object, **__: object) -> RuleSchedule:
         return by_rule(outs)
 
     schedule.__name__ = schedule.__qualname__ = name
@@ -123,7 +124,7 @@ def named_schedule(module: str, name: str) -> Callable[..., RuleSchedule]:
     raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
-def default_schedule(outs: Any, auto_inline: bool) -> te.Schedule:
+def default_schedule(outs: te.Tensor | Sequence[te.Tensor], auto_inline: bool) -> te.Schedule:
     """Loops as they stand, in order; with `auto_inline`, cheap stages inside their readers and one loop an output."""
     sch: te.Schedule = te.create_schedule(list(by_rule(outs).outputs))
     if auto_inline:
@@ -154,7 +155,7 @@ def fast_injective_from_existing(sch: te.Schedule, out: te.Tensor) -> te.Schedul
     return sch
 
 
-def traverse_inline(sch: te.Schedule, final_op: te.Operation, callback: Callable[[te.Operation], Any]) -> None:
+def traverse_inline(sch: te.Schedule, final_op: te.Operation, callback: Callable[[te.Operation], object]) -> None:
     """Inline every injective stage that `final_op` is computed from, and call `callback` on the others, inputs first.
 
     Outputs are never inlined, and the callback gets every operation once.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ def numbers(shape: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> np
     return (values * signs).reshape(shape).astype(dtype)
 
 
-def of_each_type(shape: tuple[int, ...], *args: Any, **attributes: Any) -> Iterator[Sample]:
+def of_each_type(shape: tuple[int, ...], *args: object, **attributes: object) -> Iterator[Sample]:
     """One sample a type: an array of `shape`, and the same arguments after it."""
     for dtype in TYPES:
         yield Sample((numbers(shape, dtype), *args), attributes)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from loopwright.ir import Buffer, Expr, as_expr, cast
 from loopwright.ir.ir_builder import IRBuilder
 from loopwright.runtime.dtype import DataType
 from loopwright.te import Tensor
 from loopwright.topi.sizes import check_same
+from loopwright.topi.types import Scalar
 
 Reader = Callable[[IRBuilder, list[Buffer]], Expr]
 
 
-def scalar_reader(value: Any, dtype: str, inputs: list[Tensor]) -> Reader:
+def scalar_reader(value: Scalar, dtype: str, inputs: list[Tensor]) -> Reader:
     """What reads `value` as `dtype` in the body of an extern; a tensor is added to its `inputs`."""
     if not isinstance(value, Tensor):
         return lambda ib, ins: cast(as_expr(value), DataType(dtype))

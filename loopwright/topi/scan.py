@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
 
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast
@@ -24,13 +23,14 @@ from loopwright.topi.row_major import product
 from loopwright.topi.rows import check_axis, unravelled
 from loopwright.topi.sizes import known
 from loopwright.topi.testing import scanning as meaning
+from loopwright.topi.types import Scalar
 
 
 @operator(reference=meaning.scanop, samples=meaning.scanop_samples)
 def scanop(
     data: te.Tensor,
-    binop: Callable[[Any, Any], Any],
-    identity_value: Any,
+    binop: Callable[[Expr, Expr], Expr],
+    identity_value: Scalar,
     op_name: str,
     axis: int | None = None,
     dtype: str | None = None,

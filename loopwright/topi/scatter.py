@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from loopwright.topi.indexing import from_the_end, places_of
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import TYPES, numbers
 from loopwright.topi.sizes import known, no_larger, one_size, simplify
+from loopwright.topi.types import Shape
 
 
 class UnknownReduction(UnknownChoice, NotImplementedError):
@@ -72,7 +73,7 @@ def _combine(op: str, option: str, given: str, known_ones: Sequence[str]) -> Com
     return _COMBINED[given]
 
 
-def _joined(reduction: str, old: Any, new: Any) -> Any:
+def _joined(reduction: str, old: np.ndarray, new: np.ndarray) -> np.ndarray | int:
     """What the element becomes, in numpy."""
     if reduction == "mean":
         return (old + new) / 2 if np.asarray(old).dtype.kind == "f" else int((old + new) / 2)
@@ -173,7 +174,7 @@ def _parts(ib: IRBuilder, shape: Sequence[Expr], along: int | None) -> Iterator[
 
 
 @contextmanager
-def _loops(ib: IRBuilder, shape: Sequence[Expr], part: Part) -> Iterator[tuple[Any, ...]]:
+def _loops(ib: IRBuilder, shape: Sequence[Expr], part: Part) -> Iterator[tuple[Expr, ...]]:
     """Loops over `shape`, or over a part of it; gives the indices."""
     with ExitStack() as loops:
         ranges = [part.get(k, (0, size)) for k, size in enumerate(shape)]
@@ -191,9 +192,7 @@ def _extern(
     return result
 
 
-def _check_updates(
-    op: str, data: te.Tensor, indices: te.Tensor, updates: te.Tensor, wanted: Sequence[Any], rank: int
-) -> None:
+def _check_updates(op: str, data: te.Tensor, indices: te.Tensor, updates: te.Tensor, wanted: Shape, rank: int) -> None:
     fits = len(wanted) == updates.ndim and all([one_size(one, own) for one, own in zip(wanted, updates.shape)])
     if indices.ndim != rank or not fits or updates.dtype != data.dtype:
         message = ", ".join(

@@ -7,7 +7,6 @@ reverse_sequence(data, lengths)      out[b, t] = data[b, lengths[b] - 1 - t] whe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -23,9 +22,10 @@ from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import TYPES, numbers
 from loopwright.topi.sizes import check_same, one_size
+from loopwright.topi.types import Scalar
 
 
-def _mask_reference(data: np.ndarray, valid_length: np.ndarray, mask_value: Any = 0, axis: int = 0) -> np.ndarray:
+def _mask_reference(data: np.ndarray, valid_length: np.ndarray, mask_value: float = 0, axis: int = 0) -> np.ndarray:
     inside = np.arange(data.shape[axis])[:, None] < valid_length[None, :]
     inside = inside if axis == 0 else inside.T
     return np.where(inside.reshape(inside.shape + (1,) * (data.ndim - 2)), data, mask_value)
@@ -42,7 +42,7 @@ def _mask_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_mask_reference, samples=_mask_samples)
-def sequence_mask(data: te.Tensor, valid_length: te.Tensor, mask_value: Any = 0, axis: int = 0) -> te.Tensor:
+def sequence_mask(data: te.Tensor, valid_length: te.Tensor, mask_value: Scalar = 0, axis: int = 0) -> te.Tensor:
     """`data` with `mask_value` past the end of each sequence; time is `axis`, 0 or 1, the other one the batch."""
     if axis not in (0, 1):
         raise BadAxis("sequence_mask", f"axis is {axis!r}", "time is axis 0 or axis 1", axis=axis)
@@ -72,7 +72,7 @@ def _reverse_reference(
     batch = None if batch_axis in (None, -1) else batch_axis
     for b, length in enumerate(np.atleast_1d(seq_lengths)):
         count = int(min(max(length, 1), a.shape[time]))
-        cut: list[Any] = [slice(None)] * a.ndim
+        cut: list[slice | int] = [slice(None)] * a.ndim
         cut[time] = slice(0, count)
         if batch is not None:
             cut[batch] = slice(b, b + 1)

@@ -7,9 +7,7 @@ The turns e^(2πi·j/n) are a table that is computed once: the product of freque
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import pi
-from typing import Any
 
 from loopwright import te
 from loopwright.ir import Expr, as_expr, cast, const
@@ -22,6 +20,7 @@ from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import check_rank, check_same, is_zero, known, no_larger, simplify
 from loopwright.topi.testing import transforms as meaning
+from loopwright.topi.types import Shape
 
 
 @operator(reference=meaning.stft, samples=meaning.stft_samples)
@@ -33,7 +32,7 @@ def stft(
     window: te.Tensor,
     normalized: bool,
     onesided: bool,
-    output_shape: Sequence[Any],
+    output_shape: Shape,
 ) -> te.Tensor:
     """(batch, frequencies, frames, 2): the spectra of pieces of `data` (batch, time), real and imaginary parts.
 
@@ -92,7 +91,7 @@ def dft(re_data: te.Tensor, im_data: te.Tensor, inverse: bool = False) -> list[t
     def part(is_real: bool) -> te.Tensor:
         k = te.reduce_axis((0, size), name="k")
 
-        def body(*at: Expr) -> Any:
+        def body(*at: Expr) -> Expr:
             location = _turn(at[-1], k.var, size)
             x, y = turns(location, 0), turns(location, 1) * sign
             re, im = re_data(*at[:-1], k.var), im_data(*at[:-1], k.var)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.arith import simplified_size
 from loopwright.ir import Expr, IntImm, IterVar, as_expr
@@ -11,31 +10,32 @@ from loopwright.te import Tensor
 from loopwright.te.assumed_sizes import assume, assume_equal
 from loopwright.te.tensor import dim_text, shape_text
 from loopwright.topi.errors import BadWindow, InvalidShapeError
+from loopwright.topi.types import Dim
 
 
-def simplify(value: Any) -> Expr:
+def simplify(value: Dim) -> Expr:
     """`value` with its arithmetic done; a number that int32 does not hold is int64."""
     return simplified_size(value)
 
 
-def known(value: Any) -> int | None:
+def known(value: Dim) -> int | None:
     """The number that `value` is, or None when it is known only when the program runs."""
     simple = simplify(value)
     return int(simple.value) if isinstance(simple, IntImm) else None
 
 
-def is_zero(value: Any) -> bool:
+def is_zero(value: Dim) -> bool:
     """Whether `value` is known to be 0."""
     return known(value) == 0
 
 
-def differ(one: Any, other: Any) -> bool:
+def differ(one: Dim, other: Dim) -> bool:
     """Whether two sizes are known, and not the same."""
     difference = known(as_expr(one) - as_expr(other))
     return difference is not None and difference != 0
 
 
-def one_size(one: Any, other: Any) -> bool:
+def one_size(one: Dim, other: Dim) -> bool:
     """Whether two sizes can be one: False where they are known to differ; what is not known yet is assumed."""
     if differ(one, other):
         return False
@@ -43,7 +43,7 @@ def one_size(one: Any, other: Any) -> bool:
     return True
 
 
-def multiple_of(size: Any, by: int) -> bool:
+def multiple_of(size: Dim, by: int) -> bool:
     """Whether a size can be a multiple of `by`: False where it is known not to be; what is not known yet is assumed."""
     number = known(size)
     if number is not None:
@@ -52,7 +52,7 @@ def multiple_of(size: Any, by: int) -> bool:
     return True
 
 
-def at_least(size: Any, least: int) -> bool:
+def at_least(size: Dim, least: int) -> bool:
     """Whether a size can be `least` or more: False where it is known to be less; else assumed."""
     number = known(size)
     if number is not None:
@@ -61,7 +61,7 @@ def at_least(size: Any, least: int) -> bool:
     return True
 
 
-def no_larger(size: Any, limit: Any) -> bool:
+def no_larger(size: Dim, limit: Dim) -> bool:
     """Whether a size can be no larger than another: False where it is known to be larger; else assumed."""
     room = known(as_expr(limit) - as_expr(size))
     if room is not None:
@@ -70,7 +70,7 @@ def no_larger(size: Any, limit: Any) -> bool:
     return True
 
 
-def each(op: str, what: str, given: Any, count: int, least: int = 1) -> list[int]:
+def each(op: str, what: str, given: object, count: int, least: int = 1) -> list[int]:
     """One number a dimension: `given` is one for all of them, or a sequence of `count`."""
     values = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given] * count
     numbers = [_number(value) for value in values]
@@ -84,7 +84,7 @@ def each(op: str, what: str, given: Any, count: int, least: int = 1) -> list[int
     return result
 
 
-def _number(value: Any) -> int | None:
+def _number(value: object) -> int | None:
     if isinstance(value, IntImm):
         return int(value.value)
     return None if isinstance(value, bool) or not hasattr(value, "__index__") else int(value)
@@ -94,7 +94,7 @@ def _told(values: Sequence[int]) -> str:
     return str(values[0]) if len(values) == 1 else str(tuple(values))
 
 
-def places(op: str, size: Expr, kernel: Any, stride: int, dilation: int, pads: Any) -> Expr:
+def places(op: str, size: Expr, kernel: Dim, stride: int, dilation: int, pads: Dim) -> Expr:
     """How many places a window has along a dimension of `size` with `pads` more cells around it."""
     free = simplify(size + pads - (kernel - 1) * dilation - 1)
     number = known(free)
@@ -124,7 +124,7 @@ def check_rank(op: str, what: str, tensor: Tensor, layout: str, rank: int) -> No
         )
 
 
-def check_same(op: str, what: str, one: tuple[str, Any], other: tuple[str, Any], hint: str | None = None) -> None:
+def check_same(op: str, what: str, one: tuple[str, Dim], other: tuple[str, Dim], hint: str | None = None) -> None:
     """Refuse two sizes that must be one and are known to differ; what is not known yet is assumed."""
     if not one_size(one[1], other[1]):
         sizes = [dim_text(simplify(size)) for _, size in (one, other)]

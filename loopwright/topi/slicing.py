@@ -10,7 +10,7 @@ then the shape of the result is known only then, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,8 +27,12 @@ from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
 from loopwright.topi.sizes import each, known, no_larger, places, simplify
+from loopwright.topi.types import Dim, Shape
 
 _FAR = 2**31 - 1  # bounds this far out mean "to the end", however long the axis is
+
+
+Bounds: TypeAlias = te.Tensor | Dim | Sequence[Dim | None]  # of a slice, one an axis; None takes everything
 
 
 class BadSlice(LoopwrightError, ValueError, TypeError):
@@ -48,15 +52,20 @@ class BadSlice(LoopwrightError, ValueError, TypeError):
 
 
 def _slice_reference(
-    a: np.ndarray, begin: Any, end: Any, strides: Any = None, axes: Any = None, slice_mode: str = "end"
+    a: np.ndarray,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    slice_mode: str = "end",
 ) -> np.ndarray:
     cuts = [slice(None)] * a.ndim
     for k, axis in enumerate(range(len(begin)) if axes is None else axes):
         size = a.shape[axis]
         low = begin[k]
         step = 1 if strides is None or k >= len(strides) or slice_mode == "size" else strides[k]
-        high: Any = end[k] if k < len(end) else None
-        if slice_mode == "size":
+        high = end[k] if k < len(end) else None
+        if slice_mode == "size" and high is not None:
             low = low + size if low < 0 else low
             high = size if high == -1 else low + high
         cuts[axis] = slice(low, high, step)
@@ -81,9 +90,9 @@ def _slice_samples() -> Iterator[Sample]:
 @operator(reference=_slice_reference, samples=_slice_samples)
 def strided_slice(
     a: te.Tensor,
-    begin: Any,
-    end: Any,
-    strides: Any = None,
+    begin: Bounds,
+    end: Bounds,
+    strides: Bounds | None = None,
     axes: Sequence[int] | None = None,
     slice_mode: str = "end",
 ) -> te.Tensor:
@@ -107,12 +116,13 @@ def strided_slice(
         if len(given) > len(along):
             hint = f"give at most {len(along)}"
             raise BadSlice(op, f"{what} has {len(given)} entries for {len(along)} axes", hint)
-    starts: list[Any] = [as_expr(0)] * a.ndim
-    every: list[Any] = [1] * a.ndim
+    starts: list[Dim] = [as_expr(0)] * a.ndim
+    every: list[Dim] = [1] * a.ndim
     shape = list(a.shape)
     for k, axis in enumerate(along):
         low, high = (bounds[k] if k < len(bounds) else None for bounds in (lows, highs))
-        step = known(steps[k]) if k < len(steps) and steps[k] is not None else 1
+        given_step = steps[k] if k < len(steps) else None
+        step = 1 if given_step is None else known(given_step)
         if not step:
             raise BadSlice(op, f"the stride of axis {axis} is {steps[k]!r}", "a stride is an integer other than 0")
         step = _no_longer(step, a.shape[axis])
@@ -124,13 +134,13 @@ def strided_slice(
     return slice_at(a, starts, every, shape, "T_strided_slice")
 
 
-def _listed(op: str, what: str, given: Any) -> list[Any]:
-    if isinstance(given, (str, float)) or given is None:
+def _listed(op: str, what: str, given: Bounds) -> list[Dim | None]:
+    if isinstance(given, (str, float, te.Tensor)) or given is None:
         raise BadSlice(op, f"{what} is {type(given).__name__} {given!r}", "give one integer an axis")
     return list(given) if isinstance(given, Sequence) else [given]
 
 
-def _from_end(bound: Any, size: Expr) -> Expr:
+def _from_end(bound: Dim, size: Expr) -> Expr:
     """`bound`, counted from the end where it is negative."""
     number = known(bound)
     if number is not None:
@@ -145,11 +155,11 @@ def _no_longer(step: int, size: Expr) -> int:
     return max(min(step, longest), -longest)
 
 
-def _cut(size: Expr, low: Any, high: Any, step: int) -> tuple[Expr, Expr]:
+def _cut(size: Expr, low: Dim | None, high: Dim | None, step: int) -> tuple[Expr, Expr]:
     """The first element that a slice of an axis of `size` takes, and how many it takes."""
     first, last = (as_expr(0), size) if step > 0 else (as_expr(-1), simplify(size - 1))
 
-    def inside(bound: Any, default: Expr) -> Expr:
+    def inside(bound: Dim | None, default: Expr) -> Expr:
         if bound is None:
             return default
         number = known(bound)
@@ -166,7 +176,7 @@ def _cut(size: Expr, low: Any, high: Any, step: int) -> tuple[Expr, Expr]:
     return start, simplify(maximum(count, 0))
 
 
-def slice_at(a: te.Tensor, starts: Sequence[Any], strides: Sequence[Any], shape: Sequence[Any], name: str) -> te.Tensor:
+def slice_at(a: te.Tensor, starts: Shape, strides: Shape, shape: Shape, name: str) -> te.Tensor:
     """The tensor of `shape` whose index `i` along an axis is `start + i * stride` in `a`."""
 
     def cell(*indices: Expr) -> Expr:
@@ -185,18 +195,20 @@ def _count(op: str, bound: te.Tensor) -> int:
     return count
 
 
-def read_bounds(op: str, bound: Any, rank: int) -> list[Expr]:
+def read_bounds(op: str, bound: Bounds, rank: int) -> list[Expr]:
     """The entries of a vector or a list of bounds as expressions; at most `rank` of them."""
     if isinstance(bound, te.Tensor):
         entries: list[Expr] = [bound(k) for k in range(_count(op, bound))]
     else:
-        entries = [as_expr(entry) for entry in bound]
+        entries = [as_expr(entry) for entry in ([bound] if isinstance(bound, Expr | int) else bound)]
     if len(entries) > rank:
         raise BadSlice(op, f"there are bounds for {len(entries)} axes of a tensor of {rank}", f"give at most {rank}")
     return list(entries)
 
 
-def _dynamic_reference(a: np.ndarray, begin: Any, end: Any, strides: Any, output_shape: Any) -> np.ndarray:
+def _dynamic_reference(
+    a: np.ndarray, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], output_shape: Sequence[int]
+) -> np.ndarray:
     return a[tuple(slice(*cut) for cut in zip(begin, end, strides, strict=True))]
 
 
@@ -210,7 +222,7 @@ def _dynamic_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_dynamic_reference, samples=_dynamic_samples)
-def dynamic_strided_slice(a: te.Tensor, begin: Any, end: Any, strides: Any, output_shape: Sequence[Any]) -> te.Tensor:
+def dynamic_strided_slice(a: te.Tensor, begin: Bounds, end: Bounds, strides: Bounds, output_shape: Shape) -> te.Tensor:
     """The part of `a` that begins at `begin` and has `output_shape`: how far `end` reaches is in that shape."""
     op = "dynamic_strided_slice"
     starts, steps = read_bounds(op, begin, a.ndim), read_bounds(op, strides, a.ndim)
@@ -230,7 +242,9 @@ def dynamic_strided_slice(a: te.Tensor, begin: Any, end: Any, strides: Any, outp
     return moved(output_shape, cell, "T_dynamic_strided_slice")
 
 
-def _set_reference(a: np.ndarray, v: np.ndarray, begin: Any, end: Any, strides: Any = None) -> np.ndarray:
+def _set_reference(
+    a: np.ndarray, v: np.ndarray, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None = None
+) -> np.ndarray:
     result = a.copy()
     steps = [1] * len(begin) if strides is None else strides
     result[tuple(slice(*cut) for cut in zip(begin, end, steps, strict=True))] = v
@@ -249,7 +263,9 @@ def _set_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_set_reference, samples=_set_samples)
-def strided_set(a: te.Tensor, v: te.Tensor, begin: te.Tensor, end: te.Tensor, strides: Any = None) -> te.Tensor:
+def strided_set(
+    a: te.Tensor, v: te.Tensor, begin: te.Tensor, end: te.Tensor, strides: te.Tensor | None = None
+) -> te.Tensor:
     """`a` with the part that the bounds name replaced by `v`; a dimension of `v` that is 1 is repeated.
 
     The bounds are vectors of int32, read when the program runs; they mean what they mean in a slice of Python.
@@ -300,7 +316,7 @@ def strided_set(a: te.Tensor, v: te.Tensor, begin: te.Tensor, end: te.Tensor, st
     return moved(a.shape, cell, "strided_set")
 
 
-def _window_reference(data: np.ndarray, axis: int, window_shape: Any, strides: Any) -> np.ndarray:
+def _window_reference(data: np.ndarray, axis: int, window_shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:
     first = axis % data.ndim
     axes = tuple(range(first, data.ndim))
     windows = np.lib.stride_tricks.sliding_window_view(data, tuple(window_shape), axes)

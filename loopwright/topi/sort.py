@@ -10,7 +10,7 @@ number, so it comes last ascending and first descending. Rows are sorted in para
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, logical_and
@@ -28,6 +28,7 @@ from loopwright.topi.registry import operator
 from loopwright.topi.rows import check_axis, rows_along
 from loopwright.topi.sizes import check_same, known
 from loopwright.topi.testing import sorting as meaning
+from loopwright.topi.types import Dim
 
 # Up to this many elements are picked by insertion when the row is at least eight times as long: nearly all elements
 # are then turned down by one comparison.
@@ -110,12 +111,12 @@ def argsort(
 @operator(reference=meaning.topk, samples=meaning.topk_samples)
 def topk(
     data: te.Tensor,
-    k: Any = 1,
+    k: te.Tensor | Dim = 1,
     axis: int = -1,
     ret_type: str = "both",
     is_ascend: bool = False,
     dtype: str = "int64",
-) -> Any:
+) -> te.Tensor | list[te.Tensor]:
     """The first `k` elements of each row along `axis` in order (greatest first unless `is_ascend`), and where they are.
 
     `k` below 1 is all of them; a tensor of one integer leaves it open until the program runs: the size of the result is
@@ -163,7 +164,7 @@ def topk(
     )
 
 
-def _count(k: Any, size: Expr) -> Expr:
+def _count(k: te.Tensor | Dim, size: Expr) -> Expr:
     """How many elements of a row are wanted."""
     if isinstance(k, te.Tensor):
         return te.size_var("k", str(size.dtype))

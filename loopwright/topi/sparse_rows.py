@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
 from loopwright.ir.intrinsics import minimum, select
@@ -13,6 +11,7 @@ from loopwright.te.tags import default_tag
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import check_rank, check_same
 from loopwright.topi.testing import sparse as meaning
+from loopwright.topi.types import Shape
 
 _LONG = DataType("int64")
 
@@ -23,9 +22,9 @@ def sparse_fill_empty_rows(
     sparse_values: te.Tensor,
     dense_shape: te.Tensor,
     default_value: te.Tensor,
-    new_sparse_indices_shape: Any,
-    new_sparse_values_shape: Any,
-    empty_row_indicator_shape: Any,
+    new_sparse_indices_shape: Shape,
+    new_sparse_values_shape: Shape,
+    empty_row_indicator_shape: Shape,
 ) -> list[te.Tensor]:
     """[indices, values, is_empty]: the same matrix with `default_value` at column 0 of every row that has no value.
 
@@ -87,8 +86,8 @@ def sparse_reshape(
     sparse_indices: te.Tensor,
     prev_shape: te.Tensor,
     new_shape: te.Tensor,
-    new_sparse_indices_shape: Any,
-    new_shape_shape: Any,
+    new_sparse_indices_shape: Shape,
+    new_shape_shape: Shape,
 ) -> list[te.Tensor]:
     """[indices, shape]: the places of the values when a tensor of `prev_shape` is taken for one of `new_shape`.
 

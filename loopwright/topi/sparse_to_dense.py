@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 import numpy as np
 
@@ -20,10 +19,14 @@ from loopwright.topi.indexing import place, places_of
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import TYPES, numbers
 from loopwright.topi.sizes import one_size, simplify
+from loopwright.topi.types import Dim, Scalar, Shape
 
 
 def _reference(
-    sparse_indices: np.ndarray, output_shape: Any, sparse_values: np.ndarray, default_value: Any = 0
+    sparse_indices: np.ndarray,
+    output_shape: Sequence[int],
+    sparse_values: np.ndarray,
+    default_value: np.ndarray | float = 0,
 ) -> np.ndarray:
     result = np.full(output_shape, default_value, np.asarray(sparse_values).dtype)
     rows = sparse_indices.reshape(-1, len(output_shape)) if sparse_indices.ndim != 1 else sparse_indices[:, None]
@@ -46,7 +49,7 @@ def _samples() -> Iterator[Sample]:
 
 @operator(reference=_reference, samples=_samples)
 def sparse_to_dense(
-    sparse_indices: te.Tensor, output_shape: Sequence[Any], sparse_values: te.Tensor, default_value: Any = 0
+    sparse_indices: te.Tensor, output_shape: Shape, sparse_values: te.Tensor, default_value: Scalar = 0
 ) -> te.Tensor:
     """The tensor of `output_shape` with `sparse_values` at `sparse_indices`, one row an element, else `default_value`.
 
@@ -76,12 +79,12 @@ def sparse_to_dense(
         out = ib.buffer_ptr(outs[0])
         default = defaults[0][()] if defaults else as_expr(default_value)
         with ExitStack() as loops:
-            index: Any = tuple(loops.enter_context(ib.for_range(0, size, f"i{k}")) for k, size in enumerate(shape))
+            index = tuple(loops.enter_context(ib.for_range(0, size, f"i{k}")) for k, size in enumerate(shape))
             out[index] = default.astype(sparse_values.dtype)
         with ib.for_range(0, count, "row") as row:
             at: list[Expr] = []
             for k in range(len(shape)):
-                entry: Any = ((row, k), (row,), ())[2 - rank]
+                entry: tuple[Dim, ...] = ((row, k), (row,), ())[2 - rank]
                 at.append(ib.let(f"p{k}", place(where[entry])))
             inside = [check for value, size in zip(at, shape, strict=True) for check in (value >= 0, value < size)]
             with ib.if_scope(all_of(*inside)):

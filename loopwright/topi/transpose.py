@@ -7,7 +7,6 @@ flip(a, 0)              out[i, j] = a[n - 1 - i, j]
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -37,10 +36,8 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
         raise BadAxis("transpose", f"axes {tuple(order)} do not name all {a.ndim} of {a.name}", "name each axis once")
 
     def cell(*indices: Expr) -> Expr:
-        at: list[Any] = [None] * a.ndim
-        for axis, index in zip(order, indices, strict=True):
-            at[axis] = index
-        return a(*at)
+        at = dict(zip(order, indices, strict=True))
+        return a(*[at[axis] for axis in range(a.ndim)])
 
     shape = tuple(a.shape[k] for k in order)
     return moved(shape, cell, "T_transpose")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from loopwright.topi.row_major import product, ravel, unravel
 from loopwright.topi.rule_schedules import traverse_inline
 from loopwright.topi.sizes import known
 from loopwright.topi.sizes import simplify as _simplified
+from loopwright.topi.types import Dim, Shape
+
+T = TypeVar("T")
 
 
 class NotAConstant(LoopwrightError, ValueError):
@@ -39,7 +42,7 @@ class NotAConstant(LoopwrightError, ValueError):
         )
 
 
-def get_const_int(expr: Any) -> int:
+def get_const_int(expr: object) -> int:
     """The integer that `expr` is."""
     if isinstance(expr, Integral):
         return int(expr)
@@ -49,7 +52,7 @@ def get_const_int(expr: Any) -> int:
     return number
 
 
-def get_const_float(expr: Any) -> float:
+def get_const_float(expr: object) -> float:
     """The number that `expr` is."""
     if isinstance(expr, (int, float)):
         return float(expr)
@@ -59,36 +62,36 @@ def get_const_float(expr: Any) -> float:
     return float(simple.value)
 
 
-def get_const_tuple(in_tuple: Iterable[Any]) -> tuple[Any, ...]:
+def get_const_tuple(in_tuple: Iterable[Dim]) -> tuple[Dim, ...]:
     """Sizes as numbers where they are known; the others as they are."""
-    result: list[Any] = []
+    result: list[Dim] = []
     for size in in_tuple:
         number = int(size) if isinstance(size, Integral) else known(size)
         result.append(size if number is None else number)
     return tuple(result)
 
 
-def equal_const_int(expr: Any, value: int) -> bool:
+def equal_const_int(expr: Dim, value: int) -> bool:
     """Whether `expr` is known to be `value`."""
     return (int(expr) if isinstance(expr, Integral) else known(expr)) == value
 
 
-def prod(x: Sequence[Any]) -> Any:
+def prod(x: Shape) -> Expr:
     """The product of sizes; 1 of none."""
     return _simplified(product(x)) if x else const(1, "int32")
 
 
-def simplify(expr: Any) -> Any:
+def simplify(expr: T) -> T | Expr:
     """`expr` with its arithmetic done; numbers of Python come back as they are."""
     return _simplified(expr) if isinstance(expr, Expr) else expr
 
 
-def ravel_index(indices: Sequence[Any], shape: Sequence[Any]) -> Expr:
+def ravel_index(indices: Shape, shape: Shape) -> Expr:
     """The place of the element at `indices` when a tensor of `shape` is read row after row."""
     return ravel(indices, shape)
 
 
-def unravel_index(idx: Any, shape: Sequence[Any]) -> list[Expr]:
+def unravel_index(idx: Dim, shape: Shape) -> list[Expr]:
     """The indices of a place."""
     return unravel(idx, shape)
 
@@ -119,12 +122,12 @@ def is_target(names: str | Sequence[str]) -> bool:
     return any([name == str(current.kind) or name in current.keys for name in wanted])
 
 
-def is_dynamic_shape(shape: Sequence[Any]) -> bool:
+def is_dynamic_shape(shape: Shape) -> bool:
     """Whether some size is known only when the program runs."""
     return any([known(size) is None for size in shape])
 
 
-def is_empty_shape(shape: Sequence[Any]) -> bool:
+def is_empty_shape(shape: Shape) -> bool:
     """Whether some size is 0."""
     return any([known(size) == 0 for size in shape])
 
@@ -137,7 +140,7 @@ def get_max_power2_factor(n: int, max_value: int | None = None) -> int:
     return factor
 
 
-def get_shape(src_shape: Sequence[Any], src_layout: str, dst_layout: str) -> tuple[Any, ...]:
+def get_shape(src_shape: Shape, src_layout: str, dst_layout: str) -> tuple[Dim, ...]:
     """The shape that a tensor of `src_shape` has in a layout of the same letters in another order."""
     if src_layout == dst_layout:
         return get_const_tuple(src_shape)
@@ -157,12 +160,12 @@ def nchw_xc_layout(layout_info: str) -> bool:
     return layout_info[:4] == "NCHW" and "c" in layout_info and layout_info[4:-1].isnumeric()
 
 
-def tensor_as_list(outs: Any) -> list[te.Tensor]:
+def tensor_as_list(outs: te.Tensor | Iterable[te.Tensor]) -> list[te.Tensor]:
     """One tensor or several, as a list."""
     return [outs] if isinstance(outs, te.Tensor) else list(outs)
 
 
-def swap(arr: Sequence[Any], axis: int) -> list[Any]:
+def swap(arr: Sequence[T], axis: int) -> list[T]:
     """`arr` with the entry `axis` and the last one in each other's place."""
     swapped = list(arr)
     swapped[axis], swapped[-1] = swapped[-1], swapped[axis]

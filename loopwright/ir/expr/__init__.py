@@ -57,7 +57,10 @@ from loopwright.ir.expr.iteration import (
 )
 from loopwright.ir.expr.literals import (
     Broadcast,
+    Dim,
+    ExprLike,
     FloatImm,
+    HasExpr,
     IntImm,
     SizeVar,
     StringImm,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,18 @@ from loopwright.runtime.dtype import (
     DataType,
 )
 from loopwright.runtime.errors import LoopwrightError
+
+
+class HasExpr(Protocol):
+    """What stands for one expression: an axis, an element of a tensor or of a buffer."""
+
+    def as_expr(self) -> Expr: ...
+
+
+# What the operators and `as_expr` make an expression of.
+ExprLike: TypeAlias = Expr | int | float | np.generic | HasExpr
+# One size, or one index: an expression where it is known only when the program runs.
+Dim: TypeAlias = Expr | int
 
 
 def as_expr(value: object) -> Expr:

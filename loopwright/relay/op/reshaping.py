@@ -140,7 +140,8 @@ class _Reshaping(Operator):
 
     def compute(self, data: Any, *others: Any) -> Any:
         shapes = [[as_dim(size) for size in tensor.shape] for tensor in (data, *others)]
-        return topi.reshape(data, self.sizes(*shapes))
+        sizes: Sequence[Anything] = self.sizes(*shapes)  # a tensor has no size of Any
+        return topi.reshape(data, sizes)
 
     def reference(self, data: np.ndarray, *others: np.ndarray) -> np.ndarray:
         return _reshaped(data, self.sizes(data.shape, *[one.shape for one in others]))

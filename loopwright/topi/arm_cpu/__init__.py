@@ -3,14 +3,15 @@
 All of them are made by rule (`loopwright/topi/rule_schedules.py`, whose `FAMILIES` is the list of names).
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from loopwright.topi.rule_schedules import FAMILIES, named_schedule
+from loopwright.topi.rule_schedules import FAMILIES, RuleSchedule, named_schedule
 from loopwright.topi.rule_schedules import fast_injective_from_existing as schedule_injective_from_existing
 
 __all__ = ["schedule_injective_from_existing", *[f"schedule_{family}" for family in FAMILIES]]
 
 if not TYPE_CHECKING:  # mypy would believe in every name
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> Callable[..., RuleSchedule]:
         return named_schedule(__name__, name)

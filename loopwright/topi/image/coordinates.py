@@ -11,7 +11,7 @@ interpolation has one rounding. Only a region of interest (`tf_crop_and_resize`)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir import Expr, as_expr, cast, const
 from loopwright.ir.intrinsics import all as all_of
@@ -90,7 +90,7 @@ class Real:
 
 
 def source_of(
-    op: str, mode: str, location: Any, size: Expr, target: Expr, region: tuple[Any, Any] | None = None
+    op: str, mode: str, location: Expr, size: Expr, target: Expr, region: tuple[Expr, Expr] | None = None
 ) -> Fraction | Real:
     """Where in a line of `size` pixels pixel `location` of its copy of `target` pixels comes from."""
     if mode == "tf_crop_and_resize":
@@ -113,7 +113,7 @@ def source_of(
     raise UnknownChoice(op, "coordinate_transformation_mode", mode, MODES)
 
 
-def cropped(place: Any, size: Expr, target: Expr, start: Any, end: Any) -> Real:
+def cropped(place: Expr, size: Expr, target: Expr, start: Expr, end: Expr) -> Real:
     """Where pixel `place` of `target` comes from when they span the line from `start` to `end`, parts of its length."""
     real = DataType("float32")
     start, end = as_expr(start), as_expr(end)

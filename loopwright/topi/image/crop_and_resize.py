@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright import te
 from loopwright.ir import Expr, as_expr, cast, const
@@ -20,6 +19,7 @@ from loopwright.topi.image.sampling import interpolated, linear_weights
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import at_least, check_rank, check_same
 from loopwright.topi.testing import image as meaning
+from loopwright.topi.types import Dim
 
 
 @operator(reference=meaning.crop_and_resize, samples=meaning.crop_and_resize_samples, name="image.crop_and_resize")
@@ -27,7 +27,7 @@ def crop_and_resize(
     data: te.Tensor,
     boxes: te.Tensor,
     box_indices: te.Tensor,
-    crop_size: Any,
+    crop_size: Sequence[int],
     layout: str = "NCHW",
     method: str = "bilinear",
     extrapolation_value: float | None = None,
@@ -53,7 +53,7 @@ def crop_and_resize(
     for axis in (0, *axes):
         if not at_least(data.shape[axis], 1):
             raise InvalidShapeError(op, f"{data.name}, of shape {shape_text(data.shape)}, has no pixels", None)
-    shape: list[Any] = [boxes.shape[0], *data.shape[1:]]
+    shape: list[Dim] = [boxes.shape[0], *data.shape[1:]]
     for axis, extent in zip(axes, crop_size, strict=True):
         shape[axis] = extent
     kind = DataType(out_dtype or data.dtype)
@@ -63,14 +63,14 @@ def crop_and_resize(
     def body(*at: Expr) -> Expr:
         box = at[0]
         sources = [
-            cropped(at[axis], data.shape[axis], te.const(int(shape[axis])), boxes(box, k), boxes(box, k + 2))
+            cropped(at[axis], data.shape[axis], te.const(int(crop_size[k])), boxes(box, k), boxes(box, k + 2))
             for k, axis in enumerate(axes)
         ]
 
         def read(locations: Sequence[Expr]) -> Expr:
             last = data.shape[0] - 1
             picture = maximum(minimum(cast(box_indices(box), last.dtype), last), 0)
-            indices: list[Any] = [picture, *at[1:]]
+            indices: list[Expr] = [picture, *at[1:]]
             for axis, offset in zip(axes, locations, strict=True):
                 indices[axis] = cast(maximum(minimum(offset, cast(data.shape[axis] - 1, offset.dtype)), 0), last.dtype)
             return data(*indices)

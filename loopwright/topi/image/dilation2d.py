@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import te
 from loopwright.ir import Expr, cast
 from loopwright.ir.intrinsics import all as all_of
@@ -14,11 +12,12 @@ from loopwright.topi.pad_amounts import get_pad_tuple
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import check_rank, check_same, each, is_zero, places, simplify, tap_place
 from loopwright.topi.testing import image as meaning
+from loopwright.topi.types import Dims, Padding
 
 
 @operator(reference=meaning.dilation2d_nchw, samples=meaning.dilation2d_nchw_samples, name="image.dilation2d_nchw")
 def dilation2d_nchw(
-    input: te.Tensor, filter: te.Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: str | None = None
+    input: te.Tensor, filter: te.Tensor, stride: Dims, padding: Padding, dilations: Dims, out_dtype: str | None = None
 ) -> te.Tensor:
     """Of `input` (n, c, h, w) by `filter` (c, kh, kw); cells of the padding are never the greatest."""
     return _dilation("dilation2d_nchw", "NCHW", "CHW", input, filter, stride, padding, dilations, out_dtype)
@@ -26,7 +25,7 @@ def dilation2d_nchw(
 
 @operator(reference=meaning.dilation2d_nhwc, samples=meaning.dilation2d_nhwc_samples, name="image.dilation2d_nhwc")
 def dilation2d_nhwc(
-    input: te.Tensor, filter: te.Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: str | None = None
+    input: te.Tensor, filter: te.Tensor, stride: Dims, padding: Padding, dilations: Dims, out_dtype: str | None = None
 ) -> te.Tensor:
     """Of `input` (n, h, w, c) by `filter` (kh, kw, c); cells of the padding are never the greatest."""
     return _dilation("dilation2d_nhwc", "NHWC", "HWC", input, filter, stride, padding, dilations, out_dtype)
@@ -38,9 +37,9 @@ def _dilation(
     filter_layout: str,
     data: te.Tensor,
     weight: te.Tensor,
-    stride: Any,
-    padding: Any,
-    dilations: Any,
+    stride: Dims,
+    padding: Padding,
+    dilations: Dims,
     out_dtype: str | None,
 ) -> te.Tensor:
     check_rank(op, "input", data, layout, 4)
@@ -61,15 +60,15 @@ def _dilation(
     # Integers have no least value that stays the least when something is added to it: it is put in after the addition.
     least = -infinity(kind) if kind.is_float else min_value(kind)
 
-    def body(*at: Expr) -> Any:
-        indices: list[Any] = list(at)
+    def body(*at: Expr) -> Expr:
+        indices: list[Expr] = list(at)
         inside: list[Expr] = []
         for number, axis in enumerate(axes):
             location = simplify(tap_place(at[axis], strides[number], taps[number], spread[number]) - pads[number])
             indices[axis] = location
             if not is_zero(pads[number]) or not is_zero(pads[number + 2]):
                 inside += [location >= 0, location < data.shape[axis]]
-        where: dict[str, Any] = {"H": taps[0].var, "W": taps[1].var, "C": at[layout.index("C")]}
+        where: dict[str, Expr] = {"H": taps[0].var, "W": taps[1].var, "C": at[layout.index("C")]}
         element = cast(data(*indices), kind) + cast(weight(*[where[letter] for letter in filter_layout]), kind)
         return te.max(if_then_else(all_of(*inside), element, least) if inside else element, axis=taps)
 

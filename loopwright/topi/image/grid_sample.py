@@ -9,7 +9,6 @@ A grid has one channel a spatial axis, x before y (before z), from -1 at one end
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright import te
 from loopwright.ir import Expr, as_expr, cast, const
@@ -25,10 +24,11 @@ from loopwright.topi.image.sampling import cubic_weights, interpolated, linear_w
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import check_rank, check_same, is_zero
 from loopwright.topi.testing import image as meaning
+from loopwright.topi.types import Shape
 
 
 @operator(reference=meaning.affine_grid, samples=meaning.affine_grid_samples, name="image.affine_grid")
-def affine_grid(data: te.Tensor, target_shape: Any) -> te.Tensor:
+def affine_grid(data: te.Tensor, target_shape: Shape) -> te.Tensor:
     """For each matrix of `data` (n, 2, 3) the grid (n, 2, height, width) of `matrix · (x, y, 1)`."""
     check_rank("affine_grid", "data", data, "(n, 2, 3)", 3)
     for axis, size in ((1, 2), (2, 3)):

@@ -9,7 +9,7 @@ for such data), and converted to the type of the output at the end; the nearest 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from loopwright import te
 from loopwright.arith.layout import layout as parse_layout
@@ -23,10 +23,14 @@ from loopwright.topi import tag
 from loopwright.topi.choices import choose
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.image.coordinates import MODES, Fraction, Real, rounding_of, source_of
-from loopwright.topi.image.sampling import cubic_weights, interpolated, linear_weights
+from loopwright.topi.image.sampling import Read, cubic_weights, interpolated, linear_weights
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import check_rank, is_zero, known, shape_text
 from loopwright.topi.testing import image as meaning
+from loopwright.topi.types import Dim, Shape
+
+Size: TypeAlias = te.Tensor | Dim | Sequence[Dim]  # one a spatial axis; a tensor of them
+Region: TypeAlias = te.Tensor | Sequence[float] | None  # all starts, then all ends
 
 METHODS: Final = ("nearest_neighbor", "linear", "cubic")
 
@@ -34,8 +38,8 @@ METHODS: Final = ("nearest_neighbor", "linear", "cubic")
 @operator(reference=meaning.resize, samples=meaning.resize1d_samples, name="image.resize1d")
 def resize1d(
     data: te.Tensor,
-    roi: Any,
-    size: Any,
+    roi: Region,
+    size: Size,
     layout: str,
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
@@ -44,7 +48,7 @@ def resize1d(
     bicubic_exclude: int = 0,
     extrapolation_value: float = 0.0,
     out_dtype: str | None = None,
-    output_shape: Any = None,
+    output_shape: Shape | None = None,
 ) -> te.Tensor:
     """`data` with `size[0]` elements along W; options as for `resize2d`."""
     mode, rounding = coordinate_transformation_mode, rounding_method
@@ -55,8 +59,8 @@ def resize1d(
 @operator(reference=meaning.resize, samples=meaning.resize2d_samples, name="image.resize2d")
 def resize2d(
     data: te.Tensor,
-    roi: Any,
-    size: Any,
+    roi: Region,
+    size: Size,
     layout: str,
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
@@ -65,7 +69,7 @@ def resize2d(
     bicubic_exclude: int = 0,
     extrapolation_value: float = 0.0,
     out_dtype: str | None = None,
-    output_shape: Any = None,
+    output_shape: Shape | None = None,
 ) -> te.Tensor:
     """`data` with `size` (height, width).
 
@@ -82,8 +86,8 @@ def resize2d(
 @operator(reference=meaning.resize, samples=meaning.resize3d_samples, name="image.resize3d")
 def resize3d(
     data: te.Tensor,
-    roi: Any,
-    size: Any,
+    roi: Region,
+    size: Size,
     layout: str,
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
@@ -92,7 +96,7 @@ def resize3d(
     bicubic_exclude: int = 0,
     extrapolation_value: float = 0.0,
     out_dtype: str | None = None,
-    output_shape: Any = None,
+    output_shape: Shape | None = None,
 ) -> te.Tensor:
     """`data` with `size` (depth, height, width); options as for `resize2d`."""
     mode, rounding = coordinate_transformation_mode, rounding_method
@@ -104,8 +108,8 @@ def _resize(
     op: str,
     spatial: str,
     data: te.Tensor,
-    roi: Any,
-    size: Any,
+    roi: Region,
+    size: Size,
     layout: str,
     method: str,
     mode: str,
@@ -114,7 +118,7 @@ def _resize(
     exclude: int,
     extrapolation: float,
     out_dtype: str | None,
-    output_shape: Any,
+    output_shape: Shape | None,
 ) -> te.Tensor:
     axes = spatial_axes(op, layout, spatial, data)
     choose(op, "method", method, METHODS)
@@ -136,7 +140,7 @@ def _resize(
         ]
 
         def read(locations: Sequence[Expr]) -> Expr:
-            indices: list[Any] = list(at)
+            indices: list[Expr] = list(at)
             there: list[Expr] = []
             for axis, location in zip(axes, locations, strict=True):
                 indices[axis] = _clamped(location, data.shape[axis])
@@ -161,7 +165,7 @@ def _result(shape: Sequence[Expr], body: Callable[..., Expr]) -> te.Tensor:
     return result
 
 
-def _require_pixels(op: str, data: te.Tensor, axis: int, shape: Sequence[Any]) -> None:
+def _require_pixels(op: str, data: te.Tensor, axis: int, shape: Sequence[Expr]) -> None:
     """What has no pixels becomes nothing else, unless that has none either."""
     size = data.shape[axis]
     if known(size) or any(is_zero(extent) for extent in shape):
@@ -177,7 +181,7 @@ def _require_pixels(op: str, data: te.Tensor, axis: int, shape: Sequence[Any]) -
 
 
 def _between(
-    read: Any,
+    read: Read,
     sources: Sequence[Fraction | Real],
     method: str,
     alpha: float,
@@ -217,7 +221,7 @@ def spatial_axes(op: str, layout: str, spatial: str, data: te.Tensor) -> list[in
     return [parsed.index_of(letter) for letter in spatial]
 
 
-def _shape(op: str, data: te.Tensor, axes: Sequence[int], size: Any, output_shape: Any) -> list[Expr]:
+def _shape(op: str, data: te.Tensor, axes: Sequence[int], size: Size, output_shape: Shape | None) -> list[Expr]:
     if output_shape is not None:
         return [as_expr(extent) for extent in output_shape]
     sizes = list(size) if isinstance(size, (Sequence, te.Tensor)) and not isinstance(size, str) else [size] * len(axes)
@@ -229,7 +233,7 @@ def _shape(op: str, data: te.Tensor, axes: Sequence[int], size: Any, output_shap
     return shape
 
 
-def _region(op: str, roi: Any, count: int) -> list[tuple[Any, Any]]:
+def _region(op: str, roi: Region, count: int) -> list[tuple[Expr, Expr]]:
     if isinstance(roi, te.Tensor):
         return [(roi(k), roi(k + count)) for k in range(count)]
     if not isinstance(roi, Sequence) or len(roi) != 2 * count:

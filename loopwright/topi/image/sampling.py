@@ -8,7 +8,8 @@ cubic      4 pixels a dimension, by Keys' kernel: w(t) of the distance t, steep 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import reduce
+from operator import add
 
 from loopwright.ir import Expr
 
@@ -37,11 +38,10 @@ def interpolated(read: Read, base: Sequence[Expr], offsets: Sequence[int], weigh
     def along(axis: int, chosen: tuple[Expr, ...]) -> Expr:
         if axis == len(base):
             return read(chosen)
-        total: Any = None
-        for offset, weight in zip(offsets, weights[axis], strict=True):
-            term = along(axis + 1, (*chosen, base[axis] + offset)) * weight
-            total = term if total is None else total + term
-        result: Expr = total
-        return result
+        terms = [
+            along(axis + 1, (*chosen, base[axis] + offset)) * weight
+            for offset, weight in zip(offsets, weights[axis], strict=True)
+        ]
+        return reduce(add, terms)
 
     return along(0, ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from loopwright.topi.axes import axis_of
 from loopwright.topi.registry import Sample, operator, ulps
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same
+from loopwright.topi.types import Scalar
 
 
 def _relu_samples() -> Iterator[Sample]:
@@ -45,7 +45,7 @@ def _leaky_relu_samples() -> Iterator[Sample]:
 
 
 @operator(reference=lambda x, alpha: np.where(x > 0, x, x * alpha), samples=_leaky_relu_samples, name="nn.leaky_relu")
-def leaky_relu(x: te.Tensor, alpha: Any) -> te.Tensor:
+def leaky_relu(x: te.Tensor, alpha: Scalar) -> te.Tensor:
     """x where it is positive, `alpha` times x elsewhere."""
 
     def element(*at: Expr) -> Expr:

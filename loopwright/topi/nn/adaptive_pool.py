@@ -8,8 +8,8 @@ overlap and their sizes differ by one or two; all take as many taps as the longe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import Rounded, rounded_sample
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import each, known, simplify
+from loopwright.topi.types import Dims
 
 
-def _adaptive_pool(data: Any, output_size: Any, pool_type: str, layout: str) -> Any:
+def _adaptive_pool(data: np.ndarray, output_size: Dims, pool_type: str, layout: str) -> np.ndarray:
     if isinstance(data, Rounded):
         # A mean is a sum and a division; nothing else is rounded.
         return Rounded(
@@ -43,8 +44,8 @@ def _adaptive_pool(data: Any, output_size: Any, pool_type: str, layout: str) -> 
         shape[axis] = size
     out = np.zeros(shape, data.dtype)
     for locations in np.ndindex(*sizes):
-        into: list[Any] = [slice(None)] * data.ndim
-        window: list[Any] = [slice(None)] * data.ndim
+        into: list[slice | int] = [slice(None)] * data.ndim
+        window: list[slice | int] = [slice(None)] * data.ndim
         for axis, size, location in zip(spatial, sizes, locations, strict=True):
             into[axis] = location
             window[axis] = slice(location * data.shape[axis] // size, -(-(location + 1) * data.shape[axis] // size))
@@ -59,7 +60,7 @@ def _adaptive_pool(data: Any, output_size: Any, pool_type: str, layout: str) -> 
     return out
 
 
-def _samples(spatial: str) -> Any:
+def _samples(spatial: str) -> Callable[[], Iterator[Sample]]:
     count = len(spatial)
     sizes = (7, 5, 6)[:count]
     even = [size // 2 if size % 2 == 0 else size for size in sizes]
@@ -81,19 +82,19 @@ def _samples(spatial: str) -> Any:
 
 
 @operator(reference=_adaptive_pool, samples=_samples("HW"), name="nn.adaptive_pool")
-def adaptive_pool(data: te.Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> te.Tensor:
+def adaptive_pool(data: te.Tensor, output_size: Dims, pool_type: str, layout: str = "NCHW") -> te.Tensor:
     """Pooling of H and W to `output_size`, one number or two."""
     return _adaptive("adaptive_pool", data, output_size, pool_type, layout, "HW")
 
 
 @operator(reference=_adaptive_pool, samples=_samples("W"), name="nn.adaptive_pool1d")
-def adaptive_pool1d(data: te.Tensor, output_size: Any, pool_type: str, layout: str = "NCW") -> te.Tensor:
+def adaptive_pool1d(data: te.Tensor, output_size: Dims, pool_type: str, layout: str = "NCW") -> te.Tensor:
     """Pooling of W to `output_size`."""
     return _adaptive("adaptive_pool1d", data, output_size, pool_type, layout, "W")
 
 
 @operator(reference=_adaptive_pool, samples=_samples("DHW"), name="nn.adaptive_pool3d")
-def adaptive_pool3d(data: te.Tensor, output_size: Any, pool_type: str, layout: str = "NCDHW") -> te.Tensor:
+def adaptive_pool3d(data: te.Tensor, output_size: Dims, pool_type: str, layout: str = "NCDHW") -> te.Tensor:
     """Pooling of D, H and W to `output_size`, one number or three."""
     return _adaptive("adaptive_pool3d", data, output_size, pool_type, layout, "DHW")
 
@@ -135,7 +136,7 @@ def _windows(axis: int, size: Expr, out: int, name: str) -> _Windows:
     return _Windows(axis, size, out, te.reduce_axis((0, longest), name=name))
 
 
-def _adaptive(op: str, data: te.Tensor, output_size: Any, pool_type: str, layout: str, spatial: str) -> te.Tensor:
+def _adaptive(op: str, data: te.Tensor, output_size: Dims, pool_type: str, layout: str, spatial: str) -> te.Tensor:
     axes = spatial_axes(op, layout, spatial, data)
     check_type(op, pool_type)
     sizes = each(op, "output_size", output_size, len(axes))
@@ -149,7 +150,7 @@ def _adaptive(op: str, data: te.Tensor, output_size: Any, pool_type: str, layout
     taps = [window.tap for window in windows]
 
     def cell(at: Sequence[Expr]) -> Expr:
-        read: list[Any] = list(at)
+        read: list[Expr] = list(at)
         for window in windows:
             start = window.start(at[window.axis])
             read[window.axis] = window.tap.var if window.out == 1 else start + window.tap.var

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -43,10 +42,10 @@ _WAYS = ("add", "select", "select_first")
 
 
 def _attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    mask: np.ndarray | None = None,
     scale: float | None = None,
     causal: bool = False,
     diagonal: int = 0,
@@ -55,7 +54,7 @@ def _attention(
     hidden_is_zero: bool = False,
     causal_by: str = "add",
     mask_selects: bool = False,
-) -> Any:
+) -> np.ndarray:
     """What it means. Written with operations that `Rounded` knows, so that samples have derived bounds."""
     orders = layouts.split()
     q, k, v = (x.transpose([order.index(one) for one in "BHSD"]) for x, order in zip((query, key, value), orders))
@@ -69,7 +68,7 @@ def _attention(
     hidden = np.arange(k.shape[2])[None, :] > np.arange(q.shape[2])[:, None] + diagonal
     if causal and causal_by == "select_first":
         scores = np.where(hidden, -np.inf, scores)
-    dead: Any = False
+    dead: np.ndarray | np.bool | bool = False
     if mask is not None:
         mask = mask.transpose([mask_layout.index(one) for one in "BHQK"])
         scores = scores + mask
@@ -221,5 +220,5 @@ def _is_float(tensor: te.Tensor) -> bool:
     return str(tensor.dtype) in ("float16", "bfloat16", "float32", "float64")
 
 
-def _as_index(size: Any, dtype: Any) -> Expr:
+def _as_index(size: Expr, dtype: DataType) -> Expr:
     return simplify(cast(size, dtype))

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from math import log
-from typing import Any
 
 from numpy import finfo
 
@@ -32,6 +31,7 @@ from loopwright.ir.ir_builder import BufferVar, create
 from loopwright.runtime.dtype import DataType
 from loopwright.topi.nn.attention_tiles import AttentionTiles
 from loopwright.topi.sizes import known
+from loopwright.topi.types import Dim
 
 
 @dataclass(frozen=True)
@@ -280,19 +280,19 @@ class _Kernel:
         and nothing else looks at their scores.
         """
         ib, what, rows = self.ib, self.what, self.tiles.score_rows
-        self.valid: Any = count
+        self.valid: Dim = count
         if what.causal or known(what.keys) is None:
             self.valid = ib.let("valid", minimum(const(count, self.index), self.seen - first))
         with self._lanes(self.tiles.queries) as lane:
             self.factor[lane] = self.largest[lane]
-        whole: Any = count // rows
+        whole: Dim = count // rows
         if self.valid is not count:
             whole = minimum(const(whole, self.index), ceildiv(self.valid, rows))
         with ib.for_range(0, whole, "tile") as tile:
             self._score_tile(first, ib.let("at", tile * rows), rows)
         if count % rows:
             start = count - count % rows
-            with self._if(self.valid > start if self.valid is not count else None):
+            with self._if(self.valid > start if isinstance(self.valid, Expr) else None):
                 self._score_tile(first, const(start, self.index), count % rows)
 
     def _score_tile(self, first: Expr, at: Expr, rows: int) -> None:

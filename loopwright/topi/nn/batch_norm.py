@@ -8,7 +8,6 @@ The factor of a channel is a stage of its own, one number a channel; the rest is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -25,18 +24,18 @@ from loopwright.topi.sizes import check_rank, check_same
 
 
 def _batch_norm(
-    x: Any,
-    gamma: Any,
-    beta: Any,
-    mean: Any,
-    var: Any,
+    x: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    mean: np.ndarray,
+    var: np.ndarray,
     axis: int | None = None,
     epsilon: float | None = None,
     center: bool = True,
     scale: bool = True,
     training: bool = False,
     momentum: float = 0.1,
-) -> list[Any]:
+) -> list[np.ndarray]:
     axis = 1 if axis is None else axis % x.ndim
     epsilon = 1e-5 if epsilon is None else epsilon
     shape = [size if at == axis else 1 for at, size in enumerate(x.shape)]

@@ -8,8 +8,7 @@ many numbers into one word. `binarize_pack` and `binary_dense` are the case of o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -24,10 +23,11 @@ from loopwright.topi.choices import choose
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.nn.window import window_over
-from loopwright.topi.registry import Sample, operator
+from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify, tap_places
 from loopwright.topi.testing.convolution import conv_python
+from loopwright.topi.types import Dim, Dims, IntPadding, Ints, Padding, Shape
 
 WORDS = ("uint8", "uint16", "uint32", "uint64")
 
@@ -36,7 +36,7 @@ def _width(op: str, pack_type: str) -> int:
     return int(DataType(choose(op, "pack_dtype", str(pack_type), WORDS)).bits)
 
 
-def _words(op: str, size: Any, width: int) -> Expr:
+def _words(op: str, size: Dim, width: int) -> Expr:
     """How many words the bits along a dimension fill."""
     if not multiple_of(size, width):
         problem = f"{known(size)} numbers do not fill words of {width} bits"
@@ -154,12 +154,12 @@ def _counted(x: Expr, w: Expr, unipolar: bool, dtype: str) -> Expr:
     return fits - popcount(x & ~w).astype(dtype) if unipolar else fits
 
 
-def _conv_reference(layout: str) -> Any:
+def _conv_reference(layout: str) -> Reference:
     def reference(
         data: np.ndarray,
         kernel: np.ndarray,
-        stride: Any,
-        padding: Any,
+        stride: Ints,
+        padding: IntPadding,
         activation_bits: int,
         weight_bits: int,
         pack_dtype: str = "uint32",
@@ -171,7 +171,7 @@ def _conv_reference(layout: str) -> Any:
     return reference
 
 
-def _conv_samples(layout: str) -> Any:
+def _conv_samples(layout: str) -> Callable[[], Iterator[Sample]]:
     def samples() -> Iterator[Sample]:
         data, kernel = ((1, 16, 5, 5), (3, 16, 3, 3)) if layout == "NCHW" else ((1, 5, 5, 16), (3, 3, 16, 3))
         numbers = whole_numbers(data, "uint32", 0, 3)
@@ -185,8 +185,8 @@ def _conv_samples(layout: str) -> Any:
 def bitserial_conv2d_nchw(
     data: te.Tensor,
     kernel: te.Tensor,
-    stride: Any,
-    padding: Any,
+    stride: Dims,
+    padding: Padding,
     activation_bits: int,
     weight_bits: int,
     pack_dtype: str = "uint32",
@@ -202,8 +202,8 @@ def bitserial_conv2d_nchw(
 def bitserial_conv2d_nhwc(
     data: te.Tensor,
     kernel: te.Tensor,
-    stride: Any,
-    padding: Any,
+    stride: Dims,
+    padding: Padding,
     activation_bits: int,
     weight_bits: int,
     pack_dtype: str = "uint32",
@@ -221,8 +221,8 @@ def _bitserial_conv(
     kernel: te.Tensor,
     layout: str,
     kernel_layout: str,
-    stride: Any,
-    padding: Any,
+    stride: Dims,
+    padding: Padding,
     activation_bits: int,
     weight_bits: int,
     pack_dtype: str,
@@ -261,7 +261,7 @@ def _bitserial_conv(
     return out
 
 
-def _by(amounts: dict[str, Any], layout: str) -> Sequence[Any]:
+def _by(amounts: dict[str, Dim], layout: str) -> Shape:
     return [*[amounts.get(axis, 0) for axis in layout], 0]
 
 

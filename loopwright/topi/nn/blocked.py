@@ -5,8 +5,8 @@ data (N, C // i, H, W, i), weight (O // o, C // i, rows, columns, i, o)  →  (N
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,17 +21,18 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, simplify, tap_places
 from loopwright.topi.testing.convolution import conv_python
+from loopwright.topi.types import Dim, Dims, DType, IntPadding, Ints, Padding
 
 
 def _conv2d_blocked(
     x: np.ndarray,
     w: np.ndarray,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Ints,
+    padding: IntPadding,
+    dilation: Ints,
     layout: str = "NCHWc",
     out_layout: str = "NCHWc",
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
     n_elems: int = 4,
 ) -> np.ndarray:
     if w.ndim == 7:  # o, c, rows, columns, part, block, elem: the parts and their elements are one axis
@@ -56,12 +57,12 @@ def _blocked_samples() -> Iterator[Sample]:
 def conv2d_NCHWc(
     data: te.Tensor,
     kernel: te.Tensor,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Dims,
+    padding: Padding,
+    dilation: Dims,
     layout: str = "NCHWc",
     out_layout: str = "NCHWc",
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
 ) -> te.Tensor:
     """The convolution in blocks; a weight with fewer input channels than the data means groups."""
     op = "conv2d_NCHWc"
@@ -96,12 +97,12 @@ def _int8_samples() -> Iterator[Sample]:
 def conv2d_NCHWc_int8(
     data: te.Tensor,
     kernel: te.Tensor,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Dims,
+    padding: Padding,
+    dilation: Dims,
     layout: str = "NCHWc",
     out_layout: str = "NCHWc",
-    out_dtype: Any = "int32",
+    out_dtype: DType = "int32",
     n_elems: int = 4,
 ) -> te.Tensor:
     """The same with `n_elems` input channels innermost in the weight, as dot-product instructions take them.
@@ -145,7 +146,7 @@ def _unpack_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_unpack, samples=_unpack_samples, name="nn.unpack_NCHWc_to_nchw")
-def unpack_NCHWc_to_nchw(packed_out: te.Tensor, out_dtype: Any) -> te.Tensor:
+def unpack_NCHWc_to_nchw(packed_out: te.Tensor, out_dtype: DType) -> te.Tensor:
     """Blocked data in NCHW."""
     check_rank("unpack_NCHWc_to_nchw", "data", packed_out, "NCHWc", 5)
     batch, chunks, height, width, block = packed_out.shape
@@ -168,7 +169,9 @@ class _Blocked(NamedTuple):
     dilations: list[int]
 
 
-def _blocked(op: str, data: te.Tensor, kernel: Sequence[Expr], stride: Any, padding: Any, dilation: Any) -> _Blocked:
+def _blocked(
+    op: str, data: te.Tensor, kernel: Sequence[Expr], stride: Dims, padding: Padding, dilation: Dims
+) -> _Blocked:
     check_rank(op, "data", data, "NCHWc", 5)
     batch, _, height, width, data_block = data.shape
     out_chunks, _, *sizes, block, out_block = kernel
@@ -180,7 +183,7 @@ def _blocked(op: str, data: te.Tensor, kernel: Sequence[Expr], stride: Any, padd
     return _Blocked(shape, padded, taps, window.strides, window.dilations)
 
 
-def _first_chunk(op: str, data: te.Tensor, out_chunks: Expr, chunks: Expr) -> Any:
+def _first_chunk(op: str, data: te.Tensor, out_chunks: Expr, chunks: Expr) -> Callable[[Expr], Dim]:
     """The first chunk of input channels of an output chunk: 0 without groups."""
     have, own, features = known(data.shape[1]), known(chunks), known(out_chunks)
     if have is None or own is None or features is None:

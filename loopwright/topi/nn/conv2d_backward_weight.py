@@ -6,7 +6,6 @@ out[o, i, y, x] = Σ over n, p, q of grad[n, o, p, q] · data[n, i, p·stride + 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -22,17 +21,18 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify
 from loopwright.topi.testing.windows import windows_of
+from loopwright.topi.types import Dims, DType, IntPadding, Ints, Padding, Shape
 
 
 def _reference(
     grad: np.ndarray,
     data: np.ndarray,
     kernel_size: tuple[int, int],
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Ints,
+    padding: IntPadding,
+    dilation: Ints,
     groups: int = 1,
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
 ) -> np.ndarray:
     steps, spread = ([one, one] if isinstance(one, int) else list(one) for one in (stride, dilation))
     reach = [(k - 1) * d + 1 for k, d in zip(kernel_size, spread, strict=True)]
@@ -57,12 +57,12 @@ def _samples() -> Iterator[Sample]:
 def conv2d_backward_weight_nchw(
     grad: te.Tensor,
     data: te.Tensor,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    kernel_size: Shape,
+    stride: Dims,
+    padding: Padding,
+    dilation: Dims,
     groups: int = 1,
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
 ) -> te.Tensor:
     """The gradient by a weight of `kernel_size` in OIHW, from that of the result, `grad`, and the data, in NCHW."""
     op = "conv2d_backward_weight_nchw"

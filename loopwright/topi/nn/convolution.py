@@ -10,7 +10,7 @@ are those of one group.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify, tap_place
 from loopwright.topi.testing.convolution import conv_python
+from loopwright.topi.types import Dims, DType, IntPadding, Ints, Padding, Shape
 
 _SPATIAL: Final = ("DHW", "HW", "W")
 # The names of a stage's axes: batch, feature, depth, row, column; and those of the window.
@@ -35,9 +36,9 @@ _WINDOW: Final = {"D": "rz", "H": "ry", "W": "rx"}
 def _conv(
     x: np.ndarray,
     w: np.ndarray,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Ints,
+    padding: IntPadding,
+    dilation: Ints,
     groups: int,
     layout: str,
     kernel_layout: str = "",
@@ -56,15 +57,15 @@ def _conv_samples() -> Iterator[Sample]:
 def conv(
     inp: te.Tensor,
     filt: te.Tensor,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Dims,
+    padding: Padding,
+    dilation: Dims,
     groups: int,
     data_layout: str,
     kernel_layout: str = "",
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
     auto_scheduler_rewritten_layout: str | None = None,
-    meta_schedule_original_shape: Any = None,
+    meta_schedule_original_shape: Shape | None = None,
     auto_scheduler_should_rewrite_layout: bool = False,
     out_layout: str = "",
 ) -> te.Tensor:
@@ -89,7 +90,9 @@ def conv(
 
     over = [sizes[axis] for axis in spatial], [kernel[axis] for axis in spatial]
     window = window_over(op, *over, stride, padding, dilation)
-    strides, dilations, low, high, locations = (dict(zip(spatial, numbers, strict=True)) for numbers in window)
+    strides, dilations = (dict(zip(spatial, numbers, strict=True)) for numbers in (window.strides, window.dilations))
+    low, high = (dict(zip(spatial, cells, strict=True)) for cells in (window.before, window.after))
+    locations = dict(zip(spatial, window.places, strict=True))
     out_layout = out_layout or data_layout
     if sorted(out_layout) != sorted(data_layout):
         raise UnsupportedLayout(op, out_layout, f"order the letters {', '.join(data_layout)}")
@@ -102,12 +105,12 @@ def conv(
 
     def element(*indices: Expr) -> Expr:
         at = dict(zip(out_layout, indices, strict=True))
-        read: dict[str, Any] = {
+        read: dict[str, Expr] = {
             axis: tap_place(at[axis], strides[axis], taps[axis], dilations[axis]) for axis in spatial
         }
         read["N"] = at["N"]
         read["C"] = channel.var if groups == 1 else at["C"] // per_group * kernel["I"] + channel.var
-        weight: dict[str, Any] = {"O": at["C"], "I": channel.var, **{axis: taps[axis].var for axis in spatial}}
+        weight: dict[str, Expr] = {"O": at["C"], "I": channel.var, **{axis: taps[axis].var for axis in spatial}}
         x = padded(*[read[axis] for axis in data_layout]).astype(dtype)
         w = filt(*[weight[axis] for axis in kernel_layout]).astype(dtype)
         total: Expr = te.sum(x * w, axis=[channel, *taps.values()])
@@ -119,7 +122,7 @@ def conv(
     return out
 
 
-def _spatial_of(op: str, layout: Any) -> str:
+def _spatial_of(op: str, layout: object) -> str:
     """The spatial letters of a layout of N, C and one to three of them."""
     if isinstance(layout, str):
         for spatial in _SPATIAL:
@@ -128,7 +131,7 @@ def _spatial_of(op: str, layout: Any) -> str:
     raise UnsupportedLayout(op, layout, 'layouts of data look like "NCHW", "NHWC", "HWCN", "NCW" or "NDHWC"')
 
 
-def _check_groups(op: str, groups: Any, channels: Expr, kernel: dict[str, Expr]) -> Expr:
+def _check_groups(op: str, groups: object, channels: Expr, kernel: dict[str, Expr]) -> Expr:
     """How many output channels a group has; refuses channels that do not fit."""
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
         raise BadWindow(op, f"groups is {groups!r}", "there is at least 1 group", groups=groups)
@@ -145,9 +148,9 @@ def _check_groups(op: str, groups: Any, channels: Expr, kernel: dict[str, Expr])
 def _conv2d(
     x: np.ndarray,
     w: np.ndarray,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
+    strides: Ints,
+    padding: IntPadding,
+    dilation: Ints,
     data_layout: str = "NCHW",
     kernel_layout: str = "",
 ) -> np.ndarray:
@@ -164,12 +167,12 @@ def _conv2d_samples() -> Iterator[Sample]:
 def conv2d(
     input: te.Tensor,
     filter: te.Tensor,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
+    strides: Dims,
+    padding: Padding,
+    dilation: Dims,
     data_layout: str = "NCHW",
     kernel_layout: str = "",
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
 ) -> te.Tensor:
     """The convolution of two spatial dimensions, whichever the layout."""
     _check_layout("conv2d", data_layout, "HW")
@@ -179,9 +182,9 @@ def conv2d(
 def _conv1d(
     x: np.ndarray,
     w: np.ndarray,
-    strides: Any = 1,
-    padding: Any = "VALID",
-    dilation: Any = 1,
+    strides: Ints = 1,
+    padding: IntPadding = "VALID",
+    dilation: Ints = 1,
     groups: int = 1,
     data_layout: str = "NCW",
     kernel_layout: str = "",
@@ -199,20 +202,20 @@ def _conv1d_samples() -> Iterator[Sample]:
 def conv1d(
     data: te.Tensor,
     kernel: te.Tensor,
-    strides: Any = 1,
-    padding: Any = "VALID",
-    dilation: Any = 1,
+    strides: Dims = 1,
+    padding: Padding = "VALID",
+    dilation: Dims = 1,
     groups: int = 1,
     data_layout: str = "NCW",
     kernel_layout: str = "",
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
 ) -> te.Tensor:
     """The convolution of one spatial dimension, whichever the layout."""
     _check_layout("conv1d", data_layout, "W")
     return conv(data, kernel, strides, padding, dilation, groups, data_layout, kernel_layout, out_dtype)
 
 
-def _check_layout(op: str, layout: Any, spatial: str) -> None:
+def _check_layout(op: str, layout: object, spatial: str) -> None:
     if _spatial_of(op, layout) != spatial:
         raise UnsupportedLayout(op, layout, f"order the letters N, C, {', '.join(spatial)}")
 
@@ -221,10 +224,10 @@ def _named_1d(layout: str) -> Callable[..., te.Tensor]:
     def named(
         data: te.Tensor,
         kernel: te.Tensor,
-        strides: Any = 1,
-        padding: Any = "VALID",
-        dilation: Any = 1,
-        out_dtype: Any = None,
+        strides: Dims = 1,
+        padding: Padding = "VALID",
+        dilation: Dims = 1,
+        out_dtype: DType | None = None,
     ) -> te.Tensor:
         return conv(data, kernel, strides, padding, dilation, 1, layout, "", out_dtype)
 
@@ -235,11 +238,11 @@ def _named_grouped_1d(layout: str) -> Callable[..., te.Tensor]:
     def named(
         data: te.Tensor,
         kernel: te.Tensor,
-        strides: Any = 1,
-        padding: Any = "VALID",
-        dilation: Any = 1,
+        strides: Dims = 1,
+        padding: Padding = "VALID",
+        dilation: Dims = 1,
         groups: int = 1,
-        out_dtype: Any = None,
+        out_dtype: DType | None = None,
     ) -> te.Tensor:
         return conv(data, kernel, strides, padding, dilation, groups, layout, "", out_dtype)
 
@@ -248,7 +251,12 @@ def _named_grouped_1d(layout: str) -> Callable[..., te.Tensor]:
 
 def _named_2d(layout: str, kernel_layout: str) -> Callable[..., te.Tensor]:
     def named(
-        Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any = None
+        Input: te.Tensor,
+        Filter: te.Tensor,
+        stride: Dims,
+        padding: Padding,
+        dilation: Dims,
+        out_dtype: DType | None = None,
     ) -> te.Tensor:
         return conv(Input, Filter, stride, padding, dilation, 1, layout, kernel_layout, out_dtype)
 
@@ -259,11 +267,11 @@ def _named_grouped_2d(layout: str, kernel_layout: str) -> Callable[..., te.Tenso
     def named(
         Input: te.Tensor,
         Filter: te.Tensor,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
+        stride: Dims,
+        padding: Padding,
+        dilation: Dims,
         groups: int,
-        out_dtype: Any = None,
+        out_dtype: DType | None = None,
     ) -> te.Tensor:
         return conv(Input, Filter, stride, padding, dilation, groups, layout, kernel_layout, out_dtype)
 
@@ -274,11 +282,11 @@ def _named_3d(layout: str, kernel_layout: str) -> Callable[..., te.Tensor]:
     def named(
         Input: te.Tensor,
         Filter: te.Tensor,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
+        stride: Dims,
+        padding: Padding,
+        dilation: Dims,
         groups: int = 1,
-        out_dtype: Any = None,
+        out_dtype: DType | None = None,
     ) -> te.Tensor:
         return conv(Input, Filter, stride, padding, dilation, groups, layout, kernel_layout, out_dtype)
 

@@ -11,25 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.topi.registry import Bound, Sample
+from loopwright.topi.registry import Bound, Reference, Sample
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.testing.convolution import conv_python, conv_transpose_python
+from loopwright.topi.types import Arguments, DType, IntPadding, Ints
 
-Reference = Callable[..., Any]
 Samples = Callable[[], Iterator[Sample]]
 
 
-def bound_of_products(reference: Reference, count: int, dtype: str, *rest: Any) -> Bound:
+def bound_of_products(reference: Reference, count: int, dtype: str, *rest: object) -> Bound:
     """How far off a result may be that sums `count` products of the first two arguments."""
 
-    def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
         x, w = np.abs(args[0]), np.abs(args[1])
         return (count + 1) * float(np.finfo(dtype).eps) * reference(x, w, *rest)
 
     return bound
 
 
-def products_sample(reference: Reference, x: np.ndarray, w: np.ndarray, count: int, *rest: Any) -> Sample:
+def products_sample(reference: Reference, x: np.ndarray, w: np.ndarray, count: int, *rest: object) -> Sample:
     """A sample with that bound."""
     return Sample((x, w, *rest), {}, bound_of_products(reference, count, str(x.dtype), *rest))
 
@@ -44,12 +44,14 @@ def convolution(layout: str, kernel_layout: str, takes_groups: bool) -> tuple[Re
     count = len(spatial)
 
     def reference(
-        x: np.ndarray, w: np.ndarray, stride: Any = 1, padding: Any = 0, dilation: Any = 1, *rest: Any
+        x: np.ndarray, w: np.ndarray, stride: Ints = 1, padding: IntPadding = 0, dilation: Ints = 1, *rest: Any
     ) -> np.ndarray:
         groups = rest[0] if takes_groups and rest else 1
         return conv_python(_wide(x), _wide(w), stride, padding, dilation, groups, layout, kernel_layout)
 
-    def shapes(sizes: Sequence[int], kernel: Sequence[int], inputs: int, features: int, groups: int = 1) -> Any:
+    def shapes(
+        sizes: Sequence[int], kernel: Sequence[int], inputs: int, features: int, groups: int = 1
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         data = dict(zip("NC" + spatial, (2, inputs, *sizes), strict=True))
         weight = dict(zip("OI" + spatial, (features, inputs // groups, *kernel), strict=True))
         return tuple(data[axis] for axis in layout), tuple(weight[axis] for axis in kernel_layout)
@@ -82,7 +84,13 @@ def transposed(spatial: str, grouped: bool) -> tuple[Reference, Samples]:
     count = len(spatial)
 
     def reference(
-        x: np.ndarray, w: np.ndarray, strides: Any, padding: Any, out_dtype: Any = None, extra: Any = 0, groups: int = 1
+        x: np.ndarray,
+        w: np.ndarray,
+        strides: Ints,
+        padding: IntPadding,
+        out_dtype: DType | None = None,
+        extra: Ints = 0,
+        groups: int = 1,
     ) -> np.ndarray:
         return conv_transpose_python(_wide(x), _wide(w), strides, padding, extra, groups)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from loopwright.topi.pad_amounts import get_pad_tuple
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import at_least, check_rank, check_same, known, simplify
+from loopwright.topi.types import IntPadding, Padding
 
 
 def _correlation(
@@ -26,7 +26,7 @@ def _correlation(
     max_displacement: int,
     stride1: int,
     stride2: int,
-    padding: Any,
+    padding: IntPadding,
     is_multiply: bool,
 ) -> np.ndarray:
     top, left, bottom, right = get_pad_tuple(padding, (1, 1))
@@ -67,7 +67,7 @@ def correlation_nchw(
     max_displacement: int,
     stride1: int,
     stride2: int,
-    padding: Any,
+    padding: Padding,
     is_multiply: bool,
 ) -> te.Tensor:
     """The mean product (or absolute difference) of patches of `kernel_size`, an odd number.

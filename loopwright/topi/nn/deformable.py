@@ -7,7 +7,7 @@ Offsets are no whole numbers: the value is interpolated between the four cells a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from loopwright.topi.pad_amounts import get_pad_tuple
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify
+from loopwright.topi.types import Arguments, Dims, DType, IntPadding, Ints, Padding
 
 
 def _sampled(image: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -43,12 +44,12 @@ def _deformable(
     data: np.ndarray,
     offset: np.ndarray,
     kernel: np.ndarray,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
+    strides: Ints,
+    padding: IntPadding,
+    dilation: Ints,
     deformable_groups: int,
     groups: int,
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
 ) -> np.ndarray:
     steps, spread = ([one, one] if isinstance(one, int) else one for one in (strides, dilation))
     batch, channels = data.shape[:2]
@@ -88,7 +89,7 @@ def _samples(is_last: bool) -> Iterator[Sample]:
     real = transposed(real_numbers((1, 3, 5, 5)), real_numbers((1, 18, 5, 5)), real_numbers((2, 3, 3, 3)))
     eps = float(np.finfo("float32").eps)
 
-    def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
         # Places are off by a rounding of theirs, which moves a value by so much of the difference of two cells; then
         # 27 products of interpolated values, each of four terms of three factors.
         x, w = np.abs(args[0]).max(), np.abs(args[2]).sum()
@@ -102,12 +103,12 @@ def deformable_conv2d_nchw(
     data: te.Tensor,
     offset: te.Tensor,
     kernel: te.Tensor,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
+    strides: Dims,
+    padding: Padding,
+    dilation: Dims,
     deformable_groups: int,
     groups: int,
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
 ) -> te.Tensor:
     """Of data in NCHW by a weight in OIHW; `offset` is (N, deformable_groups · rows · columns · 2, H', W').
 
@@ -122,12 +123,12 @@ def deformable_conv2d_nhwc(
     data: te.Tensor,
     offset: te.Tensor,
     kernel: te.Tensor,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
+    strides: Dims,
+    padding: Padding,
+    dilation: Dims,
     deformable_groups: int,
     groups: int,
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
 ) -> te.Tensor:
     """The same of data and offsets in NHWC by a weight in HWIO."""
     args = strides, padding, dilation, deformable_groups, groups, out_dtype
@@ -141,12 +142,12 @@ def _convolve(
     kernel: te.Tensor,
     layout: str,
     kernel_layout: str,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
+    strides: Dims,
+    padding: Padding,
+    dilation: Dims,
     deformable_groups: int,
     groups: int,
-    out_dtype: Any,
+    out_dtype: DType | None,
 ) -> te.Tensor:
     check_rank(op, "data", data, layout, 4)
     check_rank(op, "offset", offset, layout, 4)
@@ -175,7 +176,7 @@ def _convolve(
     dtype = out_dtype or data.dtype
     real = offset.dtype
 
-    def at(letters: str, **index: Any) -> list[Any]:
+    def at(letters: str, **index: Expr) -> list[Expr]:
         return [index[letter] for letter in letters]
 
     def deformed(n: Expr, c: Expr, i: Expr, j: Expr, y: Expr, x: Expr) -> Expr:

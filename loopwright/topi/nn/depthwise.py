@@ -8,7 +8,6 @@ The multiplier m says how many output channels come from each input channel.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -23,10 +22,11 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, simplify, tap_places
 from loopwright.topi.testing.convolution import depthwise_conv2d_python_nchw, depthwise_conv2d_python_nhwc
+from loopwright.topi.types import Dim, Dims, DType, IntPadding, Ints, Padding
 
 
 def _depthwise_nchw(
-    x: np.ndarray, w: np.ndarray, stride: Any, padding: Any, dilation: Any, out_dtype: Any = None
+    x: np.ndarray, w: np.ndarray, stride: Ints, padding: IntPadding, dilation: Ints, out_dtype: DType | None = None
 ) -> np.ndarray:
     return depthwise_conv2d_python_nchw(x.astype(out_dtype or x.dtype), w.astype(out_dtype or w.dtype),
                                         stride, padding, dilation)  # fmt: skip
@@ -43,7 +43,7 @@ def _nchw_samples() -> Iterator[Sample]:
 
 @operator(reference=_depthwise_nchw, samples=_nchw_samples, name="nn.depthwise_conv2d_nchw")
 def depthwise_conv2d_nchw(
-    Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any = None
+    Input: te.Tensor, Filter: te.Tensor, stride: Dims, padding: Padding, dilation: Dims, out_dtype: DType | None = None
 ) -> te.Tensor:
     """Of data in NCHW by a weight of shape (channels, multiplier, rows, columns)."""
     op = "depthwise_conv2d_nchw"
@@ -71,7 +71,7 @@ def depthwise_conv2d_nchw(
 
 
 def _depthwise_nhwc(
-    x: np.ndarray, w: np.ndarray, stride: Any, padding: Any, dilation: Any, kernel_layout: str = "HWOI"
+    x: np.ndarray, w: np.ndarray, stride: Ints, padding: IntPadding, dilation: Ints, kernel_layout: str = "HWOI"
 ) -> np.ndarray:
     weight = w.transpose(0, 1, 3, 2) if kernel_layout == "HWIO" else w
     return depthwise_conv2d_python_nhwc(x, weight, stride, padding, dilation)
@@ -89,11 +89,11 @@ def _nhwc_samples() -> Iterator[Sample]:
 def depthwise_conv2d_nhwc(
     Input: te.Tensor,
     Filter: te.Tensor,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Dims,
+    padding: Padding,
+    dilation: Dims,
     kernel_layout: str = "HWOI",
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
 ) -> te.Tensor:
     """Of data in NHWC by a weight in HWOI (rows, columns, channels, multiplier) or HWIO (the last two exchanged)."""
     op = "depthwise_conv2d_nhwc"
@@ -124,7 +124,7 @@ def depthwise_conv2d_nhwc(
     return out
 
 
-def _depthwise_blocked(x: np.ndarray, w: np.ndarray, stride: Any, padding: Any, dilation: Any) -> np.ndarray:
+def _depthwise_blocked(x: np.ndarray, w: np.ndarray, stride: Ints, padding: IntPadding, dilation: Ints) -> np.ndarray:
     plain = x.transpose(0, 1, 4, 2, 3).reshape(x.shape[0], -1, *x.shape[2:4])
     weight = w.transpose(0, 5, 1, 4, 2, 3).reshape(plain.shape[1], -1, *w.shape[2:4])
     out = depthwise_conv2d_python_nchw(plain, weight, stride, padding, dilation)
@@ -144,12 +144,12 @@ def _blocked_samples() -> Iterator[Sample]:
 def depthwise_conv2d_NCHWc(
     Input: te.Tensor,
     Filter: te.Tensor,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Dims,
+    padding: Padding,
+    dilation: Dims,
     layout: str = "NCHWc",
     out_layout: str = "NCHWc",
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
 ) -> te.Tensor:
     """Of blocked data (N, C // b, H, W, b) by a weight (O // o, 1, rows, columns, 1, o); the result has blocks of o."""
     op = "depthwise_conv2d_NCHWc"
@@ -185,6 +185,6 @@ def depthwise_conv2d_NCHWc(
     return out
 
 
-def _split_channel(channel: Expr, multiplier: Expr) -> tuple[Any, Any]:
+def _split_channel(channel: Expr, multiplier: Expr) -> tuple[Expr, Dim]:
     """The input channel of an output channel, and which of its windows it is."""
     return (channel, 0) if known(multiplier) == 1 else (channel // multiplier, channel % multiplier)

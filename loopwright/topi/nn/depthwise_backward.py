@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,12 +16,16 @@ from loopwright.topi.pad_amounts import get_pad_tuple
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, each, places, simplify
-
-Sizes = Sequence[Any]
+from loopwright.topi.types import Dim, Dims, IntPadding, Ints, Padding, Shape
 
 
 def _input_gradient(
-    weight: np.ndarray, grad: np.ndarray, oshape: Sizes, ishape: Sizes, stride: Any, padding: Any
+    weight: np.ndarray,
+    grad: np.ndarray,
+    oshape: Sequence[int],
+    ishape: Sequence[int],
+    stride: Ints,
+    padding: IntPadding,
 ) -> np.ndarray:
     rows, columns, channels, multiplier = weight.shape
     top, left, bottom, right = get_pad_tuple(padding, (rows, columns))
@@ -46,7 +49,7 @@ def _input_samples() -> Iterator[Sample]:
 
 @operator(reference=_input_gradient, samples=_input_samples, name="nn.depthwise_conv2d_backward_input_nhwc")
 def depthwise_conv2d_backward_input_nhwc(
-    Filter: te.Tensor, Out_grad: te.Tensor, oshape: Sizes, ishape: Sizes, stride: Any, padding: Any
+    Filter: te.Tensor, Out_grad: te.Tensor, oshape: Shape, ishape: Shape, stride: Dims, padding: Padding
 ) -> te.Tensor:
     """The gradient by the input, of shape `ishape`; the weight is (rows, columns, channels, multiplier)."""
     op = "depthwise_conv2d_backward_input_nhwc"
@@ -56,9 +59,9 @@ def depthwise_conv2d_backward_input_nhwc(
     top, left, _, _ = get_pad_tuple(padding, (rows, columns))
     spread = dilate(Out_grad, [1, *steps, 1], name="dilated_out_grad")
     # Each input cell sees the window that lies before it, so the gradient begins a window earlier, less the padding.
-    before = [0, simplify(rows - 1 - top), simplify(columns - 1 - left), 0]
+    before: list[Dim] = [0, simplify(rows - 1 - top), simplify(columns - 1 - left), 0]
     sizes = zip((height, width), (rows, columns), before[1:3], spread.shape[1:3], strict=True)
-    after = [0, *[simplify(size + taps - 1 - low - have) for size, taps, low, have in sizes], 0]
+    after: list[Dim] = [0, *[simplify(size + taps - 1 - low - have) for size, taps, low, have in sizes], 0]
     padded = pad(spread, before, after, name="padded_out_grad")
     dh, dw = te.reduce_axis((0, rows), name="dh"), te.reduce_axis((0, columns), name="dw")
     dc = te.reduce_axis((0, multiplier), name="dc")
@@ -73,7 +76,7 @@ def depthwise_conv2d_backward_input_nhwc(
 
 
 def _weight_gradient(
-    data: np.ndarray, grad: np.ndarray, oshape: Sizes, fshape: Sizes, stride: Any, padding: Any
+    data: np.ndarray, grad: np.ndarray, oshape: Sequence[int], fshape: Sequence[int], stride: Ints, padding: IntPadding
 ) -> np.ndarray:
     rows, columns, channels, multiplier = fshape
     top, left, bottom, right = get_pad_tuple(padding, (rows, columns))
@@ -99,7 +102,7 @@ def _weight_samples() -> Iterator[Sample]:
 
 @operator(reference=_weight_gradient, samples=_weight_samples, name="nn.depthwise_conv2d_backward_weight_nhwc")
 def depthwise_conv2d_backward_weight_nhwc(
-    Input: te.Tensor, Out_grad: te.Tensor, oshape: Sizes, fshape: Sizes, stride: Any, padding: Any
+    Input: te.Tensor, Out_grad: te.Tensor, oshape: Shape, fshape: Shape, stride: Dims, padding: Padding
 ) -> te.Tensor:
     """The gradient by the weight, of shape `fshape`: (rows, columns, channels, multiplier)."""
     op = "depthwise_conv2d_backward_weight_nhwc"
@@ -131,7 +134,7 @@ def depthwise_conv2d_backward_weight_nhwc(
     return out
 
 
-def _shapes(op: str, weight: te.Tensor, grad: te.Tensor, oshape: Sizes, ishape: Sizes) -> Sequence[Expr]:
+def _shapes(op: str, weight: te.Tensor, grad: te.Tensor, oshape: Shape, ishape: Shape) -> Sequence[Expr]:
     check_rank(op, "weight", weight, "HWCM", 4)
     check_rank(op, "gradient", grad, "NHWC", 4)
     for axis, size in enumerate(oshape):

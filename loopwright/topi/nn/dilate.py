@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +16,10 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
 from loopwright.topi.sizes import each, is_zero, known, simplify
 from loopwright.topi.testing.convolution import dilate_python
+from loopwright.topi.types import Scalar, Shape
 
 
-def _dilate(data: np.ndarray, strides: Sequence[int], dilation_value: Any = 0.0) -> np.ndarray:
+def _dilate(data: np.ndarray, strides: Sequence[int], dilation_value: float = 0.0) -> np.ndarray:
     return dilate_python(data, strides, dilation_value)
 
 
@@ -37,7 +37,7 @@ def _spread(size: Expr, step: int) -> Expr:
 
 
 @operator(reference=_dilate, samples=_samples, name="nn.dilate")
-def dilate(data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, name: str = "DilatedInput") -> te.Tensor:
+def dilate(data: te.Tensor, strides: Shape, dilation_value: Scalar = 0.0, name: str = "DilatedInput") -> te.Tensor:
     """`data` with its neighbours `strides` cells apart, `dilation_value` between them."""
     steps = each(name, "strides", strides, data.ndim)
     sizes = zip(data.shape, steps, strict=True)

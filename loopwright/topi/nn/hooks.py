@@ -11,7 +11,8 @@ says which layouts a workload has: it has no default, since there is no answer w
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import generic_func
@@ -39,27 +40,27 @@ class NoLayoutKnown(LoopwrightError, ValueError, RuntimeError):
 
 
 def _legalize(name: str, operator: str) -> GenericFunc:
-    def leave(attrs: Any, inputs: Any, types: Any) -> None:
+    def leave(attrs: object, inputs: object, types: object) -> None:
         return None
 
     return _generic(leave, name, f"Another expression for {operator}, or None: what the target wants instead of it.")
 
 
 def _alter_layout(name: str, operator: str) -> GenericFunc:
-    def leave(attrs: Any, inputs: Any, tinfos: Any, out_type: Any) -> None:
+    def leave(attrs: object, inputs: object, tinfos: object, out_type: object) -> None:
         return None
 
     return _generic(leave, name, f"{operator} on data that lies as the target likes it, or None.")
 
 
 def _infer_layout(name: str, operator: str) -> GenericFunc:
-    def refuse(workload: Any, cfg: Any) -> None:
+    def refuse(workload: object, cfg: object) -> None:
         raise NoLayoutKnown(name, workload)
 
     return _generic(refuse, name, f"The layouts of the inputs and outputs of a workload of {operator}.")
 
 
-def _generic(body: Any, name: str, doc: str) -> GenericFunc:
+def _generic(body: Callable[..., object], name: str, doc: str) -> GenericFunc:
     body.__name__ = body.__qualname__ = name
     body.__doc__ = doc
     return generic_func(body)

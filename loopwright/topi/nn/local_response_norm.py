@@ -6,7 +6,6 @@ out = x / (bias + alpha · Σ x² over the window / size) ** beta
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,9 @@ from loopwright.topi.rounding import Rounded, rounded_sample
 from loopwright.topi.samples import real_numbers
 
 
-def _lrn(x: Any, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75, bias: float = 2.0) -> Any:
+def _lrn(
+    x: np.ndarray, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75, bias: float = 2.0
+) -> np.ndarray:
     axis %= x.ndim
     reach = size // 2
     squares = x * x
@@ -33,7 +34,7 @@ def _lrn(x: Any, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 
     return x / np.power(total * alpha / size + bias, beta)
 
 
-def _shifted(x: Any, axis: int, by: int) -> Any:
+def _shifted(x: np.ndarray, axis: int, by: int) -> np.ndarray:
     """x moved along an axis, zeros coming in."""
     if isinstance(x, Rounded):
         return Rounded(_shifted(x.value, axis, by), x.dtype, _shifted(np.array(x.error), axis, by))

@@ -28,20 +28,20 @@ Activation = Callable[[te.Tensor], te.Tensor]
 
 
 def _lstm(
-    xs: Any,
-    wi: Any,
-    wh: Any,
-    bi: Any = None,
-    bh: Any = None,
-    h_init: Any = None,
-    c_init: Any = None,
-    proj: Any = None,
-    p_i: Any = None,
-    p_f: Any = None,
-    p_o: Any = None,
+    xs: np.ndarray,
+    wi: np.ndarray,
+    wh: np.ndarray,
+    bi: np.ndarray | None = None,
+    bh: np.ndarray | None = None,
+    h_init: np.ndarray | None = None,
+    c_init: np.ndarray | None = None,
+    proj: np.ndarray | None = None,
+    p_i: np.ndarray | None = None,
+    p_f: np.ndarray | None = None,
+    p_o: np.ndarray | None = None,
     reverse: bool = False,
     weight_layout: str = "IFGO",
-) -> list[Any]:
+) -> list[np.ndarray]:
     steps, batch = xs.shape[:2]
     size = wi.shape[0] // 4
     h = np.zeros((batch, wh.shape[1])) if h_init is None else h_init
@@ -75,7 +75,7 @@ def _samples() -> Iterator[Sample]:
     yield _named(real_numbers((1, 1, 3), "float64"), *weights(3, 2, 2, "float64"))
 
 
-def _named(*args: Any, **attributes: Any) -> Sample:
+def _named(*args: np.ndarray | None, **attributes: Any) -> Sample:
     """A sample by position, up to the last weight: the operator's names for them are longer than the reference's."""
     order = ("bi", "bh", "h_init", "c_init", "proj", "p_i", "p_f", "p_o")
     given = [attributes.pop(name, None) for name in order]

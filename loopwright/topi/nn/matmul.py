@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -26,9 +25,12 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, one_size, simplify
+from loopwright.topi.types import DType, Shape
 
 
-def _dense(data: Any, weight: Any, bias: Any = None, out_dtype: Any = None, **_: Any) -> Any:
+def _dense(
+    data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, out_dtype: DType | None = None, **_: object
+) -> np.ndarray:
     return _matmul(data, weight, bias, out_dtype, False, True)
 
 
@@ -48,17 +50,22 @@ def dense(
     data: te.Tensor,
     weight: te.Tensor,
     bias: te.Tensor | None = None,
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
     auto_scheduler_rewritten_layout: str = "",
-    meta_schedule_original_shape: Any = None,
+    meta_schedule_original_shape: Shape | None = None,
 ) -> te.Tensor:
     """`data` times the transposed `weight`, whose shape is (units, in); the last two arguments change nothing."""
     return _product("dense", data, weight, bias, out_dtype, False, True)
 
 
 def _matmul(
-    a: Any, b: Any, bias: Any = None, out_dtype: Any = None, transpose_a: bool = False, transpose_b: bool = False
-) -> Any:
+    a: np.ndarray,
+    b: np.ndarray,
+    bias: np.ndarray | None = None,
+    out_dtype: DType | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> np.ndarray:
     wide = out_dtype or a.dtype
     if isinstance(a, np.ndarray) and a.dtype.kind != "f":
         a, b = a.astype(wide), b.astype(wide)
@@ -85,18 +92,24 @@ def matmul(
     tensor_a: te.Tensor,
     tensor_b: te.Tensor,
     bias: te.Tensor | None = None,
-    out_dtype: Any = None,
+    out_dtype: DType | None = None,
     transpose_a: bool = False,
     transpose_b: bool = False,
     auto_scheduler_rewritten_layout: str = "",
-    meta_schedule_original_shape: Any = None,
+    meta_schedule_original_shape: Shape | None = None,
 ) -> te.Tensor:
     """The product of the last two dimensions; those before them are batches, which are broadcast."""
     return _product("matmul", tensor_a, tensor_b, bias, out_dtype, transpose_a, transpose_b)
 
 
 def _product(
-    op: str, a: te.Tensor, b: te.Tensor, bias: te.Tensor | None, out_dtype: Any, transpose_a: bool, transpose_b: bool
+    op: str,
+    a: te.Tensor,
+    b: te.Tensor,
+    bias: te.Tensor | None,
+    out_dtype: DType | None,
+    transpose_a: bool,
+    transpose_b: bool,
 ) -> te.Tensor:
     for what, tensor in (("first operand", a), ("second operand", b)):
         if not isinstance(tensor, te.Tensor) or tensor.ndim < 2:
@@ -151,15 +164,20 @@ def _batch(op: str, one: Sequence[Expr], other: Sequence[Expr]) -> list[Expr]:
     return shape
 
 
-def _own(batch: Sequence[Expr], at: Sequence[Expr], whole: Sequence[Expr]) -> list[Any]:
+def _own(batch: Sequence[Expr], at: Sequence[Expr], whole: Sequence[Expr]) -> list[Expr]:
     """The index in a batch of its own; one of size 1 is repeated."""
     skipped = len(at) - len(batch)
     return [repeated(*location) for location in zip(at[skipped:], batch, whole[skipped:], strict=True)]
 
 
 def _batch_matmul(
-    a: Any, b: Any, oshape: Any = None, out_dtype: Any = None, transpose_a: bool = False, transpose_b: bool = True
-) -> Any:
+    a: np.ndarray,
+    b: np.ndarray,
+    oshape: Shape | None = None,
+    out_dtype: DType | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = True,
+) -> np.ndarray:
     return _matmul(a, b, None, out_dtype, transpose_a, transpose_b)
 
 
@@ -177,12 +195,12 @@ def _batch_matmul_samples() -> Iterator[Sample]:
 def batch_matmul(
     tensor_a: te.Tensor,
     tensor_b: te.Tensor,
-    oshape: Sequence[Any] | None = None,
-    out_dtype: Any = None,
+    oshape: Shape | None = None,
+    out_dtype: DType | None = None,
     transpose_a: bool = False,
     transpose_b: bool = True,
     auto_scheduler_rewritten_layout: str = "",
-    meta_schedule_original_shape: Any = None,
+    meta_schedule_original_shape: Shape | None = None,
 ) -> te.Tensor:
     """As many products as the first dimension says; a batch of 1 is used for all. `oshape`, if given, must agree."""
     op = "batch_matmul"
@@ -198,7 +216,9 @@ def batch_matmul(
     return out
 
 
-def _dense_pack(data: Any, weight: Any, bias: Any = None, out_dtype: Any = None) -> Any:
+def _dense_pack(
+    data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, out_dtype: DType | None = None
+) -> np.ndarray:
     outer, inner, block = weight.shape
     return _dense(data, weight.transpose(0, 2, 1).reshape(outer * block, inner), bias, out_dtype)
 
@@ -211,7 +231,9 @@ def _dense_pack_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_dense_pack, samples=_dense_pack_samples, name="nn.dense_pack")
-def dense_pack(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out_dtype: Any = None) -> te.Tensor:
+def dense_pack(
+    data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out_dtype: DType | None = None
+) -> te.Tensor:
     """`dense` with a weight in blocks of units: (units // block, in, block)."""
     op = "dense_pack"
     check_rank(op, "data", data, "(rows, in)", 2)

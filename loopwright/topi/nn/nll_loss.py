@@ -6,7 +6,6 @@ loss[n, …] = -weights[target] · predictions[n, target, …]         where tar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -23,8 +22,8 @@ from loopwright.topi.sizes import check_rank, check_same
 
 
 def _nll_loss(
-    predictions: Any, targets: np.ndarray, weights: Any, reduction: str = "mean", ignore_index: int = -100
-) -> Any:
+    predictions: np.ndarray, targets: np.ndarray, weights: np.ndarray, reduction: str = "mean", ignore_index: int = -100
+) -> np.ndarray:
     used = targets != ignore_index
     at = np.where(used, targets, 0)
     locations = np.indices(targets.shape)

@@ -9,7 +9,6 @@ E[x²] - E[x]² loses all digits where the mean is large beside the spread. Narr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,20 +24,23 @@ from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.row_major import count_as
 from loopwright.topi.samples import real_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify
+from loopwright.topi.types import Axes, Dim, Ints, Shape
 
 # From the name of a stage and a term, which is made of the indices of a row and of an element of it: the row's sum.
-Reduced = Callable[[str, Callable[[Sequence[Any], Expr], Expr]], te.Tensor]
+Reduced = Callable[[str, Callable[[Shape, Expr], Expr]], te.Tensor]
 
 
-def _normalized(x: Any, axes: Sequence[int], epsilon: float) -> Any:
+def _normalized(x: np.ndarray, axes: Sequence[int], epsilon: float) -> np.ndarray:
     """What all of them have in common, in numpy."""
     centred = x - x.mean(axis=tuple(axes), keepdims=True)
     spread = (centred * centred).mean(axis=tuple(axes), keepdims=True)
     return centred / np.sqrt(spread + epsilon)
 
 
-def _layer_norm(x: Any, gamma: Any, beta: Any = None, axis: Any = None, epsilon: float = 1e-5) -> Any:
-    axes = sorted(one % x.ndim for one in (axis if isinstance(axis, (list, tuple)) else [axis]))
+def _layer_norm(
+    x: np.ndarray, gamma: np.ndarray, beta: np.ndarray | None = None, axis: Ints = -1, epsilon: float = 1e-5
+) -> np.ndarray:
+    axes = sorted(one % x.ndim for one in (axis if isinstance(axis, Sequence) else [axis]))
     shape = [size if at in axes else 1 for at, size in enumerate(x.shape)]
     out = _normalized(x, axes, epsilon)
     out = out if gamma is None else out * gamma.reshape(shape)
@@ -61,7 +63,7 @@ def _layer_norm_samples() -> Iterator[Sample]:
 
 @operator(reference=_layer_norm, samples=_layer_norm_samples, name="nn.layer_norm")
 def layer_norm(
-    data: te.Tensor, gamma: te.Tensor | None, beta: te.Tensor | None, axis: Any, epsilon: float = 1e-5
+    data: te.Tensor, gamma: te.Tensor | None, beta: te.Tensor | None, axis: Axes, epsilon: float = 1e-5
 ) -> te.Tensor:
     """Normalise over `axis` (one or several); gamma and beta have the shape of those axes."""
     axes = sorted(axes_of("layer_norm", axis, data.ndim))
@@ -69,8 +71,13 @@ def layer_norm(
 
 
 def _instance_norm(
-    x: Any, gamma: Any, beta: Any, axis: Any, epsilon: float = 1e-5, channel_axis: int | None = None
-) -> Any:
+    x: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    axis: Sequence[int],
+    epsilon: float = 1e-5,
+    channel_axis: int | None = None,
+) -> np.ndarray:
     if channel_axis is None:
         return _layer_norm(x, gamma, beta, axis, epsilon)
     shape = [size if at == channel_axis else 1 for at, size in enumerate(x.shape)]
@@ -92,7 +99,7 @@ def instance_norm(
     data: te.Tensor,
     gamma: te.Tensor | None,
     beta: te.Tensor | None,
-    axis: Any,
+    axis: Axes,
     epsilon: float = 1e-5,
     channel_axis: int | None = None,
 ) -> te.Tensor:
@@ -125,8 +132,8 @@ def _over_axes(
     shape, extents = [data.shape[axis] for axis in rows], [data.shape[axis] for axis in axes]
     wide = _wide(op, data)
 
-    def reduced(name: str, term: Callable[[Sequence[Any], Expr], Expr]) -> te.Tensor:
-        def read(row: Sequence[Any], taps: Sequence[Any]) -> Expr:
+    def reduced(name: str, term: Callable[[Shape, Expr], Expr]) -> te.Tensor:
+        def read(row: Shape, taps: Shape) -> Expr:
             return term(row, data(*_placed(data.ndim, rows, row, axes, taps)).astype(wide))
 
         return _summed(f"T_{op}_{name}", shape, extents, read)
@@ -145,9 +152,9 @@ def _over_axes(
     return out
 
 
-def _placed(rank: int, rows: Sequence[int], row: Sequence[Any], axes: Sequence[int], taps: Sequence[Any]) -> list[Any]:
+def _placed(rank: int, rows: Sequence[int], row: Shape, axes: Sequence[int], taps: Shape) -> list[Dim]:
     """One index a dimension, from those of the rows and those along them."""
-    at: list[Any] = [None] * rank
+    at: list[Dim] = [0] * rank
     for axis, index in zip((*rows, *axes), (*row, *taps), strict=True):
         at[axis] = index
     return at
@@ -192,14 +199,14 @@ def _wide(op: str, data: te.Tensor) -> str:
 
 
 def _group_norm(
-    x: Any,
-    gamma: Any,
-    beta: Any,
+    x: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
     num_groups: int,
     channel_axis: int,
     axes: Sequence[int],
     epsilon: float = 1e-5,
-) -> Any:
+) -> np.ndarray:
     split = [*x.shape[:channel_axis], num_groups, x.shape[channel_axis] // num_groups, *x.shape[channel_axis + 1 :]]
     over = [channel_axis + 1, *[axis + (axis > channel_axis) for axis in axes]]
     out = _normalized(x.reshape(split), over, epsilon).reshape(x.shape)
@@ -252,13 +259,13 @@ def group_norm(
     shape = [*outer, as_expr(num_groups)]
     spread = [data.shape[axis] for axis in over]
 
-    def reduced(name: str, term: Callable[[Sequence[Any], Expr], Expr]) -> te.Tensor:
-        def cell(at: Sequence[Any], taps: Sequence[Any]) -> Expr:
+    def reduced(name: str, term: Callable[[Shape, Expr], Expr]) -> te.Tensor:
+        def cell(at: Shape, taps: Shape) -> Expr:
             *image, c = at
             read = data(*_placed(data.ndim, [*others, channel], at, over, taps)).astype(wide)
             return term([*image, c // inner], read)
 
-        def of_group(row: Sequence[Any], taps: Sequence[Any]) -> list[Any]:
+        def of_group(row: Shape, taps: Shape) -> list[Dim]:
             *image, group = row
             return [*image, group * inner + taps[0]]
 
@@ -281,8 +288,8 @@ def group_norm(
     return out
 
 
-def _rms_norm(x: Any, weight: Any, axis: Any, epsilon: float = 1e-5) -> Any:
-    axes = sorted(one % x.ndim for one in (axis if isinstance(axis, (list, tuple)) else [axis]))
+def _rms_norm(x: np.ndarray, weight: np.ndarray, axis: Ints, epsilon: float = 1e-5) -> np.ndarray:
+    axes = sorted(one % x.ndim for one in (axis if isinstance(axis, Sequence) else [axis]))
     shape = [size if at in axes else 1 for at, size in enumerate(x.shape)]
     return x / np.sqrt((x * x).mean(axis=tuple(axes), keepdims=True) + epsilon) * weight.reshape(shape)
 
@@ -297,7 +304,7 @@ def _rms_norm_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_rms_norm, samples=_rms_norm_samples, name="nn.rms_norm")
-def rms_norm(data: te.Tensor, weight: te.Tensor, axis: Any, epsilon: float = 1e-5) -> te.Tensor:
+def rms_norm(data: te.Tensor, weight: te.Tensor, axis: Axes, epsilon: float = 1e-5) -> te.Tensor:
     """x / sqrt(mean of x² + epsilon) · weight, over `axis`; the weight has the shape of those axes, and x's type."""
     op = "rms_norm"
     axes = sorted(axes_of(op, axis, data.ndim))
@@ -309,7 +316,7 @@ def rms_norm(data: te.Tensor, weight: te.Tensor, axis: Any, epsilon: float = 1e-
     wide = _wide(op, data)
     rows = [axis for axis in range(data.ndim) if axis not in axes]
 
-    def square(row: Sequence[Any], taps: Sequence[Any]) -> Expr:
+    def square(row: Shape, taps: Shape) -> Expr:
         value = data(*_placed(data.ndim, rows, row, axes, taps)).astype(wide)
         return value * value
 

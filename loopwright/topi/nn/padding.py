@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,10 @@ from loopwright.topi.pad_amounts import check_amount
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
 from loopwright.topi.sizes import is_zero, known, simplify
+from loopwright.topi.types import Dim, Scalar, Shape
 
 
-def _pad(data: np.ndarray, before: Any, after: Any = None, value: Any = 0.0) -> np.ndarray:
+def _pad(data: np.ndarray, before: Sequence[int], after: Sequence[int] | None = None, value: float = 0.0) -> np.ndarray:
     return np.pad(data, list(zip(before, after or before, strict=True)), constant_values=value)
 
 
@@ -37,9 +37,9 @@ def _pad_samples() -> Iterator[Sample]:
 @operator(reference=_pad, samples=_pad_samples, name="nn.pad")
 def pad(
     data: te.Tensor,
-    pad_before: Sequence[Any],
-    pad_after: Sequence[Any] | None = None,
-    pad_value: Any = 0.0,
+    pad_before: Shape,
+    pad_after: Shape | None = None,
+    pad_value: Scalar = 0.0,
     name: str = "PadInput",
     attrs: Mapping[str, object] | None = None,
 ) -> te.Tensor:
@@ -70,7 +70,7 @@ def pad(
 
 
 def pad_unless_zero(
-    data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any], pad_value: Any = 0.0, name: str = "pad_temp"
+    data: te.Tensor, pad_before: Shape, pad_after: Shape, pad_value: Scalar = 0.0, name: str = "pad_temp"
 ) -> te.Tensor:
     """`pad`, or `data` itself where there is nothing to add: the padding of an operator's input."""
     if all(is_zero(amount) for amount in (*pad_before, *pad_after)):
@@ -78,7 +78,9 @@ def pad_unless_zero(
     return pad(data, pad_before, pad_after, pad_value, name=name)
 
 
-def _mirror_pad(data: np.ndarray, before: Any, after: Any = None, mode: str = "SYMMETRIC") -> np.ndarray:
+def _mirror_pad(
+    data: np.ndarray, before: Sequence[int], after: Sequence[int] | None = None, mode: str = "SYMMETRIC"
+) -> np.ndarray:
     return np.pad(data, list(zip(before, after or before, strict=True)), mode=mode.lower())  # type: ignore[call-overload]
 
 
@@ -92,8 +94,8 @@ def _mirror_pad_samples() -> Iterator[Sample]:
 @operator(reference=_mirror_pad, samples=_mirror_pad_samples, name="nn.mirror_pad")
 def mirror_pad(
     data: te.Tensor,
-    pad_before: Sequence[Any],
-    pad_after: Sequence[Any] | None = None,
+    pad_before: Shape,
+    pad_after: Shape | None = None,
     mode: str = "SYMMETRIC",
     name: str = "MirrorPadInput",
 ) -> te.Tensor:
@@ -123,7 +125,7 @@ def mirror_pad(
     return padded
 
 
-def require_cells(name: str, size: Any, least: Any) -> None:
+def require_cells(name: str, size: Dim, least: Dim) -> None:
     """Refuse a dimension with fewer than `least` cells to repeat; where its size is not known yet, that is assumed."""
     spare = known(as_expr(size) - least)
     if spare is None:
@@ -133,9 +135,7 @@ def require_cells(name: str, size: Any, least: Any) -> None:
         raise BadPadding(name, problem, f"that takes {known(as_expr(least))} cells at least")
 
 
-def _both(
-    name: str, data: te.Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None
-) -> tuple[list[Any], list[Any]]:
+def _both(name: str, data: te.Tensor, pad_before: Shape, pad_after: Shape | None) -> tuple[list[Dim], list[Dim]]:
     before = list(pad_before)
     after = list(pad_after) if pad_after else before
     for which, amounts in (("pad_before", before), ("pad_after", after)):

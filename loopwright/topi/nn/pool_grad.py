@@ -6,7 +6,6 @@ A mean hands its gradient to all cells that it counts, in equal parts; a maximum
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from loopwright.topi.reduction import place_reducer
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import each, one_size, places, simplify
+from loopwright.topi.types import Dim, Dims, Padding
 
 
 def _pool_grad(
@@ -82,9 +82,9 @@ def _samples() -> Iterator[Sample]:
 def pool_grad(
     grads: te.Tensor,
     data: te.Tensor,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
+    kernel: Dims,
+    stride: Dims,
+    padding: Padding,
     pool_type: str,
     ceil_mode: bool = False,
     layout: str = "NCHW",
@@ -111,9 +111,9 @@ def pool_grad(
     # So many windows reach a cell along each axis: the one that begins last, and those before it.
     reach = [te.reduce_axis((0, -(-k // step)), name=name) for k, step, name in zip(window, strides, "hw", strict=True)]
 
-    def of_window(at: Sequence[Expr]) -> tuple[list[Any], Expr]:
+    def of_window(at: Sequence[Expr]) -> tuple[list[Expr], Expr]:
         """The window of this tap that may hold the cell `at`, and whether there is one and it does."""
-        index: list[Any] = list(at)
+        index: list[Expr] = list(at)
         tests: list[Expr] = []
         for axis, k, step, first, tap in zip(axes, window, strides, before, reach, strict=True):
             cell = at[axis] + first
@@ -137,15 +137,16 @@ def pool_grad(
         mean: te.Tensor = te.compute(data.shape, part, name="pool_grad_avg", tag=default_tag("pool_grad_avg"))
         return mean
 
-    low, high = [0] * data.ndim, [0] * data.ndim
+    low: list[Dim] = [0] * data.ndim
+    high: list[Dim] = [0] * data.ndim
     for axis, first, last, more in zip(axes, before, after, beyond, strict=True):
         low[axis], high[axis] = first, last + more
     padded = pad_unless_zero(data, low, high, min_value(data.dtype))
     width = padded.shape[axes[1]]
     taps = [te.reduce_axis((0, k), name=name) for k, name in zip(window, ("ry", "rx"), strict=True)]
 
-    def first_greatest(*at: Expr) -> Any:
-        read: list[Any] = list(at)
+    def first_greatest(*at: Expr) -> Expr:
+        read: list[Expr] = list(at)
         for axis, step, tap in zip(axes, strides, taps, strict=True):
             read[axis] = at[axis] * step + tap.var
         return place_reducer("argmax")((read[axes[0]] * width + read[axes[1]], padded(*read)), axis=taps)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from loopwright.topi.registry import Sample, operator, ulps
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, each, places, simplify, tap_place
 from loopwright.topi.testing.pooling import poolnd_python
+from loopwright.topi.types import Dim, Dims, Padding
 
 TAPS: Final = {"D": "rz", "H": "ry", "W": "rx"}
 
@@ -82,10 +83,10 @@ def _pool_samples(spatial: str) -> Callable[[], Iterator[Sample]]:
 @operator(reference=_pooled("W"), samples=_pool_samples("W"), name="nn.pool1d")
 def pool1d(
     data: te.Tensor,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
+    kernel: Dims,
+    stride: Dims,
+    dilation: Dims,
+    padding: Padding,
     pool_type: str,
     ceil_mode: bool = False,
     layout: str = "NCW",
@@ -100,10 +101,10 @@ def pool1d(
 @operator(reference=_pooled("HW"), samples=_pool_samples("HW"), name="nn.pool2d")
 def pool2d(
     data: te.Tensor,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
+    kernel: Dims,
+    stride: Dims,
+    dilation: Dims,
+    padding: Padding,
     pool_type: str,
     ceil_mode: bool = False,
     layout: str = "NCHW",
@@ -118,10 +119,10 @@ def pool2d(
 @operator(reference=_pooled("DHW"), samples=_pool_samples("DHW"), name="nn.pool3d")
 def pool3d(
     data: te.Tensor,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
+    kernel: Dims,
+    stride: Dims,
+    dilation: Dims,
+    padding: Padding,
     pool_type: str,
     ceil_mode: bool = False,
     layout: str = "NCDHW",
@@ -137,10 +138,10 @@ def _pool(
     op: str,
     spatial: str,
     data: te.Tensor,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    padding: Any,
+    kernel: Dims,
+    stride: Dims,
+    dilation: Dims,
+    padding: Padding,
     pool_type: str,
     ceil_mode: bool,
     layout: str,
@@ -167,7 +168,7 @@ def _pool(
     taps = [te.reduce_axis((0, k), name=TAPS[letter]) for k, letter in zip(window, spatial, strict=True)]
 
     def reads(indices: Sequence[Expr]) -> list[Expr]:
-        at: list[Any] = list(indices)
+        at: list[Expr] = list(indices)
         for axis, tap, step, spread in zip(axes, taps, strides, dilations, strict=True):
             at[axis] = tap_place(at[axis], step, tap, spread)
         return at
@@ -203,8 +204,8 @@ class Counted(NamedTuple):
     kernel: int
     stride: int
     dilation: int
-    before: Any
-    after: Any
+    before: Dim
+    after: Dim
 
 
 def counted_cells(
@@ -304,7 +305,7 @@ def spatial_axes(op: str, layout: str, spatial: str, data: te.Tensor) -> list[in
     return [parsed.index_of(letter) for letter in spatial]
 
 
-def check_type(op: str, pool_type: Any) -> None:
+def check_type(op: str, pool_type: object) -> None:
     """Refuse what is no kind of pooling."""
     if pool_type not in ("max", "avg"):
         raise BadWindow(op, f"pool_type is {pool_type!r}", 'it is "max" or "avg"')

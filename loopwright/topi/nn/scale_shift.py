@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,13 +11,13 @@ from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.axes import axis_of
-from loopwright.topi.registry import Sample, operator
+from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same
 
 
-def _bias_add(data: Any, bias: Any, axis: int = 1) -> Any:
+def _bias_add(data: np.ndarray, bias: np.ndarray, axis: int = 1) -> np.ndarray:
     shape = [1] * data.ndim
     shape[axis] = bias.shape[0]
     return data + bias.reshape(shape)
@@ -45,8 +44,8 @@ def bias_add(data: te.Tensor, bias: te.Tensor, axis: int = 1) -> te.Tensor:
     return out
 
 
-def _reference(axes: Sequence[int]) -> Callable[..., Any]:
-    def scale_shift(data: Any, scale: Any, shift: Any) -> Any:
+def _reference(axes: Sequence[int]) -> Reference:
+    def scale_shift(data: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
         shape = [data.shape[at] if at in axes else 1 for at in range(data.ndim)]
         return data * scale.reshape(shape) + shift.reshape(shape)
 

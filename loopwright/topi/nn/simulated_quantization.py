@@ -9,8 +9,8 @@ and the zero point. Calibration changes all three without building anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def _along(values: np.ndarray, data: np.ndarray, axis: int) -> np.ndarray:
     return values.reshape(shape)
 
 
-def _quantize(data: np.ndarray, code: Any, scale: Any, zero: Any, axis: int = -1) -> np.ndarray:
+def _quantize(data: np.ndarray, code: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int = -1) -> np.ndarray:
     code, scale, zero = (_along(np.asarray(one), data, axis) for one in (code, scale, zero))
     quotient = data / scale
     rounded = np.sign(quotient) * np.floor(np.abs(quotient) + 0.5) + zero
@@ -62,7 +62,7 @@ def simulated_quantize(
     data: te.Tensor, out_dtype: te.Tensor, output_scale: te.Tensor, output_zero_point: te.Tensor, axis: int = -1
 ) -> te.Tensor:
     """`data` as it would be quantised, in its own type; the code 0 leaves it as it is."""
-    code, scale, zero = _parameters("simulated_quantize", data, out_dtype, output_scale, output_zero_point, axis)
+    code, scale, zero = _parameters("simulated_quantize", data, axis, out_dtype, output_scale, output_zero_point)
 
     def element(*at: Expr) -> Expr:
         value: Expr = data(*at)
@@ -76,7 +76,7 @@ def simulated_quantize(
     return out
 
 
-def _dequantize(data: np.ndarray, code: Any, scale: Any, zero: Any, axis: int = -1) -> np.ndarray:
+def _dequantize(data: np.ndarray, code: np.ndarray, scale: np.ndarray, zero: np.ndarray, axis: int = -1) -> np.ndarray:
     code, scale, zero = (_along(np.asarray(one), data, axis) for one in (code, scale, zero))
     return np.where(code == 0, data, (data - zero) * scale)
 
@@ -98,7 +98,7 @@ def simulated_dequantize(
     data: te.Tensor, in_dtype: te.Tensor, input_scale: te.Tensor, input_zero_point: te.Tensor, axis: int = -1
 ) -> te.Tensor:
     """Quantised values as the numbers that they stand for; the code 0 leaves them as they are."""
-    code, scale, zero = _parameters("simulated_dequantize", data, in_dtype, input_scale, input_zero_point, axis)
+    code, scale, zero = _parameters("simulated_dequantize", data, axis, in_dtype, input_scale, input_zero_point)
 
     def element(*at: Expr) -> Expr:
         value = data(*at)
@@ -109,12 +109,11 @@ def simulated_dequantize(
     return out
 
 
-def _parameters(op: str, data: te.Tensor, *tensors: Any) -> list[Callable[[Any], Expr]]:
+def _parameters(op: str, data: te.Tensor, axis: int, *given: te.Tensor) -> list[Callable[[Sequence[Expr]], Expr]]:
     """For each parameter, its value at an element of the data: it is one number, or one for each index of the axis."""
-    *given, axis = tensors
     at_axis = axis_of(op, axis, data.ndim)
 
-    def reader(what: str, tensor: te.Tensor) -> Callable[[Any], Expr]:
+    def reader(what: str, tensor: te.Tensor) -> Callable[[Sequence[Expr]], Expr]:
         if tensor.ndim > 1:
             raise InvalidShapeError(op, f"{what} {tensor.name} has {tensor.ndim} dimensions", "give one, or none")
         if tensor.ndim == 0:

@@ -9,7 +9,6 @@ The maximum is subtracted first, so that no exponential overflows. The stages ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,24 +17,24 @@ from loopwright.ir import Expr
 from loopwright.ir.intrinsics import exp, log
 from loopwright.te.tags import default_tag
 from loopwright.topi.axes import axis_of
-from loopwright.topi.registry import Sample, operator
+from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.samples import real_numbers
 
 
-def _softmax(x: Any, axis: int = -1) -> Any:
+def _softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     powers = np.exp(x - x.max(axis=axis, keepdims=True)) if 0 not in x.shape else x
     return powers / powers.sum(axis=axis, keepdims=True)
 
 
-def _log_softmax(x: Any, axis: int = -1) -> Any:
+def _log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     if 0 in x.shape:
         return x
     lowered = x - x.max(axis=axis, keepdims=True)
     return lowered - np.log(np.exp(lowered).sum(axis=axis, keepdims=True))
 
 
-def _samples(reference: Callable[..., Any]) -> Callable[[], Iterator[Sample]]:
+def _samples(reference: Reference) -> Callable[[], Iterator[Sample]]:
     def samples() -> Iterator[Sample]:
         yield rounded_sample(reference, real_numbers((3, 7)))
         yield rounded_sample(reference, real_numbers((3, 7), "float64"), axis=0)
@@ -74,7 +73,7 @@ def _softmax_stages(op: str, x: te.Tensor, axis: int) -> te.Tensor:
     rest = [size for at, size in enumerate(x.shape) if at != axis]
     length = x.shape[axis]
 
-    def along(at: Sequence[Expr], index: Any) -> list[Any]:
+    def along(at: Sequence[Expr], index: Expr) -> list[Expr]:
         return [*at[:axis], index, *at[axis:]]
 
     def without(at: Sequence[Expr]) -> list[Expr]:

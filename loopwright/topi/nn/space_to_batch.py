@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -25,10 +24,11 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.row_major import ravel, unravel
 from loopwright.topi.samples import numbers, of_each_type
 from loopwright.topi.sizes import at_least, each, is_zero, known, multiple_of, simplify
+from loopwright.topi.types import Shape
 
 
 def _blocks(
-    op: str, data: te.Tensor, block_shape: Any, first: tuple[str, Any], last: tuple[str, Any]
+    op: str, data: te.Tensor, block_shape: Shape, first: tuple[str, Shape], last: tuple[str, Shape]
 ) -> tuple[list[int], list[int], list[int]]:
     """The sizes of a block, and what is added or cut at both ends."""
     count = len(block_shape) if isinstance(block_shape, Sequence) else 1
@@ -44,7 +44,11 @@ def _blocks(
 
 
 def _to_batch_reference(
-    data: np.ndarray, block_shape: Any, pad_before: Any, pad_after: Any, pad_value: float = 0.0
+    data: np.ndarray,
+    block_shape: Sequence[int],
+    pad_before: Sequence[int],
+    pad_after: Sequence[int],
+    pad_value: float = 0.0,
 ) -> np.ndarray:
     m = len(block_shape)
     ends = [(0, 0), *zip(pad_before, pad_after, strict=True), *[(0, 0)] * (data.ndim - m - 1)]
@@ -68,7 +72,7 @@ def _to_batch_samples() -> Iterator[Sample]:
 
 @operator(reference=_to_batch_reference, samples=_to_batch_samples, name="nn.space_to_batch_nd")
 def space_to_batch_nd(
-    data: te.Tensor, block_shape: Sequence[int], pad_before: Any, pad_after: Any, pad_value: float = 0.0
+    data: te.Tensor, block_shape: Sequence[int], pad_before: Shape, pad_after: Shape, pad_value: float = 0.0
 ) -> te.Tensor:
     """`data`, padded, with the elements of each block parallelised over as many batches."""
     op = "space_to_batch_nd"
@@ -99,7 +103,9 @@ def space_to_batch_nd(
     return moved((simplify(batch * prod(blocks)), *sizes, *rest), cell, op)
 
 
-def _to_space_reference(data: np.ndarray, block_shape: Any, crop_begin: Any, crop_end: Any) -> np.ndarray:
+def _to_space_reference(
+    data: np.ndarray, block_shape: Sequence[int], crop_begin: Sequence[int], crop_end: Sequence[int]
+) -> np.ndarray:
     m = len(block_shape)
     batch = data.shape[0] // prod(block_shape)
     x = data.reshape([*block_shape, batch, *data.shape[1:]])
@@ -120,7 +126,7 @@ def _to_space_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_to_space_reference, samples=_to_space_samples, name="nn.batch_to_space_nd")
-def batch_to_space_nd(data: te.Tensor, block_shape: Sequence[int], crop_begin: Any, crop_end: Any) -> te.Tensor:
+def batch_to_space_nd(data: te.Tensor, block_shape: Sequence[int], crop_begin: Shape, crop_end: Shape) -> te.Tensor:
     """`data` with its batches put back into blocks of the spatial grid, which is then cut at both ends."""
     op = "batch_to_space_nd"
     blocks, begin, end = _blocks(op, data, block_shape, ("crop_begin", crop_begin), ("crop_end", crop_end))

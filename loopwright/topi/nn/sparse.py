@@ -8,7 +8,8 @@ With data of 3 dimensions rows, columns and values are those of blocks (BSR). Ro
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, cast, const
@@ -19,6 +20,7 @@ from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import at_least, check_rank, check_same, simplify
 from loopwright.topi.testing import sparse as meaning
+from loopwright.topi.types import Dim, DType
 
 
 @operator(reference=meaning.sparse_dense, samples=meaning.sparse_dense_samples, name="nn.sparse_dense")
@@ -77,7 +79,7 @@ def _product(
     return result
 
 
-def _block(op: str, data: te.Tensor, indices: te.Tensor, indptr: te.Tensor) -> tuple[Any, Any]:
+def _block(op: str, data: te.Tensor, indices: te.Tensor, indptr: te.Tensor) -> tuple[Dim, Dim]:
     """How high and wide a block is: 1 by 1 for CSR."""
     if not isinstance(data, te.Tensor) or data.ndim not in (1, 3):
         raise InvalidShapeError(op, f"sparse data {data!r} has neither 1 nor 3 dimensions", "give CSR or BSR data")
@@ -92,7 +94,14 @@ def _block(op: str, data: te.Tensor, indices: te.Tensor, indptr: te.Tensor) -> t
 
 
 def _row_sum(
-    ib: IRBuilder, ins: list[Buffer], data: te.Tensor, row: Expr, high: Any, element: Any, width: Expr, dtype: Any
+    ib: IRBuilder,
+    ins: list[Buffer],
+    data: te.Tensor,
+    row: Expr,
+    high: Dim,
+    element: Callable[[Expr], Expr],
+    width: Expr,
+    dtype: DType,
 ) -> BufferVar:
     """A cell with the sum of row `row` of the sparse matrix (inputs 1 to 3) times `element` of its `width` columns."""
     values, columns, starts = [ib.buffer_ptr(buffer) for buffer in ins[1:4]]
@@ -112,7 +121,7 @@ def _row_sum(
     return total
 
 
-def _places(ib: IRBuilder, starts: BufferVar, line: Expr, count: Expr) -> Any:
+def _places(ib: IRBuilder, starts: BufferVar, line: Expr, count: Expr) -> AbstractContextManager[Expr]:
     """A loop over the values of one line of a sparse matrix that has `count` of them."""
     first = checked_place(ib, "a sparse matrix", "the start of a row", starts[line], count, end=True)
     last = checked_place(ib, "a sparse matrix", "the end of a row", starts[line + 1], count, end=True)
@@ -223,7 +232,7 @@ def sparse_conv2d(
         ib = create()
         x, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
 
-        def at(n: Any, y: Any, column: Any, c: Any) -> tuple[Any, ...]:
+        def at(n: Expr, y: Expr, column: Expr, c: Expr) -> tuple[Expr, ...]:
             locations = {"N": n, "H": y, "W": column, "C": c}
             return tuple(locations[letter] for letter in layout)
 

@@ -9,7 +9,6 @@ the flipped weight. The weight has its input channels first (IOW, IOHW, IODHW).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from loopwright import te
 from loopwright.ir import Expr
@@ -22,16 +21,17 @@ from loopwright.topi.nn.padding import pad
 from loopwright.topi.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import at_least, check_rank, check_same, each, known, multiple_of, simplify
+from loopwright.topi.types import Dims, DType, Padding
 
 
 def conv_transpose(
     op: str,
     data: te.Tensor,
     kernel: te.Tensor,
-    strides: Any,
-    padding: Any,
-    out_dtype: Any,
-    output_padding: Any,
+    strides: Dims,
+    padding: Padding,
+    out_dtype: DType | None,
+    output_padding: Dims,
     groups: int,
     spatial: str,
 ) -> te.Tensor:
@@ -82,17 +82,22 @@ def _named(spatial: str, grouped: bool) -> Callable[..., te.Tensor]:
     name = f"{'group_' if grouped else ''}conv{len(spatial)}d_transpose_nc{spatial.lower()}"
 
     def plain(
-        Input: te.Tensor, Filter: te.Tensor, strides: Any, padding: Any, out_dtype: Any = None, output_padding: Any = 0
+        Input: te.Tensor,
+        Filter: te.Tensor,
+        strides: Dims,
+        padding: Padding,
+        out_dtype: DType | None = None,
+        output_padding: Dims = 0,
     ) -> te.Tensor:
         return conv_transpose(name, Input, Filter, strides, padding, out_dtype, output_padding, 1, spatial)
 
     def in_groups(
         Input: te.Tensor,
         Filter: te.Tensor,
-        strides: Any,
-        padding: Any,
-        out_dtype: Any = None,
-        output_padding: Any = 0,
+        strides: Dims,
+        padding: Padding,
+        out_dtype: DType | None = None,
+        output_padding: Dims = 0,
         groups: int = 1,
     ) -> te.Tensor:
         return conv_transpose(name, Input, Filter, strides, padding, out_dtype, output_padding, groups, spatial)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import floor
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import known
 from loopwright.topi.testing.image import resize
+from loopwright.topi.types import Arguments, Scalar, Shape
 
 
 def _scaled(size: int, scale: float) -> int:
@@ -33,10 +33,10 @@ def _upsampling(
     mode = "align_corners" if align_corners else "asymmetric"
     letters = [letter for letter in layout if letter.isalpha()]
     sizes = [_scaled(data.shape[letters.index(axis)], scale) for axis, scale in (("H", scale_h), ("W", scale_w))]
-    return resize(data, None, sizes, layout, method.removeprefix("bi"), mode)
+    return resize(data, (), sizes, layout, method.removeprefix("bi"), mode)
 
 
-def _weighed(args: Sequence[Any], exact: np.ndarray) -> Any:
+def _weighed(args: Arguments, exact: np.ndarray) -> np.ndarray:
     """Up to 16 pixels times their weights, which are a few operations themselves; none is larger than the greatest."""
     return 40 * float(np.finfo("float32").eps) * np.abs(args[0]).max()
 
@@ -54,12 +54,12 @@ def _samples() -> Iterator[Sample]:
 @operator(reference=_upsampling, samples=_samples, name="nn.upsampling")
 def upsampling(
     data: te.Tensor,
-    scale_h: Any,
-    scale_w: Any,
+    scale_h: Scalar,
+    scale_w: Scalar,
     layout: str = "NCHW",
     method: str = "nearest_neighbor",
     align_corners: bool = False,
-    output_shape: Sequence[Any] | None = None,
+    output_shape: Shape | None = None,
 ) -> te.Tensor:
     """Height and width times `scale_h` and `scale_w`, rounded; methods nearest_neighbor, bilinear, bicubic."""
     op = "upsampling"
@@ -81,7 +81,7 @@ def _upsampling3d(
 ) -> np.ndarray:
     scales = (("D", scale_d), ("H", scale_h), ("W", scale_w))
     sizes = [_scaled(data.shape[layout.index(axis)], scale) for axis, scale in scales]
-    return resize(data, None, sizes, layout, method.removeprefix("tri"), coordinate_transformation_mode)
+    return resize(data, (), sizes, layout, method.removeprefix("tri"), coordinate_transformation_mode)
 
 
 def _samples3d() -> Iterator[Sample]:
@@ -93,13 +93,13 @@ def _samples3d() -> Iterator[Sample]:
 @operator(reference=_upsampling3d, samples=_samples3d, name="nn.upsampling3d")
 def upsampling3d(
     data: te.Tensor,
-    scale_d: Any,
-    scale_h: Any,
-    scale_w: Any,
+    scale_d: Scalar,
+    scale_h: Scalar,
+    scale_w: Scalar,
     layout: str = "NCDHW",
     method: str = "nearest_neighbor",
     coordinate_transformation_mode: str = "half_pixel",
-    output_shape: Sequence[Any] | None = None,
+    output_shape: Shape | None = None,
 ) -> te.Tensor:
     """Depth, height and width times their scales, rounded; methods nearest_neighbor, trilinear."""
     op = "upsampling3d"
@@ -111,7 +111,7 @@ def upsampling3d(
     return resize3d(data, (0.0,) * 6, size, layout, plain, coordinate_transformation_mode, output_shape=output_shape)
 
 
-def scaled_size(size: Expr, scale: Any) -> Expr:
+def scaled_size(size: Expr, scale: Scalar) -> Expr:
     """`size` times `scale`, rounded to the nearest; sizes that are known at the call are scaled when it is made."""
     factor = scale.value if isinstance(scale, FloatImm) else scale
     number = known(size)

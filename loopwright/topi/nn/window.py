@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from loopwright.ir import Expr
 from loopwright.topi.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.sizes import each, places, simplify
+from loopwright.topi.types import Dim, Dims, Padding, Shape
 
 
 class Window(NamedTuple):
@@ -15,13 +16,13 @@ class Window(NamedTuple):
 
     strides: list[int]
     dilations: list[int]
-    before: list[Any]  # cells of padding
-    after: list[Any]
+    before: Sequence[Dim]  # cells of padding
+    after: Sequence[Dim]
     places: list[Expr]  # how many the window has
 
 
 def window_over(
-    op: str, sizes: Sequence[Expr], kernel: Sequence[Expr], stride: Any, padding: Any, dilation: Any
+    op: str, sizes: Sequence[Expr], kernel: Shape, stride: Dims, padding: Padding, dilation: Dims
 ) -> Window:
     """The window of size `kernel` over data of these `sizes`, with the other numbers as users may give them."""
     count = len(kernel)

@@ -9,18 +9,19 @@ form: `autosched.apply(…, winograd=True)`, which is proved and has fused trans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import numpy as np
 
 from loopwright import te
 from loopwright.ir import Expr
 from loopwright.schedule.winograd import transforms
+from loopwright.schedule.winograd.matrices import Transforms
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.nn.padding import pad_unless_zero
-from loopwright.topi.nn.window import window_over
+from loopwright.topi.nn.window import Window, window_over
 from loopwright.topi.nn.winograd_weights import (
     NoWinograd,
     checked_transforms,
@@ -30,16 +31,19 @@ from loopwright.topi.nn.winograd_weights import (
     weight_transform,
 )
 from loopwright.topi.pad_amounts import get_pad_tuple
-from loopwright.topi.registry import Sample, operator
+from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.samples import real_numbers
 from loopwright.topi.sizes import check_rank, check_same, simplify
 from loopwright.topi.testing.convolution import conv_python
+from loopwright.topi.types import Arguments, Dims, DType, IntPadding, Ints, Padding, Shape
 
 _KERNEL: Final = {"NCHW": "OIHW", "NHWC": "HWIO"}
 TILE: Final = 4  # results each way; larger tiles lose more digits than they save
 
 
-def _by_tiles(data: np.ndarray, ready: np.ndarray, padding: Any, layout: str, magnitudes: bool = False) -> np.ndarray:
+def _by_tiles(
+    data: np.ndarray, ready: np.ndarray, padding: IntPadding, layout: str, magnitudes: bool = False
+) -> np.ndarray:
     """The whole in numpy, from a transformed weight; of magnitudes only, it bounds what rounding may do."""
     taps = ready.shape[0] - TILE + 1
     result = transforms(TILE, taps)
@@ -67,17 +71,22 @@ def _oihw(weight: np.ndarray, layout: str) -> np.ndarray:
     return weight if layout == "NCHW" else weight.transpose(3, 2, 0, 1)
 
 
-def _entry(layout: str, is_ready: bool) -> tuple[Callable[..., Any], Callable[[], Iterator[Sample]]]:
+def _entry(layout: str, is_ready: bool) -> tuple[Reference, Callable[[], Iterator[Sample]]]:
     """Reference and samples of one of the four operators."""
 
     def reference(
-        data: np.ndarray, weight: np.ndarray, strides: Any, padding: Any, dilation: Any, out_dtype: Any = None
+        data: np.ndarray,
+        weight: np.ndarray,
+        strides: Ints,
+        padding: IntPadding,
+        dilation: Ints,
+        out_dtype: DType | None = None,
     ) -> np.ndarray:
         if is_ready:
             return _by_tiles(data, weight, padding, layout)
         return conv_python(data, weight, strides, padding, dilation, 1, layout)
 
-    def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
         data, weight, _, padding, *_ = args
         ready = weight
         taps = ready.shape[0] - TILE + 1
@@ -110,13 +119,13 @@ def _named(layout: str, is_ready: bool) -> Callable[..., te.Tensor]:
     def winograd(
         data: te.Tensor,
         weight: te.Tensor,
-        strides: Any,
-        padding: Any,
-        dilation: Any,
-        out_dtype: Any = None,
+        strides: Dims,
+        padding: Padding,
+        dilation: Dims,
+        out_dtype: DType | None = None,
         pre_computed: bool = is_ready,
         auto_scheduler_rewritten_layout: str = "",
-        meta_schedule_original_shape: Any = None,
+        meta_schedule_original_shape: Shape | None = None,
     ) -> te.Tensor:
         return _winograd(name, layout, data, weight, strides, padding, dilation, out_dtype, pre_computed)
 
@@ -132,10 +141,10 @@ def _winograd(
     layout: str,
     data: te.Tensor,
     weight: te.Tensor,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
-    out_dtype: Any,
+    strides: Dims,
+    padding: Padding,
+    dilation: Dims,
+    out_dtype: DType | None,
     pre_computed: bool,
 ) -> te.Tensor:
     check_rank(op, "data", data, layout, 4)
@@ -166,7 +175,9 @@ def _winograd(
     return _in_tiles(op, layout, data, ready, result, window, out_dtype or data.dtype)
 
 
-def _in_tiles(op: str, layout: str, data: te.Tensor, ready: te.Tensor, made: Any, window: Any, dtype: Any) -> te.Tensor:
+def _in_tiles(
+    op: str, layout: str, data: te.Tensor, ready: te.Tensor, made: Transforms, window: Window, dtype: DType
+) -> te.Tensor:
     size = made.size
     sizes = dict(zip(layout, data.shape, strict=True))
     batch, inputs, outputs = sizes["N"], sizes["C"], ready.shape[2]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from loopwright.ir import Expr, const
 from loopwright.ir.intrinsics import select
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.winograd import transforms
+from loopwright.schedule.winograd.matrices import Transforms
 from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
@@ -24,6 +24,7 @@ from loopwright.topi.errors import BadWindow
 from loopwright.topi.registry import Bound, Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, simplify
+from loopwright.topi.types import Arguments, Dim, DType
 
 
 class NoWinograd(LoopwrightError, ValueError, NotImplementedError, AssertionError):
@@ -45,7 +46,7 @@ class NoWinograd(LoopwrightError, ValueError, NotImplementedError, AssertionErro
         super().__init__(f"{op}: {problem}", hint=hint, fields={"op": op})
 
 
-def constant_matrix(rows: Sequence[Sequence[Fraction]], dtype: Any, name: str) -> te.Tensor:
+def constant_matrix(rows: Sequence[Sequence[Fraction]], dtype: DType, name: str) -> te.Tensor:
     """A constant matrix as a stage: the schedule inlines it, or keeps it as a small table."""
     height, width = len(rows), len(rows[0])
 
@@ -66,7 +67,7 @@ def numbers_of(rows: Sequence[Sequence[Fraction]]) -> np.ndarray:
     return np.array([[float(number) for number in row] for row in rows])
 
 
-def checked_transforms(op: str, tile: int, window: Any) -> Any:
+def checked_transforms(op: str, tile: int, window: Dim) -> Transforms:
     """The matrices for a tile and a window, refused where there are none."""
     taps = known(window)
     if not isinstance(tile, int) or not 2 <= tile <= 8:
@@ -89,7 +90,7 @@ def _transform_bound(count: int) -> Callable[..., Bound]:
     """So many terms, each the weight times one constant a dimension, which is rounded itself."""
 
     def of(tile: int) -> Bound:
-        def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+        def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
             kernel = np.abs(args[0])
             total = kernel
             for axis in range(2, kernel.ndim):
@@ -121,7 +122,12 @@ def conv2d_winograd_weight_transform(kernel: te.Tensor, tile_size: int) -> te.Te
 
 
 def transformed_weight(
-    op: str, kernel: te.Tensor, tile: int, read: Callable[..., Expr], channels: Sequence[Expr], taps: Any = None
+    op: str,
+    kernel: te.Tensor,
+    tile: int,
+    read: Callable[..., Expr],
+    channels: Sequence[Expr],
+    taps: Dim | None = None,
 ) -> te.Tensor:
     """The stage G g Gᵀ; `read` gives the weight of an output and an input channel at a tap."""
     result = checked_transforms(op, tile, kernel.shape[2] if taps is None else taps)
@@ -147,9 +153,9 @@ def _weight_transform3d(kernel: np.ndarray, tile_size: int) -> np.ndarray:
 def _weight_samples3d() -> Iterator[Sample]:
     yield Sample((real_numbers((2, 3, 3, 3, 3)), 2), bound=_transform_bound(27)(2))
 
-    def shallow(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def shallow(args: Arguments, exact: np.ndarray) -> np.ndarray:
         # The depth is not transformed, and stands after the other two.
-        return _transform_bound(9)(4)(args, exact).transpose(1, 2, 0, 3, 4)
+        return np.asarray(_transform_bound(9)(4)(args, exact)).transpose(1, 2, 0, 3, 4)
 
     yield Sample((real_numbers((2, 3, 1, 3, 3)), 4), bound=shallow)
 

@@ -5,9 +5,7 @@ Every function gives [state to go on with, numbers]; see `threefry.py` for state
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import pi
-from typing import Any
 
 from loopwright import te
 from loopwright.ir import Expr, as_expr, cast, const
@@ -23,10 +21,11 @@ from loopwright.topi.scan import cumsum
 from loopwright.topi.searchsorted import searchsorted
 from loopwright.topi.sizes import at_least, check_same
 from loopwright.topi.testing import drawing as meaning
+from loopwright.topi.types import Dim, Scalar, Shape
 
 
 @operator(reference=meaning.uniform, samples=meaning.uniform_samples, name="random.uniform")
-def uniform(gen: te.Tensor, low: Any, high: Any, out_shape: Sequence[Any], out_dtype: str) -> list[te.Tensor]:
+def uniform(gen: te.Tensor, low: Scalar, high: Scalar, out_shape: Shape, out_dtype: str) -> list[te.Tensor]:
     """Numbers from `low` to below `high` (rounding may make one `high`), evenly spread; float32 or float64."""
     kind = _real("uniform", out_dtype)
     state, bits = threefry_generate(gen, out_shape)
@@ -41,7 +40,7 @@ def uniform(gen: te.Tensor, low: Any, high: Any, out_shape: Sequence[Any], out_d
 
 
 @operator(reference=meaning.normal, samples=meaning.normal_samples, name="random.normal")
-def normal(gen: te.Tensor, mean: Any, scale: Any, out_shape: Sequence[Any], out_dtype: str) -> list[te.Tensor]:
+def normal(gen: te.Tensor, mean: Scalar, scale: Scalar, out_shape: Shape, out_dtype: str) -> list[te.Tensor]:
     """Numbers with the normal distribution of `mean` and standard deviation `scale`; float32 or float64.
 
     Each is made from two that are evenly spread, by Box and Muller's formula.
@@ -59,7 +58,7 @@ def normal(gen: te.Tensor, mean: Any, scale: Any, out_shape: Sequence[Any], out_
 
 
 @operator(reference=meaning.multinomial, samples=meaning.multinomial_samples, name="random.multinomial")
-def multinomial(gen: te.Tensor, probs: te.Tensor, num_samples: Any) -> list[te.Tensor]:
+def multinomial(gen: te.Tensor, probs: te.Tensor, num_samples: Dim) -> list[te.Tensor]:
     """Indices (int32) into the last axis of `probs`, each as likely as the value there; their sum need not be 1."""
     op = "multinomial"
     kind = _real(op, str(probs.dtype))
@@ -98,8 +97,10 @@ def _real(op: str, dtype: str) -> DataType:
     return DataType(dtype)
 
 
-def _value(value: Any, kind: DataType) -> Expr:
+def _value(value: Scalar, kind: DataType) -> Expr:
     """A number, or a tensor of one element."""
-    for size in value.shape if isinstance(value, te.Tensor) else ():
+    if not isinstance(value, te.Tensor):
+        return cast(as_expr(value), kind)
+    for size in value.shape:
         check_same("random", "a number", (value.name, size), ("one element", as_expr(1)))
-    return cast(value(*[0] * value.ndim) if isinstance(value, te.Tensor) else as_expr(value), kind)
+    return cast(value(*[0] * value.ndim), kind)

@@ -11,7 +11,7 @@ of their own, the ciphers of (n, 1, 0, 0) and (n, 2, 0, 0). A state is used once
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from loopwright.topi.registry import operator
 from loopwright.topi.row_major import product, ravel
 from loopwright.topi.sizes import check_rank, check_same
 from loopwright.topi.testing import drawing as meaning
+from loopwright.topi.types import Shape
 
 STATE_SIZE: Final = 10
 _WORD: Final = DataType("uint64")
@@ -43,7 +44,7 @@ def threefry_key(seed: int) -> np.ndarray:
 @operator(
     reference=meaning.threefry_generate, samples=meaning.threefry_generate_samples, name="random.threefry_generate"
 )
-def threefry_generate(gen: te.Tensor, out_shape: Sequence[Any]) -> list[te.Tensor]:
+def threefry_generate(gen: te.Tensor, out_shape: Shape) -> list[te.Tensor]:
     """[state to go on with, uint64 tensor of `out_shape` whose bits are random]."""
     op = "threefry_generate"
     check_state(op, gen)
@@ -99,7 +100,7 @@ def threefry_split(gen: te.Tensor) -> list[te.Tensor]:
     return result
 
 
-def threefry_test_wrapping(target: Any, device: Any = None) -> bool:
+def threefry_test_wrapping(target: str | Target, device: object = None) -> bool:
     """Whether unsigned integers wrap around when compiled for `target`, as the cipher needs them to."""
     # By hand, as `loopwright.build` is a facade over all layers.
     from loopwright.codegen.llvm import make_module

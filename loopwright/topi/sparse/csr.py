@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from loopwright import te
 from loopwright.ir import Expr, as_expr
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.types import Dim, Shape
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,23 @@ class CSRPlaceholder:
         return "csr"
 
 
+@runtime_checkable
+class HasParts(Protocol):
+    """Anything with the three tensors of a matrix in CSR form, under these names."""
+
+    @property
+    def data(self) -> te.Tensor: ...
+    @property
+    def indices(self) -> te.Tensor: ...
+    @property
+    def indptr(self) -> te.Tensor: ...
+
+
+Sparse: TypeAlias = HasParts | Sequence[te.Tensor]  # or the three of them
+
+
 def placeholder(
-    shape: Sequence[Any], nonzeros: Any = None, dtype: str = "float32", name: str = "placeholder", stype: str = "csr"
+    shape: Shape, nonzeros: Dim | None = None, dtype: str = "float32", name: str = "placeholder", stype: str = "csr"
 ) -> CSRPlaceholder:
     """A sparse matrix of `shape` with `nonzeros` values (a variable if None)."""
     if len(shape) != 2 or stype != "csr":
@@ -50,16 +66,12 @@ def placeholder(
     )
 
 
-def parts(matrix: Any) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+def parts(matrix: Sparse) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     """data, indices and indptr of a sparse matrix: anything with those names, or the three of them."""
     if isinstance(matrix, (list, tuple)) and len(matrix) == 3:
         return matrix[0], matrix[1], matrix[2]
-    if not all(hasattr(matrix, name) for name in ("data", "indices", "indptr")):
-        raise InvalidShapeError(
-            "sparse", f"{matrix!r} is no sparse matrix", "give a sparse.placeholder, or (data, indices, indptr)"
-        )
-    return matrix.data, matrix.indices, matrix.indptr
-
-
-def is_sparse(matrix: Any) -> bool:
-    return not isinstance(matrix, te.Tensor)
+    if isinstance(matrix, HasParts):
+        return matrix.data, matrix.indices, matrix.indptr
+    raise InvalidShapeError(
+        "sparse", f"{matrix!r} is no sparse matrix", "give a sparse.placeholder, or (data, indices, indptr)"
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import te
 from loopwright.ir import Buffer, Stmt, cast, const
 from loopwright.ir.ir_builder import create
@@ -14,23 +12,23 @@ from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.nn.sparse import sparse_dense_sp_lhs, sparse_dense_sp_rhs
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import at_least, check_rank, check_same, simplify
-from loopwright.topi.sparse.csr import is_sparse, parts
+from loopwright.topi.sparse.csr import Sparse, parts
 from loopwright.topi.testing import sparse as meaning
 
 
 @operator(reference=meaning.csrmm, samples=meaning.csrmm_samples, name="sparse.csrmm")
-def csrmm(a: Any, b: te.Tensor, c: te.Tensor | None = None) -> te.Tensor:
+def csrmm(a: Sparse, b: te.Tensor, c: te.Tensor | None = None) -> te.Tensor:
     """a · b + c for the sparse `a` (m, k), `b` (k, n) and `c` (n), which may be left out."""
     return _product("csrmm", a, b, c)
 
 
 @operator(reference=meaning.csrmm, samples=meaning.csrmv_samples, name="sparse.csrmv")
-def csrmv(a: Any, x: te.Tensor, y: te.Tensor | None = None) -> te.Tensor:
+def csrmv(a: Sparse, x: te.Tensor, y: te.Tensor | None = None) -> te.Tensor:
     """a · x + y for the sparse `a` (m, k), `x` (k, 1) and `y` (1), which may be left out."""
     return _product("csrmv", a, x, y)
 
 
-def _product(op: str, a: Any, b: te.Tensor, c: te.Tensor | None) -> te.Tensor:
+def _product(op: str, a: Sparse, b: te.Tensor, c: te.Tensor | None) -> te.Tensor:
     data, indices, indptr = parts(a)
     check_rank(op, "dense matrix", b, "(k, n)", 2)
     check_same(op, "values", ("the data", data.shape[0]), ("the indices", indices.shape[0]))
@@ -67,14 +65,14 @@ def _product(op: str, a: Any, b: te.Tensor, c: te.Tensor | None) -> te.Tensor:
 
 
 @operator(reference=meaning.dense, samples=meaning.dense_samples, name="sparse.dense")
-def dense(data: Any, weight: Any, bias: te.Tensor | None = None) -> te.Tensor:
+def dense(data: te.Tensor | Sparse, weight: te.Tensor | Sparse, bias: te.Tensor | None = None) -> te.Tensor:
     """data · weightᵀ + bias; one of `data` (m, k) and `weight` (n, k) is sparse."""
-    if is_sparse(data) == is_sparse(weight):
-        raise InvalidShapeError("sparse.dense", "one of data and weight is sparse, the other one is not", None)
-    if is_sparse(data):
+    if isinstance(weight, te.Tensor) and not isinstance(data, te.Tensor):
         built = sparse_dense_sp_lhs(*parts(data), weight)
-    else:
+    elif isinstance(data, te.Tensor) and not isinstance(weight, te.Tensor):
         built = sparse_dense_sp_rhs(data, *parts(weight))
+    else:
+        raise InvalidShapeError("sparse.dense", "one of data and weight is sparse, the other one is not", None)
     if bias is None:
         return built
     check_rank("sparse.dense", "bias", bias, "(n)", 1)

@@ -7,7 +7,6 @@ float64 choose the same boxes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from loopwright.topi.registry import Sample
 
 
 def get_valid_counts(
-    data: np.ndarray, score_threshold: Any = 0, id_index: int = 0, score_index: int = 1
+    data: np.ndarray, score_threshold: np.ndarray | float = 0, id_index: int = 0, score_index: int = 1
 ) -> list[np.ndarray]:
     counts = np.zeros(data.shape[0], "int32")
     moved, indices = np.full_like(data, -1), np.full(data.shape[:2], -1, "int32")
@@ -43,7 +42,7 @@ def non_max_suppression(
     data: np.ndarray,
     valid_count: np.ndarray,
     indices: np.ndarray | None,
-    max_output_size: Any = -1,
+    max_output_size: np.ndarray | int = -1,
     iou_threshold: float = 0.5,
     force_suppress: bool = False,
     top_k: int = -1,
@@ -52,7 +51,7 @@ def non_max_suppression(
     id_index: int = 0,
     return_indices: bool = True,
     invalid_to_bottom: bool = False,
-) -> Any:
+) -> np.ndarray | list[np.ndarray]:
     result, numbers = np.full(data.shape[:2], -1), np.zeros((data.shape[0], 1), "int32")
     boxes = np.full_like(data, -1)
     limit = int(np.asarray(max_output_size).reshape(-1)[0])
@@ -80,7 +79,7 @@ def non_max_suppression(
 def _class_boxes(
     boxes: np.ndarray,
     scores: np.ndarray,
-    most: Any,
+    most: np.ndarray | int,
     iou_threshold: float,
     score_threshold: float,
     at_least: bool = False,
@@ -99,7 +98,7 @@ def _class_boxes(
 def all_class_non_max_suppression(
     boxes: np.ndarray,
     scores: np.ndarray,
-    max_output_boxes_per_class: Any,
+    max_output_boxes_per_class: np.ndarray | int,
     iou_threshold: float,
     score_threshold: float,
     output_format: str = "onnx",
@@ -127,7 +126,7 @@ def all_class_non_max_suppression(
 def regular_non_max_suppression(
     boxes: np.ndarray,
     scores: np.ndarray,
-    max_detections_per_class: Any,
+    max_detections_per_class: np.ndarray | int,
     max_detections: int,
     num_classes: int,
     iou_threshold: float,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from loopwright.topi.registry import Sample, ulps
@@ -32,7 +30,7 @@ def arithmetic_samples(shapes: int = 2) -> list[Sample]:
     return [*samples, Sample((special[:, None], special)), Sample((3, whole_numbers((2, 3), "float32")))]
 
 
-def power_python(base: Any, exponent: Any) -> np.ndarray:
+def power_python(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     """base ** exponent; the power of integers wraps."""
     return np.power(base, exponent)
 
@@ -64,19 +62,19 @@ def division_samples(floats: bool = True, exact: bool = False) -> list[Sample]:
     return samples
 
 
-def divide_python(a: Any, b: Any) -> Any:
+def divide_python(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """True division of floats, integers towards zero."""
     if np.result_type(a, b).kind not in "iub":
         return np.divide(a, b)
     return (np.sign(a) * np.sign(b)) * (np.abs(a) // np.abs(b))
 
 
-def float_floor_divide_python(a: Any, b: Any) -> Any:
+def float_floor_divide_python(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The quotient rounded down."""
     return np.floor(np.divide(a, b)) if np.result_type(a, b).kind not in "iub" else np.floor_divide(a, b)
 
 
-def mod_python(a: Any, b: Any) -> Any:
+def mod_python(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The remainder with the sign of the dividend."""
     return np.fmod(a, b)
 

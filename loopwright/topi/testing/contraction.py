@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from loopwright.topi.registry import Bound, Sample
+from loopwright.topi.types import Arguments, Ints
 
 
 def matmul(a: np.ndarray, b: np.ndarray, transp_a: bool = False, transp_b: bool = False) -> np.ndarray:
@@ -15,7 +15,7 @@ def matmul(a: np.ndarray, b: np.ndarray, transp_a: bool = False, transp_b: bool 
     return result
 
 
-def tensordot(a: np.ndarray, b: np.ndarray, axes: Any = 2) -> np.ndarray:
+def tensordot(a: np.ndarray, b: np.ndarray, axes: int | tuple[Ints, Ints] = 2) -> np.ndarray:
     return np.tensordot(a, b, axes)
 
 
@@ -29,7 +29,7 @@ def contracted(reference: Callable[..., np.ndarray], terms: int, dtype: str = "f
     """`terms` products are added up: (terms + factors)·eps of the sum of their magnitudes, whatever the order."""
     eps = float(np.finfo(dtype).eps)
 
-    def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
         magnitudes = [np.abs(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
         return (terms + len(args)) * eps * reference(*magnitudes)
 
@@ -57,7 +57,7 @@ def matmul_samples() -> Iterable[Sample]:
 
 
 def tensordot_samples() -> Iterable[Sample]:
-    def sample(terms: int, a: np.ndarray, b: np.ndarray, axes: Any) -> Sample:
+    def sample(terms: int, a: np.ndarray, b: np.ndarray, axes: int | tuple[Ints, Ints]) -> Sample:
         return Sample((a, b, axes), bound=contracted(tensordot, terms))
 
     yield sample(20, values(3, 4, 5), values(4, 5, 2), 2)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from loopwright.topi.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.testing.windows import numbers, windows_of
+from loopwright.topi.types import DType, IntPadding, Ints
 
 
 def conv_python(
     data: np.ndarray,
     weight: np.ndarray,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    stride: Ints = 1,
+    padding: IntPadding = 0,
+    dilation: Ints = 1,
     groups: int = 1,
     data_layout: str = "NCHW",
     kernel_layout: str = "",
@@ -43,38 +42,48 @@ def conv_python(
     return out.transpose([("NC" + spatial).index(letter) for letter in data_layout])
 
 
-def conv1d_ncw_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, dilation: Any) -> np.ndarray:
+def conv1d_ncw_python(
+    a_np: np.ndarray, w_np: np.ndarray, stride: Ints, padding: IntPadding, dilation: Ints
+) -> np.ndarray:
     """NCW by OIW."""
     return conv_python(a_np, w_np, stride, padding, dilation, 1, "NCW")
 
 
-def conv2d_nchw_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1) -> np.ndarray:
+def conv2d_nchw_python(
+    a_np: np.ndarray, w_np: np.ndarray, stride: Ints, padding: IntPadding, groups: int = 1
+) -> np.ndarray:
     """NCHW by OIHW."""
     return conv_python(a_np, w_np, stride, padding, 1, groups, "NCHW")
 
 
-def conv2d_nhwc_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1) -> np.ndarray:
+def conv2d_nhwc_python(
+    a_np: np.ndarray, w_np: np.ndarray, stride: Ints, padding: IntPadding, groups: int = 1
+) -> np.ndarray:
     """NHWC by HWIO."""
     return conv_python(a_np, w_np, stride, padding, 1, groups, "NHWC")
 
 
-def conv2d_hwcn_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any) -> np.ndarray:
+def conv2d_hwcn_python(a_np: np.ndarray, w_np: np.ndarray, stride: Ints, padding: IntPadding) -> np.ndarray:
     """HWCN by HWIO."""
     return conv_python(a_np, w_np, stride, padding, 1, 1, "HWCN", "HWIO")
 
 
-def conv3d_ncdhw_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1) -> np.ndarray:
+def conv3d_ncdhw_python(
+    a_np: np.ndarray, w_np: np.ndarray, stride: Ints, padding: IntPadding, groups: int = 1
+) -> np.ndarray:
     """NCDHW by OIDHW."""
     return conv_python(a_np, w_np, stride, padding, 1, groups, "NCDHW")
 
 
-def conv3d_ndhwc_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1) -> np.ndarray:
+def conv3d_ndhwc_python(
+    a_np: np.ndarray, w_np: np.ndarray, stride: Ints, padding: IntPadding, groups: int = 1
+) -> np.ndarray:
     """NDHWC by DHWIO."""
     return conv_python(a_np, w_np, stride, padding, 1, groups, "NDHWC")
 
 
 def depthwise_conv2d_python_nchw(
-    input_np: np.ndarray, filter_np: np.ndarray, stride: Any, padding: Any, dilation: Any = 1
+    input_np: np.ndarray, filter_np: np.ndarray, stride: Ints, padding: IntPadding, dilation: Ints = 1
 ) -> np.ndarray:
     """NCHW by a weight of shape (channels, multiplier, rows, columns)."""
     channels, multiplier, *kernel = filter_np.shape
@@ -83,7 +92,7 @@ def depthwise_conv2d_python_nchw(
 
 
 def depthwise_conv2d_python_nhwc(
-    input_np: np.ndarray, filter_np: np.ndarray, stride: Any, padding: Any, dilation: Any = 1
+    input_np: np.ndarray, filter_np: np.ndarray, stride: Ints, padding: IntPadding, dilation: Ints = 1
 ) -> np.ndarray:
     """NHWC by a weight of shape (rows, columns, channels, multiplier)."""
     out = depthwise_conv2d_python_nchw(
@@ -92,7 +101,9 @@ def depthwise_conv2d_python_nhwc(
     return out.transpose(0, 2, 3, 1)
 
 
-def dilate_python(input_np: np.ndarray, strides: Any, dilation_value: Any = 0.0, out_dtype: Any = None) -> np.ndarray:
+def dilate_python(
+    input_np: np.ndarray, strides: Ints, dilation_value: float = 0.0, out_dtype: DType | None = None
+) -> np.ndarray:
     """The array with `dilation_value` between its cells."""
     steps = numbers(strides, input_np.ndim)
     shape = [(size - 1) * step + 1 if size else 0 for size, step in zip(input_np.shape, steps, strict=True)]
@@ -102,7 +113,7 @@ def dilate_python(input_np: np.ndarray, strides: Any, dilation_value: Any = 0.0,
 
 
 def conv_transpose_python(
-    data: np.ndarray, weight: np.ndarray, stride: Any, padding: Any, output_padding: Any = 0, groups: int = 1
+    data: np.ndarray, weight: np.ndarray, stride: Ints, padding: IntPadding, output_padding: Ints = 0, groups: int = 1
 ) -> np.ndarray:
     """Every input cell adds its window: the definition, one window place at a time. NC… by IO…."""
     count = data.ndim - 2
@@ -127,21 +138,21 @@ def conv_transpose_python(
 
 
 def conv1d_transpose_ncw_python(
-    a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, output_padding: Any
+    a_np: np.ndarray, w_np: np.ndarray, stride: Ints, padding: IntPadding, output_padding: Ints
 ) -> np.ndarray:
     """NCW by IOW."""
     return conv_transpose_python(a_np, w_np, stride, padding, output_padding)
 
 
 def conv2d_transpose_nchw_python(
-    a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, output_padding: Any
+    a_np: np.ndarray, w_np: np.ndarray, stride: Ints, padding: IntPadding, output_padding: Ints
 ) -> np.ndarray:
     """NCHW by IOHW."""
     return conv_transpose_python(a_np, w_np, stride, padding, output_padding)
 
 
 def conv3d_transpose_ncdhw_python(
-    a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, output_padding: Any
+    a_np: np.ndarray, w_np: np.ndarray, stride: Ints, padding: IntPadding, output_padding: Ints
 ) -> np.ndarray:
     """NCDHW by IODHW."""
     return conv_transpose_python(a_np, w_np, stride, padding, output_padding)

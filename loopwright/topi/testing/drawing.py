@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from loopwright.topi.registry import Sample
+from loopwright.topi.registry import Bound, Sample
 
 # Threefry-4x64: by how many bits the two pairs of a round are turned, and the word that closes the key.
 ROTATIONS: Final = ((14, 16), (52, 57), (23, 40), (5, 37), (25, 33), (46, 12), (58, 22), (32, 32))
@@ -50,16 +50,20 @@ def _unit(bits: np.ndarray, dtype: str) -> np.ndarray:
     return result
 
 
-def _value(value: Any) -> float:
+def _value(value: np.ndarray | float) -> float:
     return float(np.asarray(value).reshape(-1)[0])
 
 
-def uniform(gen: np.ndarray, low: Any, high: Any, out_shape: Sequence[int], out_dtype: str) -> list[np.ndarray]:
+def uniform(
+    gen: np.ndarray, low: np.ndarray | float, high: np.ndarray | float, out_shape: Sequence[int], out_dtype: str
+) -> list[np.ndarray]:
     state, bits = threefry_generate(gen, out_shape)
     return [state, _value(low) + _unit(bits, out_dtype) * (_value(high) - _value(low))]
 
 
-def normal(gen: np.ndarray, mean: Any, scale: Any, out_shape: Sequence[int], out_dtype: str) -> list[np.ndarray]:
+def normal(
+    gen: np.ndarray, mean: np.ndarray, scale: np.ndarray, out_shape: Sequence[int], out_dtype: str
+) -> list[np.ndarray]:
     state, bits = threefry_generate(gen, [2, *out_shape])
     first, second = _unit(bits[0], out_dtype), _unit(bits[1], out_dtype)
     radius = np.sqrt(-2 * np.log1p(-first))
@@ -93,7 +97,7 @@ def threefry_split_samples() -> Iterable[Sample]:
 
 def uniform_samples() -> Iterable[Sample]:
     # Numbers between the two ends, from a product and two sums.
-    def bound(dtype: str) -> Any:
+    def bound(dtype: str) -> Bound:
         return lambda args, exact: 3 * float(np.finfo(dtype).eps) * (abs(_value(args[1])) + abs(_value(args[2])))
 
     yield Sample((_state(3), -2.0, 5.0, (3, 7), "float32"), bound=bound("float32"))
@@ -105,7 +109,7 @@ def uniform_samples() -> Iterable[Sample]:
 def normal_samples() -> Iterable[Sample]:
     # The radius is below 8.6 (24 digits: 5.8, 53 digits: 8.6). An angle is off by 2π·eps, its cosine by as much and 2
     # eps, the root of a logarithm by 3 eps, two products by 2.
-    def bound(dtype: str) -> Any:
+    def bound(dtype: str) -> Bound:
         eps = float(np.finfo(dtype).eps)
         return lambda args, exact: eps * (8.6 * (2 * np.pi + 2 + 3 + 2) * abs(_value(args[2])) + np.abs(exact))
 

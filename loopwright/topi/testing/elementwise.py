@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from loopwright.topi.registry import Sample, ulps
 _SPECIAL: Final = (0.0, -0.0, float("inf"), float("-inf"), float("nan"))
 
 
-def wide(function: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], np.ndarray]:
+def wide(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
     """`function` computed in long floats and rounded once to float64."""
     return lambda x: np.asarray(function(np.asarray(x).astype(np.longdouble))).astype(np.float64)
 
@@ -199,7 +199,7 @@ def full_like_samples() -> list[Sample]:
     return [Sample((x, 3)) for x in like]
 
 
-def trilu_python(data: np.ndarray, k: Any, upper: bool) -> np.ndarray:
+def trilu_python(data: np.ndarray, k: np.ndarray | int, upper: bool) -> np.ndarray:
     """numpy's triu and tril."""
     return np.triu(data, int(k)) if upper else np.tril(data, int(k))
 

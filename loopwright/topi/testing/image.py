@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import product
 from math import ceil, floor
-from typing import Any
 
 import numpy as np
 
 from loopwright.topi.registry import Bound, Sample
+from loopwright.topi.types import Arguments, DType
 
 Taps = list[tuple[int, float]]  # pixels and their weights
 
 
 def resize(
     data: np.ndarray,
-    roi: Any,
-    size: Any,
+    roi: Sequence[float],
+    size: Sequence[int],
     layout: str,
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
@@ -27,7 +27,7 @@ def resize(
     bicubic_exclude: int = 0,
     extrapolation_value: float = 0.0,
     out_dtype: str | None = None,
-    output_shape: Any = None,
+    output_shape: Sequence[int] | None = None,
 ) -> np.ndarray:
     """One axis after the other: each is multiplied by a matrix of weights."""
     mode = coordinate_transformation_mode
@@ -53,10 +53,13 @@ def resize(
     return result if kind.kind == "f" else np.trunc(result).astype(kind)
 
 
-def coordinate(mode: str, i: int, length: int, wanted: int, region: Any = None) -> Any:
+def coordinate(
+    mode: str, i: int, length: int, wanted: int, region: tuple[float, float] | None = None
+) -> Fraction | float:
     """Where pixel `i` of `wanted` comes from in a line of `length`."""
     scale = Fraction(length, wanted)
     if mode == "tf_crop_and_resize":
+        assert region is not None
         start, end = region
         if wanted == 1:
             return 0.5 * (start + end) * (length - 1)
@@ -70,7 +73,9 @@ def coordinate(mode: str, i: int, length: int, wanted: int, region: Any = None) 
     }[mode]
 
 
-def taps(location: Any, length: int, method: str, mode: str, rounding: str, alpha: float, exclude: Any) -> Taps:
+def taps(
+    location: Fraction | float, length: int, method: str, mode: str, rounding: str, alpha: float, exclude: int
+) -> Taps:
     """The pixels that make up the value at `location`, and their weights."""
     if method == "nearest_neighbor":
         half = Fraction(1, 2)
@@ -179,7 +184,7 @@ def crop_and_resize(
     data: np.ndarray,
     boxes: np.ndarray,
     box_indices: np.ndarray,
-    crop_size: Any,
+    crop_size: Sequence[int],
     layout: str = "NCHW",
     method: str = "bilinear",
     extrapolation_value: float | None = None,
@@ -211,7 +216,7 @@ def crop_and_resize_samples() -> Iterable[Sample]:
     yield Sample((pictures(2, 3, 6, 7), boxes + np.float32(0.01), index, (4, 1), "NCHW", "nearest_neighbor"))
 
 
-def affine_grid(data: np.ndarray, target_shape: Any) -> np.ndarray:
+def affine_grid(data: np.ndarray, target_shape: Sequence[int]) -> np.ndarray:
     lines = [np.linspace(-1, 1, size) if size > 1 else np.zeros(size) for size in target_shape]
     y, x = np.meshgrid(*lines, indexing="ij")
     return np.einsum("nij,jhw->nihw", data, np.stack([x, y, np.ones_like(x)]))
@@ -219,7 +224,7 @@ def affine_grid(data: np.ndarray, target_shape: Any) -> np.ndarray:
 
 def affine_grid_samples() -> Iterable[Sample]:
     # Two products and two sums of terms below 1, and two divisions.
-    def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
         return 6 * float(np.finfo("float32").eps) * np.sum(np.abs(args[0]), -1).max()
 
     yield Sample((pictures(2, 2, 3), (4, 5)), bound=bound)
@@ -255,7 +260,7 @@ def grid_sample(
                 else keys(abs(offset - (location - base)), -0.75)
                 for offset in offsets
             ]
-            pixels: list[Any] = [base + offset for offset in offsets]
+            pixels: list[float] = [base + offset for offset in offsets]
             if method == "bicubic":
                 pixels = [_brought_back(pixel, size, padding_mode, align_corners) for pixel in pixels]
             answer.append([(int(pixel), float(weight)) for pixel, weight in zip(pixels, weights, strict=True)])
@@ -268,7 +273,7 @@ def grid_sample(
     return result
 
 
-def _brought_back(location: Any, size: int, padding_mode: str, align_corners: bool) -> Any:
+def _brought_back(location: float, size: int, padding_mode: str, align_corners: bool) -> float:
     if padding_mode == "zeros":
         return location
     if padding_mode == "reflection":
@@ -302,9 +307,11 @@ def grid_sample_samples() -> Iterable[Sample]:
     yield Sample((pictures(1, 1, 4, 6), far, "nearest", "NCHW", "border"))
 
 
-def _dilation2d(data: np.ndarray, weight: np.ndarray, stride: Any, padding: Any, dilations: Any) -> np.ndarray:
+def _dilation2d(
+    data: np.ndarray, weight: np.ndarray, stride: Sequence[int], padding: Sequence[int], dilations: Sequence[int]
+) -> np.ndarray:
     """Of (n, c, h, w) by (c, kh, kw); `padding` is (top, left, bottom, right)."""
-    least: Any = -np.inf if data.dtype.kind == "f" else np.iinfo(data.dtype).min
+    least: float = -np.inf if data.dtype.kind == "f" else np.iinfo(data.dtype).min
     top, left, bottom, right = padding
     count, channels, height, width = data.shape
     window = [(weight.shape[1 + k] - 1) * dilations[k] + 1 for k in range(2)]
@@ -320,13 +327,23 @@ def _dilation2d(data: np.ndarray, weight: np.ndarray, stride: Any, padding: Any,
 
 
 def dilation2d_nchw(
-    data: np.ndarray, weight: np.ndarray, stride: Any, padding: Any, dilations: Any, out_dtype: Any = None
+    data: np.ndarray,
+    weight: np.ndarray,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilations: Sequence[int],
+    out_dtype: DType | None = None,
 ) -> np.ndarray:
     return _dilation2d(data, weight, stride, padding, dilations)
 
 
 def dilation2d_nhwc(
-    data: np.ndarray, weight: np.ndarray, stride: Any, padding: Any, dilations: Any, out_dtype: Any = None
+    data: np.ndarray,
+    weight: np.ndarray,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilations: Sequence[int],
+    out_dtype: DType | None = None,
 ) -> np.ndarray:
     moved = data.transpose(0, 3, 1, 2), weight.transpose(2, 0, 1)
     return _dilation2d(*moved, stride, padding, dilations).transpose(0, 2, 3, 1)
@@ -344,6 +361,6 @@ def dilation2d_nhwc_samples() -> Iterable[Sample]:
     yield Sample((pictures(2, 7, 6, 1), pictures(3, 3, 1), (2, 1), (1, 2, 1, 0), (1, 2)), bound=_one_sum)
 
 
-def _one_sum(args: Sequence[Any], exact: np.ndarray) -> Any:
+def _one_sum(args: Arguments, exact: np.ndarray) -> np.ndarray:
     """Each candidate is one sum, rounded."""
     return float(np.finfo("float32").eps) * np.abs(exact)

@@ -7,18 +7,19 @@ from typing import Any
 import numpy as np
 
 from loopwright.topi.registry import OPERATORS
+from loopwright.topi.types import Axes, DType, IntPadding, Ints
 
 
-def _meaning(name: str, *args: Any, **attributes: Any) -> Any:
+def _meaning(name: str, *args: object, **attributes: object) -> Any:
     return OPERATORS[f"nn.{name}"].reference(*args, **attributes)
 
 
-def softmax_python(a_np: np.ndarray, axis: int = 1) -> Any:
+def softmax_python(a_np: np.ndarray, axis: int = 1) -> np.ndarray:
     """exp(x - max) / Σ exp(x - max) along `axis`."""
     return _meaning("softmax", a_np, axis)
 
 
-def log_softmax_python(a_np: np.ndarray, axis: int = 1) -> Any:
+def log_softmax_python(a_np: np.ndarray, axis: int = 1) -> np.ndarray:
     """The logarithm of softmax."""
     return _meaning("log_softmax", a_np, axis)
 
@@ -29,8 +30,8 @@ def dense(
     bias: np.ndarray | None = None,
     use_bias: bool = False,
     use_relu: bool = False,
-    out_dtype: Any = None,
-) -> Any:
+    out_dtype: DType | None = None,
+) -> np.ndarray:
     """x times the transposed y, with a bias and a relu where they are asked for."""
     dtype = x.dtype if out_dtype is None else out_dtype
     out = np.matmul(x.astype(dtype), y.astype(dtype).T)
@@ -39,46 +40,58 @@ def dense(
 
 
 def batch_matmul(
-    x: np.ndarray, y: np.ndarray, out_dtype: Any = None, trans_x: bool = False, trans_y: bool = True
-) -> Any:
+    x: np.ndarray, y: np.ndarray, out_dtype: DType | None = None, trans_x: bool = False, trans_y: bool = True
+) -> np.ndarray:
     """One product a batch, the second operand transposed unless told otherwise."""
     dtype = x.dtype if out_dtype is None else out_dtype
     return _meaning("batch_matmul", x.astype(dtype), y.astype(dtype), None, None, trans_x, trans_y)
 
 
-def layer_norm_python(data: np.ndarray, gamma: Any, beta: Any, axis: Any, epsilon: float = 1e-5) -> Any:
+def layer_norm_python(
+    data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, axis: Axes, epsilon: float = 1e-5
+) -> np.ndarray:
     """Normalised over `axis`."""
     return _meaning("layer_norm", data, gamma, beta, axis, epsilon)
 
 
-def instance_norm_python(data: np.ndarray, gamma: Any, beta: Any, axis: Any, epsilon: float = 1e-5) -> Any:
+def instance_norm_python(
+    data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, axis: Axes, epsilon: float = 1e-5
+) -> np.ndarray:
     """Normalised over `axis`, gamma and beta having its shape."""
     return _meaning("instance_norm", data, gamma, beta, axis, epsilon)
 
 
 def group_norm_python(
-    data: np.ndarray, gamma: Any, beta: Any, num_groups: int, channel_axis: int, axes: Any, epsilon: float = 1e-5
-) -> Any:
+    data: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    num_groups: int,
+    channel_axis: int,
+    axes: Axes,
+    epsilon: float = 1e-5,
+) -> np.ndarray:
     """Normalised over `axes` and the channels of each group."""
     return _meaning("group_norm", data, gamma, beta, num_groups, channel_axis, axes, epsilon)
 
 
-def rms_norm_python(data: np.ndarray, weight: np.ndarray, axis: Any, epsilon: float = 1e-5) -> Any:
+def rms_norm_python(data: np.ndarray, weight: np.ndarray, axis: Axes, epsilon: float = 1e-5) -> np.ndarray:
     """x / sqrt(mean of x² + epsilon) · weight."""
     return _meaning("rms_norm", data, weight, axis, epsilon)
 
 
-def batch_norm(x: np.ndarray, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any, *rest: Any) -> Any:
+def batch_norm(
+    x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, moving_mean: np.ndarray, moving_var: np.ndarray, *rest: object
+) -> np.ndarray:
     """The normalised data, the mean and the variance; further arguments as those of topi.nn.batch_norm."""
     return _meaning("batch_norm", x, gamma, beta, moving_mean, moving_var, *rest)
 
 
-def lrn_python(a_np: np.ndarray, size: int, axis: int, bias: float, alpha: float, beta: float) -> Any:
+def lrn_python(a_np: np.ndarray, size: int, axis: int, bias: float, alpha: float, beta: float) -> np.ndarray:
     """x / (bias + alpha · Σ x² over the window / size) ** beta."""
     return _meaning("lrn", a_np, size, axis, alpha, beta, bias)
 
 
-def l2_normalize_python(a_np: np.ndarray, eps: float, axis: Any = None) -> Any:
+def l2_normalize_python(a_np: np.ndarray, eps: float, axis: Axes = None) -> np.ndarray:
     """x / sqrt(max(Σ x², eps))."""
     axes = tuple(axis) if isinstance(axis, (list, tuple)) else axis
     return a_np / np.sqrt(np.maximum(np.sum(a_np * a_np, axis=axes, keepdims=True), eps))
@@ -90,17 +103,19 @@ def nll_loss(
     weights: np.ndarray,
     reduction: str = "mean",
     ignore_index: int = -100,
-) -> Any:
+) -> np.ndarray:
     """-weights[target] · predictions[n, target, …]."""
     return _meaning("nll_loss", predictions, targets, weights, reduction, ignore_index)
 
 
-def adaptive_pool(np_data: np.ndarray, out_size: Any, pool_type: str, layout: str) -> Any:
+def adaptive_pool(np_data: np.ndarray, out_size: Ints, pool_type: str, layout: str) -> np.ndarray:
     """Pooling to a size."""
     return _meaning("adaptive_pool", np_data, out_size, pool_type, layout)
 
 
-def lstm_python(Xs: np.ndarray, Wi: np.ndarray, Wh: np.ndarray, *rest: Any, **options: Any) -> Any:
+def lstm_python(
+    Xs: np.ndarray, Wi: np.ndarray, Wh: np.ndarray, *rest: object, **options: object
+) -> tuple[np.ndarray, ...]:
     """Hidden and cell states after each step; further arguments as those of topi.nn.lstm, without the activations."""
     return tuple(_meaning("lstm", Xs, Wi, Wh, *rest, **options))
 
@@ -109,12 +124,12 @@ def deformable_conv2d_nchw_python(
     a_np: np.ndarray,
     offset_np: np.ndarray,
     w_np: np.ndarray,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Ints,
+    padding: IntPadding,
+    dilation: Ints,
     deformable_groups: int,
     groups: int,
-) -> Any:
+) -> np.ndarray:
     """The convolution whose taps are moved by offsets."""
     return _meaning(
         "deformable_conv2d_nchw", a_np, offset_np, w_np, stride, padding, dilation, deformable_groups, groups
@@ -128,9 +143,9 @@ def correlation_nchw_python(
     max_displacement: int,
     stride1: int,
     stride2: int,
-    padding: Any,
+    padding: IntPadding,
     is_multiply: bool,
-) -> Any:
+) -> np.ndarray:
     """How well patches of one picture fit displaced patches of another."""
     numbers = kernel_size, max_displacement, stride1, stride2, padding, is_multiply
     return _meaning("correlation_nchw", data1, data2, *numbers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ def poolnd_python(
     """Pooling of an array in `layout`, computed in `dtype`."""
     spatial = [axis for axis, letter in enumerate(layout) if letter in "DHW"]
     order = [axis for axis in range(np_data.ndim) if axis not in spatial] + spatial
-    moved: Any = np_data.astype(dtype).transpose(order)
+    moved = np_data.astype(dtype).transpose(order)
     out = pool_python(
         moved, kernel, strides, dilation, padding_before, padding_after, pool_type, count_include_pad, ceil_mode
     )

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from loopwright.topi.registry import Bound, Sample
 from loopwright.topi.samples import positive_numbers, real_numbers, whole_numbers
+from loopwright.topi.types import Arguments, Axes
+
+
+class Call(TypedDict, total=False):
+    """The attributes of a reduction."""
+
+    axis: Axes
+    keepdims: bool
+
 
 # shape, attributes: one axis, several, negative and repeated ones, all, none; dimensions of 0 and 1.
-_CALLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+_CALLS: list[tuple[tuple[int, ...], Call]] = [
     ((4, 5), {}),
     ((4, 5), {"axis": 1}),
     ((4, 5), {"axis": 0, "keepdims": True}),
@@ -20,13 +29,13 @@ _CALLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 1), {"axis": -1}),
     ((0, 3), {"axis": 1}),
 ]
-_NONE: dict[str, Any] = {"axis": ()}
+_NONE: Call = {"axis": ()}
 
 
-def reduced_python(function: Callable[..., Any], empty: float | None = None) -> Callable[..., np.ndarray]:
+def reduced_python(function: Callable[..., np.ndarray], empty: float | None = None) -> Callable[..., np.ndarray]:
     """`function` along the axes; over nothing, `empty`."""
 
-    def reference(data: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
+    def reference(data: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.ndarray:
         axes = _different(axis, data.ndim)
         options = {} if empty is None or data.dtype.kind != "f" else {"initial": empty}
         return np.asarray(function(data, axis=axes, keepdims=keepdims, **options))
@@ -34,21 +43,21 @@ def reduced_python(function: Callable[..., Any], empty: float | None = None) -> 
     return reference
 
 
-def _different(axis: Any, rank: int) -> tuple[int, ...] | None:
+def _different(axis: Axes, rank: int) -> tuple[int, ...] | None:
     if axis is None:
         return None
-    return tuple(sorted({int(one) % rank for one in (axis if isinstance(axis, (tuple, list)) else [axis])}))
+    return tuple(sorted({int(one) % rank for one in (axis if isinstance(axis, Sequence) else [axis])}))
 
 
-def sum_python(data: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
+def sum_python(data: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.ndarray:
     """The sum; of truth values, whether any holds."""
     return reduced_python(np.any if data.dtype.kind == "b" else np.sum)(data, axis, keepdims)
 
 
-def _sum_bound(dtype: str, axis: Any = None, keepdims: bool = False) -> Bound:
+def _sum_bound(dtype: str, axis: Axes = None, keepdims: bool = False) -> Bound:
     """n · eps / 2 · Σ |terms|, whatever the order of the sum."""
 
-    def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
         terms = args[0].size // max(exact.size, 1)
         return terms * float(np.finfo(dtype).eps) / 2 * sum_python(np.abs(args[0]), axis, keepdims)
 
@@ -79,7 +88,7 @@ def extreme_samples() -> list[Sample]:
 def prod_samples() -> list[Sample]:
     """Floats within n roundings of the product; integers exactly, and they wrap."""
 
-    def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
         return args[0].size // max(exact.size, 1) * float(np.finfo("float32").eps) / 2 * 1.01 * np.abs(exact)
 
     samples = [Sample((positive_numbers(shape),), calls, bound) for shape, calls in _CALLS]
@@ -93,11 +102,11 @@ def truth_samples() -> list[Sample]:
     return [*samples, Sample((np.ones((3, 5), bool),), {"axis": 1}), Sample((np.zeros((3, 0), bool),), {"axis": 1})]
 
 
-def arg_python(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+def arg_python(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """numpy's place along one axis, here along several, and the last of equal ones too."""
 
     def reference(
-        data: np.ndarray, axis: Any = None, keepdims: bool = False, select_last_index: bool = False
+        data: np.ndarray, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False
     ) -> np.ndarray:
         axes = _different(axis, data.ndim) if axis is not None else tuple(range(data.ndim))
         assert axes is not None

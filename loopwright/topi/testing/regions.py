@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import ceil, floor
-from typing import Any
 
 import numpy as np
 
 from loopwright.topi.registry import Bound, Sample
 from loopwright.topi.testing.boxes import non_max_suppression, overlap
+from loopwright.topi.types import Arguments, Ints
 
 _EPS = float(np.finfo("float32").eps)
 
@@ -17,9 +17,9 @@ _EPS = float(np.finfo("float32").eps)
 def roi_align_nchw(
     data: np.ndarray,
     rois: np.ndarray,
-    pooled_size: Any,
+    pooled_size: Ints,
     spatial_scale: float,
-    mode: Any,
+    mode: str | int | bytes,
     sample_ratio: int = -1,
     aligned: bool = False,
 ) -> np.ndarray:
@@ -63,9 +63,9 @@ def _between(picture: np.ndarray, location: Sequence[float]) -> np.ndarray:
 def roi_align_nhwc(
     data: np.ndarray,
     rois: np.ndarray,
-    pooled_size: Any,
+    pooled_size: Ints,
     spatial_scale: float,
-    mode: Any,
+    mode: str | int | bytes,
     sample_ratio: int = -1,
     aligned: bool = False,
 ) -> np.ndarray:
@@ -110,7 +110,7 @@ def roi_align_nhwc_samples() -> Iterable[Sample]:
     yield Sample((_pictures(1, 9, 11, 1), _rois(1, 3, 16.0), (2, 2), 0.5, "max"), bound=_coordinates(11, 16))
 
 
-def roi_pool_nchw(data: np.ndarray, rois: np.ndarray, pooled_size: Any, spatial_scale: float) -> np.ndarray:
+def roi_pool_nchw(data: np.ndarray, rois: np.ndarray, pooled_size: Ints, spatial_scale: float) -> np.ndarray:
     pooled = [pooled_size] * 2 if isinstance(pooled_size, int) else list(pooled_size)
     result = np.zeros((len(rois), data.shape[1], *pooled))
     for r, (batch, *corners) in enumerate(rois):
@@ -173,7 +173,7 @@ def multibox_prior(
     return np.clip(result, 0, 1) if clip else result
 
 
-def _few_ulps(args: Sequence[Any], exact: np.ndarray) -> Any:
+def _few_ulps(args: Arguments, exact: np.ndarray) -> float:
     """At most 8 roundings of numbers below 4."""
     return 8 * 4 * _EPS
 
@@ -232,12 +232,9 @@ def multibox_detection(
     force_suppress: bool = False,
     variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
     nms_topk: int = -1,
-) -> np.ndarray:
+) -> np.ndarray | list[np.ndarray]:
     boxes, counts = multibox_transform_loc(cls_prob, loc_pred, anchor, clip, threshold, variances)
-    result: np.ndarray = non_max_suppression(
-        boxes, counts, None, -1, nms_threshold, force_suppress, nms_topk, return_indices=False
-    )
-    return result
+    return non_max_suppression(boxes, counts, None, -1, nms_threshold, force_suppress, nms_topk, return_indices=False)
 
 
 def multibox_detection_samples() -> Iterable[Sample]:
@@ -292,10 +289,10 @@ def proposal(
 
 def proposal_samples() -> Iterable[Sample]:
     # Corners are below 128, and have at most 8 roundings; exp has 2.
-    def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
         return 10 * 128 * _EPS
 
-    def sample(batch: int, scales: Sequence[float], ratios: Sequence[float], *options: Any) -> Sample:
+    def sample(batch: int, scales: Sequence[float], ratios: Sequence[float], *options: object) -> Sample:
         random = np.random.default_rng(batch)
         anchors = len(scales) * len(ratios)
         scores = random.permutation(batch * 2 * anchors * 12).reshape(batch, 2 * anchors, 3, 4) / 1024

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from loopwright.ir.intrinsics import maximum
 from loopwright.topi.registry import Bound, Sample
+from loopwright.topi.types import Arguments, DType
 
 
-def _scan(data: np.ndarray, joined: np.ufunc, identity: Any, axis: int | None, dtype: Any, exclusive: Any) -> Any:
+def _scan(
+    data: np.ndarray, joined: np.ufunc, identity: float, axis: int | None, dtype: DType | None, exclusive: bool | None
+) -> np.ndarray:
     """The scan; integers wrap around in their type, floating-point numbers stay exact."""
     if data.dtype.kind == "b" and dtype is None:
         dtype = "int32"
@@ -26,24 +28,28 @@ def _scan(data: np.ndarray, joined: np.ufunc, identity: Any, axis: int | None, d
     return np.concatenate([first, np.delete(result, -1, along)], along)
 
 
-def cumsum(data: np.ndarray, axis: int | None = None, dtype: str | None = None, exclusive: Any = None) -> np.ndarray:
+def cumsum(
+    data: np.ndarray, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None
+) -> np.ndarray:
     result: np.ndarray = _scan(data, np.add, 0, axis, dtype, exclusive)
     return result
 
 
-def cumprod(data: np.ndarray, axis: int | None = None, dtype: str | None = None, exclusive: Any = None) -> np.ndarray:
+def cumprod(
+    data: np.ndarray, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None
+) -> np.ndarray:
     result: np.ndarray = _scan(data, np.multiply, 1, axis, dtype, exclusive)
     return result
 
 
 def scanop(
     data: np.ndarray,
-    binop: Any,
-    identity_value: Any,
+    binop: object,
+    identity_value: float,
     op_name: str,
     axis: int | None = None,
     dtype: str | None = None,
-    exclusive: Any = None,
+    exclusive: bool | None = None,
 ) -> np.ndarray:
     """The samples only use the running maximum."""
     result: np.ndarray = _scan(data, np.maximum, identity_value, axis, dtype, exclusive)
@@ -54,7 +60,7 @@ def summed(dtype: str) -> Bound:
     """n additions in a row, each rounded: n·eps of the sum of the magnitudes so far."""
     eps = float(np.finfo(dtype).eps)
 
-    def bound(args: Sequence[Any], exact: np.ndarray) -> Any:
+    def bound(args: Arguments, exact: np.ndarray) -> np.ndarray | float:
         return np.size(args[0]) * eps * np.sum(np.abs(args[0])) if np.size(args[0]) else 0.0
 
     return bound
@@ -73,7 +79,7 @@ def _values(*shape: int, dtype: str = "float32") -> np.ndarray:
     return random.integers(0, 2, shape).astype(dtype) if dtype == "bool" else random.integers(1, 9, shape).astype(dtype)
 
 
-def _samples(bound: Any) -> Iterable[Sample]:
+def _samples(bound: Callable[[str], Bound]) -> Iterable[Sample]:
     for axis in (None, 0, 1, -1):
         yield Sample((_values(3, 4, 5), axis), bound=bound("float32"))
     yield Sample((_values(1, 7, 3), 1, None, True), bound=bound("float32"))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from loopwright import te
+from loopwright.runtime import Device
 from loopwright.target import Target, describe
+from loopwright.topi.rule_schedules import RuleSchedule
 
-Schedule = Callable[..., Any]
+Schedule = Callable[..., RuleSchedule]
+T = TypeVar("T")
 
 
-def dispatch(target: str | Target, dispatch_map: Mapping[str, Any]) -> Any:
+def dispatch(target: str | Target, dispatch_map: Mapping[str, T]) -> T:
     """The entry of the first of the target's keys that has one, else that of "generic"."""
     for key in Target(target).keys:
         if key in dispatch_map:
@@ -41,7 +44,7 @@ def get_reduce_schedule(target: str | Target) -> Schedule:
     return _schedule_for(target, "schedule_reduce")
 
 
-def get_conv2d_nchw_implement(target: str | Target) -> tuple[Callable[..., Any], Schedule]:
+def get_conv2d_nchw_implement(target: str | Target) -> tuple[Callable[..., te.Tensor], Schedule]:
     """The convolution NCHW and its schedule for `target`."""
     from loopwright.topi import nn
 
@@ -60,9 +63,9 @@ def compare_numpy_tvm(
     inputs: Sequence[np.ndarray],
     output: np.ndarray,
     target: str | Target,
-    device: Any,
-    compute: Callable[..., Any],
-    schedule: Callable[[Any], Any],
+    device: Device,
+    compute: Callable[..., te.Tensor],
+    schedule: Schedule,
 ) -> None:
     """Build `schedule([compute(…)])` for `target`, run it on `inputs`, and hold it against `output` (within 1e-4)."""
     # By hand, as `loopwright.build` is a facade over all layers.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 
 from loopwright.topi.registry import Sample
 
 
-def _order(data: np.ndarray, axis: int, is_ascend: Any) -> np.ndarray:
+def _order(data: np.ndarray, axis: int, is_ascend: int) -> np.ndarray:
     """Places in stable order; NaN is greater than all numbers."""
     if is_ascend:
         return np.argsort(data, axis=axis, kind="stable")
@@ -20,12 +20,12 @@ def _order(data: np.ndarray, axis: int, is_ascend: Any) -> np.ndarray:
     return result
 
 
-def sort(data: np.ndarray, axis: int = -1, is_ascend: Any = 1) -> np.ndarray:
+def sort(data: np.ndarray, axis: int = -1, is_ascend: int = 1) -> np.ndarray:
     return np.take_along_axis(data, _order(data, axis, is_ascend), axis)
 
 
 def argsort(
-    data: np.ndarray, valid_count: np.ndarray | None = None, axis: int = -1, is_ascend: Any = 1, dtype: str = "float32"
+    data: np.ndarray, valid_count: np.ndarray | None = None, axis: int = -1, is_ascend: int = 1, dtype: str = "float32"
 ) -> np.ndarray:
     if valid_count is None:
         return _order(data, axis, is_ascend)
@@ -44,11 +44,13 @@ def topk(
     ret_type: str = "both",
     is_ascend: bool = False,
     dtype: str = "int64",
-) -> Any:
+) -> np.ndarray | list[np.ndarray]:
     count = k if k >= 1 else data.shape[axis]
     locations = np.take(_order(data, axis, is_ascend), np.arange(count), axis)
     values = np.take_along_axis(data, locations, axis)
-    return {"both": [values, locations], "values": values, "indices": locations}[ret_type]
+    if ret_type == "both":
+        return [values, locations]
+    return {"values": values, "indices": locations}[ret_type]
 
 
 def _rows(*shape: int, seed: int = 0, dtype: str = "float32") -> np.ndarray:
@@ -105,7 +107,7 @@ def topk_samples() -> Iterable[Sample]:
 def searchsorted(
     sorted_sequence: np.ndarray, values: np.ndarray, right: bool = False, out_dtype: str = "int64"
 ) -> np.ndarray:
-    side: Any = "right" if right else "left"
+    side: Literal["left", "right"] = "right" if right else "left"
     if sorted_sequence.ndim == 1:
         return np.searchsorted(sorted_sequence, values, side)
     result = np.empty(values.shape, "int64")
@@ -149,7 +151,7 @@ def unique_samples() -> Iterable[Sample]:
     yield Sample((_rows(1, dtype="uint8"), False))
 
 
-def argwhere(output_shape: Any, condition: np.ndarray) -> np.ndarray:
+def argwhere(output_shape: Sequence[int], condition: np.ndarray) -> np.ndarray:
     result = np.argwhere(condition)[: output_shape[0]]
     return np.pad(result, ((0, output_shape[0] - len(result)), (0, 0)), constant_values=-1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -118,7 +117,7 @@ def sparse_conv2d_samples() -> Iterable[Sample]:
 
 
 def sparse_fill_empty_rows(
-    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default: np.ndarray, *shapes: Any
+    indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default: np.ndarray, *shapes: Sequence[int]
 ) -> list[np.ndarray]:
     rows = shapes[2][0]
     is_empty = np.array([row not in indices[:, 0] for row in range(rows)], bool)
@@ -140,7 +139,7 @@ def sparse_fill_empty_rows_samples() -> Iterable[Sample]:
 
 
 def sparse_reshape(
-    indices: np.ndarray, prev_shape: np.ndarray, new_shape: np.ndarray, *shapes: Any
+    indices: np.ndarray, prev_shape: np.ndarray, new_shape: np.ndarray, *shapes: object
 ) -> list[np.ndarray]:
     total = int(np.prod(prev_shape))
     known = int(np.prod([size for size in new_shape if size >= 0]))
@@ -171,7 +170,7 @@ def csrmv_samples() -> Iterable[Sample]:
     yield Sample((tuple(csr(3, 2)), _values(2, 1)), bound=_summed(2))
 
 
-def dense(data: Any, weight: Any, bias: np.ndarray | None = None) -> np.ndarray:
+def dense(data: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
     if isinstance(data, np.ndarray):
         product = data @ to_dense(weight[0], weight[1], weight[2], data.shape[1]).T
     else:

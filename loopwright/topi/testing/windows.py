@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+
+from loopwright.topi.types import Ints
 
 
 def windows_of(data: np.ndarray, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> np.ndarray:
@@ -20,6 +21,6 @@ def windows_of(data: np.ndarray, kernel: Sequence[int], strides: Sequence[int], 
     return view[(*lead, *locations, *taps)]
 
 
-def numbers(given: Any, count: int) -> list[int]:
+def numbers(given: Ints, count: int) -> list[int]:
     """One number a dimension."""
-    return [int(value) for value in given] if isinstance(given, (list, tuple)) else [int(given)] * count
+    return [int(value) for value in given] if isinstance(given, Sequence) else [int(given)] * count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
@@ -16,6 +16,7 @@ from loopwright.topi.registry import operator
 from loopwright.topi.scalars import Reader, scalar_reader
 from loopwright.topi.sizes import check_rank, check_same, simplify
 from loopwright.topi.testing import boxes as meaning
+from loopwright.topi.types import Scalar, Shape
 from loopwright.topi.vision.boxes import Box, keep_best
 
 _LONG = DataType("int64")
@@ -29,9 +30,9 @@ _LONG = DataType("int64")
 def all_class_non_max_suppression(
     boxes: te.Tensor,
     scores: te.Tensor,
-    max_output_boxes_per_class: Any,
-    iou_threshold: Any,
-    score_threshold: Any,
+    max_output_boxes_per_class: Scalar,
+    iou_threshold: Scalar,
+    score_threshold: Scalar,
     output_format: str = "onnx",
 ) -> list[te.Tensor]:
     """Of `boxes` (batch, n, 4) with `scores` (batch, classes, n), those kept in each class.
@@ -72,7 +73,7 @@ def all_class_non_max_suppression(
         return ib.get()
 
     if output_format == "onnx":
-        shapes: list[Any] = [(simplify(batch * room), 3), (1,)]
+        shapes: list[Shape] = [(simplify(batch * room), 3), (1,)]
         types = ["int64", "int64"]
     else:
         shapes = [(batch, room, 2), (batch, room), (batch,)]
@@ -86,7 +87,7 @@ def keep_in_class(
     ins: list[Buffer],
     boxes: te.Tensor,
     b: Expr,
-    score: Any,
+    score: Callable[..., Expr],
     most: Reader,
     shared: Reader,
     least: Reader,

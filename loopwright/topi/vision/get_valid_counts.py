@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import te
 from loopwright.ir import Buffer, Stmt, cast, const
 from loopwright.ir.intrinsics import all as all_of
@@ -15,11 +13,12 @@ from loopwright.topi.registry import operator
 from loopwright.topi.scalars import scalar_reader
 from loopwright.topi.sizes import at_least, check_rank, known
 from loopwright.topi.testing import boxes as meaning
+from loopwright.topi.types import Scalar
 
 
 @operator(reference=meaning.get_valid_counts, samples=meaning.get_valid_counts_samples, name="vision.get_valid_counts")
 def get_valid_counts(
-    data: te.Tensor, score_threshold: Any = 0, id_index: int = 0, score_index: int = 1
+    data: te.Tensor, score_threshold: Scalar = 0, id_index: int = 0, score_index: int = 1
 ) -> list[te.Tensor]:
     """[counts, boxes, indices] of `data` (batch, boxes, fields): how many, the rows moved, where each was (int32).
 

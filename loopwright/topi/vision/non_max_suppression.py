@@ -6,8 +6,6 @@ kept, number = topi.vision.non_max_suppression(boxes, counts, indices, iou_thres
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, cast, const
 from loopwright.ir.intrinsics import all as all_of
@@ -21,6 +19,7 @@ from loopwright.topi.registry import operator
 from loopwright.topi.scalars import scalar_reader
 from loopwright.topi.sizes import at_least, check_rank, check_same, known
 from loopwright.topi.testing import boxes as meaning
+from loopwright.topi.types import Scalar
 from loopwright.topi.vision.boxes import Box, keep_best
 
 _INDEX = DataType("int32")
@@ -35,8 +34,8 @@ def non_max_suppression(
     data: te.Tensor,
     valid_count: te.Tensor,
     indices: te.Tensor | None,
-    max_output_size: Any = -1,
-    iou_threshold: Any = 0.5,
+    max_output_size: Scalar = -1,
+    iou_threshold: Scalar = 0.5,
     force_suppress: bool = False,
     top_k: int = -1,
     coord_start: int = 2,
@@ -44,7 +43,7 @@ def non_max_suppression(
     id_index: int = 0,
     return_indices: bool = True,
     invalid_to_bottom: bool = False,
-) -> Any:
+) -> te.Tensor | list[te.Tensor]:
     """Of the first `valid_count` boxes of each row of `data` (batch, boxes, fields), those that no better one covers.
 
     A box falls to a better one of its class (of any, with `force_suppress`) when they overlap by `iou_threshold` or

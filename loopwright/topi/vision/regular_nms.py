@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
 from loopwright.ir.intrinsics import minimum
@@ -17,6 +15,7 @@ from loopwright.topi.registry import operator
 from loopwright.topi.scalars import scalar_reader
 from loopwright.topi.sizes import at_least, check_rank, check_same, known, simplify
 from loopwright.topi.testing import boxes as meaning
+from loopwright.topi.types import Scalar
 from loopwright.topi.vision.all_class_nms import keep_in_class
 
 
@@ -28,11 +27,11 @@ from loopwright.topi.vision.all_class_nms import keep_in_class
 def regular_non_max_suppression(
     boxes: te.Tensor,
     scores: te.Tensor,
-    max_detections_per_class: Any,
+    max_detections_per_class: Scalar,
     max_detections: int,
     num_classes: int,
-    iou_threshold: Any,
-    score_threshold: Any,
+    iou_threshold: Scalar,
+    score_threshold: Scalar,
 ) -> list[te.Tensor]:
     """[boxes, classes, scores, numbers]: the `max_detections` best of each picture, best first, zeros behind the last.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor, sqrt
-from typing import Any
 
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, cast, const
@@ -136,10 +135,10 @@ def _moved(
 ) -> list[Expr]:
     """The corners of an anchor of cell (x, y) after its shift."""
     at = [cast(location * stride, real) for location in (x, y, x, y)]
-    corners: list[Any] = [const(anchor[k], real) + at[k] for k in range(4)]
+    corners: list[Expr] = [const(anchor[k], real) + at[k] for k in range(4)]
     if iou_loss:
         return [corner + shift for corner, shift in zip(corners, shifts, strict=True)]
-    result: list[Any] = [None] * 4
+    result: list[Expr] = list(corners)
     for axis in (0, 1):
         length = anchor[axis + 2] - anchor[axis] + 1
         middle = corners[axis] + const(0.5 * (length - 1), real)

@@ -6,20 +6,21 @@ each interpolated from the four pixels around it. With a negative ratio there ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, cast, const
 from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import ceil, floor, maximum, minimum
-from loopwright.ir.ir_builder import create
+from loopwright.ir.ir_builder import BufferVar, create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.choices import choose
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import check_rank, check_same, each
 from loopwright.topi.testing import regions as meaning
+from loopwright.topi.types import Dim, Dims
 from loopwright.topi.vision.rcnn.roi_pool import require_pictures
 
 _MODES: Final = {0: "avg", 1: "max", "avg": "avg", "max": "max", b"avg": "avg", b"max": "max"}
@@ -29,9 +30,9 @@ _MODES: Final = {0: "avg", 1: "max", "avg": "avg", "max": "max", b"avg": "avg", 
 def roi_align_nchw(
     data: te.Tensor,
     rois: te.Tensor,
-    pooled_size: Any,
+    pooled_size: Dims,
     spatial_scale: float,
-    mode: Any,
+    mode: str | int | bytes,
     sample_ratio: int = -1,
     aligned: bool = False,
 ) -> te.Tensor:
@@ -49,9 +50,9 @@ def roi_align_nchw(
 def roi_align_nhwc(
     data: te.Tensor,
     rois: te.Tensor,
-    pooled_size: Any,
+    pooled_size: Dims,
     spatial_scale: float,
-    mode: Any,
+    mode: str | int | bytes,
     sample_ratio: int = -1,
     aligned: bool = False,
 ) -> te.Tensor:
@@ -65,9 +66,9 @@ def _roi_align(
     layout: str,
     data: te.Tensor,
     rois: te.Tensor,
-    pooled_size: Any,
+    pooled_size: Dims,
     spatial_scale: float,
-    mode: Any,
+    mode: str | int | bytes,
     sample_ratio: int,
     aligned: bool,
 ) -> te.Tensor:
@@ -79,7 +80,7 @@ def _roi_align(
     pooled = each(op, "pooled_size", pooled_size, 2)
     location = {letter: layout.index(letter) for letter in layout}
     sizes = [data.shape[location["H"]], data.shape[location["W"]]]
-    shape: list[Any] = [rois.shape[0], *data.shape[1:]]
+    shape: list[Dim] = [rois.shape[0], *data.shape[1:]]
     shape[location["H"]], shape[location["W"]] = pooled
     real, whole = DataType(rois.dtype), sizes[0].dtype
 
@@ -87,7 +88,7 @@ def _roi_align(
         ib = create()
         source, regions, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1]), ib.buffer_ptr(outs[0])
 
-        def at(n: Any, c: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        def at(n: Expr, c: Expr, y: Expr, x: Expr) -> tuple[Expr, ...]:
             indices = {"N": n, "C": c, "H": y, "W": x}
             return tuple(indices[letter] for letter in layout)
 
@@ -132,7 +133,13 @@ def _roi_align(
 
 
 def _bilinear(
-    source: Any, at: Any, batch: Expr, c: Expr, locations: Sequence[Expr], sizes: Sequence[Expr], dtype: DataType
+    source: BufferVar,
+    at: Callable[..., tuple[Expr, ...]],
+    batch: Expr,
+    c: Expr,
+    locations: Sequence[Expr],
+    sizes: Sequence[Expr],
+    dtype: DataType,
 ) -> Expr:
     """The value at a place: 0 more than a pixel outside, the pixel at the edge where it is nearer."""
     low, high, rest, inside = [], [], [], []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, cast, const, logical_or
 from loopwright.ir.intrinsics import any as any_of
@@ -14,6 +12,7 @@ from loopwright.te.tags import default_tag
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import check_rank, check_same, each
 from loopwright.topi.testing import regions as meaning
+from loopwright.topi.types import Dims
 
 
 def require_pictures(data: te.Tensor, rois: te.Tensor) -> None:
@@ -26,7 +25,7 @@ def require_pictures(data: te.Tensor, rois: te.Tensor) -> None:
 
 
 @operator(reference=meaning.roi_pool_nchw, samples=meaning.roi_pool_nchw_samples, name="vision.roi_pool_nchw")
-def roi_pool_nchw(data: te.Tensor, rois: te.Tensor, pooled_size: Any, spatial_scale: float) -> te.Tensor:
+def roi_pool_nchw(data: te.Tensor, rois: te.Tensor, pooled_size: Dims, spatial_scale: float) -> te.Tensor:
     """(regions, channels, height, width) of `data` (batch, channels, h, w); rows of `rois` are (batch, x1, y1, x2, y2).
 
     Corners are rounded to pixels, both of which belong to the region. A part without pixels is 0.

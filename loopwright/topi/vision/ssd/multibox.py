@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any
 
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
@@ -14,6 +13,7 @@ from loopwright.te.tags import default_tag
 from loopwright.topi.registry import operator
 from loopwright.topi.sizes import check_rank, check_same, simplify
 from loopwright.topi.testing import regions as meaning
+from loopwright.topi.types import DType, Shape
 from loopwright.topi.vision.non_max_suppression import non_max_suppression
 
 
@@ -124,15 +124,15 @@ def multibox_transform_loc(
                 out[b, i, field] = const(-1.0, kind)
         return ib.get()
 
-    shapes: list[Any] = [(batch, count, 6), (batch,)]
+    shapes: list[Shape] = [(batch, count, 6), (batch,)]
     inputs = [cls_prob, loc_pred, anchor]
     result: list[te.Tensor] = te.extern(shapes, inputs, body, name=op, dtype=[str(kind), "int32"], tag=default_tag(op))
     return result
 
 
-def _decoded(box: Sequence[Expr], shifts: Sequence[Expr], variances: Sequence[float], kind: Any) -> list[Expr]:
+def _decoded(box: Sequence[Expr], shifts: Sequence[Expr], variances: Sequence[float], kind: DType) -> list[Expr]:
     """The corners of an anchor, moved by parts of its sides and stretched by powers of e."""
-    result: list[Any] = [None] * 4
+    result: list[Expr] = list(box)
     for axis in (0, 1):
         side = box[axis + 2] - box[axis]
         middle = (box[axis] + box[axis + 2]) * const(0.5, kind)
@@ -158,7 +158,6 @@ def multibox_detection(
 ) -> te.Tensor:
     """(batch, anchors, 6): `multibox_transform_loc`, then `non_max_suppression`, by score."""
     boxes, counts = multibox_transform_loc(cls_prob, loc_pred, anchor, clip, threshold, variances)
-    result: te.Tensor = non_max_suppression(
-        boxes, counts, None, -1, nms_threshold, force_suppress, nms_topk, return_indices=False
-    )
+    result = non_max_suppression(boxes, counts, None, -1, nms_threshold, force_suppress, nms_topk, return_indices=False)
+    assert isinstance(result, te.Tensor)  # the boxes, not the indices and their count
     return result
