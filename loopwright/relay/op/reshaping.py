@@ -140,7 +140,7 @@ class _Reshaping(Operator):
 
     def compute(self, data: Any, *others: Any) -> Any:
         shapes = [[as_dim(size) for size in tensor.shape] for tensor in (data, *others)]
-        sizes: Sequence[Anything] = self.sizes(*shapes)  # a tensor has no size of Any
+        sizes: Sequence[Any] = self.sizes(*shapes)  # a tensor has no AnyDim
         return topi.reshape(data, sizes)
 
     def reference(self, data: np.ndarray, *others: np.ndarray) -> np.ndarray:
