@@ -64,7 +64,7 @@ def with_dot_products(m: int, n: int, k: int, intrinsic: str, lanes: int) -> Sch
     pc, p, quad = sch.split(r, [None, kc // GROUP, GROUP])
     sch.reorder(pc, ic, jr, ir, p, im, jv, jn, quad)
 
-    # B is packed so that one instruction's operand is contiguous; A so that a tile's rows lie together; the tile of
+    # B is packed so that one instruction's operand is contiguous; A so that a tile's rows are contiguous; the tile of
     # results stays in registers while the slab of the reduction runs.
     packed_b = sch.stage(block, pc, "B", layout=lambda k, j: (j // lanes, k // GROUP, j % lanes, k % GROUP))
     packed_a = sch.stage(block, ic, "A", layout=lambda i, k: (i // mr, k // GROUP, i % mr, k % GROUP))

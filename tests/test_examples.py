@@ -38,7 +38,7 @@ def test_the_chain_of_products_at_a_small_size(capsys):
     chain = load("matmul_chain", M=64, K=128, N=64, L=192)
     chain.main()
     shown = capsys.readouterr().out
-    for part in ("@T.prim_func", "packed product", "Scheduled by rule", "te, scheduled by rule", "loops as written"):
+    for part in ("@T.prim_func", "packed GEMM", "Scheduled by rule", "te, scheduled by rule", "loops as written"):
         assert part in shown
 
 

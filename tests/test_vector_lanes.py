@@ -81,7 +81,7 @@ def test_lanes_that_may_meet_are_refused(name):
 
 
 def test_the_message_says_which_and_why():
-    with pytest.raises(LanesMayMeet, match="the lanes of the vectorized loop i are not proved to keep apart") as caught:
+    with pytest.raises(LanesMayMeet, match="the lanes of the vectorized loop i are not proved independent") as caught:
         lw.build(program(*REFUSED["a guard by data"]))
     assert "which cell of B the statement" in caught.value.why and "depends on data" in caught.value.why
     assert "make the loop i serial" in caught.value.hint

@@ -58,7 +58,7 @@ def flow_budget(operations: int) -> Iterator[None]:
 
 
 def _too_complex(buffer: Buffer) -> NotProvable:
-    return NotProvable(f"the flow through {buffer.name} is too complex to follow")
+    return NotProvable(f"the flow through {buffer.name} is too complex to compute")
 
 
 Kind = Literal["read", "write", "update", "start", "final"]
@@ -181,7 +181,7 @@ class Dataflow:
             except NotProvable as reason:
                 result = reason
             except Undecided:  # isl has no text for a form
-                result = NotProvable(f"where {buffer.name} is read or written, is no affine question")
+                result = NotProvable(f"where {buffer.name} is read or written, is not affine")
             except BudgetExceeded:
                 self._spent[buffer] = limit  # under a larger budget it may be asked again
                 raise _too_complex(buffer) from None

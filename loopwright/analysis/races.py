@@ -142,7 +142,7 @@ class LanesMayMeet(LoopwrightError, ValueError):
 
     def __init__(self, loop: Loop, reason: str) -> None:
         super().__init__(
-            f"the lanes of the vectorized loop {loop.var.name} are not proved to keep apart",
+            f"the lanes of the vectorized loop {loop.var.name} are not proved independent",
             at=loop.node,
             why=reason,
             hint=f"make the loop {loop.var.name} serial, or let each lane write elements of its own",

@@ -210,7 +210,7 @@ class _Kernel:
         for expr in _steering(statement):
             if self.together.depends(expr, self.axes) or _loads_private(expr):
                 self.regions.divergent.append((statement, expr, tuple(self.axes)))
-                return self.fail("a barrier stands where not all threads may come by", statement)
+                return self.fail("a barrier stands where not all threads may reach it", statement)
         if isinstance(statement, For) and statement.kind not in _UNIFORM and not tag_of(statement):
             kind, name = statement.kind.name.lower(), statement.loop_var.name
             return self.fail(f"a barrier stands in the {kind} loop {name}", statement)

@@ -134,13 +134,13 @@ def column_nest(sch: Schedule, plan: ColumnPlan, work: NestCost, machine: Machin
         outer.append(chunks)
         decision.chose(
             f"chunks of {plan.chunk} rows",
-            "columns alone cannot keep all cores busy; the result does not depend on how many run",
+            "columns alone cannot keep all cores busy; the result does not depend on the number of threads",
         )
         block = partial
     if plan.strip is not None:
         strips, along = sch.split(along, [None, plan.strip])
         outer.append(strips)
-        decision.chose(f"strips of {plan.strip} columns", "their sums stay in the nearest cache while rows stream past")
+        decision.chose(f"strips of {plan.strip} columns", "their accumulators stay in L1 while rows stream past")
     vectors, lanes = sch.split(along, [None, plan.width])
     together = min(ROWS_TOGETHER, size_of(facts.reduce[-joined:]))
     rows, few = sch.split(row, [None, together])
@@ -148,7 +148,7 @@ def column_nest(sch: Schedule, plan: ColumnPlan, work: NestCost, machine: Machin
     sch.vectorize(lanes)
     sch.unroll(few)
     steps, cells = _names(facts.reduce[-joined:], names), _names(plan.columns, names)
-    once = f"a sum is loaded and stored once for {together} additions"
+    once = f"an accumulator is loaded and stored once for {together} additions"
     decision.chose(
         f"{together} steps of {steps} × {plan.width} of {cells} at a time",
         once + _tail(plan.chunk or facts.extent(facts.reduce[-joined:]), together),
@@ -190,4 +190,4 @@ def _combine(sch: Schedule, block: BlockRV, plan: ColumnPlan, machine: Machine, 
     sch.vectorize(lanes)
     if strips:
         run_in_pieces(sch, strips[0])
-        decision.chose("chunks combined in parallel", f"adding them up is worth {threads} cores")
+        decision.chose("chunks combined in parallel", f"combining them is worth {threads} cores")

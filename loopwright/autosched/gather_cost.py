@@ -84,19 +84,19 @@ class GatherCost:
         for stride in sorted({abs(stride) for _, stride in self.near}):
             names = dict.fromkeys([access.buffer.name for access, own in self.near if abs(own) == stride])
             decision.chose(
-                f"lanes of {', '.join(names)} picked from whole vectors",
-                f"they lie {stride} cells apart: loads and shuffles that no roofline counts",
+                f"lanes of {', '.join(names)} shuffled out of vector loads",
+                f"they lie {stride} cells apart; the roofline does not count these loads and shuffles",
                 ChoiceKind.STRIDED,
             )
         if self.far:
             names = dict.fromkeys([access.buffer.name for access in self.far])
-            why = "they lie far apart, or anywhere: no vector holds two"
+            why = "their strides are large or depend on data: a gather, one load per lane"
             decision.chose(f"lanes of {', '.join(names)} loaded one by one", why, ChoiceKind.STRIDED)
         if self.clamped:
             names = dict.fromkeys([access.buffer.name for access in self.clamped])
             decision.chose(
                 f"lanes of {', '.join(names)} loaded one by one",
-                "an index is held between bounds, where several lanes are one cell",
+                "the index is clamped, so several lanes may load the same cell",
                 ChoiceKind.STRIDED,
             )
 

@@ -37,7 +37,7 @@ def inline_cheap(sch: Schedule, func_name: str, machine: Machine, decisions: lis
         kept = _reason_to_keep(chosen, program, machine, readers)
         if kept is not None:
             decision = Decision((chosen.name,), "not inlined")
-            decision.chose("stays a buffer", kept)
+            decision.chose("kept in a buffer", kept)
             decisions.append(decision)
             continue
         times = times_computed(_facts(chosen), places(_reads(chosen, program)))
@@ -48,7 +48,7 @@ def inline_cheap(sch: Schedule, func_name: str, machine: Machine, decisions: lis
             continue
         sch = trial
         decision = Decision((chosen.name,), "inlined")
-        why = "nothing is computed more often, and its buffer is not needed"
+        why = "nothing is recomputed, and no buffer is needed"
         decision.chose(f"into {readers}", why if times == 1 else f"computed {times} times: cheaper than a buffer")
         decisions.append(decision)
 
@@ -57,7 +57,7 @@ def _reason_to_keep(entry: Entry, program: Program, machine: Machine, readers: s
     """Why a block that could be inlined is better computed once, into a buffer; None where it is not."""
     facts, read = _facts(entry), places(_reads(entry, program))
     if len(read) > FEW_PLACES and _asks(facts):
-        return f"{readers} reads it at {len(read)} places, and would ask its conditions at each"
+        return f"{readers} reads it at {len(read)} places, and would evaluate its conditions at each"
     if len(read) > 1 and facts.reads and not is_cheaper_again(facts, read, machine):
         return f"{readers} would compute it {len(read)} times, which takes longer than to store and load it"
     return None

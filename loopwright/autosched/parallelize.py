@@ -26,7 +26,7 @@ def share_out(
     """
     if not loops or machine.cores == 1:
         if machine.cores > 1:
-            decision.chose("one thread", "there is nothing to share out", ChoiceKind.ONE_THREAD)
+            decision.chose("one thread", "there is nothing to parallelise", ChoiceKind.ONE_THREAD)
         return
     extents = [extent_of(sch, loop) for loop in loops]
     if not work.is_known:
@@ -49,13 +49,13 @@ def share_out(
         loop, _ = sch.split(loop, [None, ceil(count / wanted)])
     run_in_pieces(sch, loop)
     pieces = extent_of(sch, loop)
-    decision.chose(f"{pieces} pieces for threads", f"{work.cycles:.0f} cycles of work keep {threads} cores busy")
+    decision.chose(f"{pieces} parallel tasks", f"{work.cycles:.0f} cycles of work keep {threads} cores busy")
 
 
 def note_one_thread(work: NestCost, decision: Decision) -> None:
     """Say that what could run on several threads does not, and why."""
-    planned = "" if work.is_known else ", at the size that is planned for"
-    why = f"{work.cycles:.0f} cycles of work are less than waking others takes{planned}"
+    planned = "" if work.is_known else ", for the planned size"
+    why = f"{work.cycles:.0f} cycles of work cost less than waking other threads{planned}"
     decision.chose("one thread", why, ChoiceKind.ONE_THREAD)
 
 
@@ -84,7 +84,7 @@ def _in_pieces_of_enough(
     """Sizes are known when the program runs: pieces are so large that two are worth a second thread."""
     first = next((position for position, extent in enumerate(extents) if extent is None), None)
     if first is None:
-        why = "how much there is to do is not known, nor on the loops to share out"
+        why = "neither the amount of work nor the extents of the parallel loops are known"
         decision.chose("one thread", why, ChoiceKind.ONE_THREAD)
         return
     elements = each
@@ -95,6 +95,6 @@ def _in_pieces_of_enough(
     piece, _ = sch.split(loops[first], [None, rounds])
     run_in_pieces(sch, fused(sch, [*loops[:first], piece]))
     decision.chose(
-        f"pieces of {rounds} rounds for threads",
-        "with sizes known only when it runs, two of them are worth waking a core for",
+        f"parallel tasks of {rounds} iterations",
+        "the shape is dynamic; two such tasks are worth waking a thread for",
     )

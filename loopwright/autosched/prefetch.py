@@ -59,7 +59,7 @@ def add_prefetches(
     if prefetched:
         decision.chose(
             f"{', '.join(prefetched.values())} prefetched a pass ahead",
-            "it comes while the pass before computes, and the pass that needs it does not wait for memory",
+            "the previous pass hides its latency",
         )
 
 
@@ -83,7 +83,7 @@ def prefetch_along(
         sch.prefetch(block, loop, buffer.name, distance=-(-DISTANCE // size), lines=lines)
     decision.chose(
         f"{', '.join([buffer.name for buffer in dict.fromkeys(buffers)])} prefetched {DISTANCE} bytes ahead",
-        "between that many instructions the processor sees too few loads to keep memory busy at the end of a page",
+        "with so many instructions per load, too few loads are in flight to hide memory latency at page boundaries",
     )
 
 
@@ -112,7 +112,7 @@ def explain_weights(size: int, uses: int, machine: Machine, decision: Decision) 
     if are_far(size, uses, machine):
         decision.chose(
             f"weights prefetched {DISTANCE} bytes ahead",
-            "they stream from memory, and a tile computes so long with each line that the hardware prefetcher lags",
+            "they stream from memory, and a tile computes so long on each cache line that the hardware prefetcher lags",
         )
 
 

@@ -63,7 +63,7 @@ def schedule_first(
         if decision.roofline is not None:
             _note_open_sizes(entries, decision)
         return Scheduled(decision, refused)
-    raise InternalError("no rule takes the block, though the last one takes every block")
+    raise InternalError("no rule matches the block, though the last one matches every block")
 
 
 def _note_open_sizes(entries: Sequence[Entry], decision: Decision) -> None:
@@ -71,4 +71,4 @@ def _note_open_sizes(entries: Sequence[Entry], decision: Decision) -> None:
     axes = [axis.name for entry in entries if entry.facts for axis in entry.facts.axes if axis.extent is None]
     if axes:
         what = f"planned for {UNKNOWN_EXTENT} iterations of {', '.join(dict.fromkeys(axes))}"
-        decision.choices.insert(0, Choice(what, "the size is open, and known only when the program runs"))
+        decision.choices.insert(0, Choice(what, "the dimension is symbolic, and known only at run time"))

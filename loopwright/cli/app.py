@@ -17,7 +17,7 @@ from loopwright.cli.guessed_commands import Commands
 from loopwright.display import progress
 from loopwright.display.screen import has_colours
 
-Autosched = Annotated[bool, typer.Option("--autosched", help="Schedule programs by rule first.")]
+Autosched = Annotated[bool, typer.Option("--autosched", help="Schedule the programs by rule first.")]
 AsJson = model_commands.AsJson
 _MODELS = "Models"
 
@@ -50,7 +50,7 @@ def _options(
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line about what takes long.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """A tensor compiler you can read."""
     if quiet:
@@ -66,7 +66,7 @@ def doctor(
         bool, typer.Option("--measure", help="Measure this machine's core, caches and memory, and store that.")
     ] = False,
 ) -> None:
-    """Show what this machine is, what was found on it, and what follows for compiled code."""
+    """Check this machine: CPU, caches, compilers, packages, and what is missing."""
     facts = doctor_command.examine(version())
     if measure:
         facts += doctor_command.measure()
@@ -104,7 +104,7 @@ def targets(
     target: Annotated[str | None, typer.Argument(help='A target, such as "llvm -mcpu=core-avx2", or a tag.')] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the kinds of targets and the tags; of one target, show what it means."""
+    """List the kinds and tags of targets; or show the attributes of one target."""
     from loopwright.cli import targets as command
 
     with shown(as_json):
@@ -121,7 +121,7 @@ def show(
     diff: Annotated[
         bool, typer.Option("--diff", "-d", help="After the first stage, only the lines that changed.")
     ] = False,
-    target: Annotated[str, typer.Option("--target", "-t", help="What to lower for.")] = "llvm",
+    target: Annotated[str, typer.Option("--target", "-t", help="The target to lower for.")] = "llvm",
     autosched: Autosched = False,
     llvm: Annotated[bool, typer.Option("--llvm", help="Print the optimized LLVM text instead.")] = False,
     asm: Annotated[bool, typer.Option("--asm", help="Print the assembly instead.")] = False,
@@ -181,33 +181,33 @@ def run(
     script: Annotated[
         bool, typer.Option("--script", help="Run FILE as a script, also when it only defines programs.")
     ] = False,
-    target: Annotated[str, typer.Option("--target", "-t", help="What to compile for.")] = "llvm",
+    target: Annotated[str, typer.Option("--target", "-t", help="The target to compile for.")] = "llvm",
     autosched: Autosched = False,
-    seed: Annotated[int, typer.Option("--seed", help="Of the random inputs.")] = 0,
-    repeat: Annotated[int, typer.Option("--repeat", help="How many timed calls.", min=1)] = 5,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")] = 0,
+    repeat: Annotated[int, typer.Option("--repeat", help="Number of timed samples.", min=1)] = 5,
     inputs: Annotated[
-        str | None, typer.Option("--inputs", "-i", metavar="NPZ", help="Inputs by name.", rich_help_panel=_MODELS)
+        str | None, typer.Option("--inputs", "-i", metavar="NPZ", help="Read inputs.", rich_help_panel=_MODELS)
     ] = None,
     outputs: Annotated[
         str | None, typer.Option("--outputs", "-o", metavar="NPZ", help="Write outputs.", rich_help_panel=_MODELS)
     ] = None,
     fill_mode: Annotated[
-        str, typer.Option("--fill-mode", help="Of other inputs: random, zeros, ones.", rich_help_panel=_MODELS)
+        str, typer.Option("--fill-mode", help="For other inputs: random, zeros, ones.", rich_help_panel=_MODELS)
     ] = "random",
     print_time: Annotated[
         bool, typer.Option("--print-time", help="Time it: mean, median, max, min, std.", rich_help_panel=_MODELS)
     ] = False,
-    number: Annotated[int, typer.Option("--number", help="Calls in one.", min=1, rich_help_panel=_MODELS)] = 1,
+    number: Annotated[int, typer.Option("--number", help="Calls per sample.", min=1, rich_help_panel=_MODELS)] = 1,
     end_to_end: Annotated[
-        bool, typer.Option("--end-to-end", help="With copies of inputs.", rich_help_panel=_MODELS)
+        bool, typer.Option("--end-to-end", help="Include copying inputs.", rich_help_panel=_MODELS)
     ] = False,
     profile: Annotated[
-        bool, typer.Option("--profile", help="What each layer takes, and why.", rich_help_panel=_MODELS)
+        bool, typer.Option("--profile", help="Time and bottleneck of each layer.", rich_help_panel=_MODELS)
     ] = False,
     print_top: Annotated[
-        int | None, typer.Option("--print-top", help="The N largest outputs.", min=1, rich_help_panel=_MODELS)
+        int | None, typer.Option("--print-top", help="Print the N largest outputs.", min=1, rich_help_panel=_MODELS)
     ] = None,
-    device: Annotated[str, typer.Option("--device", help="Where it runs: cpu.", rich_help_panel=_MODELS)] = "cpu",
+    device: Annotated[str, typer.Option("--device", help="The device: cpu.", rich_help_panel=_MODELS)] = "cpu",
     input_shapes: model_commands.Shapes = None,
     model_format: model_commands.Format = None,
     as_json: AsJson = False,
@@ -261,7 +261,7 @@ def run(
 
 
 cache_app = typer.Typer(
-    no_args_is_help=True, help="What is kept of compiled programs: look at it, shrink it, clear it."
+    no_args_is_help=True, help="The compile cache: inspect it, shrink it, clear it."
 )
 app.add_typer(cache_app, name="cache")
 
@@ -277,7 +277,7 @@ def cache_info(as_json: AsJson = False) -> None:
 
 @cache_app.command("list")
 def cache_list(as_json: AsJson = False) -> None:
-    """Every compiled module, the one used last first."""
+    """List the compiled modules, the last used first."""
     from loopwright.cli import cache as command
 
     with shown(as_json):
@@ -297,11 +297,11 @@ def cache_clear(as_json: AsJson = False) -> None:
 def cache_prune(
     size: Annotated[
         str | None,
-        typer.Option("--size", "-s", help="What may stay, such as 200MB; else LOOPWRIGHT_CACHE_SIZE or 1GiB."),
+        typer.Option("--size", "-s", help="The limit, such as 200MB; by default LOOPWRIGHT_CACHE_SIZE or 1GiB."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove what was not used for longest, until the rest fits the limit."""
+    """Remove the least recently used entries until the rest fits the limit."""
     from loopwright.cli import cache as command
 
     with shown(as_json):

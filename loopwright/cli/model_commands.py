@@ -16,16 +16,16 @@ from loopwright.display import progress
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Target = Annotated[str, typer.Option("--target", "-t", help="What to compile for, such as llvm -mcpu=core-avx2.")]
+Target = Annotated[str, typer.Option("--target", "-t", help="The target, such as llvm -mcpu=core-avx2.")]
 Shapes = Annotated[
     str | None,
-    typer.Option("--input-shapes", help='Shapes of inputs: "x:[1,3,224,224] mask:\\[batch,-1]"; -1 is left open.'),
+    typer.Option("--input-shapes", help='Shapes of inputs: "x:[1,3,224,224] mask:\\[batch,-1]"; -1 is dynamic.'),
 ]
 Format = Annotated[
-    str | None, typer.Option("--model-format", help="onnx, pytorch or relay, where the name does not say it.")
+    str | None, typer.Option("--model-format", help="onnx, pytorch or relay, if the file name does not say.")
 ]
 Values = Annotated[
-    str | None, typer.Option("--values", metavar="NPZ", help="Inputs whose values are known, which become constants.")
+    str | None, typer.Option("--values", metavar="NPZ", help="Values of inputs that become constants.")
 ]
 _OUTPUT = "Outputs"
 _PASSES = "Passes"
@@ -51,7 +51,7 @@ def compile_command(
         typer.Option(
             "--output",
             "-o",
-            help="Its ending says what is written: .tar a package, .so a library with header and C program, .c source.",
+            help="By suffix: .tar a package, .so a library with header and C program, .c source.",
         ),
     ] = "module.tar",
     target: Target = "llvm",
@@ -63,48 +63,48 @@ def compile_command(
         typer.Option(
             "--output-format",
             "-f",
-            help="Inside a package: so (default), or tar, linked later.",
+            help="In a package: so (default), or tar, to be linked later.",
             rich_help_panel=_OUTPUT,
         ),
     ] = None,
     constants: Annotated[
         str,
-        typer.Option(help="Where the weights go: library, or file, beside the library.", rich_help_panel=_OUTPUT),
+        typer.Option(help="Where the weights go: library, or file (beside it).", rich_help_panel=_OUTPUT),
     ] = "library",
     module_name: Annotated[
-        str | None, typer.Option("--module-name", help="Of the function.", rich_help_panel=_OUTPUT)
+        str | None, typer.Option("--module-name", help="Name of the function.", rich_help_panel=_OUTPUT)
     ] = None,
     dump_code: Annotated[
         str,
-        typer.Option("--dump-code", help="Also write the code: asm, ll, tir, relay (a list).", rich_help_panel=_OUTPUT),
+        typer.Option("--dump-code", help="Also write the code: asm,ll,tir,relay.", rich_help_panel=_OUTPUT),
     ] = "",
     report: Annotated[
         str | None,
-        typer.Option(metavar="HTML", help="Also write a page: graph, kernels, memory.", rich_help_panel=_OUTPUT),
+        typer.Option(metavar="HTML", help="Also write a report: graph, kernels, memory.", rich_help_panel=_OUTPUT),
     ] = None,
     profile: Annotated[
         bool,
         typer.Option(
             "--profile",
-            help="Also run it on made-up inputs: time of each layer, share of the roofline, why it is not faster.",
+            help="Also run it on random inputs: time, share of the roofline and bottleneck of each layer.",
             rich_help_panel=_OUTPUT,
         ),
     ] = False,
     cross_compiler: Annotated[
-        str | None, typer.Option("--cross-compiler", help="Links for another machine.", rich_help_panel=_OUTPUT)
+        str | None, typer.Option("--cross-compiler", help="The linker for another machine.", rich_help_panel=_OUTPUT)
     ] = None,
     cross_compiler_options: Annotated[
-        str, typer.Option("--cross-compiler-options", help="More arguments for it.", rich_help_panel=_OUTPUT)
+        str, typer.Option("--cross-compiler-options", help="Arguments for it.", rich_help_panel=_OUTPUT)
     ] = "",
     opt_level: Annotated[
-        int, typer.Option("--opt-level", "-O", min=0, max=4, help="Which passes run.", rich_help_panel=_PASSES)
+        int, typer.Option("--opt-level", "-O", min=0, max=4, help="Optimization level.", rich_help_panel=_PASSES)
     ] = 3,
     pass_config: Annotated[
         list[str] | None,
-        typer.Option("--pass-config", metavar="NAME=VALUE", help="A setting of passes.", rich_help_panel=_PASSES),
+        typer.Option("--pass-config", metavar="NAME=VALUE", help="A setting of a pass.", rich_help_panel=_PASSES),
     ] = None,
     disabled_pass: Annotated[
-        str, typer.Option("--disabled-pass", help="Passes that do not run (a list).", rich_help_panel=_PASSES)
+        str, typer.Option("--disabled-pass", help="Passes to skip (comma-separated).", rich_help_panel=_PASSES)
     ] = "",
     desired_layout: Annotated[
         list[str] | None,
@@ -112,20 +112,20 @@ def compile_command(
     ] = None,
     desired_layout_ops: Annotated[
         list[str] | None,
-        typer.Option("--desired-layout-ops", help="Operators it is for; repeatable.", rich_help_panel=_PASSES),
+        typer.Option("--desired-layout-ops", help="Operators it applies to; repeatable.", rich_help_panel=_PASSES),
     ] = None,
     mixed_precision: Annotated[
         bool, typer.Option("--mixed-precision", help="Compute in float16 where it is safe.", rich_help_panel=_PASSES)
     ] = False,
     mixed_type: Annotated[
         str,
-        typer.Option("--mixed-precision-calculation-type", help="In place of float16.", rich_help_panel=_PASSES),
+        typer.Option("--mixed-precision-calculation-type", help="Instead of float16.", rich_help_panel=_PASSES),
     ] = "float16",
     precision: Annotated[
         str,
         typer.Option(
             "--precision",
-            help="What it computes in: float32, float16, bfloat16 or int8; also compared with float32.",
+            help="float32, float16, bfloat16 or int8; reports the difference from float32.",
             rich_help_panel=_PASSES,
         ),
     ] = "float32",
@@ -134,7 +134,7 @@ def compile_command(
         typer.Option(
             "--calibrate",
             metavar="NPZ",
-            help="Samples of the inputs, for --precision; random ones without it.",
+            help="Sample inputs for --precision; random ones by default.",
             rich_help_panel=_PASSES,
         ),
     ] = None,
@@ -146,12 +146,12 @@ def compile_command(
         bool,
         typer.Option(
             "--winograd/--no-winograd",
-            help="Whether convolutions may be done by winograd, which rounds otherwise.",
+            help="Allow winograd convolutions, which round differently.",
             rich_help_panel=_PASSES,
         ),
     ] = True,
     print_pass_times: Annotated[
-        bool, typer.Option("--print-pass-times", help="What each pass took.", rich_help_panel=_PASSES)
+        bool, typer.Option("--print-pass-times", help="Print the time of each pass.", rich_help_panel=_PASSES)
     ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -224,7 +224,7 @@ def inspect_command(
         str, typer.Argument(help="A model (.onnx, .pt2, .relay), or a package or library compiled from one.")
     ],
     nodes: Annotated[
-        bool, typer.Option("--nodes", "-n", help="Also list every node with the shapes it makes.")
+        bool, typer.Option("--nodes", "-n", help="Also list every node with its output shapes.")
     ] = False,
     input_shapes: Shapes = None,
     model_format: Format = None,

@@ -1,7 +1,7 @@
 """shortfall: why a kernel is not as fast as the machine allows, in words.
 
     memory-bound: 24 of 26 GB/s
-    tail tiles: 31 % of the multiply-adds fill up the last tiles · on one thread: the work is smaller than waking others
+    tail tiles: 31 % of the multiply-adds fill up the last tiles · one thread: the work costs less than waking others
 
 Facts come from the measurement and from what the rules noted when they scheduled the kernel (`autosched.Decision`), the
 weightiest first. Where none of them explains what is missing, that is said too.

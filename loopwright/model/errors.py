@@ -93,7 +93,7 @@ class OpenLengths(LoopwrightError, NotImplementedError):
             for name, shape in inputs.items()
         )
         super().__init__(
-            f"C source of a model with open lengths ({', '.join(lengths)}) is not built yet",
+            f"C source of a model with dynamic dimensions ({', '.join(lengths)}) is not built yet",
             hint=f'give its shapes, such as --input-shapes "{given}", or compile it for the target llvm'
             if given
             else "compile it for the target llvm",

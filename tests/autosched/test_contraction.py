@@ -148,7 +148,7 @@ def test_a_chain_with_element_wise_work_between(size: tuple[int, ...], target: s
     m, k, n, q = size
     func = chain(*size, output_too=output_too)
     plan = autosched.apply(func, target)
-    assert [decision.blocks for decision in plan.decisions if decision.rule == "packed product"] == [("C", "D"), ("F",)]
+    assert [decision.blocks for decision in plan.decisions if decision.rule == "packed GEMM"] == [("C", "D"), ("F",)]
     a, b, bias, e = (numbers(shape, "float32", seed) for seed, shape in enumerate([(m, k), (k, n), (n,), (n, q)]))
     c, f = np.empty((m, n), "float32"), np.empty((m, q), "float32")
     lw.build(plan.mod, target=target)(a, b, bias, e, *([c] if output_too else []), f)
@@ -237,7 +237,7 @@ def test_few_rows_do_not_pay_for_packing() -> None:
 
 def test_the_reasons_are_told() -> None:
     text = autosched.apply(matmul(1024, 1024, 1024), AVX512).explain()
-    assert "C: packed product" in text
+    assert "C: packed GEMM" in text
     assert "registers are accumulators; a step loads" in text
     assert "B packed in panels of" in text and "stay in L2" in text
     assert "parallelised over 16 threads" in text

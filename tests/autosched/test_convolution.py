@@ -134,20 +134,20 @@ POINTWISE = [
 
 def test_channels_last_are_products_of_pixels_by_channels() -> None:
     plan = check(Case("NHWC", (1, 14, 14, 64), (1, 1, 64, 128)))
-    assert "a product of matrices, pixels by channels" in plan.explain()
+    assert "a GEMM, pixels by channels" in plan.explain()
 
 
 def test_channels_that_are_neighbours_are_copied_as_vectors() -> None:
     image = Case("NHWC", (1, 8, 8, 32), (3, 3, 32, 32), stride=2, padding=1)
     plan = apply(image.program(), "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4 -num-cores=1")
-    assert "lines of blocks of 16 channels: channels are neighbours in the image" in plan.explain()
+    assert "lines of blocks of 16 channels: channels are contiguous in the image" in plan.explain()
     plan = check(Case("NHWC", (1, 8, 8, 15), (3, 3, 15, 32), stride=2, padding=1))
     assert "blocks of" not in plan.explain()
 
 
 def test_groups_of_one_pixel_are_products() -> None:
     plan = check(Case("NCHW", (1, 136, 14, 14), (136, 34, 1, 1), groups=4))
-    assert "a product of matrices, channels by pixels" in plan.explain()
+    assert "a GEMM, channels by pixels" in plan.explain()
 
 
 @pytest.mark.parametrize("case", POINTWISE)
@@ -157,7 +157,7 @@ def test_a_window_of_one_pixel(case: Case) -> None:
 
 def test_large_pointwise_convolutions_are_products() -> None:
     plan = check(Case("NCHW", (1, 32, 32, 32), (64, 32, 1, 1)))
-    assert "a product of matrices, channels by pixels" in plan.explain()
+    assert "a GEMM, channels by pixels" in plan.explain()
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int32", "int64", "uint8"])
@@ -197,7 +197,7 @@ def test_reasons() -> None:
     text = planned(func, "llvm -mcpu=skylake-avx512").explain()
     assert "tiles of" in text and "pixels ×" in text
     assert "padding done for" in text
-    assert "panels of sums transposed in registers" in text
+    assert "accumulators transposed in registers" in text
     assert "of the roofline is expected" in text
 
 

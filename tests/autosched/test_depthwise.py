@@ -220,12 +220,12 @@ def test_what_it_explains():
     func, _ = convolution("NCHW", (1, 4, 8, 32), after="relu6")
     told = planned(func, AVX512).explain()
     assert "pad_temp, DepthwiseConv2d, compute: depthwise convolution" in told
-    assert "vectors of 16 along v_j: neighbours along v_j lie next to each other, and their windows share most" in told
-    assert "4 windows side by side see 6 cells along v_i, not 12" in told
+    assert "vectors of 16 along v_j: neighbours along v_j are contiguous, and their windows overlap" in told
+    assert "4 adjacent windows read 6 cells along v_i, not 12" in told
     assert "data copied with its padding for 8 rows at a time" in told
     told = planned(convolution("NHWC", (1, 32, 8, 8))[0], AVX512).explain()
     assert "each with a window of its own" in told
-    assert "padding in place: only tiles at the border ask for it" in told
+    assert "padding in place: only tiles at the border check for it" in told
 
 
 def test_arithmetic_on_padded_data_is_done_once():

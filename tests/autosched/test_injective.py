@@ -50,7 +50,7 @@ def test_bfloat16():
 
 def test_rows_of_three_are_one_run():
     plan = check_same_bits(added(1000, 3), [numbers(1000, 3, seed=seed) for seed in range(3)])
-    assert "v_i0, v_i1 are one loop: every load and store goes on from one to the next" in plan.explain()
+    assert "v_i0, v_i1 are one loop: every load and store is contiguous across them" in plan.explain()
     lowered = lower(planned(added(1000, 3), AVX512).mod, AVX512)["main"].script()
     # 46 rounds of 64, 3 whole vectors, and a part of one: nothing runs element by element.
     assert "range(T.int64(46))" in lowered and "T.unroll(T.int64(3))" in lowered and "//" not in lowered
@@ -63,7 +63,7 @@ def test_a_short_row_that_starts_anew_stands_in_the_same_lanes():
     plan = check_same_bits(func, [numbers(1000, 3), numbers(3), numbers(1000, 3)])
     assert "rows of 3 cells are one loop" in plan.explain()
     assert (
-        "3 vectors at once: then each operand that starts anew stands in the same lanes"
+        "3 vectors at once: then the lanes of each broadcast operand repeat"
         in planned(func, AVX512).explain()
     )
 
@@ -142,7 +142,7 @@ def main(A: T.Buffer((40, 30)), C: T.Buffer((40, 30))):
             C[vi, vj] = A[vi, vj] + 1.0
 """)
     plan = check_same_bits(func, [numbers(40, 30), numbers(40, 30)])
-    assert "loops reordered: vj walks over neighbouring cells of the result" in plan.explain()
+    assert "loops reordered: vj is contiguous in the result" in plan.explain()
 
 
 @pytest.mark.parametrize("rows, columns", [(0, 5), (1, 1), (3, 1000), (1000, 3), (70, 65)])
@@ -151,7 +151,7 @@ def test_symbolic_sizes(rows, columns):
     A, B = te.placeholder((n, m), name="A"), te.placeholder((n, m), name="B")
     func = function(A, B, te.compute((n, m), lambda i, j: A[i, j] + B[i, j], name="C"))
     plan = check_same_bits(func, [numbers(rows, columns, seed=seed) for seed in range(3)])
-    assert "rounds for threads: with sizes known only when it runs" in plan.explain()
+    assert "iterations: the shape is dynamic" in plan.explain()
     b = te.placeholder((m,), name="b")
     func = function(A, b, te.compute((n, m), lambda i, j: A[i, j] + b[j], name="C"))
     check_same_bits(func, [numbers(rows, columns), numbers(columns), numbers(rows, columns)])
@@ -167,7 +167,7 @@ def test_symbolic_pads(size):
 
     func = function(A, te.compute((n + 4,), padded, name="P"))
     plan = check_same_bits(func, [numbers(size), numbers(size + 4)])
-    assert "a row stays one loop: a condition holds for some of its cells only" in plan.explain()
+    assert "a row stays one loop: a condition holds for part of the row" in plan.explain()
 
 
 @pytest.mark.parametrize("rows", [0, 1, 1000])
@@ -181,24 +181,24 @@ def test_symbolic_rows_of_three_are_one_run(rows):
 def test_threads_where_there_is_work_for_them():
     assert "one thread: " in planned(added(100), AVX512).explain()
     plan = planned(added(1 << 22), AVX512)
-    assert "64 pieces for threads" in plan.explain() and ForKind.PARALLEL in kinds(plan.mod)
+    assert "64 parallel tasks" in plan.explain() and ForKind.PARALLEL in kinds(plan.mod)
     rows = te.placeholder((4096, 1000), name="A")
     bias = te.placeholder((1000,), name="b")
     plan = planned(function(rows, bias, te.compute((4096, 1000), lambda i, j: rows[i, j] + bias[j], name="C")), AVX512)
-    assert "64 pieces for threads" in plan.explain()
+    assert "64 parallel tasks" in plan.explain()
 
 
 def test_rows_that_start_anywhere_in_a_cache_line():
     A, b = te.placeholder((64, 1001), name="A"), te.placeholder((1001,), name="b")
     func = function(A, b, te.compute((64, 1001), lambda i, j: A[i, j] + b[j], name="C"))
     told = planned(func, AVX512).explain()
-    assert "half a cache line at a time: rows start anywhere in one: whole lines would meet two" in told
+    assert "half a cache line at a time: rows are not aligned: whole lines would straddle two" in told
     assert "vectors of 8" in told
 
 
 def test_a_machine_with_short_vectors():
     assert (
-        "vectors of 4: v_i0 walks over neighbouring cells; a register holds 4 of float32"
+        "vectors of 4: v_i0 is contiguous; a register holds 4 of float32"
         in planned(added(1000), NEON).explain()
     )
 
@@ -223,7 +223,7 @@ def test_a_cut_is_promised_only_where_it_is_made():
         total = te.compute((size,), lambda i: sum((inside(i + a) for a in taps), 0.0), name="B")
         return te.create_prim_func([source, total])
 
-    assert "the loop is cut where that changes, and no cell asks" in planned(guarded(2), AVX512).explain()
+    assert "the loop is partitioned there, and no iteration evaluates it" in planned(guarded(2), AVX512).explain()
     huge = planned(guarded(400), AVX512).explain()
     assert "too many to cut the loop" in huge
     assert "roofline" not in huge

@@ -1,4 +1,4 @@
-"""inlining: what goes into its readers, what stays a buffer, and that the plan says why."""
+"""inlining: what goes into its readers, what kept in a buffer, and that the plan says why."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_padding_of_a_large_stencil_stays_a_buffer(reach):
     plan = apply(blur(64, reach), TARGET)
     assert [decision.rule for decision in plan.decisions] == ["not inlined", "element-wise", "element-wise"]
     places = (2 * reach + 1) ** 2
-    assert f"P: not inlined\n  stays a buffer: R reads it at {places} places, and would ask" in plan.explain()
+    assert f"P: not inlined\n  kept in a buffer: R reads it at {places} places, and would evaluate" in plan.explain()
 
 
 @pytest.mark.parametrize("reach", [1, 2, 3, 5])
@@ -65,7 +65,7 @@ def test_work_that_is_read_twice_is_priced():
     assert rules(two_readers(2))["R"] == "inlined"
     plan = apply(two_readers(49), TARGET)
     assert plan.decisions[0].rule == "not inlined"
-    assert "stays a buffer: V, E would compute it 2 times, which takes longer than" in plan.explain()
+    assert "kept in a buffer: V, E would compute it 2 times, which takes longer than" in plan.explain()
 
 
 def test_what_is_read_in_two_places_is_not_said_to_be_computed_once():
@@ -78,7 +78,7 @@ def test_what_is_read_once_is_computed_once():
     twice = te.compute((8, 8), lambda i, j: source[i, j] * 2.0, name="B")
     result = te.compute((8, 8), lambda i, j: twice[i, j] + 1.0, name="C")
     explained = apply(function(source, result), TARGET).explain()
-    assert "B: inlined\n  into C: nothing is computed more often, and its buffer is not needed" in explained
+    assert "B: inlined\n  into C: nothing is recomputed, and no buffer is needed" in explained
 
 
 def test_a_row_that_is_read_for_each_row_is_computed_again():

@@ -100,4 +100,4 @@ def test_what_it_explains():
     pooled = nn.pool2d(data, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1), "max")
     told = apply(function(data, pooled), "llvm -mcpu=skylake-avx512 -mtriple=x86_64-linux-gnu").explain()
     assert "pad_temp, pool_max: pooling" in told
-    assert "4 windows side by side see 6 cells along v_i2, not 12" in told
+    assert "4 adjacent windows read 6 cells along v_i2, not 12" in told

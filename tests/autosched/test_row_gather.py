@@ -32,7 +32,7 @@ def moved(order, *shape, dtype="float32"):
 def test_shapes(order, shape):
     func, new = moved(order, *shape)
     plan = check_same_bits(func, [numbers(*shape), numbers(*new)])
-    assert "moved rows" in plan.explain() and "rows lie together" in plan.explain()
+    assert "row gather" in plan.explain() and "rows are contiguous" in plan.explain()
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_shapes(order, shape):
 def test_types(dtype, cells):
     func, new = moved((1, 0, 2), 83, 101, cells, dtype=dtype)
     arrays = [numbers(83, 101, cells, dtype=dtype), numbers(*new, dtype=dtype)]
-    assert "moved rows" in check_same_bits(func, arrays).explain()
+    assert "row gather" in check_same_bits(func, arrays).explain()
 
 
 def test_work_on_the_way():
@@ -49,13 +49,13 @@ def test_work_on_the_way():
     b = te.placeholder((64,), name="b")
     value = te.compute((70, 60, 64), lambda i, j, k: A[j, i, k] * B[i, j, k] + b[k], name="C")
     arrays = [numbers(60, 70, 64), numbers(70, 60, 64), numbers(64), numbers(70, 60, 64)]
-    assert "moved rows" in check_same_bits(function(A, B, b, value), arrays).explain()
+    assert "row gather" in check_same_bits(function(A, B, b, value), arrays).explain()
 
 
 def test_two_cores_give_the_same_bits():
     func, new = moved((1, 0, 2), 120, 100, 64)
     plan = check_same_bits(func, [numbers(120, 100, 64), numbers(*new)], "llvm -num-cores=2")
-    assert "moved rows" in plan.explain() and "pieces for threads" in plan.explain()
+    assert "row gather" in plan.explain() and "parallel tasks" in plan.explain()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_two_cores_give_the_same_bits():
 )
 def test_others_are_left_to_other_rules(order, shape):
     func, _ = moved(order, *shape)
-    assert "moved rows" not in planned(func).explain()
+    assert "row gather" not in planned(func).explain()
 
 
 def test_unknown_sizes_are_left_to_other_rules():
@@ -80,14 +80,14 @@ def test_unknown_sizes_are_left_to_other_rules():
     A = te.placeholder((n, 300, 64), name="A")
     func = function(A, te.compute((300, n, 64), lambda i, j, k: A[j, i, k], name="C"))
     plan = check_same_bits(func, [numbers(50, 300, 64), numbers(300, 50, 64)], may_refuse=True)
-    assert "moved rows" not in plan.explain()
+    assert "row gather" not in plan.explain()
 
 
 def test_reasons():
     told = planned(moved((1, 0, 2), 256, 384, 64)[0], AVX512).explain()
-    assert "vectors of 16, 4 at once: v_i2 walks over neighbours" in told
-    assert "blocks of 16 × 16 rows: rows lie together along v_i1 in the result, along v_i0 in A" in told
-    assert "rows of the result prefetched 4 ahead: a line must be owned before any of it is written" in told
+    assert "vectors of 16, 4 at once: v_i2 is contiguous" in told
+    assert "blocks of 16 × 16 rows: rows are contiguous along v_i1 in the result, along v_i0 in A" in told
+    assert "rows of the result prefetched 4 ahead: a store needs ownership of its cache line" in told
     assert "vectors of 4, 4 at once" in planned(moved((1, 0, 2), 256, 384, 64)[0], NEON).explain()
     # What L2 holds, more or less, need not be prefetched.
     assert "prefetched" not in planned(moved((1, 0, 2), 64, 48, 64)[0], AVX512).explain()

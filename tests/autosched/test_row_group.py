@@ -202,7 +202,7 @@ def test_a_softmax_reads_twice_and_keeps_a_row() -> None:
     plan = plan_of(softmax(64, 1000))
     assert shared_loops(plan, "e", "s_rf") == 2  # the value and its sum are made in one pass
     assert shared_loops(plan, "m_rf", "e") == 1
-    assert "m, e, s shrunk to a row: it stays in the nearest cache" in plan.explain()
+    assert "m, e, s shrunk to a row: it stays in L1" in plan.explain()
     assert "e = T.decl_buffer((1000,))" in lower(plan.mod, TWO).script()
 
 
@@ -218,7 +218,7 @@ def test_results_do_not_depend_on_threads() -> None:
 def test_few_long_rows_are_left_to_rules_that_divide_them() -> None:
     plan = autosched.apply(softmax(2, 200000), MANY)
     assert "row group" not in rules(plan).values()
-    refused = "another rule was refused: row group: 2 rows are too few: the work is worth dividing into 16 pieces"
+    refused = "another rule was refused: row group: 2 rows are too few: the work is worth 16 pieces"
     assert refused in plan.explain()
 
 
@@ -262,8 +262,8 @@ def test_nothing_to_do(shape: tuple[int, int]) -> None:
 
 def test_a_guessed_number_of_rows_is_said_to_be_one() -> None:
     told = autosched.apply(softmax(te.size_var("n"), 512), TWO).explain()
-    assert "planned for 1024 iterations of v_i0: the size is open, and known only when the program runs" in told
-    assert "1024 rows, as planned for, are worth 2 cores" in told
+    assert "planned for 1024 iterations of v_i0: the dimension is symbolic, and known only at run time" in told
+    assert "1024 rows (planned) are worth 2 cores" in told
     known = autosched.apply(softmax(1024, 512), TWO).explain()
     assert "planned for" not in known
     assert "1024 rows are worth 2 cores" in known

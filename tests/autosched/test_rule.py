@@ -64,7 +64,7 @@ def test_nothing_is_left_of_rules_that_were_refused() -> None:
 
 def test_a_list_whose_last_rule_does_not_take_every_block_is_our_mistake() -> None:
     sch, program = doubled()
-    with pytest.raises(InternalError, match="no rule takes the block, though the last one takes every block"):
+    with pytest.raises(InternalError, match="no rule matches the block, though the last one matches every block"):
         schedule_first([Hesitating(1)], sch, program.entries, program, Machine.of("llvm"))
 
 

@@ -42,7 +42,7 @@ def test_sums_down_the_columns(steps, width):
     out = np.zeros_like(given)
     plan = check_same_bits(running_sum(steps, width), [given, out])
     assert "scan" in plan.explain()
-    assert (width > 1) == ("the axis over neighbouring cells carries nothing" in plan.explain())
+    assert (width > 1) == ("the contiguous axis carries no dependence" in plan.explain())
 
 
 @pytest.mark.parametrize("kind", ["scan", "opaque", "spatial"])
@@ -51,7 +51,7 @@ def test_sums_along_the_rows(rows, columns, kind):
     plan = check_same_bits(
         row_sums(rows, columns, kind), [numbers(rows, columns), np.zeros((rows, columns), "float32")]
     )
-    assert (rows > 1) == ("rows at once: while one waits for the value before, the others go on" in plan.explain())
+    assert (rows > 1) == ("rows at once: their independent chains hide the latency of one" in plan.explain())
 
 
 def shifted_row_sums(rows, columns, batch=1):
@@ -69,7 +69,7 @@ def main(A: T.Buffer(({batch}, {rows}, {columns})), C: T.Buffer(({batch}, {rows}
 @pytest.mark.parametrize("rows, columns", [(1, 9), (2, 2), (3, 8), (4, 9), (5, 10), (33, 30)])
 def test_an_axis_that_starts_elsewhere_than_its_loop(rows, columns):
     plan = check_same_bits(shifted_row_sums(rows, columns), [numbers(1, rows, columns), numbers(1, rows, columns)])
-    assert (rows > 1) == ("rows at once: while one waits" in plan.explain())
+    assert (rows > 1) == ("rows at once: their independent chains" in plan.explain())
     assert (rows > 1 and columns > 2) == ("steps of each at a time" in plan.explain())
 
 
@@ -77,7 +77,7 @@ def test_rows_of_several_axes_go_to_threads_together():
     plan = check_same_bits(
         shifted_row_sums(128, 300, batch=3), [numbers(3, 128, 300), numbers(3, 128, 300)], "llvm -num-cores=16"
     )
-    assert "rows for threads" in plan.explain()
+    assert "rows in parallel" in plan.explain()
     assert parallel_extents(plan) == [96]
 
 
@@ -97,8 +97,8 @@ def main(A: T.Buffer((20, 30)), C: T.Buffer((20, 30))):
 
 
 def test_threads():
-    assert "4 pieces for threads: columns do not need each other" in planned(running_sum(512, 4096), AVX512).explain()
-    assert "rows for threads: rows do not need each other" in planned(row_sums(2048, 512), AVX512).explain()
+    assert "4 parallel tasks: columns are independent" in planned(running_sum(512, 4096), AVX512).explain()
+    assert "rows in parallel: rows are independent" in planned(row_sums(2048, 512), AVX512).explain()
     assert "for threads" not in planned(running_sum(8, 64), AVX512).explain()
 
 
@@ -112,7 +112,7 @@ def main(A: T.Buffer((100,)), C: T.Buffer((101,))):
             C[vt + 1] = C[vt] * 0.5 + A[vt]
 """)
     plan = check_same_bits(func, [numbers(100), numbers(101)])
-    assert "no steps: every iteration needs one before it, along each of its axes" in plan.explain()
+    assert "no steps: each axis carries a dependence" in plan.explain()
 
 
 def test_what_runs_once_has_nothing_to_schedule():
@@ -132,7 +132,7 @@ def test_a_condition_of_the_program_itself_is_told_from_that_of_a_split():
     start = te.compute((1, 16), lambda t, i: X[0, i], name="start")
     scan = te.scan(start, te.compute((n, 16), lambda t, i: state[t - 1, i] + X[t, i]), state, inputs=[X])
     told = planned(te.create_prim_func([X, scan]), AVX512).explain()
-    assert "it runs only where t < n: n, known only in a call, may be smaller than the loop, as in the start of" in told
+    assert "it runs only where t < n: n, known only at run time, may be smaller than the loop" in told
 
 
 def test_rows_that_go_on_from_their_first_cell_take_several_steps_at_once():
@@ -159,7 +159,7 @@ def test_a_recurrent_step_of_several_blocks():
     func = function(X, W, te.scan(first, following, state, inputs=[X]))
     given = [numbers(steps, width), numbers(width, width) * np.float32(0.01), np.zeros((steps, width), "float32")]
     told = check_same_bits(func, given).explain()
-    assert told.count("the axis over neighbouring cells carries nothing") == 2
+    assert told.count("the contiguous axis carries no dependence") == 2
 
 
 def test_symbolic_sizes():
@@ -169,4 +169,4 @@ def test_symbolic_sizes():
     following = te.compute((n, 50), lambda t, i: state[t - 1, i] + X[t, i], name="following")
     func = function(X, te.scan(first, following, state, inputs=[X]))
     plan = check_same_bits(func, [numbers(9, 50), np.zeros((9, 50), "float32")])
-    assert "the axis over neighbouring cells carries nothing" in plan.explain()
+    assert "the contiguous axis carries no dependence" in plan.explain()

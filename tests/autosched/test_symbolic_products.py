@@ -80,7 +80,7 @@ def check(
 def plan_of(build: Callable[[], PrimFunc], target: str) -> autosched.Plan:
     plan = autosched.apply(build(), target)
     assert plan.schedule.is_proved
-    assert [decision.rule for decision in plan.decisions] == ["packed product"], plan.explain()
+    assert [decision.rule for decision in plan.decisions] == ["packed GEMM"], plan.explain()
     return plan
 
 
@@ -208,8 +208,8 @@ def test_the_trace_replays(build: Callable[[], PrimFunc]) -> None:
 def test_few_rows_read_the_operand_in_place() -> None:
     text = autosched.apply(product(n, 256, 256), "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids").explain()
     assert "B packed in panels of 64 columns" in text
-    assert re.search(r"up to \d+ rows have tiles of 8 × 32, which read B in place: copying it would take longer", text)
-    assert "a single row is summed up as reductions are: B is then read once" in text
+    assert re.search(r"up to \d+ rows have tiles of 8 × 32, which read B in place: packing it would take longer", text)
+    assert "a single row (GEMV) is scheduled as a reduction: B is then read once" in text
 
 
 @pytest.mark.parametrize("cpu", ["x86_64-linux-gnu -mcpu=sapphirerapids", "aarch64-linux-gnu -mcpu=neoverse-n1"])

@@ -89,8 +89,8 @@ def large_l1(monkeypatch):
 @pytest.mark.usefixtures("large_l1")
 def test_reasons():
     told = planned(turned(1024, 1024), AVX512).explain()
-    assert "tiles of 16 × 16 in registers: v_j walks over neighbours of the result, v_i over those of A" in told
-    assert "blocks of 4 × 4 tiles: cache lines are used up by neighbouring tiles" in told and "for threads" in told
+    assert "tiles of 16 × 16 in registers: v_j is contiguous in the result, v_i in A" in told
+    assert "blocks of 4 × 4 tiles: adjacent tiles share cache lines" in told and "for threads" in told
     assert "tiles of 4 × 4 in registers" in planned(turned(1024, 1024), NEON).explain()
     # Rows that start anywhere in a cache line: half a line meets two lines half as often.
     assert "tiles of 8 × 8 in registers" in planned(turned(1009, 1013), AVX512).explain()
@@ -128,13 +128,13 @@ def test_batches_with_left_overs_are_shared_out():
     A = te.placeholder((3, 173, 301), name="A")
     func = function(A, te.compute((3, 301, 173), lambda n, i, j: A[n, j, i], name="C"))
     plan = check_same_bits(func, [numbers(3, 173, 301), numbers(3, 301, 173)], "llvm -num-cores=2")
-    assert "in registers" in plan.explain() and "pieces for threads" in plan.explain()
+    assert "in registers" in plan.explain() and "parallel tasks" in plan.explain()
 
 
 @pytest.mark.parametrize("rows, columns", [(512, 512), (1024, 1024), (4096, 4096), (1000, 3000), (1023, 1025)])
 def test_sixteen_cores_get_several_pieces_each(rows, columns):
     told = planned(turned(rows, columns), "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=16").explain()
-    pieces = re.search(r"(\d+) pieces for threads", told)
+    pieces = re.search(r"(\d+) parallel tasks", told)
     assert pieces is not None and int(pieces[1]) >= 48
 
 

@@ -194,7 +194,7 @@ def test_the_trace_replays() -> None:
 def test_constants_are_transformed_by_the_compiler() -> None:
     func = layer(1, LANES, 6, 6, LANES)
     plan = planned(bind_constants(func, {"W": numbers(func)[1]}), ONE)
-    assert "they are constants: calls find them transformed" in plan.explain()
+    assert "they are constant: transformed at compile time" in plan.explain()
     assert 'T.block("W_winograd")' in plan.mod.script()
     assert 'T.block("W_winograd")' not in precompute_constants(plan.mod).script()
 
@@ -203,11 +203,11 @@ def test_in_words() -> None:
     plan = planned(layer(1, LANES, 8, 8, LANES, after="bias relu"), ONE)
     told = plan.explain()
     assert "P, O, Relu: winograd" in told or "P, O, Bias, Relu: winograd" in told
-    assert "tiles of 2 × 2 results: 16 products stand for 36" in told or "36 products stand for 144" in told
+    assert "16 multiplications instead of 36" in told or "36 multiplications instead of 144" in told
     assert "rounding differs: equal over the real numbers; the bound on the error is" in told
     assert "× max|data| × max|weight|" in told
     assert "range differs: where max|data| is above" in told
-    assert "X, Relu transposed in registers: channels are the lanes, and lie apart there" in told
+    assert "X, Relu transposed in registers: the lanes are channels, which are not contiguous there" in told
     assert "weights transformed into panels" in told and "once a call" in told
 
 
@@ -248,7 +248,7 @@ def test_channels_that_fill_no_vectors() -> None:
 def test_why_the_direct_form_was_taken(by_the_model: None) -> None:
     plan = autosched.apply(layer(1, LANES, 4, 4, LANES), ONE, winograd=True)
     assert plan.decisions[-1].rule != "winograd"
-    assert "times as fast as the direct form, by the model" in plan.explain()
+    assert "times as fast as the direct form, by the cost model" in plan.explain()
 
 
 def test_the_largest_tile_is_the_callers() -> None:

@@ -20,7 +20,7 @@ def kernel(*decisions: Decision, text: str = "") -> Kernel:
 
 
 def product(*choices: Choice, expected: float = 1000.0, tile_use: float = 1.0, kind: RuleKind = RuleKind.OTHER):
-    return Decision(("C",), "packed product", list(choices), Roofline(1000.0, 10.0, expected), tile_use, kind)
+    return Decision(("C",), "packed GEMM", list(choices), Roofline(1000.0, 10.0, expected), tile_use, kind)
 
 
 def test_bandwidth_lies_between_the_measured_sizes():
@@ -78,15 +78,15 @@ def test_near_the_limit_nothing_is_missing():
             product(Choice("tiles of 6 × 16", "12 registers are accumulators", ChoiceKind.TILES), expected=2000.0),
             "the rule expects 50%: tiles of 6 × 16 (12 registers are accumulators)",
         ),
-        (product(), "the rule 'packed product' expects 100%: what is missing is not known"),
+        (product(), "the rule 'packed GEMM' expects 100%: what is missing is not known"),
         (
             Decision(
                 ("S",),
                 "left as written",
-                [Choice("no steps", "no rule is made for what it computes", ChoiceKind.NO_STEPS)],
+                [Choice("no steps", "no rule matches what it computes", ChoiceKind.NO_STEPS)],
                 kind=RuleKind.AS_WRITTEN,
             ),
-            "S is not scheduled: as written, because no rule is made for what it computes",
+            "S is not scheduled: as written, because no rule matches what it computes",
         ),
         (
             Decision(("S",), "reduction", [Choice("refused", "row group: two loops", ChoiceKind.REFUSED_RULE)]),
@@ -99,7 +99,7 @@ def test_what_the_rules_know(decision, expected):
 
 
 def test_weights_that_are_prepacked_are_no_reason():
-    given = product(Choice("W prepacked in panels of 8 columns", "it is a constant: calls find it packed"))
+    given = product(Choice("W prepacked in panels of 8 columns", "it is constant: packed at compile time"))
     assert "packed at each call" not in reasons(kernel(given), 2e-3, ARITHMETIC, 8, LIMITS)[0]
 
 

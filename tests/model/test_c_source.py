@@ -49,6 +49,6 @@ def test_loops_branches_and_views_as_c():
 def test_open_lengths_are_refused():
     n = te.var("n")
     x, y = Value("x", (n,), "float32"), Value("y", (n,), "float32")
-    with pytest.raises(OpenLengths, match=r"C source of a model with open lengths \(n\)") as caught:
+    with pytest.raises(OpenLengths, match=r"C source of a model with dynamic dimensions \(n\)") as caught:
         c_module(Program("f", [x], [y], {}, [Launch(double((n,)), (x, y))]))
     assert '--input-shapes "x:[1]"' in str(caught.value.hint)

@@ -324,7 +324,7 @@ def test_a_misspelt_thread_axis():
 
 @says(BadStepArgument)
 def test_a_factor_of_zero():
-    """split: factors [None, 0] are not all whole numbers of at least 1 [LW0203]
+    """split: factors [None, 0] are not all integers of at least 1 [LW0203]
     asked: sch.split(sch.get_loops("B")[0], [None, 0]) at line +7
     hint: a factor says how often its loop runs: at least once; None has one of them inferred
     """
@@ -334,7 +334,7 @@ def test_a_factor_of_zero():
 
 @says(BadStepArgument)
 def test_a_negative_factor():
-    """split: factors [-1, 8] are not all whole numbers of at least 1 [LW0203]
+    """split: factors [-1, 8] are not all integers of at least 1 [LW0203]
     asked: sch.split(sch.get_loops("B")[0], [-1, 8]) at line +7
     hint: a factor says how often its loop runs: at least once; None has one of them inferred
     """
@@ -344,9 +344,9 @@ def test_a_negative_factor():
 
 @says(BadStepArgument)
 def test_a_factor_that_is_no_whole_number():
-    """split: factors [None, 8.0] are not all whole numbers of at least 1 [LW0203]
+    """split: factors [None, 8.0] are not all integers of at least 1 [LW0203]
     asked: sch.split(sch.get_loops("B")[0], [None, 64 / 8]) at line +7
-    hint: 8.0 is a float: divide whole numbers with //
+    hint: 8.0 is a float: divide integers with //
     """
     sch = plus_one(64)
     sch.split(sch.get_loops("B")[0], [None, 64 / 8])

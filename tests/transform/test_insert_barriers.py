@@ -266,7 +266,7 @@ def main(A: T.Buffer(8), B: T.Buffer(8)):
     S = T.decl_buffer((8,), scope="shared")
     {lines}
 """)
-    with pytest.raises(NeedsBarrier, match="threads meet at S in one statement, or where only some of them come by"):
+    with pytest.raises(NeedsBarrier, match="threads meet at S in one statement, or where only some of them arrive"):
         insert_barriers(flat(func))
 
 
@@ -375,7 +375,7 @@ NO_LAUNCH = {
         for tx in T.thread_binding(8, thread="threadIdx.x"):
             B[tx] = L[0]
 """,
-    "a barrier stands where not all threads may come by": """
+    "a barrier stands where not all threads may reach it": """
     for tx in T.thread_binding(8, thread="threadIdx.x"):
         if tx < 4:
             T.evaluate(T.tvm_storage_sync("shared"))

@@ -67,7 +67,7 @@ class Injective:
         if order != sorted(order):
             sch.reorder(*[loops[position] for position in order])
             decision.chose(
-                "loops reordered", f"{facts.axes[order[-1]].name} walks over neighbouring cells of the result"
+                "loops reordered", f"{facts.axes[order[-1]].name} is contiguous in the result"
             )
         runs = _runs(facts, streams, own_uses(facts), order, lanes, decision)
         outer = [fused(sch, [loops[position] for position in run.axes]) for run in runs]
@@ -76,7 +76,7 @@ class Injective:
             half = max(1, machine.line // 2 // streams.stores[0].itemsize)
             if half < lanes:
                 lanes = half
-                decision.chose("half a cache line at a time", "rows start anywhere in one: whole lines would meet two")
+                decision.chose("half a cache line at a time", "rows are not aligned: whole lines would straddle two")
         rounds, each = _vectorized(sch, row, runs[-1], facts, streams, work, picking, machine, lanes, decision)
         if rounds and each > 1:
             prefetch_along(sch, facts.name, rounds[-1], _walked_once(facts, streams), each, work, machine, decision)
@@ -140,7 +140,7 @@ def _runs(
     for run in runs:
         if len(run.axes) > 1 and not run.period:
             names = ", ".join(facts.axes[position].name for position in run.axes)
-            decision.chose(f"{names} are one loop", "every load and store goes on from one to the next")
+            decision.chose(f"{names} are one loop", "every load and store is contiguous across them")
     return runs
 
 
@@ -187,7 +187,7 @@ def _join_short_row(
     runs.pop()
     decision.chose(
         f"rows of {row.extent} cells are one loop",
-        f"they follow each other in the result; after {period // lanes} vectors each operand stands in the same lanes",
+        f"they are contiguous in the result; after {period // lanes} vectors the lanes of each operand repeat",
     )
 
 
@@ -216,18 +216,18 @@ def _vectorized(
     name = facts.axes[moving].name
     whole = run.extent or _UNKNOWN_ROW
     if run.extent == 1:
-        why = "there is one cell to compute" if work.elements == 1 else "the rows are single cells"
+        why = "there is one element to compute" if work.elements == 1 else "the rows have one element"
         decision.chose("no vectors", why, ChoiceKind.NO_VECTORS)
         return [], whole
     if any(store.step(moving) != 1 for store in streams.stores):
-        why = f"no axis walks over neighbouring cells of the result ({name} is the innermost)"
+        why = f"no axis is contiguous in the result ({name} is the innermost)"
         decision.chose("no vectors", why, ChoiceKind.NO_VECTORS)
         return [row], 1
     if run.is_cut:
         can_cut = is_small_enough(facts.block.body)
-        why = "a condition holds for some of its cells only: the loop is cut where that changes, and no cell asks"
+        why = "a condition holds for part of the row: the loop is partitioned there, and no iteration evaluates it"
         if not can_cut:
-            why = "its conditions hold for some of its cells only; they are too many to cut the loop, so each cell asks"
+            why = "conditions hold for parts of the row, too many to partition the loop: each iteration evaluates them"
             decision.roofline = None  # the model counts vectors
         if run.extent is None:
             decision.chose("a row stays one loop", why)
@@ -258,7 +258,7 @@ def _vectorized(
     sch.vectorize(lane)
     kind = str(facts.write.buffer.dtype)
     decision.chose(
-        f"vectors of {lanes}", f"{name} walks over neighbouring cells; a register holds {machine.lanes(kind)} of {kind}"
+        f"vectors of {lanes}", f"{name} is contiguous; a register holds {machine.lanes(kind)} of {kind}"
     )
     if several > 1:
         decision.chose(f"{several} vectors at once", _why_at_once(work, run))
@@ -269,10 +269,10 @@ def _why_plain(facts: BlockFacts, work: NestCost, picking: GatherCost, machine: 
     """Why vectors are left to the compiler, which has more to choose from; empty where they are not."""
     waits = work.bytes > machine.l2 and work.memory > work.arithmetic  # for memory, which vectors ask for ahead
     if is_small_arithmetic(facts) and not picking.far and not waits:
-        return "of numbers of 8 and 16 bits the compiler makes vectors, each value in the narrowest type that holds it"
+        return "8- and 16-bit integers are left to LLVM's vectorizer, which picks the narrowest type for each value"
     if picking.is_better_by_element():
         names = ", ".join(dict.fromkeys([access.buffer.name for access in picking.far]))
-        return f"cells of {names} lie too far apart for vectors: putting them together takes longer than the work"
+        return f"cells of {names} are strided: gathering them takes longer than the work"
     return ""
 
 
@@ -295,7 +295,7 @@ def _vectors_at_once(work: NestCost, run: _Run, machine: Machine, lanes: int) ->
 
 def _why_at_once(work: NestCost, run: _Run) -> str:
     if run.period:
-        return "then each operand that starts anew stands in the same lanes"
+        return "then the lanes of each broadcast operand repeat"
     if work.instructions <= _FEW:
-        return "a round is then more than its counting and branching"
-    return f"the {work.instructions} instructions of one wait for each other, those of several do not"
+        return "to amortise loop overhead"
+    return f"the {work.instructions} instructions of one vector depend on each other; several vectors hide the latency"

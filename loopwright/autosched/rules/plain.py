@@ -31,14 +31,14 @@ class Plain:
         if entries[0].facts is None:
             decision.chose("no steps", why_not_plain(entries[0]), ChoiceKind.NO_STEPS)
         else:
-            decision.chose("no steps", "no rule is made for what it computes", ChoiceKind.NO_STEPS)
+            decision.chose("no steps", "no rule matches what it computes", ChoiceKind.NO_STEPS)
 
 
 def why_not_plain(entry: Entry) -> str:
     """Why rules cannot read a block, and what would help."""
     block = entry.realize.block
     if isinstance(block.body, IfThenElse):
-        text = "a condition guards all that it does"
+        text = "a condition guards its whole body"
         return f"{text}: te.if_then_else inside the reduction would be scheduled" if block.init is not None else text
     predicate = entry.realize.predicate
     if len(block.iter_vars) and const(predicate) != 1:
@@ -47,6 +47,6 @@ def why_not_plain(entry: Entry) -> str:
         sizes = [var.name for var in variables_in(predicate) if var not in loops]
         if sizes and len(loops) <= len(block.iter_vars):  # no loop is split: the program itself has the condition
             size = " or ".join(sizes)
-            return f"{text}: {size}, known only in a call, may be smaller than the loop, as in the start of a te.scan"
+            return f"{text}: {size}, known only at run time, may be smaller than the loop, as in the start of a te.scan"
         return f"{text}, as a loop that was split does: schedule the program before it is split"
     return "its loops are not the block's axes one by one from 0, or its body is more than a store"

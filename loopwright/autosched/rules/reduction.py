@@ -53,7 +53,7 @@ class Reduction:
             plan = ColumnPlan.of(facts, best, work, machine, may_regroup(entries[0].realize))
             column_nest(sch, plan, work, machine, decision)
         elif best is None:
-            _in_order(sch, facts, work, machine, decision, "no axis runs along memory")
+            _in_order(sch, facts, work, machine, decision, "no axis is contiguous in memory")
         elif not may_regroup(entries[0].realize):
             unknown = "its operation is not known to be associative and commutative"
             _in_order(sch, facts, work, machine, decision, unknown)
@@ -80,17 +80,17 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Mac
         rows, extents = rows + 1, (*extents[:-1], chunk)
         decision.chose(
             f"chunks of {chunk}",
-            f"{_too_few(count, threads)}; their size is fixed, so that the result does not depend on how many run",
+            f"{_too_few(count, threads)}; their size is fixed, so the result does not depend on the number of threads",
         )
     part = lane_part(sch, facts, block, extents, lanes, vectors)
     row = row_nest(sch, [part], rows, [])
     if part.width:
         decision.chose(
             f"{part.width} partial results, {-(-part.width // lanes)} vectors of up to {lanes}",
-            "so many operations are under way before the first one ends" if part.width > lanes else "the row is short",
+            "independent operations hide the latency of one" if part.width > lanes else "the row is short",
         )
     else:
-        decision.chose("one element after the other", "a row is too short to be shared out among lanes")
+        decision.chose("scalar", "a row is too short to vectorize")
     if part.width:
         loop = sch.get_loops(part.walker)[-2]
         walked = [access.buffer for access in facts.reads if access.stride(facts.axes[-1].var) == 1]
@@ -104,7 +104,7 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Mac
 
 def _too_few(count: int, threads: int) -> str:
     results = f"{count} result{'s' * (count != 1)}"
-    return f"{results} cannot keep {threads} cores busy" if threads > 1 else f"{results} could not be shared out"
+    return f"{results} cannot keep {threads} cores busy" if threads > 1 else f"{results} could not be parallelised"
 
 
 def _chunks(work: NestCost) -> int:
@@ -119,7 +119,7 @@ def _in_order(
     block = sch.get_block(facts.name)
     facts = results_first(sch, facts, block)
     threads = machine.threads_for(work.cycles)
-    decision.chose("one member after the other", reason)
+    decision.chose("in order", reason)
     loops = sch.get_loops(block)[: len(facts.spatial)]
     if threads > 1 and size_of(facts.spatial) >= threads:
         run_in_pieces(sch, fused(sch, loops))

@@ -1,4 +1,4 @@
-"""moved rows: rows of the result are rows of an operand, but the next one comes from far away.
+"""row gather: rows of the result are rows of an operand, but the next one comes from far away.
 
     for i, j, k in T.grid(384, 256, 64):    →    for i_0, j_0 in T.grid(24, 16):            a page of both, each way
         Y[i, j, k] = X[j, i, k]                      for i_1, j_1 in T.grid(16, 16):
@@ -46,7 +46,7 @@ class _Move(NamedTuple):
 class MovedRows:
     """Takes one large block that reads rows in another order than it writes them in."""
 
-    name = "moved rows"
+    name = "row gather"
     kind = RuleKind.ACROSS_MEMORY
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
@@ -75,14 +75,14 @@ class MovedRows:
         _, vectors, lane = sch.split(row, [None, several, lanes])
         sch.vectorize(lane)
         sch.unroll(vectors)
-        decision.chose(f"vectors of {lanes}, {several} at once", f"{facts.axes[move.row].name} walks over neighbours")
+        decision.chose(f"vectors of {lanes}, {several} at once", f"{facts.axes[move.row].name} is contiguous")
         high, wide = (_side(facts, position, move) for position in (move.far, move.near))
         some_others, other = sch.split(others, [None, high])
         some_rows, each = sch.split(rows, [None, wide])
         sch.reorder(*outer, some_others, some_rows, other, each)
         decision.chose(
             f"blocks of {high} × {wide} rows",
-            f"rows lie together along {facts.axes[move.near].name} in the result, "
+            f"rows are contiguous along {facts.axes[move.near].name} in the result, "
             f"along {facts.axes[move.far].name} in {move.load.buffer.name}",
             ChoiceKind.TILES,
         )
@@ -91,7 +91,7 @@ class MovedRows:
             result = streams.stores[0].buffer.name
             sch.prefetch(facts.name, each, result, distance=ahead, lines=-(-move.row_bytes // machine.line))
             decision.chose(
-                f"rows of the result prefetched {ahead} ahead", "a line must be owned before any of it is written"
+                f"rows of the result prefetched {ahead} ahead", "a store needs ownership of its cache line"
             )
         share_out(sch, [*outer, some_others, some_rows], high * wide * cells, cost, machine, decision)
 

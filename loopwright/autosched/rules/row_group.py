@@ -59,23 +59,23 @@ class RowGroup:
         pieces = work.pieces(machine)
         if count * 2 < pieces:
             message = "1 row is" if count == 1 else f"{count} rows are"
-            raise NotWorthIt(f"{message} too few: the work is worth dividing into {pieces} pieces")
+            raise NotWorthIt(f"{message} too few: the work is worth {pieces} pieces")
         vectors = _vectors(blocks, machine)
         parts = [row_part(sch, facts, rows, machine, vectors) for facts in blocks]
         row = row_nest(sch, parts, rows, kept)
         assert row is not None
         names = ", ".join([axis.name for axis in axes])
-        decision.chose(f"one nest over {names}", f"what {len(blocks)} blocks pass to each other is one row long")
+        decision.chose(f"one nest over {names}", f"the {len(blocks)} blocks exchange one row at a time")
         if kept:
             decision.chose(
-                f"{', '.join([buffer.name for buffer in kept])} shrunk to a row", "it stays in the nearest cache"
+                f"{', '.join([buffer.name for buffer in kept])} shrunk to a row", "it stays in L1"
             )
         add_prefetches(sch, parts, rows, kept, machine, decision)
         lanes = machine.lanes(blocks[0].dtype)
-        decision.chose(f"up to {vectors} vectors of {lanes} at a time", "so many operations are under way at once")
+        decision.chose(f"up to {vectors} vectors of {lanes} at a time", "independent operations hide latency")
         if threads > 1 and count > 1:
             run_in_pieces(sch, row)
-            planned = "rows" if all([axis.extent is not None for axis in axes]) else "rows, as planned for,"
+            planned = "rows" if all([axis.extent is not None for axis in axes]) else "rows (planned)"
             decision.chose(f"{names} in parallel", f"{count} {planned} are worth {threads} cores")
         elif threads == 1 and machine.cores > 1:
             note_one_thread(work, decision)

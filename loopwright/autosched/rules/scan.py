@@ -29,11 +29,11 @@ from loopwright.schedule import LoopRV, Schedule
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.view import View
 
-_CHAINS: Final = 4  # rows at once: while one waits for its sum, the others go on
-_STEPS: Final = 8  # of a row at a time: the value carried stays in a register, and few cache lines are in use at once
+_CHAINS: Final = 4  # rows at once: their independent chains for its sum, the others go on
+_STEPS: Final = 8  # of a row at a time: the carried value stays in a register, and few cache lines are in use
 _COSTLY_CHAINS: Final = 8  # rows at once where a step takes long
 _AT_ONCE: Final = 4  # vectors of a row
-_IN_ORDER: Final = "every iteration needs one before it, along each of its axes"
+_IN_ORDER: Final = "each axis carries a dependence"
 
 
 class _Shape(NamedTuple):
@@ -41,7 +41,7 @@ class _Shape(NamedTuple):
 
     loops: tuple[int, ...]  # positions among all loops of the block
     free: tuple[int, ...]  # of these, the loops whose iterations do not need each other
-    lanes: int | None  # the free loop that walks over neighbouring cells of the result
+    lanes: int | None  # the free loop that is contiguous in the result
     is_alone: bool  # nothing else is in the loops around it
     carries: bool  # some loop around it needs its order
 
@@ -71,7 +71,7 @@ class Scan:
         elif shape.is_alone and shape.carries:
             _chains(sch, entry, shape, loops, machine, decision)
         else:
-            decision.chose("no steps", "no axis of its own walks over neighbouring cells of the result")
+            decision.chose("no steps", "no axis without a loop-carried dependence is contiguous in the result")
 
 
 def _why_no_steps(view: View, entry: Entry, shape: _Shape | None) -> str:
@@ -146,7 +146,7 @@ def _lanes(
     row = loops[shape.lanes]
     extent = extent_of(sch, row)
     if extent == 1:
-        decision.chose("no vectors", "the rows are single cells", ChoiceKind.NO_VECTORS)
+        decision.chose("no vectors", "the rows have one element", ChoiceKind.NO_VECTORS)
         return
     width = lanes
     while extent is not None and width > extent:
@@ -162,10 +162,10 @@ def _lanes(
     sch.reorder(*([outer] if outer is not None else []), *others, around, some, lane)
     sch.unroll(some)
     sch.vectorize(lane)
-    decision.chose(f"vectors of {width}", "the axis over neighbouring cells carries nothing")
+    decision.chose(f"vectors of {width}", "the contiguous axis carries no dependence")
     if outer is not None:
         sch.parallel(outer)
-        decision.chose(f"{pieces} pieces for threads", "columns do not need each other, and long rows are read fastest")
+        decision.chose(f"{pieces} parallel tasks", "columns are independent, and long rows use memory bandwidth best")
 
 
 def _chains(
@@ -182,13 +182,13 @@ def _chains(
     sch.reorder(*others, rows, *carried[:-1], step, *[loop for loop in (some, few) if loop is not None])
     if some is not None:
         sch.unroll(some)
-        decision.chose(f"{extent_of(sch, some)} rows at once", "while one waits for the value before, the others go on")
+        decision.chose(f"{extent_of(sch, some)} rows at once", "their independent chains hide the latency of one")
     if few is not None:
         sch.unroll(few)
-        decision.chose(f"{extent_of(sch, few)} steps of each at a time", "the value carried stays in a register")
+        decision.chose(f"{extent_of(sch, few)} steps of each at a time", "the loop-carried value stays in a register")
     if _pieces(sch, entry, shape, machine, 1) > 1:
         sch.parallel(fused(sch, [*others, rows]))
-        decision.chose("rows for threads", "rows do not need each other")
+        decision.chose("rows in parallel", "rows are independent")
 
 
 def _split(sch: Schedule, loop: LoopRV, factor: int) -> tuple[LoopRV, LoopRV | None]:

@@ -96,7 +96,7 @@ class Transpose:
         cost.note(decision, 0.5)
         decision.chose(
             f"tiles of {size} × {size} in registers",
-            f"{along.name} walks over neighbours of the result, {across.name} over those of "
+            f"{along.name} is contiguous in the result, {across.name} in "
             + ", ".join(operand.access.buffer.name for operand in turn.operands),
             ChoiceKind.TILES,
         )
@@ -232,7 +232,7 @@ def _add_prefetches(
     tiles = ceil(machine.line / (size * store.itemsize))
     sch.prefetch(facts.name, row, store.buffer.name, distance=tiles, levels=1)
     decision.chose(
-        "rows of the result prefetched a cache line ahead", "they lie too far apart for the hardware prefetcher"
+        "rows of the result prefetched a cache line ahead", "their stride is too large for the hardware prefetcher"
     )
 
 
@@ -261,7 +261,7 @@ def _blocked(
     some_rows, row = sch.split(rows, [None, high])
     some_columns, column = sch.split(columns, [None, wide])
     sch.reorder(some_rows, some_columns, row, column)
-    why = "cache lines are used up by neighbouring tiles"
+    why = "adjacent tiles share cache lines"
     decision.chose(f"blocks of {high} × {wide} tiles", why, ChoiceKind.TILES)
     return [some_rows, some_columns]
 

@@ -1,4 +1,4 @@
-"""Strided lanes: a vector of elements a few places apart, picked from whole vectors of what lies between them.
+"""Strided lanes: a vector of elements a few places apart, shuffled out of vector loads of what lies between them.
 
     A[Ramp(3 * i + 1, 3, 16)]        3 loads of 16 neighbours from A[3 * i] on; lanes 1, 4, 7, … of them
 
@@ -43,7 +43,7 @@ class Strided(NamedTuple):
 def strided_lanes(
     buffer: ir.Buffer, index: ir.Expr, register_bytes: int, steps: Mapping[ir.Var, int] | None = None
 ) -> Strided | None:
-    """How the lanes of a load are picked from whole vectors; None where they are not a few places apart.
+    """How the lanes of a load are shuffled out of vector loads; None where they are not a few places apart.
 
     `steps` has the variables of loops that are being written out, as they are now.
     """

@@ -106,7 +106,7 @@ def _quotient(
         if (right == 0 and left != 0) or (right and left % right):
             raise TypeMismatch(
                 f"{op} is unable to show the following types match: shape {text(shape)} and new shape {tuple(message)}",
-                why=f"{left} elements cannot be shared out by {right}",
+                why=f"{left} elements cannot be divided by {right}",
             )
         return left // right if right else 0
     # Sizes that stand on both sides need not be known to cancel.

@@ -172,7 +172,7 @@ def _check_type(realize: BlockRealize, store: BufferStore) -> None:
     if dtype.is_float:
         why = "the transforms enlarge rounding, and few bits are left of those that a short type has"
         raise NotWinograd(realize, f"sums in {dtype}", why, "sum in float32: cast both factors")
-    why = "the transforms multiply by fractions, so that sums of whole numbers would not come out whole"
+    why = "the transforms multiply by fractions, so sums of integers would not be integers"
     raise NotWinograd(realize, f"sums in {dtype}", why)
 
 

@@ -226,7 +226,7 @@ def _checked_size(step: str, name: str, given: Any) -> Expr:
             size = None
         if size is not None and size.dtype.is_int and not (isinstance(size, IntImm) and size.value < 1):
             return size
-    hint = "give a whole number of at least 1"
+    hint = "give an integer of at least 1"
     if isinstance(given, float):
-        hint = f"{given} is a float: divide whole numbers with //"
+        hint = f"{given} is a float: divide integers with //"
     raise BadSplit(f"{step}: {name} is {given!r}", hint=hint)

@@ -81,7 +81,7 @@ class NeedsBarrier(LoweringError, ValueError):
     def __init__(self, statement: Stmt, one: Access, other: Access) -> None:
         name = one.cell[0].name
         super().__init__(
-            f"insert_barriers: threads meet at {name} in one statement, or where only some of them come by",
+            f"insert_barriers: threads meet at {name} in one statement, or where only some of them arrive",
             at=statement,
             why=f"one thread writes an element of {name} that another one touches, and a barrier waits for all threads",
             hint="move the two statements under conditions of their own, so that a barrier can stand between",

@@ -263,7 +263,7 @@ def test_inline_a_result():
 def test_a_factor_of_zero():
     """split: factor is 0 [LW0469]
     asked: s[B].split(B.op.axis[0], factor=0) at line +7
-    hint: give a whole number of at least 1
+    hint: give an integer of at least 1
     """
     _, B, s = plus_one(64)
     s[B].split(B.op.axis[0], factor=0)
@@ -273,7 +273,7 @@ def test_a_factor_of_zero():
 def test_negative_parts():
     """split: nparts is -2 [LW0469]
     asked: s[B].split(B.op.axis[0], nparts=-2) at line +7
-    hint: give a whole number of at least 1
+    hint: give an integer of at least 1
     """
     _, B, s = plus_one(64)
     s[B].split(B.op.axis[0], nparts=-2)
@@ -283,7 +283,7 @@ def test_negative_parts():
 def test_a_factor_that_is_no_whole_number():
     """split: factor is 8.0 [LW0469]
     asked: s[B].split(B.op.axis[0], factor=64 / 8) at line +7
-    hint: 8.0 is a float: divide whole numbers with //
+    hint: 8.0 is a float: divide integers with //
     """
     _, B, s = plus_one(64)
     s[B].split(B.op.axis[0], factor=64 / 8)

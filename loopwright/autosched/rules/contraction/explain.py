@@ -23,7 +23,7 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
     decision.tile_use = used_up(rows, tiles.mr) * used_up(columns, tiles.nr)
     name = product.column_operand.buffer.name
     if tiles.packs and product.prepacks_columns:
-        decision.chose(f"{name} prepacked in panels of {tiles.nr} columns", "it is a constant: calls find it packed")
+        decision.chose(f"{name} prepacked in panels of {tiles.nr} columns", "it is constant: packed at compile time")
         if product.knows_m:
             explain_weights(-(-columns // tiles.nr) * tiles.nr * k * size, rows, machine, decision)
     elif tiles.packs:
@@ -36,19 +36,19 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
             name,
         )
     else:
-        decision.chose(f"{name} read in place", f"{-(-rows // tiles.mr)} tiles read it, too few to pay for a copy")
+        decision.chose(f"{name} read in place", f"{-(-rows // tiles.mr)} tiles read it, too few to pay for packing")
     if product.packs_rows:
         decision.chose(
             f"strips of {product.row_operand.buffer.name} packed",
-            f"{tiles.mr} rows at a time, since it does not run along the reduction",
+            f"{tiles.mr} rows at a time, since it is not contiguous along k",
             ChoiceKind.PACKED,
             product.row_operand.buffer.name,
         )
     if product.prepacks_rows:
-        decision.chose(f"{product.row_operand.buffer.name} prepacked along the reduction", "it is a constant")
+        decision.chose(f"{product.row_operand.buffer.name} prepacked along k", "it is a constant")
     slabs = -(-k // tiles.slab)
     if slabs > 1:
-        decision.chose(f"{slabs} slabs of {tiles.slab}", f"all {k} steps of the panels do not fit L2")
+        decision.chose(f"{slabs} slabs of {tiles.slab}", f"all {k} steps of k do not fit L2")
     tasks = -(-rows // (tiles.mr * tiles.task_rows)) * -(-columns // (tiles.nr * tiles.task_columns)) * batch
     if tiles.threads > 1:
         high = f"{tiles.task_rows * tiles.mr}" if tiles.task_rows < ALL_ROWS else "all rows"
@@ -58,7 +58,7 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
             f"parallelised over {tiles.threads} threads",
         )
     elif machine.cores > 1:
-        decision.chose("one thread", "the work is smaller than waking others", ChoiceKind.ONE_THREAD)
+        decision.chose("one thread", "the work costs less than waking other threads", ChoiceKind.ONE_THREAD)
     arithmetic = rows * columns * k * batch / (machine.fma_per_cycle * tiles.lanes) / tiles.threads
     moved = (rows * k + k * columns + rows * columns) * size * batch
     memory = moved / (machine.memory_bytes_per_cycle * min(tiles.threads, machine.memory_cores))
@@ -72,6 +72,6 @@ def explain_versions(product: Product, few: FewRows | None, decision: Decision) 
     if few is not None:
         decision.chose(
             f"up to {few.most} rows have tiles of {few.tiles.mr} × {few.tiles.nr}, which read {name} in place",
-            "copying it would take longer than the product; how many there are is known when the program runs",
+            "packing it would take longer than the GEMM; the number of rows is known at run time",
         )
-    decision.chose("a single row is summed up as reductions are", f"{name} is then read once, whatever its order")
+    decision.chose("a single row (GEMV) is scheduled as a reduction", f"{name} is then read once, whatever its order")

@@ -22,7 +22,7 @@ from loopwright.schedule import Schedule
 class Contraction:
     """Takes a product with more than one row and column, and the element-wise blocks before and after it."""
 
-    name = "packed product"
+    name = "packed GEMM"
 
     def __init__(self, reads_in_place: bool = False) -> None:
         self.reads_in_place = reads_in_place  # the blocks before the product change no number and no place in memory

@@ -1,4 +1,4 @@
-"""Tiles: the sizes of a packed product, chosen by counting cycles.
+"""Tiles: the sizes of a packed GEMM, chosen by counting cycles.
 
     parallel for jc, ic:                      a task: `task_columns` panels of B, `task_rows` tiles of A
         for pc:                               slabs of the reduction, one if B's panels stay in L2

@@ -26,28 +26,28 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
     decision.tile_use = used_up(line, tiles.mr) * used_up(window.channels, tiles.nr)
     weights = window.k * tiles.nr * bytes_of(window.facts.dtype)
     how = "prepacked" if prepacks else "packed"
-    why = "they are constants: calls find them packed" if prepacks else "each is read again and again"
+    why = "they are constant: packed at compile time" if prepacks else "each is reused for many pixels"
     decision.chose(
         f"weights {how} in panels of {tiles.nr} channels",
-        f"{why}; {weights >> 10} KiB of them are used at a time",
+        f"{why}; {weights >> 10} KiB of them are in use at a time",
         ChoiceKind.OTHER if prepacks else ChoiceKind.PACKED,
         "weights",
     )
     explain_weights(weights * -(-window.channels // tiles.nr), window.places, machine, decision)
     if pads:
-        decision.chose(f"padding done for {tiles.band} lines at a time", "the padded image stays in the caches")
+        decision.chose(f"padding done for {tiles.band} lines at a time", "the padded image stays in cache")
     elif tiles.copies_image:
         decision.chose(
-            f"{tiles.band} lines of the image copied at a time", "steps of the reduction lie near each other"
+            f"{tiles.band} lines of the image copied at a time", "so that loads of the reduction are contiguous"
         )
     blocks = window.channel_block(tiles.lanes)
     if (pads or tiles.copies_image) and blocks > 1:
         decision.chose(
-            f"lines of blocks of {blocks} channels", "channels are neighbours in the image: vectors go as they are"
+            f"lines of blocks of {blocks} channels", "channels are contiguous in the image: plain vector copies"
         )
     if not window.writes_channels_last:
-        why = "pixels, not channels, are neighbours in the result"
-        decision.chose("panels of sums transposed in registers", why, ChoiceKind.STRIDED)
+        why = "pixels, not channels, are contiguous in the result"
+        decision.chose("accumulators transposed in registers", why, ChoiceKind.STRIDED)
     pixels = window.places
     tasks = window.batch * pixels // (line * tiles.band) * -(-window.channels // tiles.nr) // tiles.panels
     if tiles.threads > 1:
@@ -56,7 +56,7 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
             f"parallelised over {tiles.threads} threads",
         )
     elif machine.cores > 1:
-        decision.chose("one thread", "the work is smaller than waking others", ChoiceKind.ONE_THREAD)
+        decision.chose("one thread", "the work costs less than waking other threads", ChoiceKind.ONE_THREAD)
     arithmetic = float(window.batch * pixels * window.channels * window.k)
     arithmetic /= machine.fma_per_cycle * tiles.lanes * tiles.threads
     moved = sum(

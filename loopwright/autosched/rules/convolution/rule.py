@@ -51,11 +51,11 @@ class Convolution:
             names[before + 1 :] = [step.name for step in parted.after]
             renamed.append(parted.operand.name)
             program = program.after(sch)
-            decision.chose("groups as a loop of their own", f"the {groups.size} channels of one see the same pixels")
+            decision.chose("groups as an outer loop", f"the {groups.size} channels of a group read the same pixels")
         now = program.entry(facts.name).facts
         window = window_of(now) if now is not None else None
         if window is None or not _is_worth_it(window):
-            raise NotWorthIt("the sums are no convolution with several channels")
+            raise NotWorthIt("this is not a convolution with several channels")
         tiles = choose_tiles(window, machine, pads=before > 0)
         prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)
         epilogue = [program.entry(name) for name in names[before + 1 :]]
@@ -102,8 +102,8 @@ def _as_product(
 ) -> None:
     """Schedule a convolution with a window of one pixel as the product that it is."""
     decision.chose(
-        f"a product of matrices, {'pixels by channels' if window.writes_channels_last else 'channels by pixels'}",
-        f"the window is one pixel; by the model it takes {1 / gain:.0%} of the time of vectors of channels",
+        f"a GEMM, {'pixels by channels' if window.writes_channels_last else 'channels by pixels'}",
+        f"the window is 1 × 1; the cost model predicts {1 / gain:.0%} of the time of the direct form",
     )
     names = fold_pixels(sch, window, epilogue)
     if window.writes_channels_last:

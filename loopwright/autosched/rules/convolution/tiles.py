@@ -41,7 +41,7 @@ class Tiles:
     lanes: int
     band: int  # lines of the result that are done together
     panels: int  # of channels, in one task
-    copies_image: bool  # lines are copied, so that steps of the reduction lie near each other
+    copies_image: bool  # lines are copied, so that so that loads of the reduction are contiguous
     threads: int
     turns: int
     cycles: float

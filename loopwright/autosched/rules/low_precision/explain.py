@@ -18,15 +18,15 @@ def explain(
     product, unit = plain.product, sizes.unit
     rows, columns, k = product.m, product.n, product.k
     rate = unit.products_per_cycle(machine)
-    decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} neighbours of the reduction at a time")
+    decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} consecutive k at a time")
     for operand, new in zip((product.row_operand, product.column_operand), choice.types, strict=True):
         if new:
             takes = f"the instruction takes {unit.a} and {unit.b}"
-            decision.chose(f"{operand.buffer.name} holds the operand as {new}", takes)
+            decision.chose(f"{operand.buffer.name} is converted to {new}", takes)
     if plain.sums:
-        decision.chose(f"{', '.join(plain.sums)}", "sums of the operands stand for zero points and shifts")
+        decision.chose(f"{', '.join(plain.sums)}", "zero points and shifts are applied through row and column sums")
     if unit.is_tile:
-        why = "pairs of 16 × 16 sums each way stay in tile registers"
+        why = "2 × 2 accumulators of 16 × 16 stay in tile registers"
         decision.chose(f"blocks of {sizes.mr} × {sizes.nr}", why, ChoiceKind.TILES)
     else:
         vectors = sizes.nr // unit.lanes
@@ -39,23 +39,23 @@ def explain(
         )
     name = product.column_operand.buffer.name
     if early[1]:
-        decision.chose(f"{name} prepacked in panels of {sizes.panel} columns", "it is a constant: calls find it packed")
+        decision.chose(f"{name} prepacked in panels of {sizes.panel} columns", "it is constant: packed at compile time")
     else:
         offset = "before all tasks" if sizes.task_rows < rows else "by the task that reads them"
         why = f"{unit.group} rows side by side, {offset}"
         decision.chose(f"{name} packed in panels of {sizes.panel} columns", why, ChoiceKind.PACKED, name)
     padded = sizes.padded(rows, columns, k)
     if padded != (rows, columns, k):
-        decision.chose(f"padded to {' × '.join(map(str, padded))}", "whole blocks; zeros add nothing")
+        decision.chose(f"padded to {' × '.join(map(str, padded))}", "to a multiple of the block; zeros add nothing")
     if sizes.slab < k:
-        decision.chose(f"slabs of {sizes.slab}", f"all {k} steps of a panel do not stay in a cache")
+        decision.chose(f"slabs of {sizes.slab}", f"all {k} steps of k do not fit the cache")
     if sizes.threads > 1:
         decision.chose(
             f"{sizes.tasks} tasks of {sizes.task_rows} × {sizes.task_columns}",
             f"parallelised over {sizes.threads} threads",
         )
     elif machine.cores > 1:
-        decision.chose("one thread", "the work is smaller than waking others", ChoiceKind.ONE_THREAD)
+        decision.chose("one thread", "the work costs less than waking other threads", ChoiceKind.ONE_THREAD)
     arithmetic = rows * columns * k * product.batch / rate / sizes.threads
     moved = (rows * k * bytes_of(unit.a) + k * columns * bytes_of(unit.b) + rows * columns * 4) * product.batch
     cores = min(sizes.threads, machine.memory_cores)
@@ -69,27 +69,27 @@ def explain_band(band: Band, sizes: BandSizes, is_prepacked: bool, machine: Mach
     unit, image, weights = sizes.unit, band.image.buffer, band.weights.buffer
     rate = unit.products_per_cycle(machine)
     window = " × ".join(map(str, band.places))
-    why = f"each place of the window of {window} is read from there; no matrix of windows"
+    why = f"each place of the window of {window} is read from there; no im2col matrix"
     if band.is_flat:
-        why = "its pixels are one long line"
+        why = "its pixels are one contiguous line"
     decision.chose(f"bands of {image.name}, {unit.group} channels side by side", why)
-    decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} neighbours of the reduction at a time")
-    message = "it is a constant: calls find it packed" if is_prepacked else "before all tasks"
+    decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} consecutive k at a time")
+    message = "it is constant: packed at compile time" if is_prepacked else "before all tasks"
     kind = ChoiceKind.OTHER if is_prepacked else ChoiceKind.PACKED
     decision.chose(f"{weights.name} packed in tiles of 16 filters by {sizes.k} channels", message, kind, weights.name)
     lines = "" if band.is_flat else f" of {sizes.lines} lines"
     decision.chose(
         f"calls for {sizes.filters} filters and {sizes.pixels} pixels{lines}",
-        "sums stay in tile registers over the window and all channels",
+        "accumulators stay in tile registers over the window and all channels",
     )
     padded, real = (sizes.all_filters, sizes.channels), (band.filter.extent, band.channel.extent)
     if padded != real:
-        decision.chose(f"{padded[0]} filters, {padded[1]} channels", "whole tiles; zeros add nothing")
+        decision.chose(f"{padded[0]} filters, {padded[1]} channels", "to a multiple of the tile; zeros add nothing")
     if sizes.threads > 1:
-        threads = f"parallelised over {sizes.threads} threads; each makes the bands it reads"
+        threads = f"parallelised over {sizes.threads} threads; each packs the row bands it reads"
         decision.chose(f"{sizes.tasks} tasks", threads)
     elif machine.cores > 1:
-        decision.chose("one thread", "the work is smaller than waking others", ChoiceKind.ONE_THREAD)
+        decision.chose("one thread", "the work costs less than waking other threads", ChoiceKind.ONE_THREAD)
     pixels = band.lines * band.line * band.batch
     products = pixels * (band.filter.extent or 1) * band.k
     read = pixels * (band.channel.extent or 1) * bytes_of(unit.b) + sizes.all_filters * band.k * bytes_of(unit.a)

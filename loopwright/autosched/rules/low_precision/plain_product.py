@@ -58,7 +58,7 @@ def expand(
     now = program.after(sch)
     facts = next(entry.facts for entry in now.entries if entry.name == name)
     if facts is None:
-        raise NotWorthIt(f"{name} is not plain once zero points are taken out")
+        raise NotWorthIt(f"{name} is not a plain reduction once zero points are taken out")
     new = [entry for entry in now.entries if entry.name not in known]
     combine = next(entry for entry in new if facts.write.buffer in entry.reads)
     if epilogue and not now.is_output(combine.writes[0]):
@@ -73,5 +73,5 @@ def _product_named(program: Program, name: str) -> Product:
     facts = next(entry.facts for entry in program.entries if entry.name == name)
     result = product_of(facts) if facts is not None else None
     if result is None:
-        raise NotWorthIt(f"{name} is no product of matrices once zero points are taken out")
+        raise NotWorthIt(f"{name} is not a GEMM once zero points are taken out")
     return result

@@ -35,7 +35,7 @@ MATRIX_SUMS = 0.5  # for one of its sums, which lie as far apart as those of the
 class LowPrecision:
     """Takes a product or convolution of small types, what makes its operands, and the element-wise blocks after it."""
 
-    name = "low-precision product"
+    name = "low-precision GEMM"
     kind = RuleKind.LOW_PRECISION
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
@@ -59,14 +59,14 @@ class LowPrecision:
             early = _early(matrices.row_operand, matrices.column_operand, program, machine)
             result = choices(machine, matrices.types, early, matrices.has_zero_points)
             if not any(choice.unit is not None or matrices.has_zero_points for choice in result):
-                raise NotWorthIt(f"there is no better way to multiply {' by '.join(matrices.types[:2])} here")
+                raise NotWorthIt(f"the machine has no faster instruction for {' by '.join(matrices.types[:2])}")
             if _schedule_band(sch, matrices, feeding, epilogue, early, program, machine, decision):
                 return
             epilogue = [im2col(sch, matrices, epilogue, early, machine.lanes(matrices.types[0]), machine.cores)]
             program = program.after(sch)
             operands = _operands(next(entry for entry in program.entries if entry.name == name))
             if operands is None:
-                raise NotWorthIt("a matrix with a single row or column is no matrix")
+                raise NotWorthIt("the operand has a single row or column: a GEMV, not a GEMM")
             _explain_matrices(matrices, decision)
         choice, sizes = _best(operands, bool(epilogue), early, program, machine)
         if sizes is not None:
@@ -137,7 +137,7 @@ def _schedule_band(
         plain = _matrices(entry)
         now = band_of(plain) if plain is not None else None
         if now is None:
-            raise NotWorthIt(f"{entry.name} is no convolution once zero points are taken out")
+            raise NotWorthIt(f"{entry.name} is not a convolution once zero points are taken out")
         band = now
     own = feeding_of(band.image.buffer, feeding, matrices.facts.name, program)
     packing = schedule_band(sch, band, own, after, sizes, machine, program)
@@ -170,7 +170,7 @@ def _explain_matrices(result: Matrices, decision: Decision) -> None:
     axes = [" × ".join(axis.name for axis in group) for group in (result.rows, result.columns, result.reduce)]
     decision.chose(
         f"a product of {rows} × {k} by {k} × {columns}",
-        f"rows are {axes[0]}, columns {axes[1]}, and {axes[2]} is summed; windows are copied into a matrix",
+        f"rows are {axes[0]}, columns {axes[1]}, and {axes[2]} is reduced; im2col copies the windows into a matrix",
     )
 
 
@@ -181,7 +181,7 @@ def _best(
     product = operands.product
     result = choices(machine, operands.types, early, operands.has_zero_points)
     if not result:
-        raise NotWorthIt(f"there is no better way to multiply {' by '.join(operands.types[:2])} here")
+        raise NotWorthIt(f"the machine has no faster instruction for {' by '.join(operands.types[:2])}")
     size = Size(
         product.m,
         product.n,
@@ -201,7 +201,7 @@ def _best(
     ]
     if not costed:
         if min(product.m, product.n, product.k) < 2:
-            raise NotWorthIt("vectors of a single row or column are no matrix")
+            raise NotWorthIt("the operand has a single row or column: a GEMV, not a GEMM")
         return result[0], None
     return min(costed, key=lambda pair: pair[1].cycles)
 

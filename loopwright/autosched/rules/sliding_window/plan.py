@@ -49,8 +49,8 @@ def _cost(window: Window, tiles: Tiles, machine: Machine) -> NestCost:
 def _why_along(window: Window) -> str:
     lane, stride = window.lane.name, window.movements[-1].stride
     if stride == 1:
-        return f"neighbours along {lane} lie next to each other, and their windows share most cells"
-    return f"their windows start {stride} cells apart: the lanes of each tap are picked from {stride} vectors"
+        return f"neighbours along {lane} are contiguous, and their windows overlap"
+    return f"their windows start {stride} cells apart: the lanes of each tap are shuffled out of {stride} vectors"
 
 
 def _explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, is_padded: bool, copies: bool) -> None:
@@ -58,26 +58,26 @@ def _explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision,
     if window.is_along:
         why = _why_along(window)
     else:
-        why = f"neighbours along {lane} lie next to each other, each with a window of its own"
+        why = f"neighbours along {lane} are contiguous, and their windows do not overlap"
     decision.chose(f"vectors of {tiles.lanes} along {lane}", why)
     used = tiles.rows * tiles.places
     down = window.down
     if down is not None:
         seen, alone = down.reach(tiles.rows), tiles.rows * (down.tap.extent or 1)
-        shared = f"; {tiles.rows} windows side by side see {seen} cells along {down.axis.name}, not {alone}"
+        shared = f"; {tiles.rows} adjacent windows read {seen} cells along {down.axis.name}, not {alone}"
         decision.chose(
             f"tiles of {tiles.rows} {down.axis.name} × {tiles.places} vectors",
-            f"{used} of {machine.registers} registers hold results{shared if seen < alone else ''}",
+            f"{used} of {machine.registers} registers are accumulators{shared if seen < alone else ''}",
             ChoiceKind.TILES,
         )
     elif used > 1:
-        decision.chose(f"{used} vectors at once", "the updates of one wait for each other, those of several do not")
+        decision.chose(f"{used} vectors at once", "the updates of one depend on each other; several hide the latency")
     if copies:
         size = f"{tiles.copied >> 10} KiB" if tiles.copied >> 10 else f"{tiles.copied} bytes"
         location = f"L1 ({machine.l1 >> 10} KiB)" if tiles.copied <= machine.l1 else "L2"
         decision.chose(
             f"data copied with its padding for {min(window.rows, tiles.rows * tiles.band)} rows at a time",
-            f"{size} stay in {location}, and no load asks for borders",
+            f"{size} stay in {location}, and no load checks for borders",
         )
     elif is_padded:
-        decision.chose("padding in place", "only tiles at the border ask for it: loops are cut there")
+        decision.chose("padding in place", "only tiles at the border check for it: loops are partitioned there")

@@ -38,8 +38,8 @@ class Winograd:
             raise NotWorthIt(sizes)
         if sizes.gain < GAIN:
             raise NotWorthIt(
-                f"tiles of {sizes.tile} × {sizes.tile} would save products, but with their transforms they are only "
-                f"{sizes.gain:.2f} times as fast as the direct form, by the model"
+                f"tiles of {sizes.tile} × {sizes.tile} would save multiplications, but with their transforms they are "
+                f"only {sizes.gain:.2f} times as fast as the direct form, by the cost model"
             )
         transposed = schedule_winograd(sch, result, program, sizes, machine)
         explain(layer, sizes, transposed, machine, decision)

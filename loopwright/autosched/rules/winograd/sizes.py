@@ -82,7 +82,7 @@ def choose_sizes(layer: Layer, machine: Machine, largest: int) -> Sizes | str:
         return f"{layer.inputs} and {layer.outputs} channels do not fill vectors of {lanes}"
     tiles = [tile for tile in TILES if tile <= largest and tile + high - 1 <= MOST_POINTS]
     if not tiles:
-        return f"a window of {high} × {wide} leaves little of the numbers"
+        return f"a window of {high} × {wide} leaves too few correct digits"
     best = min((min(_all(layer, machine, tile, 1), key=_cycles) for tile in tiles), key=_with_memory)
     threads = machine.threads_for(best.cycles)
     return best if threads == 1 else min(_all(layer, machine, best.tile, threads), key=_cycles)

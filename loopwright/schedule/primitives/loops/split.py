@@ -162,8 +162,8 @@ def _extents(view: View, loop: For, factors: Sequence[int | str | None]) -> list
     if not factors or wrong:
         hint = "a factor says how often its loop runs: at least once; None has one of them inferred"
         if wrong and isinstance(wrong[0], float):
-            hint = f"{wrong[0]} is a float: divide whole numbers with //"
-        raise BadStepArgument("split", f"factors {shown} are not all whole numbers of at least 1", loop, hint)
+            hint = f"{wrong[0]} is a float: divide integers with //"
+        raise BadStepArgument("split", f"factors {shown} are not all integers of at least 1", loop, hint)
     dtype = loop.loop_var.dtype
     if any([isinstance(factor, str) for factor in factors]):
         known = _symbolic(view, loop, factors)
