@@ -225,5 +225,5 @@ def test_a_cut_is_promised_only_where_it_is_made():
 
     assert "the loop is partitioned there, and no iteration evaluates it" in planned(guarded(2), AVX512).explain()
     huge = planned(guarded(400), AVX512).explain()
-    assert "too many to cut the loop" in huge
+    assert "too many to partition the loop" in huge
     assert "roofline" not in huge

@@ -90,7 +90,7 @@ def large_l1(monkeypatch):
 def test_reasons():
     told = planned(turned(1024, 1024), AVX512).explain()
     assert "tiles of 16 × 16 in registers: v_j is contiguous in the result, v_i in A" in told
-    assert "blocks of 4 × 4 tiles: adjacent tiles share cache lines" in told and "for threads" in told
+    assert "blocks of 4 × 4 tiles: adjacent tiles share cache lines" in told and "parallel tasks" in told
     assert "tiles of 4 × 4 in registers" in planned(turned(1024, 1024), NEON).explain()
     # Rows that start anywhere in a cache line: half a line meets two lines half as often.
     assert "tiles of 8 × 8 in registers" in planned(turned(1009, 1013), AVX512).explain()

@@ -110,6 +110,7 @@ def test_a_script_may_end_with_a_status(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
+        (["{file}:add", "--autosched"], "hint: options stand before the file: loopwright run --autosched FILE"),
         (["{file}:add", "n:5"], "BadSize: 'n:5' is not the value of a size or number"),
         (["{file}:add", "m=5"], "'m=5' is not .*the program takes scale, n"),
         (["{folder}/pointer.py"], "CannotInvent: parameter p is a handle"),
