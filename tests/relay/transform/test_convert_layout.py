@@ -7,136 +7,333 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loopwright import relay
 from loopwright.relay.transform import ConvertLayout, FoldConstant, LayoutConfig, SimplifyExpr
 from loopwright.relay.transform.convert_layout import BadLayouts
-from tests.relay.transform.graphs import apply, assert_same_results, assert_unchanged, function, operators
+from tests.relay.pass_check import check, check_unchanged, drawn
 
 NHWC = {"nn.conv2d": ["NHWC", "default"]}
-RANDOM = np.random.default_rng(0)
-
-
-def _x(*shape: int) -> relay.Var:
-    return relay.var("x", shape=shape or (1, 4, 6, 6))
-
-
-def _const(*shape: int) -> relay.Constant:
-    return relay.const(RANDOM.integers(-3, 4, shape).astype("float32"))
-
-
-def _conv(x: Any, out: int = 4, into: int = 4, window: int = 3, **options: Any) -> Any:
-    return relay.nn.conv2d(x, _const(out, into, window, window), padding=(window // 2,) * 2, **options)
-
-
-def _converts(body: Any, transforms: int, wanted: Any = None) -> relay.Function:
-    """After folding, so many changes of layout are left (those of constants are folded)."""
-    before = function(body)
-    found = apply([ConvertLayout(wanted or NHWC), FoldConstant()], before)
-    assert operators(found).count("layout_transform") + operators(found).count("transpose") == transforms
-    assert_same_results(before, found)
-    return found
 
 
 def test_one_convolution():
-    found = _converts(_conv(_x()), 2)
-    conv = found.body.args[0]
-    assert (conv.attrs.data_layout, conv.attrs.kernel_layout) == ("NHWC", "HWIO")
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        "fn (%x: Tensor[(1, 4, 6, 6), float32]) { nn.conv2d(%x, $w, padding=[1, 1]) }",
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwio, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          layout_transform(%1, src_layout="NHWC", dst_layout="NCHW")
+        }
+        """,
+        {**drawn(w=(4, 4, 3, 3)), "hwio": lambda w: w.transpose(2, 3, 1, 0)},
+    )
 
 
 def test_between_two_convolutions_nothing_is_moved():
-    body = _conv(relay.nn.relu(_conv(_x()) + _const(4, 1, 1)))
-    _converts(body, 2)
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          nn.conv2d(nn.relu(add(nn.conv2d(%x, $w, padding=[1, 1]), $c)), $w1, padding=[1, 1])
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwio, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          %2 = nn.relu(add(%1, $reshaped));
+          %3 = nn.conv2d(%2, $hwio1, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          layout_transform(%3, src_layout="NHWC", dst_layout="NCHW")
+        }
+        """,
+        {
+            **drawn(w=(4, 4, 3, 3), c=(4, 1, 1), w1=(4, 4, 3, 3)),
+            "hwio": lambda w: w.transpose(2, 3, 1, 0),
+            "reshaped": lambda c: c.reshape(1, 1, 1, 4),
+            "hwio1": lambda w1: w1.transpose(2, 3, 1, 0),
+        },
+    )
 
 
 @pytest.mark.parametrize(
-    "between",
+    ("between", "follows"),
     [
-        lambda y: relay.nn.bias_add(y, _const(4)),
-        lambda y: relay.nn.max_pool2d(y, (2, 2), padding=(1, 0, 0, 1)),
-        lambda y: relay.nn.avg_pool2d(y, (2, 2)),
-        lambda y: relay.nn.pad(y, ((0, 0), (0, 0), (1, 2), (0, 1))),
-        lambda y: relay.concatenate([y, relay.abs(y)], 2),
-        lambda y: relay.sum(y, axis=(2, 3), keepdims=True),
-        lambda y: relay.max(y, axis=1, keepdims=True, exclude=True),
-        lambda y: relay.clip(y, -2.0, 3.0) * relay.const(2.0),
-        lambda y: y * _const(1, 4, 1, 1) - _const(6),
-        lambda y: relay.maximum(_const(4, 6, 6), y),
-        lambda y: relay.strided_slice(y, (0, 0, 1), (1, 4, 5)),
-        lambda y: relay.strided_slice(y, (1,), (5,), axes=(2,)),
-        lambda y: relay.split(y, 2, 2)[1],
-        lambda y: relay.nn.upsampling(y, 2, 2),
-        lambda y: relay.nn.prelu(y, _const(4)),
-        lambda y: y + relay.abs(y),
+        ("nn.bias_add(%y, $c)", "nn.bias_add(%y, $c, axis=3)"),
+        (
+            "nn.max_pool2d(%y, pool_size=[2, 2], padding=[1, 0, 0, 1])",
+            'nn.max_pool2d(%y, pool_size=[2, 2], padding=[1, 0, 0, 1], layout="NHWC")',
+        ),
+        ("nn.avg_pool2d(%y, pool_size=[2, 2])", 'nn.avg_pool2d(%y, pool_size=[2, 2], layout="NHWC")'),
+        (
+            "nn.pad(%y, 0, pad_width=[[0, 0], [0, 0], [1, 2], [0, 1]])",
+            "nn.pad(%y, 0, pad_width=[[0, 0], [1, 2], [0, 1], [0, 0]])",
+        ),
+        ("concatenate((%y, abs(%y)), axis=2)", "concatenate((%y, abs(%y)), axis=1)"),
+        ("sum(%y, axis=[2, 3], keepdims=True)", "sum(%y, axis=[1, 2], keepdims=True)"),
+        ("max(%y, axis=1, keepdims=True, exclude=True)", "max(%y, axis=[0, 1, 2], keepdims=True)"),
+        ("multiply(clip(%y, a_min=-2.0f, a_max=3.0f), 2f)", "multiply(clip(%y, a_min=-2.0f, a_max=3.0f), 2f)"),
+        ("subtract(multiply(%y, $channels), $columns)", "subtract(multiply(%y, $channels_nhwc), $columns_nhwc)"),
+        ("maximum($image, %y)", "maximum($image_nhwc, %y)"),
+        (
+            "strided_slice(%y, begin=[0, 0, 1], end=[1, 4, 5])",
+            "strided_slice(%y, begin=[0, 0, 1], end=[1, 4, 5], axes=[0, 3, 1])",
+        ),
+        ("strided_slice(%y, begin=[1], end=[5], axes=[2])", "strided_slice(%y, begin=[1], end=[5], axes=[1])"),
+        ("split(%y, indices_or_sections=2, axis=2).1", "split(%y, indices_or_sections=2, axis=1).1"),
+        ("nn.upsampling(%y, scale_h=2, scale_w=2)", 'nn.upsampling(%y, scale_h=2, scale_w=2, layout="NHWC")'),
+        ("nn.prelu(%y, $c)", "nn.prelu(%y, $c, axis=3)"),
+        ("add(%y, abs(%y))", "add(%y, abs(%y))"),
     ],
 )
-def test_operators_that_follow(between: Any):
-    _converts(_conv(between(_conv(_x())), window=1), 2)
+def test_operators_that_follow(between: str, follows: str):
+    """`%y` is what the first convolution gives, in both texts."""
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        f"""
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {{
+          %0 = nn.conv2d(%x, $w, padding=[1, 1]);
+          nn.conv2d({between.replace("%y", "%0")}, $w1)
+        }}
+        """,
+        f"""
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {{
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwio, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          %2 = {follows.replace("%y", "%1")};
+          %3 = nn.conv2d(%2, $hwio1, data_layout="NHWC", kernel_layout="HWIO");
+          layout_transform(%3, src_layout="NHWC", dst_layout="NCHW")
+        }}
+        """,
+        {
+            **drawn(w=(4, 4, 3, 3), w1=(4, 4, 1, 1), c=(4,), channels=(1, 4, 1, 1), columns=(6,), image=(4, 6, 6)),
+            "hwio": lambda w: w.transpose(2, 3, 1, 0),
+            "hwio1": lambda w1: w1.transpose(2, 3, 1, 0),
+            "channels_nhwc": lambda channels: channels.reshape(1, 1, 1, 4),
+            "columns_nhwc": lambda columns: columns.reshape(1, 1, 6, 1),
+            "image_nhwc": lambda image: image.transpose(1, 2, 0).reshape(1, 6, 6, 4),
+        },
+    )
 
 
 def test_batch_norm_follows():
-    statistics = [_const(4), _const(4), _const(4), relay.const(np.full(4, 3.0, "float32"))]
-    body = _conv(relay.nn.batch_norm(_conv(_x()), *statistics, epsilon=1.0)[0])
-    _converts(body, 2)
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = nn.batch_norm(nn.conv2d(%x, $w, padding=[1, 1]), $gamma, $beta, $mean, $var, epsilon=1.0f).0;
+          nn.conv2d(%0, $w1, padding=[1, 1])
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwio, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          %2 = nn.batch_norm(%1, $gamma, $beta, $mean, $var, axis=3, epsilon=1.0f).0;
+          %3 = nn.conv2d(%2, $hwio1, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          layout_transform(%3, src_layout="NHWC", dst_layout="NCHW")
+        }
+        """,
+        {
+            **drawn(w=(4, 4, 3, 3), w1=(4, 4, 3, 3), gamma=(4,), beta=(4,), mean=(4,)),
+            "var": np.full(4, 3.0, "float32"),
+            "hwio": lambda w: w.transpose(2, 3, 1, 0),
+            "hwio1": lambda w1: w1.transpose(2, 3, 1, 0),
+        },
+    )
 
 
 def test_reductions_that_drop_axes():
-    _converts(relay.sum(_conv(_x()), axis=(2, 3)), 1)
-    found = _converts(relay.sum(_conv(_x()), axis=2), 2)
-    assert "transpose" in operators(found)
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        "fn (%x: Tensor[(1, 4, 6, 6), float32]) { sum(nn.conv2d(%x, $w, padding=[1, 1]), axis=[2, 3]) }",
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwio, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          sum(%1, axis=[1, 2])
+        }
+        """,
+        {**drawn(w=(4, 4, 3, 3)), "hwio": lambda w: w.transpose(2, 3, 1, 0)},
+    )
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        "fn (%x: Tensor[(1, 4, 6, 6), float32]) { sum(nn.conv2d(%x, $w, padding=[1, 1]), axis=2) }",
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwio, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          transpose(sum(%1, axis=[1]), axes=[0, 2, 1])
+        }
+        """,
+        {**drawn(w=(4, 4, 3, 3)), "hwio": lambda w: w.transpose(2, 3, 1, 0)},
+    )
 
 
 def test_operators_that_do_not_follow_read_what_they_read():
-    _converts(relay.reshape(_conv(_x()), (1, -1)), 2)
-    _converts(relay.cumsum(_conv(_x()), axis=1), 2)
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        "fn (%x: Tensor[(1, 4, 6, 6), float32]) { reshape(nn.conv2d(%x, $w, padding=[1, 1]), newshape=[1, -1]) }",
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwio, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          reshape(layout_transform(%1, src_layout="NHWC", dst_layout="NCHW"), newshape=[1, -1])
+        }
+        """,
+        {**drawn(w=(4, 4, 3, 3)), "hwio": lambda w: w.transpose(2, 3, 1, 0)},
+    )
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        "fn (%x: Tensor[(1, 4, 6, 6), float32]) { cumsum(nn.conv2d(%x, $w, padding=[1, 1]), axis=1) }",
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwio, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          cumsum(layout_transform(%1, src_layout="NHWC", dst_layout="NCHW"), axis=1)
+        }
+        """,
+        {**drawn(w=(4, 4, 3, 3)), "hwio": lambda w: w.transpose(2, 3, 1, 0)},
+    )
 
 
 def test_a_residual_block():
-    x = _x()
-    y = _conv(x)
-    _converts(relay.nn.relu(_conv(relay.nn.relu(y)) + y), 2)
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = nn.conv2d(%x, $w, padding=[1, 1]);
+          nn.relu(add(nn.conv2d(nn.relu(%0), $w1, padding=[1, 1]), %0))
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwio, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          %2 = nn.conv2d(nn.relu(%1), $hwio1, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+          layout_transform(nn.relu(add(%2, %1)), src_layout="NHWC", dst_layout="NCHW")
+        }
+        """,
+        {
+            **drawn(w=(4, 4, 3, 3), w1=(4, 4, 3, 3)),
+            "hwio": lambda w: w.transpose(2, 3, 1, 0),
+            "hwio1": lambda w1: w1.transpose(2, 3, 1, 0),
+        },
+    )
 
 
 def test_depthwise_and_grouped():
-    found = _converts(relay.nn.conv2d(_x(), _const(4, 1, 3, 3), groups=4), 2)
-    assert found.body.args[0].attrs.kernel_layout == "HWOI"
-    _converts(relay.nn.conv2d(_x(), _const(6, 2, 3, 3), groups=2), 2)
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        "fn (%x: Tensor[(1, 4, 6, 6), float32]) { nn.conv2d(%x, $w, groups=4) }",
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwoi, groups=4, data_layout="NHWC", kernel_layout="HWOI");
+          layout_transform(%1, src_layout="NHWC", dst_layout="NCHW")
+        }
+        """,
+        {**drawn(w=(4, 1, 3, 3)), "hwoi": lambda w: w.transpose(2, 3, 0, 1)},
+    )
+    check(
+        [ConvertLayout(NHWC), FoldConstant()],
+        "fn (%x: Tensor[(1, 4, 6, 6), float32]) { nn.conv2d(%x, $w, groups=2) }",
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.conv2d(%0, $hwio, groups=2, data_layout="NHWC", kernel_layout="HWIO");
+          layout_transform(%1, src_layout="NHWC", dst_layout="NCHW")
+        }
+        """,
+        {**drawn(w=(6, 2, 3, 3)), "hwio": lambda w: w.transpose(2, 3, 1, 0)},
+    )
 
 
 def test_back_to_nchw():
-    conv = relay.nn.conv2d(_x(1, 6, 6, 4), _const(3, 3, 4, 5), data_layout="NHWC", kernel_layout="HWIO")
-    found = _converts(relay.nn.relu(conv), 2, {"nn.conv2d": ["NCHW", "default"]})
-    assert any(getattr(call.attrs, "data_layout", "") == "NCHW" for call in _calls(found))
-
-
-def _calls(found: relay.Function) -> list[Any]:
-    from loopwright.relay.visitor import post_order
-
-    return [each for each in post_order(found.body) if isinstance(each, relay.Call)]
+    check(
+        [ConvertLayout({"nn.conv2d": ["NCHW", "default"]}), FoldConstant()],
+        """
+        fn (%x: Tensor[(1, 6, 6, 4), float32]) {
+          nn.relu(nn.conv2d(%x, $w, data_layout="NHWC", kernel_layout="HWIO"))
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 6, 6, 4), float32]) {
+          %0 = nn.relu(nn.conv2d(layout_transform(%x, src_layout="NHWC", dst_layout="NCHW"), $oihw));
+          layout_transform(%0, src_layout="NCHW", dst_layout="NHWC")
+        }
+        """,
+        {**drawn(w=(3, 3, 4, 5)), "oihw": lambda w: w.transpose(3, 2, 0, 1)},
+    )
 
 
 def test_other_operators_may_be_named():
-    found = _converts(relay.nn.max_pool2d(_x(), (2, 2)), 2, {"nn.max_pool2d": ["NHWC"]})
-    assert found.body.args[0].attrs.layout == "NHWC"
-    _converts(relay.nn.conv1d(_x(1, 4, 6), _const(4, 4, 3)), 2, {"nn.conv1d": ["NWC", "WIO"]})
+    check(
+        [ConvertLayout({"nn.max_pool2d": ["NHWC"]}), FoldConstant()],
+        "fn (%x: Tensor[(1, 4, 6, 6), float32]) { nn.max_pool2d(%x, pool_size=[2, 2]) }",
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = nn.max_pool2d(%0, pool_size=[2, 2], layout="NHWC");
+          layout_transform(%1, src_layout="NHWC", dst_layout="NCHW")
+        }
+        """,
+    )
+    check(
+        [ConvertLayout({"nn.conv1d": ["NWC", "WIO"]}), FoldConstant()],
+        "fn (%x: Tensor[(1, 4, 6), float32]) { nn.conv1d(%x, $w) }",
+        """
+        fn (%x: Tensor[(1, 4, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCW", dst_layout="NWC");
+          %1 = nn.conv1d(%0, $wio, data_layout="NWC", kernel_layout="WIO");
+          layout_transform(%1, src_layout="NWC", dst_layout="NCW")
+        }
+        """,
+        {**drawn(w=(4, 4, 3)), "wio": lambda w: w.transpose(2, 1, 0)},
+    )
 
 
 def test_those_in_the_layout_already_stay():
-    conv = relay.nn.conv2d(_x(1, 6, 6, 4), _const(3, 3, 4, 5), data_layout="NHWC", kernel_layout="HWIO")
-    assert_unchanged(ConvertLayout(NHWC), conv)
-    assert_unchanged(ConvertLayout({"nn.conv3d": ["NDHWC", "default"]}), conv)
+    check_unchanged(
+        ConvertLayout(NHWC),
+        'fn (%x: Tensor[(1, 6, 6, 4), float32]) { nn.conv2d(%x, $w, data_layout="NHWC", kernel_layout="HWIO") }',
+        drawn(w=(3, 3, 4, 5)),
+    )
+    check_unchanged(
+        ConvertLayout({"nn.conv3d": ["NDHWC", "default"]}),
+        'fn (%x: Tensor[(1, 6, 6, 4), float32]) { nn.conv2d(%x, $w, data_layout="NHWC", kernel_layout="HWIO") }',
+        drawn(w=(3, 3, 4, 5)),
+    )
 
 
 def test_layers_to_skip():
-    body = _conv(_conv(_x()))
     with LayoutConfig(skip_layers=[0]):
-        found = apply(ConvertLayout(NHWC), body)
-    layouts = [call.attrs.data_layout for call in _calls(found) if call.op.name == "nn.conv2d"]
-    assert layouts == ["NCHW", "NHWC"]
+        check(
+            ConvertLayout(NHWC),
+            """
+            fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+              nn.conv2d(nn.conv2d(%x, $w, padding=[1, 1]), $w1, padding=[1, 1])
+            }
+            """,
+            """
+            fn (%x: Tensor[(1, 4, 6, 6), float32]) {
+              %0 = nn.conv2d(%x, $w, padding=[1, 1]);
+              %1 = layout_transform(%0, src_layout="NCHW", dst_layout="NHWC");
+              %2 = layout_transform($w1, src_layout="OIHW", dst_layout="HWIO");
+              %3 = nn.conv2d(%1, %2, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO");
+              layout_transform(%3, src_layout="NHWC", dst_layout="NCHW")
+            }
+            """,
+            drawn(w=(4, 4, 3, 3), w1=(4, 4, 3, 3)),
+        )
 
 
 def test_an_operator_without_layouts():
     with pytest.warns(UserWarning, match=r"nn\.dense has no layouts"):
-        apply(ConvertLayout({"nn.dense": ["NC"]}), relay.nn.dense(_x(2, 4), _const(3, 4)))
+        check_unchanged(
+            ConvertLayout({"nn.dense": ["NC"]}),
+            "fn (%x: Tensor[(2, 4), float32]) { nn.dense(%x, $w) }",
+            drawn(w=(3, 4)),
+        )
 
 
 @pytest.mark.parametrize("given", ["NHWC", {"nn.conv2d": "NHWC"}, {"nn.conv2d": []}, {"nn.conv2d": [1]}])
@@ -146,20 +343,48 @@ def test_what_are_no_layouts(given: Any):
 
 
 def test_quantized_convolutions():
-    q = relay.qnn.op
-    x = relay.var("x", shape=(1, 4, 6, 6), dtype="int8")
-    scale, zero = relay.const(0.5), relay.const(1)
-
-    def conv(data: Any) -> Any:
-        weight = relay.const(RANDOM.integers(-3, 4, (4, 4, 3, 3)), "int8")
-        made = q.conv2d(data, weight, zero, relay.const(0), scale, scale, kernel_size=(3, 3), channels=4)
-        return q.requantize(made, relay.const(0.25), relay.const(0), relay.const(4.0), zero, axis=1)
-
-    _converts(conv(conv(x)), 2, {"qnn.conv2d": ["NHWC", "default"]})
+    check(
+        [ConvertLayout({"qnn.conv2d": ["NHWC", "default"]}), FoldConstant()],
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), int8]) {
+          %0 = qnn.conv2d(%x, $w, 1, 0, 0.5f, 0.5f, kernel_size=[3, 3], channels=4);
+          %1 = qnn.requantize(%0, 0.25f, 0, 4f, 1, axis=1);
+          %2 = qnn.conv2d(%1, $w1, 1, 0, 0.5f, 0.5f, kernel_size=[3, 3], channels=4);
+          qnn.requantize(%2, 0.25f, 0, 4f, 1, axis=1)
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 4, 6, 6), int8]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+          %1 = qnn.conv2d(%0, $hwio, 1, 0, 0.5f, 0.5f, kernel_size=[3, 3], channels=4, data_layout="NHWC",
+              kernel_layout="HWIO");
+          %2 = qnn.requantize(%1, 0.25f, 0, 4f, 1, axis=3);
+          %3 = qnn.conv2d(%2, $hwio1, 1, 0, 0.5f, 0.5f, kernel_size=[3, 3], channels=4, data_layout="NHWC",
+              kernel_layout="HWIO");
+          %4 = qnn.requantize(%3, 0.25f, 0, 4f, 1, axis=3);
+          layout_transform(%4, src_layout="NHWC", dst_layout="NCHW")
+        }
+        """,
+        {
+            **drawn("int8", w=(4, 4, 3, 3), w1=(4, 4, 3, 3)),
+            "hwio": lambda w: w.transpose(2, 3, 1, 0),
+            "hwio1": lambda w1: w1.transpose(2, 3, 1, 0),
+        },
+    )
 
 
 def test_simplified_changes_vanish():
-    x = _x(1, 6, 6, 4)
-    body = relay.transpose(_conv(relay.transpose(x, (0, 3, 1, 2))), (0, 2, 3, 1))
-    found = apply([ConvertLayout(NHWC), FoldConstant(), SimplifyExpr()], body)
-    assert operators(found) == ["nn.conv2d"]
+    check(
+        [ConvertLayout(NHWC), FoldConstant(), SimplifyExpr()],
+        """
+        fn (%x: Tensor[(1, 6, 6, 4), float32]) {
+          transpose(nn.conv2d(transpose(%x, axes=[0, 3, 1, 2]), $w, padding=[1, 1]), axes=[0, 2, 3, 1])
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 6, 6, 4), float32]) {
+          nn.conv2d(%x, $hwio, padding=[1, 1], data_layout="NHWC", kernel_layout="HWIO")
+        }
+        """,
+        {**drawn(w=(4, 4, 3, 3)), "hwio": lambda w: w.transpose(2, 3, 1, 0)},
+    )

@@ -2,237 +2,679 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-import pytest
-
-from loopwright import ir, relay
+from loopwright import relay
 from loopwright.ir.pass_context import PassContext
-from loopwright.relay.op.registry import Op
 from loopwright.relay.transform import DefuseOps, FuseOps
 from loopwright.relay.visitor import post_order
-from tests.relay.transform.graphs import apply, assert_same_results, function
-
-
-def kernels(body: Any, level: int = 2, **settings: Any) -> list[str]:
-    """The operators of each kernel, joined in the order they run; kernels in the order they run."""
-    before = function(body)
-    config = {f"relay.FuseOps.{name}": value for name, value in settings.items()}
-    with PassContext(opt_level=level, config=config):
-        fused = apply(FuseOps(), before)
-    assert_same_results(before, fused, exact=True)
-    found = []
-    for each in post_order(fused):
-        if isinstance(each, relay.Call) and isinstance(each.op, relay.Function):
-            assert each.op.attrs["Primitive"] == 1
-            inside = [call.op.name for call in post_order(each.op.body) if isinstance(call, relay.Call)]
-            found.append(" ".join(inside))
-        elif isinstance(each, relay.Call) and isinstance(each.op, Op):
-            continue
-    return found
-
-
-def _x(*shape: int) -> relay.Var:
-    return relay.var("x", shape=shape or (3, 4))
-
-
-def _const(*shape: int) -> relay.Constant:
-    return relay.const(np.ones(shape, "float32"))
+from tests.relay.pass_check import check, check_unchanged, drawn
+from tests.relay.transform.graphs import apply
 
 
 def test_element_wise_operators_are_one():
-    x = _x()
-    assert kernels(relay.abs(relay.negative(x + x))) == ["add negative abs"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { abs(negative(add(%x, %x))) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            abs(negative(add(%p0, %p0)))
+          };
+          %0(%x)
+        }
+        """,
+    )
 
 
 def test_ways_that_part_and_meet():
-    x = _x()
-    y = relay.negative(x)
-    assert kernels(relay.abs(y) + relay.sign(y)) == ["negative abs sign add"]
+    check(
+        FuseOps(),
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = negative(%x);
+          add(abs(%0), sign(%0))
+        }
+        """,
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            %1 = negative(%p0);
+            add(abs(%1), sign(%1))
+          };
+          %0(%x)
+        }
+        """,
+    )
 
 
 def test_what_is_returned_ends_a_kernel():
-    x = _x()
-    y = relay.negative(x)
-    assert sorted(kernels(relay.Tuple([y, relay.abs(y)]))) == ["abs", "negative"]
+    check(
+        FuseOps(),
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = negative(%x);
+          (%0, abs(%0))
+        }
+        """,
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            negative(%p0)
+          };
+          %1 = %0(%x);
+          %2 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            abs(%p0)
+          };
+          (%1, %2(%1))
+        }
+        """,
+    )
 
 
 def test_a_large_operator_takes_what_follows():
-    x = _x(1, 2, 5, 5)
-    conv = relay.nn.conv2d(x, _const(4, 2, 3, 3))
-    assert kernels(relay.nn.relu(conv + _const(4, 1, 1))) == ["nn.conv2d add nn.relu"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 2, 5, 5), float32]) { nn.relu(add(nn.conv2d(%x, $w), $c)) }",
+        """
+        fn (%x: Tensor[(1, 2, 5, 5), float32]) {
+          %0 = fn (%p0: Tensor[(1, 2, 5, 5), float32], %p1: Tensor[(4, 2, 3, 3), float32],
+              %p2: Tensor[(4, 1, 1), float32], Primitive=1) {
+            nn.relu(add(nn.conv2d(%p0, %p1), %p2))
+          };
+          %0(%x, $w, $c)
+        }
+        """,
+        drawn(w=(4, 2, 3, 3), c=(4, 1, 1)),
+    )
 
 
 def test_nothing_joins_the_input_of_a_large_operator():
-    x = _x(1, 2, 5, 5)
-    conv = relay.nn.conv2d(relay.nn.relu(x), _const(4, 2, 3, 3))
-    assert kernels(conv) == ["nn.relu", "nn.conv2d"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 2, 5, 5), float32]) { nn.conv2d(nn.relu(%x), $w) }",
+        """
+        fn (%x: Tensor[(1, 2, 5, 5), float32]) {
+          %0 = fn (%p0: Tensor[(1, 2, 5, 5), float32], Primitive=1) {
+            nn.relu(%p0)
+          };
+          %1 = fn (%p0: Tensor[(1, 2, 5, 5), float32], %p1: Tensor[(4, 2, 3, 3), float32], Primitive=1) {
+            nn.conv2d(%p0, %p1)
+          };
+          %1(%0(%x), $w)
+        }
+        """,
+        drawn(w=(4, 2, 3, 3)),
+    )
 
 
 def test_a_kernel_has_one_large_operator():
-    x = _x(1, 2, 5, 5)
-    one, two = (relay.nn.conv2d(x, _const(4, 2, 3, 3)) for _ in range(2))
-    assert sorted(kernels(relay.nn.relu(one + two))) == ["nn.conv2d", "nn.conv2d add nn.relu"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 2, 5, 5), float32]) { nn.relu(add(nn.conv2d(%x, $w), nn.conv2d(%x, $w1))) }",
+        """
+        fn (%x: Tensor[(1, 2, 5, 5), float32]) {
+          %0 = fn (%p0: Tensor[(1, 2, 5, 5), float32], %p1: Tensor[(4, 2, 3, 3), float32], Primitive=1) {
+            nn.conv2d(%p0, %p1)
+          };
+          %1 = fn (%p0: Tensor[(1, 2, 5, 5), float32], %p1: Tensor[(4, 2, 3, 3), float32],
+              %p2: Tensor[(1, 4, 3, 3), float32], Primitive=1) {
+            nn.relu(add(nn.conv2d(%p0, %p1), %p2))
+          };
+          %1(%x, $w, %0(%x, $w1))
+        }
+        """,
+        drawn(w=(4, 2, 3, 3), w1=(4, 2, 3, 3)),
+    )
 
 
 def test_a_large_operator_is_not_broadcast():
     """What follows it must have its shape."""
-    x = _x(1, 4)
-    dense = relay.nn.dense(x, _const(4, 4))
-    assert kernels(dense + _const(3, 4)) == ["nn.dense", "add"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 4), float32]) { add(nn.dense(%x, $w), $w1) }",
+        """
+        fn (%x: Tensor[(1, 4), float32]) {
+          %0 = fn (%p0: Tensor[(1, 4), float32], %p1: Tensor[(4, 4), float32], Primitive=1) {
+            nn.dense(%p0, %p1)
+          };
+          %1 = fn (%p0: Tensor[(1, 4), float32], %p1: Tensor[(3, 4), float32], Primitive=1) {
+            add(%p0, %p1)
+          };
+          %1(%0(%x, $w), $w1)
+        }
+        """,
+        drawn(w=(4, 4), w1=(3, 4)),
+    )
 
 
 def test_a_large_operator_does_not_take_injective_ones():
-    x = _x(2, 4)
-    dense = relay.nn.dense(x, _const(4, 4))
-    assert kernels(relay.transpose(dense)) == ["nn.dense", "transpose"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(2, 4), float32]) { transpose(nn.dense(%x, $w)) }",
+        """
+        fn (%x: Tensor[(2, 4), float32]) {
+          %0 = fn (%p0: Tensor[(2, 4), float32], %p1: Tensor[(4, 4), float32], Primitive=1) {
+            nn.dense(%p0, %p1)
+          };
+          %1 = fn (%p0: Tensor[(2, 4), float32], Primitive=1) {
+            transpose(%p0)
+          };
+          %1(%0(%x, $w))
+        }
+        """,
+        drawn(w=(4, 4)),
+    )
 
 
 def test_element_wise_operators_join_a_reduction():
-    x = _x()
-    assert kernels(relay.sum(relay.abs(x + x), axis=1)) == ["add abs sum"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { sum(abs(add(%x, %x)), axis=1) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            sum(abs(add(%p0, %p0)), axis=1)
+          };
+          %0(%x)
+        }
+        """,
+    )
 
 
 def test_nothing_follows_a_reduction():
-    x = _x()
-    assert kernels(relay.abs(relay.sum(x, axis=1))) == ["sum", "abs"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { abs(sum(%x, axis=1)) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            sum(%p0, axis=1)
+          };
+          %1 = fn (%p0: Tensor[(3), float32], Primitive=1) {
+            abs(%p0)
+          };
+          %1(%0(%x))
+        }
+        """,
+    )
 
 
 def test_injective_operators_do_not_join_a_reduction():
-    x = _x()
-    assert kernels(relay.sum(relay.transpose(x), axis=1)) == ["transpose", "sum"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { sum(transpose(%x), axis=1) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            transpose(%p0)
+          };
+          %1 = fn (%p0: Tensor[(4, 3), float32], Primitive=1) {
+            sum(%p0, axis=1)
+          };
+          %1(%0(%x))
+        }
+        """,
+    )
 
 
 def test_injective_operators_are_one():
-    x = _x()
-    assert kernels(relay.abs(relay.transpose(relay.reshape(x, (4, 3))))) == ["reshape transpose abs"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { abs(transpose(reshape(%x, newshape=[4, 3]))) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            abs(transpose(reshape(%p0, newshape=[4, 3])))
+          };
+          %0(%x)
+        }
+        """,
+    )
 
 
 def test_a_tuple_that_is_joined():
     """What a concatenation reads is computed as it is read."""
-    x = _x()
-    joined = relay.concatenate([relay.abs(x), relay.negative(x)], 0)
-    assert kernels(joined) == ["abs negative concatenate"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { concatenate((abs(%x), negative(%x))) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            concatenate((abs(%p0), negative(%p0)))
+          };
+          %0(%x)
+        }
+        """,
+    )
 
 
 def test_a_tuple_of_large_operators():
-    x = _x(2, 4)
-    parts = [relay.nn.relu(relay.nn.dense(x, _const(4, 4))), relay.abs(x)]
-    assert sorted(kernels(relay.concatenate(parts, 1))) == ["abs concatenate", "nn.dense nn.relu"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(2, 4), float32]) { concatenate((nn.relu(nn.dense(%x, $w)), abs(%x)), axis=1) }",
+        """
+        fn (%x: Tensor[(2, 4), float32]) {
+          %0 = fn (%p0: Tensor[(2, 4), float32], %p1: Tensor[(4, 4), float32], Primitive=1) {
+            nn.relu(nn.dense(%p0, %p1))
+          };
+          %1 = fn (%p0: Tensor[(2, 4), float32], %p1: Tensor[(2, 4), float32], Primitive=1) {
+            concatenate((%p1, abs(%p0)), axis=1)
+          };
+          %1(%x, %0(%x, $w))
+        }
+        """,
+        drawn(w=(4, 4)),
+    )
 
 
 def test_a_tuple_that_is_returned():
-    x = _x()
-    assert sorted(kernels(relay.Tuple([relay.abs(x), relay.negative(x)]))) == ["abs", "negative"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { (abs(%x), negative(%x)) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            abs(%p0)
+          };
+          %1 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            negative(%p0)
+          };
+          (%0(%x), %1(%x))
+        }
+        """,
+    )
 
 
 def test_fields_of_an_operator_of_several_results():
-    x = _x(4, 4)
-    one, two = relay.split(x, 2)
-    assert kernels(one + two) == ["split add"]
+    check(
+        FuseOps(),
+        """
+        fn (%x: Tensor[(4, 4), float32]) {
+          %0 = split(%x, indices_or_sections=2);
+          add(%0.0, %0.1)
+        }
+        """,
+        """
+        fn (%x: Tensor[(4, 4), float32]) {
+          %0 = fn (%p0: Tensor[(4, 4), float32], Primitive=1) {
+            %1 = split(%p0, indices_or_sections=2);
+            add(%1.0, %1.1)
+          };
+          %0(%x)
+        }
+        """,
+    )
 
 
 def test_opaque_operators_are_alone():
-    x = _x()
-    assert kernels(relay.abs(relay.argsort(relay.negative(x)))) == ["negative", "argsort", "abs"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { abs(argsort(negative(%x))) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            negative(%p0)
+          };
+          %1 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            argsort(%p0)
+          };
+          %2 = fn (%p0: Tensor[(3, 4), int32], Primitive=1) {
+            abs(%p0)
+          };
+          %2(%1(%0(%x)))
+        }
+        """,
+    )
 
 
 def test_shapes_decide_whether_a_broadcast_is_element_wise():
     """Two operands of the result's own shape: as in a residual network."""
-    x = _x(1, 2, 5, 5)
-    conv = relay.nn.conv2d(x, _const(2, 2, 1, 1))
-    assert kernels(conv + x) == ["nn.conv2d add"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 2, 5, 5), float32]) { add(nn.conv2d(%x, $w), %x) }",
+        """
+        fn (%x: Tensor[(1, 2, 5, 5), float32]) {
+          %0 = fn (%p0: Tensor[(1, 2, 5, 5), float32], %p1: Tensor[(2, 2, 1, 1), float32], Primitive=1) {
+            add(nn.conv2d(%p0, %p1), %p0)
+          };
+          %0(%x, $w)
+        }
+        """,
+        drawn(w=(2, 2, 1, 1)),
+    )
 
 
 def test_stop_fusion():
-    x = _x()
-    body = relay.abs(relay.annotation.stop_fusion(relay.negative(x)))
-    assert kernels(body) == ["negative", "abs"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { abs(annotation.stop_fusion(negative(%x))) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            negative(%p0)
+          };
+          %1 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            abs(%p0)
+          };
+          %1(%0(%x))
+        }
+        """,
+    )
 
 
 def test_numbers_are_parts_of_kernels_and_arrays_are_not():
-    x = _x()
-    fused = apply(FuseOps(), x * relay.const(2.0) + _const(4))
-    call = fused.body
-    assert len(call.args) == 2 and isinstance(call.args[1], relay.Constant)
-    assert any(isinstance(each, relay.Constant) and each.data == 2 for each in post_order(call.op.body))
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { add(multiply(%x, 2f), $c) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], %p1: Tensor[(4), float32], Primitive=1) {
+            add(multiply(%p0, 2f), %p1)
+          };
+          %0(%x, $c)
+        }
+        """,
+        drawn(c=(4,)),
+    )
 
 
 def test_identical_arguments_share_a_parameter():
-    x = _x()
-    fused = apply(FuseOps(), relay.abs(x) + relay.negative(x))
-    assert [param.name_hint for param in fused.body.op.params] == ["p0"]
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { add(abs(%x), negative(%x)) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            add(abs(%p0), negative(%p0))
+          };
+          %0(%x)
+        }
+        """,
+    )
 
 
 def test_link_params_keeps_constants_inside():
     with PassContext(config={"relay.FuseOps.link_params": True}):
-        fused = apply(FuseOps(), _x() + _const(4))
-    assert len(fused.body.args) == 1
+        check(
+            FuseOps(),
+            "fn (%x: Tensor[(3, 4), float32]) { add(%x, $c) }",
+            """
+            fn (%x: Tensor[(3, 4), float32]) {
+              %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+                add(%p0, $c)
+              };
+              %0(%x)
+            }
+            """,
+            drawn(c=(4,)),
+        )
 
 
 def test_level_0_puts_each_alone():
-    x = _x()
-    assert kernels(relay.abs(x + x), level=0) == ["add", "abs"]
+    with PassContext(opt_level=0):
+        check(
+            FuseOps(),
+            "fn (%x: Tensor[(3, 4), float32]) { abs(add(%x, %x)) }",
+            """
+            fn (%x: Tensor[(3, 4), float32]) {
+              %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+                add(%p0, %p0)
+              };
+              %1 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+                abs(%p0)
+              };
+              %1(%0(%x))
+            }
+            """,
+        )
 
 
 def test_the_greatest_depth():
-    body = _x()
-    for _ in range(10):
-        body = relay.abs(body)
-    found = kernels(body, max_depth=4)
-    assert len(found) > 1 and max(len(names.split()) for names in found) <= 4
+    with PassContext(config={"relay.FuseOps.max_depth": 4}):
+        check(
+            FuseOps(),
+            "fn (%x: Tensor[(3, 4), float32]) { abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(%x)))))))))) }",
+            """
+            fn (%x: Tensor[(3, 4), float32]) {
+              %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+                abs(abs(abs(abs(%p0))))
+              };
+              %1 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+                abs(abs(abs(abs(%p0))))
+              };
+              %2 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+                abs(abs(%p0))
+              };
+              %2(%1(%0(%x)))
+            }
+            """,
+        )
 
 
 def test_the_most_arguments():
-    body = _x()
-    for k in range(6):
-        body = body + relay.var(f"y{k}", shape=(3, 4))
-    found = kernels(body, max_args=4)
-    assert len(found) > 1
+    with PassContext(config={"relay.FuseOps.max_args": 4}):
+        check(
+            FuseOps(),
+            """
+            fn (%x: Tensor[(3, 4), float32], %y0: Tensor[(3, 4), float32], %y1: Tensor[(3, 4), float32],
+                %y2: Tensor[(3, 4), float32], %y3: Tensor[(3, 4), float32], %y4: Tensor[(3, 4), float32],
+                %y5: Tensor[(3, 4), float32]) {
+              add(add(add(add(add(add(%x, %y0), %y1), %y2), %y3), %y4), %y5)
+            }
+            """,
+            """
+            fn (%x: Tensor[(3, 4), float32], %y0: Tensor[(3, 4), float32], %y1: Tensor[(3, 4), float32],
+                %y2: Tensor[(3, 4), float32], %y3: Tensor[(3, 4), float32], %y4: Tensor[(3, 4), float32],
+                %y5: Tensor[(3, 4), float32]) {
+              %0 = fn (%p0: Tensor[(3, 4), float32], %p1: Tensor[(3, 4), float32], %p2: Tensor[(3, 4), float32],
+                  Primitive=1) {
+                add(add(%p0, %p1), %p2)
+              };
+              %1 = fn (%p0: Tensor[(3, 4), float32], %p1: Tensor[(3, 4), float32], %p2: Tensor[(3, 4), float32],
+                  Primitive=1) {
+                add(add(%p0, %p1), %p2)
+              };
+              %2 = fn (%p0: Tensor[(3, 4), float32], %p1: Tensor[(3, 4), float32], %p2: Tensor[(3, 4), float32],
+                  Primitive=1) {
+                add(add(%p0, %p1), %p2)
+              };
+              %2(%1(%0(%x, %y0, %y1), %y2, %y3), %y4, %y5)
+            }
+            """,
+        )
 
 
-@pytest.mark.parametrize("operator", ["reshape", "squeeze", "expand_dims"])
-def test_reshapes_alone_are_marked(operator: str):
-    x = _x(1, 4)
-    made = {"reshape": relay.reshape(x, (4,)), "squeeze": relay.squeeze(x), "expand_dims": relay.expand_dims(x, 0)}
-    fused = apply(FuseOps(), made[operator])
-    assert fused.body.op.attrs["relay.reshape_only"] == 1
-    assert "relay.reshape_only" not in apply(FuseOps(), relay.abs(made[operator])).body.op.attrs
+def test_reshapes_alone_are_marked():
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 4), float32]) { reshape(%x, newshape=[4]) }",
+        """
+        fn (%x: Tensor[(1, 4), float32]) {
+          %0 = fn (%p0: Tensor[(1, 4), float32], Primitive=1, relay.reshape_only=1) {
+            reshape(%p0, newshape=[4])
+          };
+          %0(%x)
+        }
+        """,
+    )
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 4), float32]) { squeeze(%x) }",
+        """
+        fn (%x: Tensor[(1, 4), float32]) {
+          %0 = fn (%p0: Tensor[(1, 4), float32], Primitive=1, relay.reshape_only=1) {
+            squeeze(%p0)
+          };
+          %0(%x)
+        }
+        """,
+    )
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 4), float32]) { expand_dims(%x, axis=0) }",
+        """
+        fn (%x: Tensor[(1, 4), float32]) {
+          %0 = fn (%p0: Tensor[(1, 4), float32], Primitive=1, relay.reshape_only=1) {
+            expand_dims(%p0, axis=0)
+          };
+          %0(%x)
+        }
+        """,
+    )
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 4), float32]) { abs(reshape(%x, newshape=[4])) }",
+        """
+        fn (%x: Tensor[(1, 4), float32]) {
+          %0 = fn (%p0: Tensor[(1, 4), float32], Primitive=1) {
+            abs(reshape(%p0, newshape=[4]))
+          };
+          %0(%x)
+        }
+        """,
+    )
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 4), float32]) { abs(squeeze(%x)) }",
+        """
+        fn (%x: Tensor[(1, 4), float32]) {
+          %0 = fn (%p0: Tensor[(1, 4), float32], Primitive=1) {
+            abs(squeeze(%p0))
+          };
+          %0(%x)
+        }
+        """,
+    )
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(1, 4), float32]) { abs(expand_dims(%x, axis=0)) }",
+        """
+        fn (%x: Tensor[(1, 4), float32]) {
+          %0 = fn (%p0: Tensor[(1, 4), float32], Primitive=1) {
+            abs(expand_dims(%p0, axis=0))
+          };
+          %0(%x)
+        }
+        """,
+    )
 
 
 def test_branches_and_functions_are_fused_by_themselves():
-    c, x = relay.var("c", "bool"), _x()
-    y = relay.negative(x)
-    found = kernels(relay.If(c, relay.abs(relay.sign(y)), y))
-    assert sorted(found) == ["negative", "sign abs"]
-    z = relay.var("z", shape=(3, 4))
-    inner = relay.Function([z], relay.abs(relay.sign(z)))
-    fused = apply(FuseOps(), relay.Call(inner, [relay.negative(x)]))
-    assert isinstance(fused.body.op, relay.Function) and "Primitive" not in fused.body.op.attrs
-    assert fused.body.op.body.op.attrs["Primitive"] == 1
+    check(
+        FuseOps(),
+        """
+        fn (%c: bool, %x: Tensor[(3, 4), float32]) {
+          %0 = negative(%x);
+          if (%c) {
+            abs(sign(%0))
+          } else {
+            %0
+          }
+        }
+        """,
+        """
+        fn (%c: bool, %x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            negative(%p0)
+          };
+          %1 = %0(%x);
+          if (%c) {
+            %2 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+              abs(sign(%p0))
+            };
+            %2(%1)
+          } else {
+            %1
+          }
+        }
+        """,
+    )
+    check(
+        FuseOps(),
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%z: Tensor[(3, 4), float32]) {
+            abs(sign(%z))
+          };
+          %0(negative(%x))
+        }
+        """,
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            negative(%p0)
+          };
+          %1 = fn (%z: Tensor[(3, 4), float32]) {
+            %2 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+              abs(sign(%p0))
+            };
+            %2(%z)
+          };
+          %1(%0(%x))
+        }
+        """,
+    )
 
 
 def test_a_let_ends_a_kernel():
-    x, v = _x(), relay.var("v")
-    assert kernels(relay.Let(v, relay.abs(relay.negative(x)), relay.sign(v))) == ["negative abs", "sign"]
+    check(
+        FuseOps(),
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          let %v = abs(negative(%x));
+          sign(%v)
+        }
+        """,
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            abs(negative(%p0))
+          };
+          let %v = %0(%x);
+          %1 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            sign(%p0)
+          };
+          %1(%v)
+        }
+        """,
+    )
 
 
 def test_kernels_stay_kernels():
-    x = _x()
-    once = apply(FuseOps(), relay.abs(relay.negative(x)))
-    ir.assert_structural_equal(apply(FuseOps(), once), once, map_free_vars=True)
+    check(
+        FuseOps(),
+        "fn (%x: Tensor[(3, 4), float32]) { abs(negative(%x)) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            abs(negative(%p0))
+          };
+          %0(%x)
+        }
+        """,
+    )
+    check_unchanged(
+        FuseOps(),
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%p0: Tensor[(3, 4), float32], Primitive=1) {
+            abs(negative(%p0))
+          };
+          %0(%x)
+        }
+        """,
+    )
 
 
 def test_defuse():
-    x = _x(1, 2, 5, 5)
-    y = relay.nn.relu(relay.nn.conv2d(x, _const(4, 2, 3, 3)) + _const(4, 1, 1))
-    before = function(relay.sum(relay.abs(y), axis=1))
-    ir.assert_structural_equal(apply([FuseOps(), DefuseOps()], before), before, map_free_vars=True)
+    check_unchanged(
+        [FuseOps(), DefuseOps()],
+        "fn (%x: Tensor[(1, 2, 5, 5), float32]) { sum(abs(nn.relu(add(nn.conv2d(%x, $w), $c))), axis=1) }",
+        drawn(w=(4, 2, 3, 3), c=(4, 1, 1)),
+    )
 
 
 def test_long_chains():
-    body = x = _x()
+    body = x = relay.var("x", shape=(3, 4))
     for _ in range(2000):
         body = relay.abs(body)
     fused = apply(FuseOps(), relay.Function([x], body))
