@@ -96,6 +96,26 @@ def within(roundings: int, of: float) -> Compare:
     return compare
 
 
+def quantized(steps: int, share: float = 1.0) -> Compare:
+    """Integers of the whole range of their type give results that differ by `steps` at most, and in `share` of them."""
+
+    def compare(before: IRModule, after: IRModule) -> None:
+        random = np.random.default_rng(0)
+        types = [param.checked_type for param in before["main"].params]
+        limits = [np.iinfo(of.dtype.numpy()) for of in types]
+        arguments = [
+            random.integers(limit.min, limit.max + 1, of.concrete_shape).astype(limit.dtype)
+            for of, limit in zip(types, limits, strict=True)
+        ]
+        one, other = evaluate(before["main"], arguments, before), evaluate(after["main"], arguments, after)
+        assert one.dtype == other.dtype and one.shape == other.shape
+        apart = np.abs(one.astype("float64") - other.astype("float64"))
+        assert apart.max() <= steps and (apart > 0).mean() <= share
+        assert share == 1 or len(np.unique(one)) > 5  # a share says nothing where all results are at the limits
+
+    return compare
+
+
 def results(before: IRModule, after: IRModule) -> tuple[Any, Any]:
     """What both return for the same arguments: small integers, of the types of the parameters."""
     random = np.random.default_rng(0)
