@@ -2,167 +2,306 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from loopwright import ir, relay
-from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
-from loopwright.relay.infer_type import infer_module
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.transform import EtaExpand, Inline, LambdaLift, PartialEvaluate, RemoveUnusedFunctions
-from loopwright.relay.visitor import post_order
-from tests.relay.transform.graphs import (
-    apply,
-    assert_becomes,
-    assert_same_results,
-    assert_unchanged,
-    function,
-    operators,
-)
-
-TYPE = relay.TensorType((3,), "float32")
+from tests.relay.pass_check import assert_is, check, check_unchanged, program, results_not_compared
+from tests.relay.transform.graphs import operators
 
 
-def _x(name: str = "x") -> relay.Var:
-    return relay.var(name, TYPE)
-
-
-def _let(name: str, value: Any, body: Any) -> relay.Let:
-    var = relay.var(name)
-    return relay.Let(var, value, body(var))
-
-
-def _module(**functions: relay.Function) -> IRModule:
-    return infer_module(IRModule(functions))
-
-
-def _run(mod: IRModule, *args: np.ndarray) -> Any:
-    return evaluate(mod["main"], list(args), mod)
-
-
-DATA = np.array([1.0, -2.0, 3.0], "float32")
+def _same_for_a_loop_that_ends(before: IRModule, after: IRModule) -> None:
+    given = [np.array([1.0, -2.0, 3.0], "float32")]
+    one, other = (evaluate(mod["main"], given, mod) for mod in (before, after))
+    np.testing.assert_array_equal(one, other)
 
 
 def test_inline():
-    x, y = _x(), _x("y")
-    f = GlobalVar("f")
-    mod = _module(
-        f=relay.Function([y], _let("v", relay.exp(y), lambda v: v + y), attrs={"Inline": 1}),
-        main=relay.Function([x], relay.Call(f, [relay.Call(f, [x])])),
+    check(
+        Inline(),
+        """
+        def @f(%y: Tensor[(3), float32], Inline=1) {
+          let %v = exp(%y);
+          add(%v, %y)
+        }
+        def @main(%x: Tensor[(3), float32]) {
+          @f(@f(%x))
+        }
+        """,
+        """
+        def @main(%x: Tensor[(3), float32]) {
+          %0 = {
+            let %v = exp(%x);
+            add(%v, %x)
+          };
+          let %w = exp(%0);
+          add(%w, %0)
+        }
+        """,
     )
-    found = Inline()(mod)
-    assert [var.name for var in found] == ["main"]
-    np.testing.assert_array_equal(_run(found, DATA), _run(mod, DATA))
 
 
 def test_inline_leaves_functions_that_call_themselves():
-    x, y = _x(), _x("y")
-    f = GlobalVar("f")
-    body = relay.If(relay.less(relay.sum(y), relay.const(9.0)), relay.Call(f, [y + relay.const(4.0)]), y)
-    mod = _module(f=relay.Function([y], body, TYPE, attrs={"Inline": 1}), main=relay.Function([x], relay.Call(f, [x])))
-    assert Inline()(mod) is mod
+    before = program(
+        """
+        def @f(%y: Tensor[(3), float32], Inline=1) -> Tensor[(3), float32] {
+          if (less(sum(%y), 9f)) {
+            @f(add(%y, 4f))
+          } else {
+            %y
+          }
+        }
+        def @main(%x: Tensor[(3), float32]) {
+          @f(%x)
+        }
+        """
+    )
+    assert Inline()(before) is before
 
 
 def test_remove_unused_functions():
-    x, y = _x(), _x("y")
-    mod = _module(
-        f=relay.Function([y], relay.exp(y)),
-        g=function(relay.abs(_x("z"))),
-        main=relay.Function([x], relay.Call(GlobalVar("f"), [x])),
+    before = """
+    def @f(%y: Tensor[(3), float32]) {
+      exp(%y)
+    }
+    def @g(%z: Tensor[(3), float32]) {
+      abs(%z)
+    }
+    def @main(%x: Tensor[(3), float32]) {
+      @f(%x)
+    }
+    """
+    check(
+        RemoveUnusedFunctions(),
+        before,
+        """
+        def @f(%y: Tensor[(3), float32]) {
+          exp(%y)
+        }
+        def @main(%x: Tensor[(3), float32]) {
+          @f(%x)
+        }
+        """,
     )
-    assert sorted(var.name for var in RemoveUnusedFunctions()(mod)) == ["f", "main"]
-    assert sorted(var.name for var in RemoveUnusedFunctions(["g"])(mod)) == ["g"]
-
-
-def _inner_functions(mod: IRModule) -> int:
-    return sum(isinstance(each, relay.Function) for one in mod.values() for each in post_order(one.body))
+    assert_is(RemoveUnusedFunctions(["g"])(program(before)), "def @g(%z: Tensor[(3), float32]) { abs(%z) }")
 
 
 def test_lambda_lift_gives_what_was_captured():
-    x, y = _x(), _x("y")
-    body = _let("f", relay.Function([y], y * x), lambda f: f(f(relay.exp(x))))
-    mod = _module(main=relay.Function([x], body))
-    found = LambdaLift()(mod)
-    assert sorted(var.name for var in found) == ["lifted_f", "main"]
-    assert len(found["lifted_f"].params) == 2 and _inner_functions(found) == 0
-    np.testing.assert_array_equal(_run(found, DATA), _run(mod, DATA))
+    check(
+        LambdaLift(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %f = fn (%y: Tensor[(3), float32]) {
+            multiply(%y, %x)
+          };
+          %f(%f(exp(%x)))
+        }
+        """,
+        """
+        def @main(%x: Tensor[(3), float32]) {
+          @lifted_f(@lifted_f(exp(%x), %x), %x)
+        }
+        def @lifted_f(%y: Tensor[(3), float32], %x: Tensor[(3), float32]) -> Tensor[(3), float32] {
+          multiply(%y, %x)
+        }
+        """,
+    )
 
 
 def test_lambda_lift_of_loops():
-    x, y = _x(), _x("y")
-    loop = relay.var("loop")
-    body = relay.If(relay.less(relay.sum(y), relay.const(9.0)), loop(y + x), y)
-    mod = _module(main=relay.Function([x], relay.Let(loop, relay.Function([y], body, TYPE), loop(x))))
-    found = LambdaLift()(mod)
-    assert _inner_functions(found) == 0
-    np.testing.assert_array_equal(_run(found, DATA), _run(mod, DATA))
+    check(
+        LambdaLift(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %loop = fn (%y: Tensor[(3), float32]) -> Tensor[(3), float32] {
+            if (less(sum(%y), 9f)) {
+              %loop(add(%y, %x))
+            } else {
+              %y
+            }
+          };
+          %loop(%x)
+        }
+        """,
+        """
+        def @main(%x: Tensor[(3), float32]) {
+          @lifted_loop(%x, %x)
+        }
+        def @lifted_loop(%y: Tensor[(3), float32], %x: Tensor[(3), float32]) -> Tensor[(3), float32] {
+          if (less(sum(%y), 9f)) {
+            @lifted_loop(add(%y, %x), %x)
+          } else {
+            %y
+          }
+        }
+        """,
+        compare=_same_for_a_loop_that_ends,
+    )
 
 
 def test_lambda_lift_of_calls_at_once():
-    x, y = _x(), _x("y")
-    mod = _module(main=relay.Function([x], relay.Call(relay.Function([y], y + x), [x])))
-    found = LambdaLift()(mod)
-    assert _inner_functions(found) == 0
-    np.testing.assert_array_equal(_run(found, DATA), _run(mod, DATA))
+    check(
+        LambdaLift(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          %0 = fn (%y: Tensor[(3), float32]) {
+            add(%y, %x)
+          };
+          %0(%x)
+        }
+        """,
+        """
+        def @main(%x: Tensor[(3), float32]) {
+          @lifted_function(%x, %x)
+        }
+        def @lifted_function(%y: Tensor[(3), float32], %x: Tensor[(3), float32]) -> Tensor[(3), float32] {
+          add(%y, %x)
+        }
+        """,
+    )
 
 
 def test_eta_expand():
-    x, y = _x(), _x("y")
-    f = GlobalVar("f")
-    mod = _module(f=relay.Function([y], relay.exp(y)), main=relay.Function([x], relay.Tuple([f, relay.Call(f, [x])])))
-    found = EtaExpand(expand_global_var=True)(mod)["main"].body
-    assert isinstance(found.fields[0], relay.Function) and found.fields[1].op is not found.fields[0]
-    assert EtaExpand()(mod)["main"] is mod["main"]
+    check(
+        EtaExpand(expand_global_var=True),
+        """
+        def @f(%y: Tensor[(3), float32]) {
+          exp(%y)
+        }
+        def @main(%x: Tensor[(3), float32]) {
+          (@f, @f(%x))
+        }
+        """,
+        """
+        def @f(%y: Tensor[(3), float32]) {
+          exp(%y)
+        }
+        def @main(%x: Tensor[(3), float32]) {
+          %0 = fn (%a0: Tensor[(3), float32]) -> Tensor[(3), float32] {
+            @f(%a0)
+          };
+          (%0, @f(%x))
+        }
+        """,
+        compare=results_not_compared,  # one result is a function
+    )
+    check_unchanged(
+        EtaExpand(),
+        """
+        def @f(%y: Tensor[(3), float32]) {
+          exp(%y)
+        }
+        def @main(%x: Tensor[(3), float32]) {
+          (@f, @f(%x))
+        }
+        """,
+    )
 
 
 def test_partial_evaluation_of_calls():
-    x, y = _x(), _x("y")
-    before = _let("f", relay.Function([y], relay.exp(y)), lambda f: f(f(x)))
-    assert_becomes(PartialEvaluate(), before, relay.exp(relay.exp(x)))
+    check(
+        PartialEvaluate(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %f = fn (%y: Tensor[(3), float32]) {
+            exp(%y)
+          };
+          %f(%f(%x))
+        }
+        """,
+        "fn (%x: Tensor[(3), float32]) { exp(exp(%x)) }",
+    )
 
 
 def test_partial_evaluation_of_choices_and_tuples():
-    x = _x()
-    pair = relay.Tuple([relay.const(1.0), relay.const(2.0)])
-    choice = relay.If(relay.less(relay.TupleGetItem(pair, 0), relay.const(2.0)), relay.exp(x), x)
-    assert_becomes(PartialEvaluate(), choice, relay.exp(x))
+    check(
+        PartialEvaluate(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          if (less((1f, 2f).0, 2f)) {
+            exp(%x)
+          } else {
+            %x
+          }
+        }
+        """,
+        "fn (%x: Tensor[(3), float32]) { exp(%x) }",
+    )
 
 
 def test_partial_evaluation_of_loops():
     """x squared three times: the count is known."""
-    x, y = _x(), _x("y")
-    i = relay.var("i", relay.TensorType((), "int32"))
-    loop = relay.var("loop")
-    body = relay.If(relay.less(i, relay.const(3)), loop(i + relay.const(1), y * y), y)
-    before = relay.Let(loop, relay.Function([i, y], body, TYPE), loop(relay.const(0), x))
-    found = apply(PartialEvaluate(), before)
-    assert operators(found) == ["multiply"] * 3
-    assert_same_results(function(before), found)
+    check(
+        PartialEvaluate(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %loop = fn (%i: int32, %y: Tensor[(3), float32]) -> Tensor[(3), float32] {
+            if (less(%i, 3)) {
+              %loop(add(%i, 1), multiply(%y, %y))
+            } else {
+              %y
+            }
+          };
+          %loop(0, %x)
+        }
+        """,
+        """
+        fn (%x: Tensor[(3), float32]) {
+          %0 = multiply(%x, %x);
+          %1 = multiply(%0, %0);
+          multiply(%1, %1)
+        }
+        """,
+    )
 
 
 def test_loops_whose_end_is_not_known_stay():
-    x, y = _x(), _x("y")
-    loop = relay.var("loop")
-    body = relay.If(relay.less(relay.sum(y), relay.const(9.0)), loop(y + relay.const(4.0)), y)
-    before = function(relay.Let(loop, relay.Function([y], body, TYPE), loop(x)))
-    found = apply(PartialEvaluate(), before)
-    ir.assert_structural_equal(found, before)
+    check_unchanged(
+        PartialEvaluate(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %loop = fn (%y: Tensor[(3), float32]) -> Tensor[(3), float32] {
+            if (less(sum(%y), 9f)) {
+              %loop(add(%y, 4f))
+            } else {
+              %y
+            }
+          };
+          %loop(%x)
+        }
+        """,
+    )
 
 
 def test_long_loops():
-    x, y = _x(), _x("y")
-    i = relay.var("i", relay.TensorType((), "int32"))
-    loop = relay.var("loop")
-    body = relay.If(relay.less(i, relay.const(400)), loop(i + relay.const(1), relay.abs(y)), y)
-    before = relay.Let(loop, relay.Function([i, y], body, TYPE), loop(relay.const(0), x))
-    assert operators(apply(PartialEvaluate(), before)) == ["abs"] * 400
+    after = PartialEvaluate()(
+        program(
+            """
+            fn (%x: Tensor[(3), float32]) {
+              let %loop = fn (%i: int32, %y: Tensor[(3), float32]) -> Tensor[(3), float32] {
+                if (less(%i, 400)) {
+                  %loop(add(%i, 1), abs(%y))
+                } else {
+                  %y
+                }
+              };
+              %loop(0, %x)
+            }
+            """
+        )
+    )
+    assert operators(after["main"]) == ["abs"] * 400
 
 
 def test_what_writes_stays():
-    x = _x()
-    before = _let(
-        "r", relay.RefCreate(x), lambda r: _let("u", relay.RefWrite(r, relay.exp(x)), lambda u: relay.RefRead(r))
+    check_unchanged(
+        PartialEvaluate(),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %r = ref(%x);
+          let %u = ref_write(%r, exp(%x));
+          ref_read(%r)
+        }
+        """,
     )
-    assert_unchanged(PartialEvaluate(), before)

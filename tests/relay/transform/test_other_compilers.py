@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,17 +10,10 @@ import numpy as np
 import pytest
 
 from loopwright import relay
-from loopwright.ir.function import IRModule
 from loopwright.relay.dataflow_pattern import is_op, wildcard
-from loopwright.relay.interpreter import evaluate
 from loopwright.relay.op.contrib import get_pattern_table, register_pattern_table
 from loopwright.relay.transform import AnnotateTarget, MergeCompilerRegions, MergeComposite, PartitionGraph
-from loopwright.relay.visitor import post_order
-from tests.relay.transform.graphs import apply, assert_same_results, assert_unchanged, function, operators
-
-
-def _x(name: str = "x") -> relay.Var:
-    return relay.var(name, shape=(3, 4))
+from tests.relay.pass_check import Constants, check, check_unchanged
 
 
 @pytest.fixture
@@ -32,37 +26,45 @@ def marked() -> Iterator[None]:
         relay.op.get(name).reset_attr(f"target.{compiler}")
 
 
-def _composites(found: relay.Function) -> list[str]:
-    return [
-        each.attrs["Composite"]
-        for each in post_order(found)
-        if isinstance(each, relay.Function) and "Composite" in each.attrs
-    ]
-
-
 def test_composites_are_functions():
-    x, w = _x(), relay.var("w", shape=(5, 4))
     pattern = is_op("nn.relu")(is_op("nn.dense")(wildcard(), wildcard()))
-    before = function(relay.exp(relay.nn.relu(relay.nn.dense(x, w))))
-    found = apply(MergeComposite([("ext.dense_relu", pattern)]), before)
-    assert _composites(found) == ["ext.dense_relu"]
-    assert_same_results(before, found)
+    check(
+        MergeComposite([("ext.dense_relu", pattern)]),
+        "fn (%x: Tensor[(3, 4), float32], %w: Tensor[(5, 4), float32]) { exp(nn.relu(nn.dense(%x, %w))) }",
+        """
+        fn (%x: Tensor[(3, 4), float32], %w: Tensor[(5, 4), float32]) {
+          %0 = fn (%a: Tensor[(3, 4), float32], %b: Tensor[(5, 4), float32], Composite="ext.dense_relu",
+              PartitionedFromPattern="nn.dense_nn.relu_") {
+            nn.relu(nn.dense(%a, %b))
+          };
+          exp(%0(%x, %w))
+        }
+        """,
+    )
 
 
 def test_the_first_pattern_takes_what_it_matches():
-    x = _x()
-    one = is_op("abs")(is_op("negative")(wildcard()))
-    table = [("ext.both", one), ("ext.one", is_op("negative")(wildcard()))]
-    before = function(relay.abs(relay.negative(relay.sign(relay.negative(x)))))
-    found = apply(MergeComposite(table), before)
-    assert sorted(_composites(found)) == ["ext.both", "ext.one"]
-    assert_same_results(before, found)
+    both = is_op("abs")(is_op("negative")(wildcard()))
+    check(
+        MergeComposite([("ext.both", both), ("ext.one", is_op("negative")(wildcard()))]),
+        "fn (%x: Tensor[(3, 4), float32]) { abs(negative(sign(negative(%x)))) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = fn (%a: Tensor[(3, 4), float32], Composite="ext.one", PartitionedFromPattern="negative_") {
+            negative(%a)
+          };
+          %1 = fn (%a: Tensor[(3, 4), float32], Composite="ext.both", PartitionedFromPattern="negative_abs_") {
+            abs(negative(%a))
+          };
+          %1(sign(%0(%x)))
+        }
+        """,
+    )
 
 
 def test_checks():
-    x = _x()
     table = [("ext.one", is_op("negative")(wildcard()), lambda call: False)]
-    assert_unchanged(MergeComposite(table), relay.negative(x))
+    check_unchanged(MergeComposite(table), "fn (%x: Tensor[(3, 4), float32]) { negative(%x) }")
 
 
 def test_tables():
@@ -74,92 +76,211 @@ def test_tables():
     assert get_pattern_table("nobody") is None
 
 
-def _partitioned(body: Any, merge: bool = True, targets: Any = ("ext",)) -> IRModule:
-    before = function(body)
-    mod = AnnotateTarget(list(targets))(IRModule({"main": before}))
-    if merge:
-        mod = MergeCompilerRegions()(mod)
-    found = PartitionGraph()(mod)
-    random = np.random.default_rng(0)
-    arguments = [random.integers(-3, 4, param.checked_type.concrete_shape).astype("float32") for param in before.params]
-    np.testing.assert_equal(evaluate(found["main"], arguments, found), evaluate(before, arguments))
-    assert not any(name.startswith("annotation.") for one in found.values() for name in operators(one))
-    return found
+def _check(
+    passes: list[Any], before: str, after: str, constants: Constants | None = None, module: str = "default"
+) -> None:
+    """`@ext_0` stands for the function of the first region, of the compiler ext, with all its attributes."""
+
+    def attributes(match: re.Match[str]) -> str:
+        name = f"tvmgen_{module}_{match[1]}_main_{match[2]}"
+        return f'def @{name}({match[3]}, Compiler="{match[1]}", Primitive=1, Inline=1, global_symbol="{name}") {{'
+
+    after = re.sub(r"def @(ext|two)_(\d)\((.*)\) {", attributes, after)
+    check(passes, before, re.sub(r"@(ext|two)_(\d)", rf"@tvmgen_{module}_\1_main_\2", after), constants)
 
 
-def _parts(found: IRModule) -> list[list[str]]:
-    return sorted(operators(one) for var, one in found.items() if var.name != "main")
+PARTITION = [AnnotateTarget("ext"), MergeCompilerRegions(), PartitionGraph()]
 
 
 @pytest.mark.usefixtures("marked")
 def test_marks():
-    found = apply(AnnotateTarget("ext"), relay.abs(_x()))
-    assert operators(found) == ["abs", "annotation.compiler_begin", "annotation.compiler_end"]
+    check(
+        AnnotateTarget("ext"),
+        "fn (%x: Tensor[(3, 4), float32]) { abs(%x) }",
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          annotation.compiler_end(abs(annotation.compiler_begin(%x, compiler="ext")), compiler="ext")
+        }
+        """,
+    )
 
 
 @pytest.mark.usefixtures("marked")
 def test_a_region_is_a_function():
-    x = _x()
-    found = _partitioned(relay.sign(relay.abs(relay.negative(x))))
-    assert _parts(found) == [["abs", "negative"]]
-    part = found["tvmgen_default_ext_main_0"]
-    assert part.attrs == {"Compiler": "ext", "Primitive": 1, "Inline": 1, "global_symbol": "tvmgen_default_ext_main_0"}
+    check(
+        PARTITION,
+        "fn (%x: Tensor[(3, 4), float32]) { sign(abs(negative(%x))) }",
+        """
+        def @main(%x: Tensor[(3, 4), float32]) {
+          sign(@tvmgen_default_ext_main_0(%x))
+        }
+        def @tvmgen_default_ext_main_0(%a: Tensor[(3, 4), float32], Compiler="ext", Primitive=1, Inline=1,
+            global_symbol="tvmgen_default_ext_main_0") {
+          abs(negative(%a))
+        }
+        """,
+    )
 
 
 @pytest.mark.usefixtures("marked")
 def test_without_merging_each_is_a_function():
-    found = _partitioned(relay.abs(relay.negative(_x())), merge=False)
-    assert _parts(found) == [["abs"], ["negative"]]
+    _check(
+        [AnnotateTarget("ext"), PartitionGraph()],
+        "fn (%x: Tensor[(3, 4), float32]) { abs(negative(%x)) }",
+        """
+        def @main(%x: Tensor[(3, 4), float32]) {
+          @ext_0(@ext_1(%x))
+        }
+        def @ext_0(%a: Tensor[(3, 4), float32]) {
+          abs(%a)
+        }
+        def @ext_1(%a: Tensor[(3, 4), float32]) {
+          negative(%a)
+        }
+        """,
+    )
 
 
 @pytest.mark.usefixtures("marked")
 def test_a_region_is_not_a_circle():
     """negative → sign → add, and negative → add: one region would have to wait for sign and come before it."""
-    x = _x()
-    y = relay.negative(x)
-    found = _partitioned(y + relay.sign(y))
-    assert _parts(found) == [["add"], ["negative"]]
+    _check(
+        PARTITION,
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = negative(%x);
+          add(%0, sign(%0))
+        }
+        """,
+        """
+        def @main(%x: Tensor[(3, 4), float32]) {
+          %0 = @ext_1(%x);
+          @ext_0(%0, sign(%0))
+        }
+        def @ext_0(%a: Tensor[(3, 4), float32], %b: Tensor[(3, 4), float32]) {
+          add(%a, %b)
+        }
+        def @ext_1(%a: Tensor[(3, 4), float32]) {
+          negative(%a)
+        }
+        """,
+    )
 
 
 @pytest.mark.usefixtures("marked")
 def test_a_diamond_is_one_region():
-    x = _x()
-    y = relay.negative(x)
-    assert _parts(_partitioned(y + relay.abs(y))) == [["abs", "add", "negative"]]
+    _check(
+        PARTITION,
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = negative(%x);
+          add(%0, abs(%0))
+        }
+        """,
+        """
+        def @main(%x: Tensor[(3, 4), float32]) {
+          @ext_0(%x)
+        }
+        def @ext_0(%a: Tensor[(3, 4), float32]) {
+          %0 = negative(%a);
+          add(%0, abs(%0))
+        }
+        """,
+    )
 
 
 @pytest.mark.usefixtures("marked")
 def test_a_region_with_two_results():
-    x = _x()
-    y = relay.negative(x)
-    found = _partitioned(relay.Tuple([relay.sign(y), relay.sign(relay.abs(y))]))
-    assert _parts(found) == [["abs", "negative"]]
+    _check(
+        PARTITION,
+        """
+        fn (%x: Tensor[(3, 4), float32]) {
+          %0 = negative(%x);
+          (sign(%0), sign(abs(%0)))
+        }
+        """,
+        """
+        def @main(%x: Tensor[(3, 4), float32]) {
+          %0 = @ext_0(%x);
+          (sign(%0.0), sign(%0.1))
+        }
+        def @ext_0(%a: Tensor[(3, 4), float32]) {
+          %0 = negative(%a);
+          (%0, abs(%0))
+        }
+        """,
+    )
 
 
 @pytest.mark.usefixtures("marked")
 def test_two_compilers():
-    x = _x()
-    found = _partitioned(relay.abs(relay.exp(relay.negative(x))), targets=("ext", "two"))
-    assert _parts(found) == [["abs"], ["exp"], ["negative"]]
+    _check(
+        [AnnotateTarget(["ext", "two"]), MergeCompilerRegions(), PartitionGraph()],
+        "fn (%x: Tensor[(3, 4), float32]) { abs(exp(negative(%x))) }",
+        """
+        def @main(%x: Tensor[(3, 4), float32]) {
+          @ext_0(@two_1(@ext_2(%x)))
+        }
+        def @ext_0(%a: Tensor[(3, 4), float32]) {
+          abs(%a)
+        }
+        def @two_1(%a: Tensor[(3, 4), float32]) {
+          exp(%a)
+        }
+        def @ext_2(%a: Tensor[(3, 4), float32]) {
+          negative(%a)
+        }
+        """,
+    )
 
 
 @pytest.mark.usefixtures("marked")
 def test_constants_are_bound():
-    x = _x()
-    found = _partitioned(x + relay.const(np.ones(4, "float32")))
-    assert len(found["tvmgen_default_ext_main_0"].params) == 1
-    mod = AnnotateTarget("ext")(IRModule({"main": function(x + relay.const(np.ones(4, "float32")))}))
-    loose = PartitionGraph("m", bind_constants=False)(mod)
-    assert len(loose["tvmgen_m_ext_main_0"].params) == 2
+    before, constants = "fn (%x: Tensor[(3, 4), float32]) { add(%x, $ones) }", {"ones": np.ones(4, "float32")}
+    _check(
+        PARTITION,
+        before,
+        """
+        def @main(%x: Tensor[(3, 4), float32]) {
+          @ext_0(%x)
+        }
+        def @ext_0(%a: Tensor[(3, 4), float32]) {
+          add(%a, $ones)
+        }
+        """,
+        constants,
+    )
+    _check(
+        [AnnotateTarget("ext"), PartitionGraph("m", bind_constants=False)],
+        before,
+        """
+        def @main(%x: Tensor[(3, 4), float32]) {
+          @ext_0(%x, $ones)
+        }
+        def @ext_0(%a: Tensor[(3, 4), float32], %b: Tensor[(4), float32]) {
+          add(%a, %b)
+        }
+        """,
+        constants,
+        module="m",
+    )
 
 
 @pytest.mark.usefixtures("marked")
 def test_composites_belong_to_their_compiler():
-    x = _x()
-    before = function(relay.sign(relay.abs(relay.sign(x))))
     table = [("ext.both", is_op("abs")(is_op("sign")(wildcard())))]
-    mod = MergeComposite(table)(IRModule({"main": before}))
-    found = PartitionGraph()(MergeCompilerRegions()(AnnotateTarget("ext")(mod)))
-    assert _parts(found) == [["abs", "sign"]]
-    data = np.array([[1, -2, 3, -4]] * 3, "float32")
-    np.testing.assert_array_equal(evaluate(found["main"], [data], found), evaluate(before, [data]))
+    _check(
+        [MergeComposite(table), *PARTITION],
+        "fn (%x: Tensor[(3, 4), float32]) { sign(abs(sign(%x))) }",
+        """
+        def @main(%x: Tensor[(3, 4), float32]) {
+          sign(@ext_0(%x))
+        }
+        def @ext_0(%a: Tensor[(3, 4), float32]) {
+          %0 = fn (%b: Tensor[(3, 4), float32], Composite="ext.both", PartitionedFromPattern="sign_abs_") {
+            abs(sign(%b))
+          };
+          %0(%a)
+        }
+        """,
+    )
