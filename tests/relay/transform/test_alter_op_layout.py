@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 from loopwright import relay
 from loopwright.relay.transform import (
     AlterOpLayout,
-    FoldConstant,
     Legalize,
     register_alter_op_layout,
     register_legalize,
 )
 from loopwright.relay.transform.alter_op_layout import ALTERATIONS
 from loopwright.relay.transform.legalize import LEGAL
-from tests.relay.transform.graphs import apply, assert_same_results, assert_unchanged, function, operators
-
-RANDOM = np.random.default_rng(0)
-
-
-def _const(*shape: int) -> relay.Constant:
-    return relay.const(RANDOM.integers(-3, 4, shape).astype("float32"))
+from tests.relay.pass_check import check, check_unchanged, drawn
 
 
 @pytest.fixture
@@ -47,33 +39,59 @@ def blocked() -> Iterator[None]:
 
 @pytest.mark.usefixtures("blocked")
 def test_between_two_convolutions_nothing_is_moved():
-    x = relay.var("x", shape=(1, 8, 6, 6))
-    first = relay.nn.relu(relay.nn.conv2d(x, _const(8, 8, 3, 3), padding=(1, 1)) + _const(8, 1, 1))
-    before = function(relay.nn.conv2d(first * relay.const(2.0), _const(4, 8, 1, 1)))
-    found = apply([AlterOpLayout(), FoldConstant()], before)
-    assert operators(found).count("layout_transform") == 2
-    assert operators(found).count("nn.contrib_conv2d_nchwc") == 2
-    assert_same_results(before, found)
+    check(
+        AlterOpLayout(),
+        """
+        fn (%x: Tensor[(1, 8, 6, 6), float32]) {
+          %0 = nn.relu(add(nn.conv2d(%x, $w, padding=[1, 1]), $bias));
+          nn.conv2d(multiply(%0, 2f), $v)
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, 8, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NCHW4c");
+          %1 = layout_transform($w, src_layout="OIHW", dst_layout="OIHW4i4o");
+          %2 = nn.contrib_conv2d_nchwc(%0, %1, padding=[1, 1], data_layout="NCHW4c", kernel_layout="OIHW4i4o",
+              out_layout="NCHW4c");
+          %3 = layout_transform(reshape($bias, newshape=[1, 8, 1, 1]), src_layout="NCHW", dst_layout="NCHW4c");
+          %4 = multiply(nn.relu(add(%2, %3)), 2f);
+          %5 = layout_transform($v, src_layout="OIHW", dst_layout="OIHW4i4o");
+          %6 = nn.contrib_conv2d_nchwc(%4, %5, data_layout="NCHW4c", kernel_layout="OIHW4i4o", out_layout="NCHW4c");
+          layout_transform(%6, src_layout="NCHW4c", dst_layout="NCHW")
+        }
+        """,
+        drawn(w=(8, 8, 3, 3), bias=(8, 1, 1), v=(4, 8, 1, 1)),
+    )
 
 
 @pytest.mark.usefixtures("blocked")
 def test_those_that_are_not_altered_stay():
-    x = relay.var("x", shape=(1, 3, 6, 6))
-    assert_unchanged(AlterOpLayout(), relay.nn.conv2d(x, _const(8, 3, 3, 3)))
+    check_unchanged(
+        AlterOpLayout(), "fn (%x: Tensor[(1, 3, 6, 6), float32]) { nn.conv2d(%x, $w) }", drawn(w=(8, 3, 3, 3))
+    )
 
 
 @pytest.mark.usefixtures("blocked")
 def test_an_operand_along_another_axis_is_not_blocked():
-    x = relay.var("x", shape=(1, 8, 6, 6))
-    before = function(relay.nn.conv2d(x, _const(8, 8, 1, 1)) + _const(6))
-    found = apply([AlterOpLayout(), FoldConstant()], before)
-    assert_same_results(before, found)
+    check(
+        AlterOpLayout(),
+        "fn (%x: Tensor[(1, 8, 6, 6), float32]) { add(nn.conv2d(%x, $w), $row) }",
+        """
+        fn (%x: Tensor[(1, 8, 6, 6), float32]) {
+          %0 = layout_transform(%x, src_layout="NCHW", dst_layout="NCHW4c");
+          %1 = layout_transform($w, src_layout="OIHW", dst_layout="OIHW4i4o");
+          %2 = nn.contrib_conv2d_nchwc(%0, %1, data_layout="NCHW4c", kernel_layout="OIHW4i4o", out_layout="NCHW4c");
+          add(layout_transform(%2, src_layout="NCHW4c", dst_layout="NCHW"), $row)
+        }
+        """,
+        drawn(w=(8, 8, 1, 1), row=(6,)),
+    )
 
 
 def test_nothing_registered_changes_nothing():
-    x = relay.var("x", shape=(1, 8, 6, 6))
-    assert_unchanged(AlterOpLayout(), relay.nn.conv2d(x, _const(8, 8, 1, 1)))
-    assert_unchanged(Legalize(), relay.nn.conv2d(x, _const(8, 8, 1, 1)))
+    convolution = "fn (%x: Tensor[(1, 8, 6, 6), float32]) { nn.conv2d(%x, $w) }"
+    check_unchanged(AlterOpLayout(), convolution, drawn(w=(8, 8, 1, 1)))
+    check_unchanged(Legalize(), convolution, drawn(w=(8, 8, 1, 1)))
 
 
 def test_legalize():
@@ -85,11 +103,11 @@ def test_legalize():
         return relay.maximum(inputs[0], inputs[0] * relay.const(attrs.alpha))
 
     try:
-        x = relay.var("x", shape=(3,))
-        before = function(relay.nn.leaky_relu(x, 0.5))
-        found = apply(Legalize(), before)
-        assert operators(found) == ["maximum", "multiply"]
-        assert_same_results(before, found)
-        assert_unchanged(Legalize(), relay.nn.leaky_relu(x, 0.25))
+        check(
+            Legalize(),
+            "fn (%x: Tensor[(3), float32]) { nn.leaky_relu(%x, alpha=0.5f) }",
+            "fn (%x: Tensor[(3), float32]) { maximum(%x, multiply(%x, 0.5f)) }",
+        )
+        check_unchanged(Legalize(), "fn (%x: Tensor[(3), float32]) { nn.leaky_relu(%x, alpha=0.25f) }")
     finally:
         del LEGAL["nn.leaky_relu"]

@@ -8,83 +8,152 @@ import numpy as np
 import pytest
 
 from loopwright import relay, te
+from loopwright.ir.function import IRModule
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.transform import DynamicToStatic, FoldConstant
 from loopwright.relay.transform.shape_values import ShapeValues
 from loopwright.relay.transform.typed_rewrite import KnownTypes
-from tests.relay.transform.graphs import apply, assert_same_results, function, operators
+from tests.relay.pass_check import check, check_unchanged, program
+from tests.relay.transform.graphs import function
 
 
 def _x(*shape: Any, dtype: str = "float32") -> relay.Var:
     return relay.var("x", shape=shape, dtype=dtype)
 
 
-def _static(before: Any) -> relay.Function:
-    first = function(before)
-    found = apply(DynamicToStatic(), first)
-    assert not any(name.startswith("dyn.") for name in operators(found))
-    assert all(isinstance(size, int) for size in _shape(found))
-    assert_same_results(first, found)
-    return found
-
-
-def _shape(found: relay.Function) -> Any:
-    of = found.body.checked_type
-    return (of.fields[0] if hasattr(of, "fields") else of).shape
-
-
-def _numbers(*values: Any, dtype: str = "int64") -> relay.Expr:
-    """A vector that is no constant before it is folded."""
-    return relay.const(np.array(values, dtype), dtype) + relay.const(np.zeros(len(values), dtype), dtype)
-
-
-def _number(value: Any, dtype: str = "int64") -> relay.Expr:
-    return relay.const(value, dtype) + relay.const(0, dtype)
-
-
 def test_every_dynamic_operator_with_known_operands():
-    x = _x(2, 3, 4, 4)
-    indices = relay.var("i", shape=(3,), dtype="int32")
-    _static(relay.reshape(x, _numbers(6, -1)))
-    _static(relay.reshape(x, relay.shape_of(relay.var("y", shape=(8, 12)), "int64")))
-    _static(relay.expand_dims(x, _number(1)))
-    _static(relay.squeeze(_x(1, 3, 1), _numbers(0, 2)))
-    _static(relay.broadcast_to(_x(3, 1), _numbers(2, 3, 4)))
-    _static(relay.tile(_x(2, 3), _numbers(2, 1, 3)))
-    _static(relay.full(relay.const(2.0), _numbers(2, 3)))
-    _static(relay.zeros(_numbers(2, 0), "int32"))
-    _static(relay.ones(_numbers(3), "float32"))
-    _static(relay.one_hot(indices, 1.0, 0.0, _number(5, "int32"), -1, "float32"))
-    _static(relay.strided_slice(x, _numbers(0, 1), _numbers(2, 3)))
-    _static(relay.topk(_x(3, 5), _number(2), ret_type="values"))
-    _static(relay.topk(_x(3, 5), _number(2)).astuple())
-    _static(relay.nn.pad(x, relay.reshape(_numbers(0, 0, 0, 0, 1, 2, 0, 1), (4, 2))))
-    _static(relay.nn.upsampling(x, _number(2.0, "float32"), _number(3.0, "float32")))
-    _static(relay.image.resize2d(x, _numbers(8, 6), method="nearest_neighbor"))
-    _static(relay.arange(_number(2), _number(9), _number(3), dtype="int64"))
+    # Sums, so that the operands are no constants before they are folded.
+    check(
+        DynamicToStatic(),
+        "fn (%x: Tensor[(2, 3, 4, 4), float32]) { dyn.reshape(%x, add($given, $none)) }",
+        "fn (%x: Tensor[(2, 3, 4, 4), float32]) { reshape(%x, newshape=[6, -1]) }",
+        {"given": np.array([6, -1], "int64"), "none": np.array([0, 0], "int64")},
+    )
+    check(
+        DynamicToStatic(),
+        """
+        fn (%x: Tensor[(2, 3, 4, 4), float32], %y: Tensor[(8, 12), float32]) {
+          dyn.reshape(%x, shape_of(%y, dtype="int64"))
+        }
+        """,
+        "fn (%x: Tensor[(2, 3, 4, 4), float32], %y: Tensor[(8, 12), float32]) { reshape(%x, newshape=[8, 12]) }",
+    )
+    check(
+        DynamicToStatic(),
+        "fn (%x: Tensor[(2, 3, 4, 4), float32]) { dyn.expand_dims(%x, add(1i64, 0i64)) }",
+        "fn (%x: Tensor[(2, 3, 4, 4), float32]) { expand_dims(%x, axis=1) }",
+    )
+    check(
+        DynamicToStatic(),
+        "fn (%x: Tensor[(1, 3, 1), float32]) { dyn.squeeze(%x, add($given, $none)) }",
+        "fn (%x: Tensor[(1, 3, 1), float32]) { squeeze(%x, axis=[0, 2]) }",
+        {"given": np.array([0, 2], "int64"), "none": np.array([0, 0], "int64")},
+    )
+    check(
+        DynamicToStatic(),
+        "fn (%x: Tensor[(3, 1), float32]) { dyn.broadcast_to(%x, add($given, $none)) }",
+        "fn (%x: Tensor[(3, 1), float32]) { broadcast_to(%x, shape=[2, 3, 4]) }",
+        {"given": np.array([2, 3, 4], "int64"), "none": np.array([0, 0, 0], "int64")},
+    )
+    check(
+        DynamicToStatic(),
+        "fn (%x: Tensor[(2, 3), float32]) { dyn.tile(%x, add($given, $none)) }",
+        "fn (%x: Tensor[(2, 3), float32]) { tile(%x, reps=[2, 1, 3]) }",
+        {"given": np.array([2, 1, 3], "int64"), "none": np.array([0, 0, 0], "int64")},
+    )
+    check(
+        DynamicToStatic(),
+        "fn () { dyn.full(2f, add($given, $none)) }",
+        "fn () { full(2f, shape=[2, 3]) }",
+        {"given": np.array([2, 3], "int64"), "none": np.array([0, 0], "int64")},
+    )
+    check(
+        DynamicToStatic(),
+        'fn () { dyn.zeros(add($given, $none), dtype="int32") }',
+        'fn () { zeros(shape=[2, 0], dtype="int32") }',
+        {"given": np.array([2, 0], "int64"), "none": np.array([0, 0], "int64")},
+    )
+    check(
+        DynamicToStatic(),
+        'fn () { dyn.ones(add($given, $none), dtype="float32") }',
+        'fn () { ones(shape=[3], dtype="float32") }',
+        {"given": np.array([3], "int64"), "none": np.array([0], "int64")},
+    )
+    check(
+        DynamicToStatic(),
+        'fn (%i: Tensor[(3), int32]) { dyn.one_hot(%i, 1f, 0f, add(5, 0), axis=-1, dtype="float32") }',
+        'fn (%i: Tensor[(3), int32]) { one_hot(%i, 1f, 0f, depth=5, axis=-1, dtype="float32") }',
+    )
+    check(
+        DynamicToStatic(),
+        """
+        fn (%x: Tensor[(2, 3, 4, 4), float32]) {
+          %0 = add($begin, $none);
+          dyn.strided_slice(%x, %0, add($end, $none), ones_like(%0))
+        }
+        """,
+        "fn (%x: Tensor[(2, 3, 4, 4), float32]) { strided_slice(%x, begin=[0, 1], end=[2, 3], strides=[1, 1]) }",
+        {
+            "begin": np.array([0, 1], "int64"),
+            "end": np.array([2, 3], "int64"),
+            "none": np.array([0, 0], "int64"),
+        },
+    )
+    check(
+        DynamicToStatic(),
+        'fn (%x: Tensor[(3, 5), float32]) { dyn.topk(%x, add(2i64, 0i64), ret_type="values") }',
+        'fn (%x: Tensor[(3, 5), float32]) { topk(%x, k=2, ret_type="values") }',
+    )
+    check(
+        DynamicToStatic(),
+        "fn (%x: Tensor[(3, 5), float32]) { dyn.topk(%x, add(2i64, 0i64)) }",
+        "fn (%x: Tensor[(3, 5), float32]) { topk(%x, k=2) }",
+    )
+    check(
+        DynamicToStatic(),
+        "fn (%x: Tensor[(2, 3, 4, 4), float32]) { dyn.nn.pad(%x, reshape(add($given, $none), newshape=[4, 2]), 0) }",
+        "fn (%x: Tensor[(2, 3, 4, 4), float32]) { nn.pad(%x, 0, pad_width=[[0, 0], [0, 0], [1, 2], [0, 1]]) }",
+        {"given": np.array([0, 0, 0, 0, 1, 2, 0, 1], "int64"), "none": np.array([0, 0, 0, 0, 0, 0, 0, 0], "int64")},
+    )
+    check(
+        DynamicToStatic(),
+        "fn (%x: Tensor[(2, 3, 4, 4), float32]) { dyn.nn.upsampling(%x, add(2f, 0f), add(3f, 0f)) }",
+        "fn (%x: Tensor[(2, 3, 4, 4), float32]) { nn.upsampling(%x, scale_h=2.0f, scale_w=3.0f) }",
+    )
+    check(
+        DynamicToStatic(),
+        """
+        fn (%x: Tensor[(2, 3, 4, 4), float32]) {
+          dyn.image.resize2d(%x, add($given, $none), method="nearest_neighbor")
+        }
+        """,
+        'fn (%x: Tensor[(2, 3, 4, 4), float32]) { image.resize2d(%x, size=[8, 6], method="nearest_neighbor") }',
+        {"given": np.array([8, 6], "int64"), "none": np.array([0, 0], "int64")},
+    )
+    check(
+        DynamicToStatic(),
+        'fn () { arange(add(2i64, 0i64), add(9i64, 0i64), add(3i64, 0i64), dtype="int64") }',
+        'fn () { arange(add(2i64, 0i64), add(9i64, 0i64), add(3i64, 0i64), dtype="int64", size=3) }',
+    )
 
 
 def test_operands_that_are_inputs_stay():
-    x, shape = _x(2, 6), relay.var("s", shape=(2,), dtype="int64")
-    assert operators(apply(DynamicToStatic(), relay.reshape(x, shape))) == ["dyn.reshape"]
+    check_unchanged(
+        DynamicToStatic(),
+        "fn (%x: Tensor[(2, 6), float32], %s: Tensor[(2), int64]) { dyn.reshape(%x, %s) }",
+    )
 
 
 def test_shapes_of_numbers_become_constants():
-    found = apply([DynamicToStatic(), FoldConstant()], relay.shape_of(_x(2, 5)))
-    np.testing.assert_array_equal(found.body.data, np.array([2, 5], "int32"))
+    check(
+        [DynamicToStatic(), FoldConstant()],
+        "fn (%x: Tensor[(2, 5), float32]) { shape_of(%x) }",
+        "fn (%x: Tensor[(2, 5), float32]) { $shape }",
+        {"shape": np.array([2, 5], "int32")},
+    )
 
 
 # Size variables
-
-
-def _runs(before: Any, *arguments: np.ndarray) -> relay.Function:
-    """The pass leaves no dynamic operator and no unknown size; both give the same for these arguments."""
-    first = function(before)
-    found = apply(DynamicToStatic(), first)
-    assert not any(name.startswith("dyn.") for name in operators(found))
-    assert "?" not in str(found.body.checked_type)
-    np.testing.assert_array_equal(evaluate(first, arguments), evaluate_with_sizes(found, arguments))
-    return found
 
 
 def evaluate_with_sizes(found: relay.Function, arguments: Any) -> Any:
@@ -131,63 +200,139 @@ def _first_size(x: relay.Expr, axis: int = 0) -> relay.Expr:
     return relay.take(relay.shape_of(x, "int64"), relay.const([axis], "int64"), axis=0)
 
 
+def _check(before: str, after: str, result: str | None, *arguments: np.ndarray, **numbers: list[int]) -> None:
+    """Both give the same for these arguments, whose sizes the size variables are; the result has the type `result`."""
+
+    def compare(first: IRModule, then: IRModule) -> None:
+        one, other = evaluate(first["main"], arguments), evaluate_with_sizes(then["main"], arguments)
+        np.testing.assert_array_equal(one, other)
+
+    constants = {name: np.array(values, "int64") for name, values in numbers.items()}
+    found = check(DynamicToStatic(), before, after, constants, compare)["main"]
+    assert result is None or str(found.body.checked_type) == result
+
+
 def test_heads_of_attention():
-    n = te.size_var("n", "int64")
-    x = _x(1, n, 24)
-    shape = relay.concatenate([relay.const([1], "int64"), _first_size(x, 1), relay.const([4, 6], "int64")], 0)
-    heads = relay.transpose(relay.reshape(x, shape), (0, 2, 1, 3))
-    back = relay.concatenate([relay.const([1], "int64"), _first_size(heads, 2), relay.const([24], "int64")], 0)
-    found = _runs(relay.reshape(relay.transpose(heads, (0, 2, 1, 3)), back), _array(1, 5, 24))
-    assert str(found.body.checked_type) == "Tensor[(1, n, 24), float32]"
+    _check(
+        """
+        fn (%x: Tensor[(1, n: int64, 24), float32]) {
+          %0 = dyn.reshape(%x, concatenate(($one, take(shape_of(%x, dtype="int64"), $one, axis=0), $heads)));
+          %1 = transpose(%0, axes=[0, 2, 1, 3]);
+          %2 = transpose(%1, axes=[0, 2, 1, 3]);
+          %3 = concatenate(($one, take(shape_of(%1, dtype="int64"), $two, axis=0), $width));
+          dyn.reshape(%2, %3)
+        }
+        """,
+        """
+        fn (%x: Tensor[(1, n: int64, 24), float32]) {
+          %0 = transpose(reshape(%x, newshape=[1, n, 4, 6]), axes=[0, 2, 1, 3]);
+          reshape(transpose(%0, axes=[0, 2, 1, 3]), newshape=[1, n, 24])
+        }
+        """,
+        "Tensor[(1, n, 24), float32]",
+        _array(1, 5, 24),
+        one=[1],
+        heads=[4, 6],
+        two=[2],
+        width=[24],
+    )
 
 
 def test_arithmetic_on_sizes():
-    n = te.size_var("n", "int64")
-    x = _x(n, 6)
-    size = _first_size(x)
-    two = relay.const([2], "int64")
-    double = relay.concatenate([size * two, relay.const([3], "int64")], 0)
-    found = _runs(relay.reshape(x, double), _array(5, 6))
-    assert str(found.body.checked_type) == "Tensor[(n * T.int64(2), 3), float32]"
-    count = relay.reshape(relay.ndarray_size(x, "int64"), (1,))
-    found = _runs(relay.reshape(x, relay.floor_divide(count, relay.const([1], "int64"))), _array(5, 6))
-    assert str(found.body.checked_type) == "Tensor[(n * T.int64(6)), float32]"
+    _check(
+        """
+        fn (%x: Tensor[(n: int64, 6), float32]) {
+          %0 = concatenate((multiply(take(shape_of(%x, dtype="int64"), $zero, axis=0), $two), $three));
+          dyn.reshape(%x, %0)
+        }
+        """,
+        "fn (%x: Tensor[(n: int64, 6), float32]) { reshape(%x, newshape=[n * T.int64(2), 3]) }",
+        "Tensor[(n * T.int64(2), 3), float32]",
+        _array(5, 6),
+        zero=[0],
+        two=[2],
+        three=[3],
+    )
+    _check(
+        """
+        fn (%x: Tensor[(n: int64, 6), float32]) {
+          dyn.reshape(%x, floor_divide(reshape(ndarray_size(%x, dtype="int64"), newshape=[1]), $one))
+        }
+        """,
+        "fn (%x: Tensor[(n: int64, 6), float32]) { reshape(%x, newshape=[n * T.int64(6)]) }",
+        "Tensor[(n * T.int64(6)), float32]",
+        _array(5, 6),
+        one=[1],
+    )
 
 
 def test_slices_up_to_a_size():
-    n = te.size_var("n", "int64")
-    x = _x(n, 4)
-    table = relay.var("t", shape=(16, 4))
-    end = relay.concatenate([_first_size(x), relay.const([4], "int64")], 0)
-    rows = relay.strided_slice(table, relay.const([0, 0], "int64"), end)
-    found = apply(DynamicToStatic(), relay.Function([x, table], x + rows))
-    assert operators(found) == ["add", "strided_slice"]
-    assert len(found.body.checked_type.shape) == 2
+    _check(
+        """
+        fn (%x: Tensor[(n: int64, 4), float32], %t: Tensor[(16, 4), float32]) {
+          %0 = concatenate((take(shape_of(%x, dtype="int64"), $zero, axis=0), $four));
+          %1 = ones_like($begin);
+          add(%x, dyn.strided_slice(%t, $begin, %0, %1))
+        }
+        """,
+        """
+        fn (%x: Tensor[(n: int64, 4), float32], %t: Tensor[(16, 4), float32]) {
+          add(%x, strided_slice(%t, begin=[0, 0], end=[n, 4], strides=[1, 1]))
+        }
+        """,
+        None,
+        _array(5, 4),
+        _array(16, 4),
+        zero=[0],
+        four=[4],
+        begin=[0, 0],
+    )
 
 
 def test_expand_as_exporters_write_it():
-    """where(equal(shape, -1), ones, shape): a size is never -1."""
+    """where(equal(shape, -1), ones, shape): a size is never -1. No text says that a variable is a size."""
     n = te.size_var("n", "int64")
     x = _x(n, 1)
     wanted = relay.concatenate([_first_size(x), relay.const([4], "int64")], 0)
     ones = relay.const([1, 1], "int64")
     shape = relay.where(relay.equal(wanted, ones * relay.const(-1, "int64")), ones, wanted)
-    found = _runs(relay.broadcast_to(x, shape), _array(5, 1))
-    assert str(found.body.checked_type) == "Tensor[(n, 4), float32]"
+    first = function(relay.broadcast_to(x, shape))
+    found = DynamicToStatic()(IRModule({"main": first}))
+    assert str(found) == str(program("fn (%x: Tensor[(n: int64, 1), float32]) { broadcast_to(%x, shape=[n, 4]) }"))
+    given = [_array(5, 1)]
+    np.testing.assert_array_equal(evaluate(first, given), evaluate_with_sizes(found["main"], given))
 
 
 def test_a_range_of_a_size():
-    n = te.size_var("n", "int64")
-    x = _x(n)
-    stop = relay.squeeze(_first_size(x), 0)
-    found = _runs(relay.arange(relay.const(0, "int64"), stop, relay.const(1, "int64"), dtype="int64"), _array(7))
-    assert str(found.body.checked_type) == "Tensor[(n), int64]"
+    _check(
+        """
+        fn (%x: Tensor[(n: int64), float32]) {
+          %0 = squeeze(take(shape_of(%x, dtype="int64"), $zero, axis=0), axis=[0]);
+          arange(0i64, %0, 1i64, dtype="int64")
+        }
+        """,
+        """
+        fn (%x: Tensor[(n: int64), float32]) {
+          %0 = squeeze(take(shape_of(%x, dtype="int64"), $zero, axis=0), axis=[0]);
+          arange(0i64, %0, 1i64, dtype="int64", size=size[n])
+        }
+        """,
+        "Tensor[(n), int64]",
+        _array(7),
+        zero=[0],
+    )
 
 
 def test_a_size_nobody_knows_stays_dynamic():
-    x = _x(relay.AnyDim(), 6)
-    before = relay.reshape(x, relay.concatenate([_first_size(x), relay.const([2, 3], "int64")], 0))
-    assert "dyn.reshape" in operators(apply(DynamicToStatic(), before))
+    check_unchanged(
+        DynamicToStatic(),
+        """
+        fn (%x: Tensor[(?, 6), float32]) {
+          dyn.reshape(%x, concatenate((take(shape_of(%x, dtype="int64"), $zero, axis=0), $rest)))
+        }
+        """,
+        {"zero": np.array([0], "int64"), "rest": np.array([2, 3], "int64")},
+    )
 
 
 @pytest.mark.parametrize("values", [[-7, 7, 0], [3, -3, 8]])
