@@ -145,8 +145,14 @@ def cross_compilers(triple: str) -> list[str]:
 
 
 def _zig_target(triple: str) -> str:
-    arch = triple.split("-")[0]
-    return f"{arch}-{'linux-gnu' if 'linux' in triple else 'freestanding'}"
+    """The machine in zig's words: a plain architecture, with the float convention in the name of the system."""
+    parts = triple.split("-")
+    arch = {"arm64": "aarch64", "amd64": "x86_64", "i386": "x86", "i686": "x86"}.get(parts[0], parts[0])
+    if "linux" not in parts:
+        return f"{arch}-freestanding"
+    if arch.startswith(("arm", "thumb")):
+        return f"arm-linux-gnueabi{'hf' if parts[-1].endswith('hf') else ''}"
+    return f"{arch}-linux-gnu"
 
 
 def create_shared(

@@ -34,6 +34,22 @@ def test_zig_comes_last(monkeypatch):
     assert find_compiler(triple="riscv64-unknown-linux-gnu")[-2:] == ["-target", "riscv64-linux-gnu"]
 
 
+@pytest.mark.parametrize(
+    ("triple", "target"),
+    [
+        ("arm64-linux-gnu", "aarch64-linux-gnu"),
+        ("armv7a-linux-gnueabihf", "arm-linux-gnueabihf"),
+        ("thumbv7-unknown-linux-gnueabi", "arm-linux-gnueabi"),
+        ("i686-unknown-linux-gnu", "x86-linux-gnu"),
+        ("riscv64-unknown-elf", "riscv64-freestanding"),
+    ],
+)
+def test_zig_has_its_own_names_of_machines(monkeypatch, triple, target):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "ziglang" else None)
+    assert find_compiler(triple=triple)[-2:] == ["-target", target]
+
+
 def test_zig_makes_archives_where_there_is_no_ar(monkeypatch, tmp_path):
     commands = []
     monkeypatch.setenv("PATH", "")

@@ -3,9 +3,11 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from loopwright.runtime import native_library, thread_pool
 from loopwright.runtime.cache_folder import cache_directory
 from loopwright.runtime.elf import is_complete_elf
-from loopwright.runtime.native_build import single_file
+from loopwright.runtime.native_build import SHIPPED, single_file
 from loopwright.runtime.native_library import NativeLibrary
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
@@ -160,6 +162,23 @@ def test_many_processes_may_build_at_once(tmp_path: Path):
     ]
     assert [process.communicate(timeout=100)[0] for process in running] == ["3\n"] * 3
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_wheel_carries_every_c_file():
+    root = Path(native_library.__file__).parents[2]
+    patterns = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["loopwright"]
+    package = root / "loopwright"
+    shipped = {file for pattern in patterns for file in package.glob(pattern)}
+    sources = {file for suffix in ("c", "h") for file in package.rglob(f"*.{suffix}")}
+    assert sources and sources <= shipped
+    assert {package / name for name in SHIPPED} <= sources
+
+
+def test_the_parts_are_one_file_for_others():
+    text = single_file(thread_pool._native.source)
+    assert not re.search(r'#include "', text)
+    assert all(text.count(f"{name}(") for name in ("lw_parallel_for", "lw_workspace_alloc", "lw_time_calls"))
+    assert text.count("#define MAX_THREADS") == 1
 
 
 def test_the_runtime_exports_its_functions():
