@@ -19,7 +19,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 Target = Annotated[str, typer.Option("--target", "-t", help="The target, such as llvm -mcpu=core-avx2.")]
 Shapes = Annotated[
     str | None,
-    typer.Option("--input-shapes", help='Shapes of inputs: "x:[1,3,224,224] mask:\\[batch,-1]"; -1 is dynamic.'),
+    typer.Option("--input-shapes", help='Shapes of inputs: "x:[1,3,224,224] mask:\\[batch,-1]"; -1 as in the model.'),
 ]
 Format = Annotated[
     str | None, typer.Option("--model-format", help="onnx, pytorch or relay, if the file name does not say.")
