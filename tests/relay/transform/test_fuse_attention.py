@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,38 +12,49 @@ from loopwright import relay
 from loopwright.ir.function import IRModule
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.transform import FoldConstant, FuseAttention, SimplifyExpr
-from loopwright.relay.visitor import post_order
-from tests.relay.transform.graphs import apply, function
+from tests.relay.pass_check import Constants, check, check_unchanged, program, run_passes
 
+FUSE = [FuseAttention(), SimplifyExpr(), FoldConstant()]
 B, H, S, K, D = 2, 3, 5, 7, 4
 TRIANGLE = np.triu(np.full((S, S), -1e9, "float32"), 1)
 
 
-def heads(name, length, turned=False, axes=(0, 2, 1, 3)):
-    """Heads side by side in one row, as a projection leaves them, as matrices of a batch."""
-    apart = relay.reshape(relay.var(name, shape=(B, length, H * D)), (B, length, H, D))
-    matrices = relay.reshape(relay.transpose(apart, axes=axes), (B * H, length, D))
-    return relay.transpose(matrices, axes=(0, 2, 1)) if turned else matrices
+def _params(keys: int, more: str) -> str:
+    tensors = "%q: Tensor[(2, 5, 12), float32], %k: Tensor[(2, {0}, 12), float32], %v: Tensor[(2, {0}, 12), float32]"
+    return tensors.format(keys) + more
 
 
-def attended(change=lambda scores: scores, keys=K, finish=lambda weights: weights, axis=-1):
-    scores = relay.nn.batch_matmul(heads("q", S), heads("k", keys))
-    scores = change(relay.reshape(scores, (B, H, S, keys)))
-    weights = relay.reshape(finish(relay.nn.softmax(scores, axis=axis)), (B * H, S, keys))
-    mixed = relay.nn.batch_matmul(weights, heads("v", keys, turned=True))
-    together = relay.transpose(relay.reshape(mixed, (B, H, S, D)), axes=(0, 2, 1, 3))
-    return relay.reshape(together, (B, S, H * D))
+def attended(weights: str, keys: int = K, more: str = "") -> str:
+    """A graph that mixes values by `weights` of `%scores`; heads lie side by side, as projections leave them."""
+    return f"""
+    fn ({_params(keys, more)}) {{
+      %0 = transpose(reshape(%q, newshape=[2, 5, 3, 4]), axes=[0, 2, 1, 3]);
+      %1 = transpose(reshape(%k, newshape=[2, {keys}, 3, 4]), axes=[0, 2, 1, 3]);
+      %2 = nn.batch_matmul(reshape(%0, newshape=[6, 5, 4]), reshape(%1, newshape=[6, {keys}, 4]));
+      %3 = reshape(%2, newshape=[2, 3, 5, {keys}]);
+      %4 = reshape({weights.replace("%scores", "%3")}, newshape=[6, 5, {keys}]);
+      %5 = transpose(reshape(%v, newshape=[2, {keys}, 3, 4]), axes=[0, 2, 1, 3]);
+      %6 = transpose(reshape(%5, newshape=[6, {keys}, 4]), axes=[0, 2, 1]);
+      %7 = reshape(nn.batch_matmul(%4, %6), newshape=[2, 3, 5, 4]);
+      reshape(transpose(%7, axes=[0, 2, 1, 3]), newshape=[2, 5, 12])
+    }}
+    """
 
 
-def fused(body):
-    return apply([FuseAttention(), SimplifyExpr(), FoldConstant()], body)
+def attention(rest: str, keys: int = K, more: str = "") -> str:
+    """One operator that reads heads where they lie; `rest` is its mask and its attributes, but for the layouts."""
+    return f"""
+    fn ({_params(keys, more)}) {{
+      %0 = reshape(%q, newshape=[2, 5, 3, 4]);
+      %1 = reshape(%k, newshape=[2, {keys}, 3, 4]);
+      %2 = reshape(%v, newshape=[2, {keys}, 3, 4]);
+      %3 = nn.attention(%0, %1, %2, {rest}, layouts="BSHD BSHD BSHD BSHD", mask_layout="BHKQ");
+      reshape(%3, newshape=[2, 5, 12])
+    }}
+    """
 
 
-def calls(graph, name):
-    return [each for each in post_order(graph.body) if isinstance(each, relay.Call) and each.op.name == name]
-
-
-def rounding(params, arrays):
+def rounding(params: Any, arrays: Any) -> float:
     """How far off a result may be. Scores are sums of D products, a factor and a mask, each rounded; a weight is off by
     that much relative to itself, and by an exponential and its share of the sum; weights sum up to 1.
     """
@@ -49,193 +63,253 @@ def rounding(params, arrays):
     return (2 * (D + 3) * score + 2 * K + 6) * np.finfo("float32").eps * largest["v"]
 
 
-def require_fused(body, **attributes):
-    """One attention and no transpose of heads is left; results are those of the graph before, but for rounding."""
-    before, after = function(body), fused(body)
-    (found,) = calls(after, "nn.attention")
-    for name, value in attributes.items():
-        assert found.attrs[name] == value
-    assert not calls(after, "nn.batch_matmul") and not calls(after, "nn.softmax")
+def near(before: IRModule, after: IRModule) -> None:
+    """Results are those of the graph before, but for rounding."""
     random = np.random.default_rng(0)
-    arrays = [random.standard_normal(of.shape).astype(str(of.dtype)) for of in (p.checked_type for p in before.params)]
+    params = before["main"].params
+    arrays = [random.standard_normal(of.shape).astype(str(of.dtype)) for of in (p.checked_type for p in params)]
     arrays = [array > 0 if array.dtype == bool else array for array in arrays]
-    one, other = np.asarray(evaluate(before, arrays)), np.asarray(evaluate(after, arrays))
+    one, other = (np.asarray(evaluate(mod["main"], arrays, mod)) for mod in (before, after))
     assert one.shape == other.shape
     np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
-    assert np.nanmax(np.abs(one - other)) <= 2 * rounding(before.params, arrays)
-    return found, after
+    assert np.nanmax(np.abs(one - other)) <= 2 * rounding(params, arrays)
 
 
-def scaled(scores):
-    return relay.multiply(scores, relay.const(0.25))
+def _check(weights: str, rest: str, keys: int = K, more: str = "", constants: Constants | None = None) -> None:
+    check(FUSE, attended(weights, keys, more), attention(rest, keys, more), constants, near)
 
 
 def test_heads_are_read_where_they_lie():
-    _, after = require_fused(attended(scaled), scale=0.25, layouts="BSHD BSHD BSHD BSHD", causal=False)
-    assert not calls(after, "transpose")
+    _check("nn.softmax(multiply(%scores, 0.25f))", "scale=0.25f")
 
 
 def test_a_constant_triangle_is_causal():
-    found, _ = require_fused(
-        attended(lambda scores: relay.add(scaled(scores), relay.const(TRIANGLE)), keys=S), causal=True, diagonal=0
-    )
-    assert len(found.args) == 3
+    weights = "nn.softmax(add(multiply(%scores, 0.25f), $triangle))"
+    _check(weights, "scale=0.25f, causal=True", keys=S, constants={"triangle": TRIANGLE})
 
 
 def test_another_mask_is_added_with_queries_last():
-    mask = relay.var("mask", shape=(B, 1, 1, K))
-    found, _ = require_fused(attended(lambda scores: relay.divide(relay.add(mask, scores), relay.const(2.0))))
-    assert found.attrs.scale == 0.5 and tuple(found.args[3].checked_type.shape) == (B, 1, K, 1)
-    table = relay.const(np.where(TRIANGLE < 0, -1e4, 0).astype("float32"))  # scores might be as large as that
-    found, _ = require_fused(attended(lambda scores: relay.add(scores, table), keys=S), causal=False, scale=1.0)
-    assert len(found.args) == 4
+    _check(
+        "nn.softmax(divide(add(%mask, %scores), 2f))",
+        "reshape(multiply(%mask, 0.5f), newshape=[2, 1, 7, 1]), scale=0.5f",
+        more=", %mask: Tensor[(2, 1, 1, 7), float32]",
+    )
+    table = np.where(TRIANGLE < 0, -1e4, 0).astype("float32")  # scores might be as large as that
+    constants = {"table": table, "transposed": table.T.reshape(1, 1, S, S)}
+    _check("nn.softmax(add(%scores, $table))", "$transposed, scale=1.0f", keys=S, constants=constants)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, K), (1, K), (S, 1), (1, 1)])
-def test_what_is_the_same_for_all_queries_or_keys_is_no_triangle(shape):
+def test_what_is_the_same_for_all_queries_or_keys_is_no_triangle(shape: tuple[int, ...]):
     low = np.where(np.arange(shape[-1]) < 3, 0, -1e9).astype("float32") + np.zeros(shape, "float32")
-    require_fused(attended(lambda scores: relay.add(scores, relay.const(low))), causal=False)
-    seen, hidden = relay.const(low == 0), relay.const(-np.inf, "float32")
-    require_fused(attended(lambda scores: relay.where(seen, scores, hidden)), causal=False)
+    last = (1, 1, shape[-1], shape[-2])
+    constants = {"low": low, "mask": low.reshape(last)}
+    _check("nn.softmax(add(%scores, $low))", "$mask, scale=1.0f", constants=constants)
+    constants = {"seen": low == 0, "mask": np.where(low == 0, 0, -np.inf).astype("float32").reshape(last)}
+    rest = "$mask, scale=1.0f, mask_selects=True"
+    _check("nn.softmax(where($seen, %scores, -inff))", rest, constants=constants)
 
 
 def test_a_mask_for_each_head_is_that_of_all_batches():
-    mask = relay.var("mask", shape=(H, S, K))
-    found, _ = require_fused(attended(lambda scores: relay.add(scores, mask)))
-    assert tuple(found.args[3].checked_type.shape) == (1, H, K, S)
-    scores = relay.add(relay.nn.batch_matmul(heads("q", S), heads("k", K)), relay.var("mask", shape=(B * H, S, K)))
-    found, _ = require_fused(relay.nn.batch_matmul(relay.nn.softmax(scores), heads("v", K, turned=True)))
-    assert tuple(found.args[3].checked_type.shape) == (B, H, K, S)
+    _check(
+        "nn.softmax(add(%scores, %mask))",
+        "transpose(reshape(%mask, newshape=[1, 3, 5, 7], allowzero=True), axes=[0, 1, 3, 2]), scale=1.0f",
+        more=", %mask: Tensor[(3, 5, 7), float32]",
+    )
+    check(
+        FUSE,
+        """
+        fn (%q: Tensor[(2, 5, 12), float32], %k: Tensor[(2, 7, 12), float32], %mask: Tensor[(6, 5, 7), float32],
+            %v: Tensor[(2, 7, 12), float32]) {
+          %0 = transpose(reshape(%q, newshape=[2, 5, 3, 4]), axes=[0, 2, 1, 3]);
+          %1 = transpose(reshape(%k, newshape=[2, 7, 3, 4]), axes=[0, 2, 1, 3]);
+          %2 = nn.batch_matmul(reshape(%0, newshape=[6, 5, 4]), reshape(%1, newshape=[6, 7, 4]));
+          %3 = nn.softmax(add(%2, %mask));
+          %4 = transpose(reshape(%v, newshape=[2, 7, 3, 4]), axes=[0, 2, 1, 3]);
+          %5 = transpose(reshape(%4, newshape=[6, 7, 4]), axes=[0, 2, 1]);
+          nn.batch_matmul(%3, %5)
+        }
+        """,
+        """
+        fn (%q: Tensor[(2, 5, 12), float32], %k: Tensor[(2, 7, 12), float32], %mask: Tensor[(6, 5, 7), float32],
+            %v: Tensor[(2, 7, 12), float32]) {
+          %0 = reshape(%q, newshape=[2, 5, 3, 4]);
+          %1 = reshape(%k, newshape=[2, 7, 3, 4]);
+          %2 = reshape(%v, newshape=[2, 7, 3, 4]);
+          %3 = transpose(reshape(%mask, newshape=[2, 3, 5, 7], allowzero=True), axes=[0, 1, 3, 2]);
+          %4 = nn.attention(%0, %1, %2, %3, scale=1.0f, layouts="BSHD BSHD BSHD BSHD", mask_layout="BHKQ");
+          reshape(transpose(%4, axes=[0, 2, 1, 3]), newshape=[6, 5, 4], allowzero=True)
+        }
+        """,
+        compare=near,
+    )
 
 
 def test_what_is_not_to_be_seen_is_hidden_and_rows_without_anything_are_zero():
-    seen = relay.var("seen", shape=(S, K), dtype="bool")
-    low = relay.const(-np.inf, "float32")
-    require_fused(attended(lambda scores: relay.where(seen, scores, low)), hidden_is_zero=False)
-    dead = relay.logical_not(relay.any(seen, axis=[-1], keepdims=True))
-    require_fused(
-        attended(
-            lambda scores: relay.where(seen, scores, low),
-            finish=lambda weights: relay.where(dead, relay.const(0.0), weights),
-        ),
-        hidden_is_zero=True,
+    more = ", %seen: Tensor[(5, 7), bool]"
+    mask = "transpose(reshape(where(%seen, 0f, -inff), newshape=[1, 1, 5, 7], allowzero=True), axes=[0, 1, 3, 2])"
+    weights = "nn.softmax(where(%seen, %scores, -inff))"
+    _check(weights, f"{mask}, scale=1.0f, mask_selects=True", more=more)
+    _check(
+        f"where(logical_not(any(%seen, axis=[-1], keepdims=True)), 0f, {weights})",
+        f"{mask}, scale=1.0f, mask_selects=True, hidden_is_zero=True",
+        more=more,
     )
 
 
 def test_factors_before_the_product_join_the_scale():
-    q = relay.multiply(relay.var("q", shape=(B, S, D)), relay.const(0.5))
-    k = relay.var("k", shape=(B, K, D))
-    weights = relay.nn.softmax(relay.nn.batch_matmul(q, k))
-    body = relay.nn.batch_matmul(weights, relay.var("v", shape=(B, K, D)), transpose_b=False)
-    require_fused(body, scale=0.5, layouts="BHSD BHSD BHSD BHSD")
+    check(
+        FUSE,
+        """
+        fn (%q: Tensor[(2, 5, 4), float32], %k: Tensor[(2, 7, 4), float32], %v: Tensor[(2, 7, 4), float32]) {
+          %0 = nn.softmax(nn.batch_matmul(multiply(%q, 0.5f), %k));
+          nn.batch_matmul(%0, %v, transpose_b=False)
+        }
+        """,
+        """
+        fn (%q: Tensor[(2, 5, 4), float32], %k: Tensor[(2, 7, 4), float32], %v: Tensor[(2, 7, 4), float32]) {
+          %0 = reshape(%q, newshape=[2, 1, 5, 4], allowzero=True);
+          %1 = reshape(%k, newshape=[2, 1, 7, 4], allowzero=True);
+          %2 = reshape(%v, newshape=[2, 1, 7, 4], allowzero=True);
+          %3 = nn.attention(%0, %1, %2, scale=0.5f, layouts="BHSD BHSD BHSD BHSD", mask_layout="BHKQ");
+          reshape(%3, newshape=[2, 5, 4], allowzero=True)
+        }
+        """,
+        compare=near,
+    )
 
 
 def test_repeated_heads_are_read_several_times():
-    q = relay.reshape(relay.var("q", shape=(B, 4, S, D)), (B * 4, S, D))
-    k, v = (
-        relay.reshape(relay.repeat(relay.var(name, shape=(B, 2, K, D)), repeats=2, axis=1), (B * 4, K, D))
-        for name in ("k", "v")
+    check(
+        FUSE,
+        """
+        fn (%q: Tensor[(2, 4, 5, 4), float32], %k: Tensor[(2, 2, 7, 4), float32], %v: Tensor[(2, 2, 7, 4), float32]) {
+          %0 = reshape(repeat(%k, repeats=2, axis=1), newshape=[8, 7, 4]);
+          %1 = reshape(repeat(%v, repeats=2, axis=1), newshape=[8, 7, 4]);
+          %2 = nn.softmax(nn.batch_matmul(reshape(%q, newshape=[8, 5, 4]), %0));
+          nn.batch_matmul(%2, %1, transpose_b=False)
+        }
+        """,
+        """
+        fn (%q: Tensor[(2, 4, 5, 4), float32], %k: Tensor[(2, 2, 7, 4), float32], %v: Tensor[(2, 2, 7, 4), float32]) {
+          reshape(nn.attention(%q, %k, %v, scale=1.0f, mask_layout="BHKQ"), newshape=[8, 5, 4], allowzero=True)
+        }
+        """,
+        compare=near,
     )
-    weights = relay.nn.softmax(relay.nn.batch_matmul(q, k))
-    _, after = require_fused(relay.nn.batch_matmul(weights, v, transpose_b=False))
-    assert not calls(after, "repeat")
-
-
-def hidden_by(seen, axis):
-    dead = relay.logical_not(relay.any(seen, axis=[axis], keepdims=True))
-    return attended(
-        lambda scores: relay.where(seen, scores, relay.const(-np.inf, "float32")),
-        keys=S,
-        finish=lambda weights: relay.where(dead, relay.const(0.0), weights),
-    )
-
-
-def counted_in_another_way():
-    q, k, v = (relay.var(name, shape=(B * H, *shape)) for name, shape in [("q", (S, D)), ("k", (K, D)), ("v", (D, K))])
-    scores = relay.reshape(relay.nn.batch_matmul(q, k), (B, H, S, K))
-    weights = relay.nn.softmax(relay.add(scores, relay.var("mask", shape=(H, S, K))))
-    return relay.nn.batch_matmul(relay.reshape(weights, (B * H, S, K)), v)
 
 
 UNLIKE = {
-    "a softmax along queries": lambda: attended(axis=2),
-    "scores that are used elsewhere": lambda: relay.Tuple(
-        [
-            scores := relay.nn.batch_matmul(heads("q", S), heads("k", K)),
-            relay.nn.batch_matmul(relay.nn.softmax(scores), heads("v", K, turned=True)),
-        ]
+    "a softmax along queries": attended("nn.softmax(%scores, axis=2)"),
+    "scores that are used elsewhere": """
+    fn (%q: Tensor[(6, 5, 4), float32], %k: Tensor[(6, 7, 4), float32], %v: Tensor[(6, 7, 4), float32]) {
+      %0 = nn.batch_matmul(%q, %k);
+      (%0, nn.batch_matmul(nn.softmax(%0), %v, transpose_b=False))
+    }
+    """,
+    "a finite number where all may be hidden": attended(
+        "nn.softmax(where(%seen, %scores, -1e+09f))", more=", %seen: Tensor[(5, 7), bool]"
     ),
-    "a finite number where all may be hidden": lambda: attended(
-        lambda scores: relay.where(relay.var("seen", shape=(S, K), dtype="bool"), scores, relay.const(-1e9))
+    "rows without anything by another axis": attended(
+        "where(logical_not(any(%seen, axis=[-2], keepdims=True)), 0f, nn.softmax(where(%seen, %scores, -inff)))",
+        keys=S,
+        more=", %seen: Tensor[(5, 5), bool]",
     ),
-    "rows without anything by another axis": lambda: hidden_by(relay.var("seen", shape=(S, S), dtype="bool"), axis=-2),
-    "weights that are read as others": lambda: relay.nn.batch_matmul(
-        relay.reshape(relay.nn.softmax(relay.nn.batch_matmul(heads("q", S), heads("k", K))), (B * H, K, S)),
-        heads("v", S, turned=True),
+    "weights that are read as others": """
+    fn (%q: Tensor[(6, 5, 4), float32], %k: Tensor[(6, 7, 4), float32], %v: Tensor[(6, 5, 4), float32]) {
+      %0 = reshape(nn.softmax(nn.batch_matmul(%q, %k)), newshape=[6, 7, 5]);
+      nn.batch_matmul(%0, %v, transpose_b=False)
+    }
+    """,
+    "a mask for matrices that are counted in another way": """
+    fn (%q: Tensor[(6, 5, 4), float32], %k: Tensor[(6, 7, 4), float32], %v: Tensor[(6, 4, 7), float32],
+        %mask: Tensor[(3, 5, 7), float32]) {
+      %0 = nn.softmax(add(reshape(nn.batch_matmul(%q, %k), newshape=[2, 3, 5, 7]), %mask));
+      nn.batch_matmul(reshape(%0, newshape=[6, 5, 7]), %v)
+    }
+    """,
+    "a factor below zero": attended("nn.softmax(multiply(%scores, -1f))"),
+    "an activation": attended("nn.softmax(tanh(%scores))"),
+    "masks that are added and chosen": attended(
+        "nn.softmax(where(%seen, add(%scores, %mask), -inff))",
+        more=", %seen: Tensor[(5, 7), bool], %mask: Tensor[(5, 7), float32]",
     ),
-    "a mask for matrices that are counted in another way": counted_in_another_way,
-    "a factor below zero": lambda: attended(lambda scores: relay.multiply(scores, relay.const(-1.0))),
-    "an activation": lambda: attended(relay.tanh),
 }
 
 
 @pytest.mark.parametrize("name", UNLIKE)
-def test_other_graphs_stay(name):
-    after = fused(UNLIKE[name]())
-    assert not calls(after, "nn.attention") and len(calls(after, "nn.batch_matmul")) == 2
+def test_other_graphs_stay(name: str):
+    check_unchanged(FuseAttention(), UNLIKE[name])
 
 
-LOW = relay.const(-np.inf, "float32")
-LATER = relay.const(TRIANGLE)
-EARLIER = relay.const(TRIANGLE == 0)
+MASK, SEEN = ", %mask: Tensor[(2, 1, 5, 5), float32]", ", %seen: Tensor[(5, 5), bool]"
+HIDDEN = "reshape(where(%seen, 0f, -inff), newshape=[1, 1, 5, 5], allowzero=True)"
+CONSTANTS: Constants = {
+    "later": TRIANGLE,
+    "earlier": TRIANGLE == 0,
+    "eye": np.eye(S, dtype="float32"),
+    "eyes": np.eye(S, dtype="float32").reshape(1, 1, S, S),
+}
+# How scores are masked: the weights, the rest of the operator, and the parameter of the mask.
 WAYS = {
-    "a triangle that is added": (lambda scores: relay.add(scores, LATER), {"causal_by": "add"}),
-    "a triangle that is chosen": (lambda scores: relay.where(EARLIER, scores, LOW), {"causal_by": "select"}),
+    "a triangle that is added": ("nn.softmax(add(%scores, $later))", "scale=1.0f, causal=True", ""),
+    "a triangle that is chosen": (
+        "nn.softmax(where($earlier, %scores, -inff))",
+        'scale=1.0f, causal=True, causal_by="select"',
+        "",
+    ),
     "chosen after a mask": (
-        lambda scores: relay.where(EARLIER, relay.add(scores, relay.var("mask", shape=(B, 1, S, S))), LOW),
-        {"causal_by": "select", "mask_selects": False},
+        "nn.softmax(where($earlier, add(%scores, %mask), -inff))",
+        'transpose(%mask, axes=[0, 1, 3, 2]), scale=1.0f, causal=True, causal_by="select"',
+        MASK,
     ),
     "chosen before a mask": (
-        lambda scores: relay.add(relay.where(EARLIER, scores, LOW), relay.var("mask", shape=(B, 1, S, S))),
-        {"causal_by": "select_first", "mask_selects": False},
+        "nn.softmax(add(where($earlier, %scores, -inff), %mask))",
+        'transpose(%mask, axes=[0, 1, 3, 2]), scale=1.0f, causal=True, causal_by="select_first"',
+        MASK,
     ),
     "a mask that is chosen": (
-        lambda scores: relay.where(relay.var("seen", shape=(S, S), dtype="bool"), scores, LOW),
-        {"mask_selects": True},
+        "nn.softmax(where(%seen, %scores, -inff))",
+        f"transpose({HIDDEN}, axes=[0, 1, 3, 2]), scale=1.0f, mask_selects=True",
+        SEEN,
     ),
     "chosen after a constant": (
-        lambda scores: relay.where(
-            relay.var("seen", shape=(S, S), dtype="bool"), relay.add(scores, relay.const(np.eye(S, dtype="f"))), LOW
-        ),
-        {"mask_selects": True},
+        "nn.softmax(where(%seen, add(%scores, $eye), -inff))",
+        f"transpose(add({HIDDEN}, $eyes), axes=[0, 1, 3, 2]), scale=1.0f, mask_selects=True",
+        SEEN,
     ),
 }
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ways_to_mask(way: str):
+    weights, rest, more = WAYS[way]
+    _check(weights, rest, S, more, CONSTANTS)
+
+
+@functools.cache
+def _three(way: str) -> tuple[IRModule, IRModule, Any]:
+    """The graph, the fused one, and the graph built."""
+    weights, _, more = WAYS[way]
+    before = program(attended(weights, S, more), CONSTANTS)
+    return before, run_passes(FUSE, before), relay.build(before, "llvm")
 
 
 @pytest.mark.parametrize("spoiled", ["k", "v", "mask"])
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_hidden_and_no_number_counts_as_it_did(way, number, spoiled):
-    change, attributes = WAYS[way]
-    body = attended(change, keys=S)
-    found, _ = require_fused(body, **attributes)
-    before, after = function(body), fused(body)
+def test_what_is_hidden_and_no_number_counts_as_it_did(way: str, number: float, spoiled: str):
+    before, after, built = _three(way)
     random = np.random.default_rng(1)
-    arrays = [random.standard_normal(of.shape).astype("float32") for of in (p.checked_type for p in before.params)]
-    for place, param in enumerate(before.params):
+    params = before["main"].params
+    arrays = [random.standard_normal(of.shape).astype("float32") for of in (p.checked_type for p in params)]
+    for index, param in enumerate(params):
         if param.name_hint == spoiled:
-            arrays[place][(0, 0, 0, S - 1) if spoiled == "mask" else (0, S - 1, 2)] = number
+            arrays[index][(0, 0, 0, S - 1) if spoiled == "mask" else (0, S - 1, 2)] = number
         if param.name_hint == "seen":
-            arrays[place] = np.tri(S, dtype=bool)
+            arrays[index] = np.tri(S, dtype=bool)
     with np.errstate(all="ignore"):
-        wanted = np.asarray(evaluate(before, arrays))
-        meant = np.asarray(evaluate(after, arrays))
-        native = relay.build(IRModule.from_expr(function(body)), "llvm")(*arrays)
+        wanted, meant = (np.asarray(evaluate(mod["main"], arrays, mod)) for mod in (before, after))
+        native = built(*arrays)
     np.testing.assert_array_equal(np.isnan(meant), np.isnan(wanted))
     np.testing.assert_array_equal(np.isnan(native), np.isnan(wanted))
-
-
-def test_masks_that_are_added_and_chosen_stay_apart():
-    mask, seen = relay.var("mask", shape=(S, K)), relay.var("seen", shape=(S, K), dtype="bool")
-    after = fused(attended(lambda scores: relay.where(seen, relay.add(scores, mask), LOW)))
-    assert not calls(after, "nn.attention")
