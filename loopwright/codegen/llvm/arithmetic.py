@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from math import copysign
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from loopwright import ir
 from loopwright.codegen.expression_facts import division_can_fail
 from loopwright.codegen.llvm.types import int_literal, mangled, register_type, splat, zero
+from loopwright.codegen.llvm.value_emitter import ValueEmitter
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
-
-if TYPE_CHECKING:
-    from loopwright.codegen.llvm.expressions import ExpressionEmitter
 
 _SIMPLE: Final[dict[type[ir.Expr], tuple[str, str]]] = {  # integers, floats
     ir.Add: ("add", "fadd"),
@@ -29,7 +27,7 @@ _COMPARE: Final[dict[type[ir.Expr], tuple[str, str, str]]] = {  # signed, unsign
 }
 
 
-def emit_binary(emitter: ExpressionEmitter, node: ir.BinaryExpr, a: str, b: str) -> str:
+def emit_binary(emitter: ValueEmitter, node: ir.BinaryExpr, a: str, b: str) -> str:
     """The value of an arithmetic node, its operands given."""
     dtype, cls = node.dtype, type(node)
     if emitter.is_soft_float(dtype):
@@ -51,7 +49,7 @@ def emit_binary(emitter: ExpressionEmitter, node: ir.BinaryExpr, a: str, b: str)
     return _integer_division(emitter, node, text, a, b)
 
 
-def emit_compare(emitter: ExpressionEmitter, node: ir.CompareExpr, a: str, b: str) -> str:
+def emit_compare(emitter: ValueEmitter, node: ir.CompareExpr, a: str, b: str) -> str:
     """The truth value of a comparison."""
     dtype = node.a.dtype
     if emitter.is_soft_float(dtype):
@@ -63,7 +61,7 @@ def emit_compare(emitter: ExpressionEmitter, node: ir.CompareExpr, a: str, b: st
     return emitter.b.value(f"icmp {predicate} {register_type(dtype)} {a}, {b}")
 
 
-def _extremum(emitter: ExpressionEmitter, least: bool, dtype: DataType, a: str, b: str) -> str:
+def _extremum(emitter: ValueEmitter, least: bool, dtype: DataType, a: str, b: str) -> str:
     if dtype.is_float and dtype.lanes > 1 and emitter.target.units.has_plain_max:
         return _extremum_both_ways(emitter, least, dtype, a, b)
     if dtype.is_float:
@@ -73,7 +71,7 @@ def _extremum(emitter: ExpressionEmitter, least: bool, dtype: DataType, a: str, 
     return emitter.intrinsic(name, dtype, [(dtype, a), (dtype, b)])
 
 
-def _extremum_both_ways(emitter: ExpressionEmitter, least: bool, dtype: DataType, a: str, b: str) -> str:
+def _extremum_both_ways(emitter: ValueEmitter, least: bool, dtype: DataType, a: str, b: str) -> str:
     """Vectors of minima or maxima, on machines whose instruction gives the second of two zeros, and where one is NaN.
 
     Asked both ways round, it gives one answer twice, but for zeros of two signs and for NaN, where it gives both
@@ -97,7 +95,7 @@ def _extremum_both_ways(emitter: ExpressionEmitter, least: bool, dtype: DataType
     return emitter.b.value(f"bitcast {bits} {either} to {text}")
 
 
-def _is_easy_limit(emitter: ExpressionEmitter, least: bool, known: ir.Expr) -> bool:
+def _is_easy_limit(emitter: ValueEmitter, least: bool, known: ir.Expr) -> bool:
     """Whether min or max with this constant is one comparison, where the machine has no instruction for it."""
     number = _float_literal(known)
     if number is None or number != number or emitter.target.units.has_whole_max:
@@ -105,7 +103,7 @@ def _is_easy_limit(emitter: ExpressionEmitter, least: bool, known: ir.Expr) -> b
     return not (least and number == 0 and copysign(1.0, number) < 0)  # +0 would have to become -0
 
 
-def _limited(emitter: ExpressionEmitter, least: bool, known: ir.Expr, limit: str, other: str) -> str:
+def _limited(emitter: ValueEmitter, least: bool, known: ir.Expr, limit: str, other: str) -> str:
     """`other`, but not past a constant. NaN passes every comparison by, as it should."""
     dtype, number = known.dtype, _float_literal(known)
     text, flags = register_type(dtype), register_type(DataType("bool").with_lanes(dtype.lanes))
@@ -116,7 +114,7 @@ def _limited(emitter: ExpressionEmitter, least: bool, known: ir.Expr, limit: str
     return kept
 
 
-def _float_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+def _float_division(emitter: ValueEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
     quotient = f"fdiv {text} {a}, {b}"
     if isinstance(node, ir.Div):
         return emitter.b.value(quotient)
@@ -139,7 +137,7 @@ def _float_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, 
     return emitter.b.value(f"select {flags} {fix}, {text} {shifted}, {text} {remainder}")
 
 
-def _integer_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+def _integer_division(emitter: ValueEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
     """A quotient or remainder that no operands stop: processors trap where there is none, and the process dies.
 
     By 0 is divided as by 1, and the quotient by -1 is the negated dividend, which wraps around.
@@ -162,7 +160,7 @@ def _integer_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str
     return emitter.b.value(f"select {flags} {negative}, {text} {negated}, {text} {result}")
 
 
-def _division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+def _division(emitter: ValueEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
     cls = type(node)
     if node.dtype.is_unsigned:
         return emitter.b.value(f"{'udiv' if cls in (ir.Div, ir.FloorDiv) else 'urem'} {text} {a}, {b}")
@@ -171,7 +169,7 @@ def _division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str
     return _floor_division(emitter, node, text, a, b)
 
 
-def _floor_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+def _floor_division(emitter: ValueEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
     divides = isinstance(node, ir.FloorDiv)
     divisor = _literal(node.b)
     # A power of two: the arithmetic shift rounds down already, the mask keeps the remainder non-negative.

@@ -7,10 +7,11 @@ bodies, emitted once a type and inlined; what neither has is the C library's, co
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from loopwright import ir
 from loopwright.codegen.describe_module import implicit_variables
+from loopwright.codegen.llvm.control_flow import ControlFlow
 from loopwright.codegen.llvm.ffi_values import PAYLOAD, RESULT_TOO_LARGE, store_result
 from loopwright.codegen.llvm.fixed_point import emit_multiply_shift, emit_multiply_shift_per_axis
 from loopwright.codegen.llvm.machine_calls import MACHINE_RULES
@@ -20,14 +21,11 @@ from loopwright.codegen.math import C_LIBRARY, has_body
 from loopwright.runtime.dtype import FLOAT64, INT32, INT64, DataType
 from loopwright.runtime.errors import InternalError, NotBuilt
 
-if TYPE_CHECKING:
-    from loopwright.codegen.llvm.emitter import FunctionEmitter
-
-Rule = Callable[["FunctionEmitter", ir.Call], str]
+Rule = Callable[[ControlFlow, ir.Call], str]
 _RULES: Final[dict[str, Rule]] = {}
 
 
-def emit_call(emitter: FunctionEmitter, call: ir.Call) -> str:
+def emit_call(emitter: ControlFlow, call: ir.Call) -> str:
     """The value of a call."""
     if isinstance(call.op, ir.GlobalVar):
         return _call_function(emitter, call)
@@ -69,13 +67,13 @@ _EXACT: Final = {
 
 
 @_rule(*_EXACT)
-def _exact(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _exact(emitter: ControlFlow, call: ir.Call) -> str:
     name = f"{_EXACT[call.op.name.removeprefix('tir.')]}.{mangled(call.dtype)}"
     return emitter.intrinsic(name, call.dtype, [(arg.dtype, emitter.value(arg)) for arg in call.args])
 
 
 @_rule("abs")
-def _abs(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _abs(emitter: ControlFlow, call: ir.Call) -> str:
     argument = [(call.dtype, emitter.value(call.args[0]))]
     if call.dtype.is_float:
         return emitter.intrinsic(f"llvm.fabs.{mangled(call.dtype)}", call.dtype, argument)
@@ -83,13 +81,13 @@ def _abs(emitter: FunctionEmitter, call: ir.Call) -> str:
 
 
 @_rule("fmod")
-def _fmod(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _fmod(emitter: ControlFlow, call: ir.Call) -> str:
     a = emitter.value(call.args[0])
     return emitter.b.value(f"frem {register_type(call.dtype)} {a}, {emitter.value(call.args[1])}")
 
 
 @_rule("clz")
-def _clz(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _clz(emitter: ControlFlow, call: ir.Call) -> str:
     dtype = call.args[0].dtype
     argument = [(dtype, emitter.value(call.args[0]))]
     count = emitter.intrinsic(f"llvm.ctlz.{mangled(dtype)}", dtype, argument, "i1 false")
@@ -100,20 +98,20 @@ _BITS: Final = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 
 
 @_rule(*_BITS)
-def _bitwise(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _bitwise(emitter: ControlFlow, call: ir.Call) -> str:
     a = emitter.value(call.args[0])
     b = emitter.value(call.args[1])
     return emitter.b.value(f"{_BITS[call.op.name.removeprefix('tir.')]} {register_type(call.dtype)} {a}, {b}")
 
 
 @_rule("bitwise_not")
-def _bitwise_not(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _bitwise_not(emitter: ControlFlow, call: ir.Call) -> str:
     value = emitter.value(call.args[0])
     return emitter.b.value(f"xor {register_type(call.dtype)} {value}, {splat(call.dtype, '-1')}")
 
 
 @_rule("shift_left", "shift_right")
-def _shift(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _shift(emitter: ControlFlow, call: ir.Call) -> str:
     """The amount counts modulo the width, as docs/semantics.md says."""
     text = register_type(call.dtype)
     value = emitter.value(call.args[0])
@@ -127,13 +125,13 @@ def _shift(emitter: FunctionEmitter, call: ir.Call) -> str:
 
 
 @_rule("isnan")
-def _isnan(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _isnan(emitter: ControlFlow, call: ir.Call) -> str:
     value, text = emitter.value(call.args[0]), register_type(call.args[0].dtype)
     return emitter.b.value(f"fcmp uno {text} {value}, {value}")
 
 
 @_rule("isinf", "isfinite")
-def _isinf(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _isinf(emitter: ControlFlow, call: ir.Call) -> str:
     dtype = call.args[0].dtype
     size = emitter.intrinsic(f"llvm.fabs.{mangled(dtype)}", dtype, [(dtype, emitter.value(call.args[0]))])
     infinite = splat(dtype, emitter.value(ir.const(float("inf"), dtype.element)))
@@ -142,7 +140,7 @@ def _isinf(emitter: FunctionEmitter, call: ir.Call) -> str:
 
 
 @_rule("reinterpret")
-def _reinterpret(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _reinterpret(emitter: ControlFlow, call: ir.Call) -> str:
     value = emitter.value(call.args[0])
     source, target = register_type(call.args[0].dtype), register_type(call.dtype)
     operation = "ptrtoint" if source == "ptr" else "inttoptr" if target == "ptr" else "bitcast"
@@ -153,24 +151,24 @@ def _reinterpret(emitter: FunctionEmitter, call: ir.Call) -> str:
 
 
 @_rule("if_then_else")
-def _if_then_else(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _if_then_else(emitter: ControlFlow, call: ir.Call) -> str:
     return emitter.choose(*call.args)
 
 
 @_rule("likely")
-def _likely(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _likely(emitter: ControlFlow, call: ir.Call) -> str:
     return emitter.value(call.args[0])
 
 
 @_rule("assume")
-def _assume(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _assume(emitter: ControlFlow, call: ir.Call) -> str:
     emitter.module.declare("llvm.assume", "void @llvm.assume(i1)")
     emitter.b.do(f"call void @llvm.assume(i1 {emitter.value(call.args[0])})")
     return "0"
 
 
 @_rule("ret")
-def _ret(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _ret(emitter: ControlFlow, call: ir.Call) -> str:
     """Write the result for the caller and leave."""
     if emitter.in_parallel:
         raise NotBuilt("returning a value from within a parallel loop", "set a flag in a buffer instead")
@@ -188,7 +186,7 @@ def _ret(emitter: FunctionEmitter, call: ir.Call) -> str:
 
 
 @_rule("address_of")
-def _address_of(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _address_of(emitter: ControlFlow, call: ir.Call) -> str:
     load = call.args[0]
     if not isinstance(load, ir.BufferLoad) or len(load.indices) != 1:
         raise InternalError("address_of needs an element of a flattened buffer", at=call)
@@ -199,12 +197,12 @@ def _address_of(emitter: FunctionEmitter, call: ir.Call) -> str:
 
 
 @_rule("isnullptr")
-def _isnullptr(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _isnullptr(emitter: ControlFlow, call: ir.Call) -> str:
     return emitter.b.value(f"icmp eq ptr {emitter.value(call.args[0])}, null")
 
 
 @_rule("prefetch")
-def _prefetch(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _prefetch(emitter: ControlFlow, call: ir.Call) -> str:
     """prefetch(address, 0 read or 1 write, locality 0 to 3, 1 data or 0 code): the last three are literals."""
     address = emitter.value(call.args[0])
     hints = [emitter.value(arg) for arg in call.args[1:]] or ["0", "3", "1"]
@@ -214,7 +212,7 @@ def _prefetch(emitter: FunctionEmitter, call: ir.Call) -> str:
 
 
 @_rule("undef")
-def _undef(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _undef(emitter: ControlFlow, call: ir.Call) -> str:
     return zero(call.dtype)
 
 
@@ -222,7 +220,7 @@ def _undef(emitter: FunctionEmitter, call: ir.Call) -> str:
 
 
 @_rule("call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin")
-def _call_extern(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _call_extern(emitter: ControlFlow, call: ir.Call) -> str:
     symbol = call.args[0]
     if not isinstance(symbol, ir.StringImm):
         raise InternalError(f"{call.op.name}: the first argument is the name of the function", at=call)
@@ -252,13 +250,13 @@ def _c_type(dtype: DataType, is_intrinsic: bool) -> str:
     return f"{text} {'zeroext' if dtype.is_unsigned else 'signext'}"
 
 
-def _argument(emitter: FunctionEmitter, argument: ir.Expr, text: str) -> str:
+def _argument(emitter: ControlFlow, argument: ir.Expr, text: str) -> str:
     value = emitter.value(argument)
     return emitter.b.value(f"bitcast {register_type(argument.dtype)} {value} to {text}") if "bfloat" in text else value
 
 
 @_rule("call_packed", "call_cpacked", "tvm_call_packed", "tvm_call_cpacked")
-def _call_packed(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _call_packed(emitter: ControlFlow, call: ir.Call) -> str:
     return emit_packed_call(emitter, call)
 
 
@@ -267,7 +265,7 @@ _rule("q_multiply_shift")(emit_multiply_shift)
 _rule("q_multiply_shift_per_axis")(emit_multiply_shift_per_axis)
 
 
-def _call_function(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _call_function(emitter: ControlFlow, call: ir.Call) -> str:
     """A function of the same module: pointers and scalars in, a status out; `_ret` writes its value, if it has one."""
     function = emitter.module.functions.get(call.op.name)
     if function is None:
@@ -288,7 +286,7 @@ def _call_function(emitter: FunctionEmitter, call: ir.Call) -> str:
     return emitter.cast(emitter.b.value(f"load {register_type(wide)}, ptr {where}"), wide, call.dtype)
 
 
-def _call_c_library(emitter: FunctionEmitter, name: str, call: ir.Call) -> str:
+def _call_c_library(emitter: ControlFlow, name: str, call: ir.Call) -> str:
     """Lane by lane through the C library's float64 function."""
     element = call.dtype.element
     values = [emitter.value(arg) for arg in call.args]

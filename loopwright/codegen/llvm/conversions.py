@@ -7,17 +7,13 @@ operations on their bits, written as IR in `codegen/math`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from loopwright.codegen.llvm.types import mangled, register_type, travels_as_bits, zero
+from loopwright.codegen.llvm.value_emitter import ValueEmitter
 from loopwright.codegen.small_floats import is_small_float
 from loopwright.runtime.dtype import FLOAT32, DataType
 
-if TYPE_CHECKING:
-    from loopwright.codegen.llvm.expressions import ExpressionEmitter
 
-
-def emit_cast(emitter: ExpressionEmitter, value: str, source: DataType, target: DataType) -> str:
+def emit_cast(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
     """`value` of type `source` converted to `target`; both have the same lane count."""
     if source is target:
         return value
@@ -52,7 +48,7 @@ def emit_cast(emitter: ExpressionEmitter, value: str, source: DataType, target: 
     return emitter.b.value(f"{operation} {register_type(source)} {value} to {register_type(target)}")
 
 
-def _decoded(emitter: ExpressionEmitter, value: str, source: DataType) -> str:
+def _decoded(emitter: ValueEmitter, value: str, source: DataType) -> str:
     """A value of a type without instructions, as float32."""
     bits = DataType(f"uint{source.bits}").with_lanes(source.lanes)
     if not travels_as_bits(source):
@@ -60,7 +56,7 @@ def _decoded(emitter: ExpressionEmitter, value: str, source: DataType) -> str:
     return emitter.call_body("decode", source, FLOAT32.with_lanes(source.lanes), value)
 
 
-def _bits_as(emitter: ExpressionEmitter, value: str, target: DataType) -> str:
+def _bits_as(emitter: ValueEmitter, value: str, target: DataType) -> str:
     """Bits in the register form of `target`: float16 has one of its own."""
     if travels_as_bits(target):
         return value
@@ -68,14 +64,14 @@ def _bits_as(emitter: ExpressionEmitter, value: str, target: DataType) -> str:
     return emitter.b.value(f"bitcast {register_type(bits)} {value} to {register_type(target)}")
 
 
-def _to_bool(emitter: ExpressionEmitter, value: str, source: DataType) -> str:
+def _to_bool(emitter: ValueEmitter, value: str, source: DataType) -> str:
     if emitter.is_soft_float(source):
         value, source = _decoded(emitter, value, source), FLOAT32.with_lanes(source.lanes)
     compare = "fcmp une" if source.is_float else "icmp ne"
     return emitter.b.value(f"{compare} {register_type(source)} {value}, {zero(source)}")
 
 
-def _saturate(emitter: ExpressionEmitter, value: str, source: DataType, target: DataType) -> str:
+def _saturate(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
     if target.bits < 32:
         return _saturate_narrow(emitter, value, source, target)
     name = f"llvm.fpto{'u' if target.is_unsigned else 's'}i.sat.{mangled(target)}.{mangled(source)}"
@@ -84,7 +80,7 @@ def _saturate(emitter: ExpressionEmitter, value: str, source: DataType, target: 
     return emitter.b.value(f"call {to} @{name}({given} {value})")
 
 
-def _saturate_narrow(emitter: ExpressionEmitter, value: str, source: DataType, target: DataType) -> str:
+def _saturate_narrow(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
     """Clamped while a float, whose type holds both ends exactly, and then by way of int32.
 
     The function that saturates is done lane by lane on machines whose conversion does not: sixteen times as slow, also

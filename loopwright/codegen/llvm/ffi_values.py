@@ -6,14 +6,12 @@ device type, i32 device id, i32 ndim, u8 code, u8 bits, u16 lanes, shape, stride
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from loopwright.codegen.llvm.control_flow import ControlFlow
 from loopwright.codegen.llvm.types import register_type
 from loopwright.runtime.dlpack import dlpack_type
 from loopwright.runtime.dtype import FLOAT64, INT64, DataType
-
-if TYPE_CHECKING:
-    from loopwright.codegen.llvm.emitter import FunctionEmitter
 
 VALUE: Final = "{ i32, i32, i64 }"
 VALUE_BYTES: Final = 16
@@ -39,7 +37,7 @@ def word(code: int, bits: int, lanes: int) -> int:
     return code | bits << 8 | lanes << 16
 
 
-def store_result(emitter: FunctionEmitter, dtype: DataType, value: str) -> None:
+def store_result(emitter: ControlFlow, dtype: DataType, value: str) -> None:
     """Write a number into the value that `%result` points to, widened; a uint64 is known to fit."""
     kind, wide = (FLOAT, FLOAT64) if dtype.is_float else (BOOL if dtype.is_bool else INT, INT64)
     widened = emitter.cast(value, dtype, wide)

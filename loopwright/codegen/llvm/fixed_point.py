@@ -6,16 +6,12 @@ shifted left first. So 64 bits are used where the shifts are known and fit, else
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from loopwright import ir
+from loopwright.codegen.llvm.control_flow import ControlFlow
 from loopwright.runtime.dtype import DataType
 
-if TYPE_CHECKING:
-    from loopwright.codegen.llvm.emitter import FunctionEmitter
 
-
-def emit_multiply_shift(emitter: FunctionEmitter, call: ir.Call) -> str:
+def emit_multiply_shift(emitter: ControlFlow, call: ir.Call) -> str:
     """q_multiply_shift(x, y, q, s)."""
     x, y, q, s = call.args
     if isinstance(q, ir.IntImm) and isinstance(s, ir.IntImm) and s.value <= 0 and q.value - s.value <= 62:
@@ -28,7 +24,7 @@ def emit_multiply_shift(emitter: FunctionEmitter, call: ir.Call) -> str:
     return work.product(x, y, left, work.do("add", work.of(q), back), call.dtype)
 
 
-def emit_multiply_shift_per_axis(emitter: FunctionEmitter, call: ir.Call) -> str:
+def emit_multiply_shift_per_axis(emitter: ControlFlow, call: ir.Call) -> str:
     """q_multiply_shift_per_axis(x, y, left, right, q, whether to shift left, whether to shift right)."""
     x, y, left, right, q, shifts_left, shifts_right = call.args
     work = _Wide(emitter, call.dtype.lanes, 128)
@@ -40,7 +36,7 @@ def emit_multiply_shift_per_axis(emitter: FunctionEmitter, call: ir.Call) -> str
 class _Wide:
     """Arithmetic on signed integers of `bits` bits, lane by lane."""
 
-    def __init__(self, emitter: FunctionEmitter, lanes: int, bits: int) -> None:
+    def __init__(self, emitter: ControlFlow, lanes: int, bits: int) -> None:
         self.emitter, self.lanes, self.bits = emitter, lanes, bits
         self.text = f"i{bits}" if lanes == 1 else f"<{lanes} x i{bits}>"
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from loopwright import ir
+from loopwright.codegen.llvm.control_flow import ControlFlow
 from loopwright.codegen.llvm.types import register_type
 from loopwright.runtime.dtype import INT64
 
-if TYPE_CHECKING:
-    from loopwright.codegen.llvm.emitter import FunctionEmitter
 
-
-def _vector_part(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _vector_part(emitter: ControlFlow, call: ir.Call) -> str:
     """The first or second half of a vector's lanes."""
     source, lanes = call.args[0].dtype, call.dtype.lanes
     value = emitter.value(call.args[0])
@@ -23,7 +21,7 @@ def _vector_part(emitter: FunctionEmitter, call: ir.Call) -> str:
     return _shuffle(emitter, source, value, "poison", list(range(first, first + lanes)))
 
 
-def _vectorcombine(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _vectorcombine(emitter: ControlFlow, call: ir.Call) -> str:
     """Two vectors, one after the other."""
     low, high = [emitter.value(arg) for arg in call.args]
     source = call.args[0].dtype
@@ -32,13 +30,13 @@ def _vectorcombine(emitter: FunctionEmitter, call: ir.Call) -> str:
     return _shuffle(emitter, source, low, high, list(range(2 * source.lanes)))
 
 
-def _shuffle(emitter: FunctionEmitter, source: ir.DataType, a: str, b: str, lanes: list[int]) -> str:
+def _shuffle(emitter: ControlFlow, source: ir.DataType, a: str, b: str, lanes: list[int]) -> str:
     text = register_type(source)
     mask = ", ".join([f"i32 {lane}" for lane in lanes])
     return emitter.b.value(f"shufflevector {text} {a}, {text} {b}, <{len(lanes)} x i32> <{mask}>")
 
 
-def _access_ptr(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _access_ptr(emitter: ControlFlow, call: ir.Call) -> str:
     """tvm_access_ptr(type, data, offset, extent, mask): the address `offset` elements of that type behind `data`."""
     kind, data, offset = call.args[:3]
     elements = emitter.cast(emitter.value(offset), offset.dtype, INT64)
@@ -46,11 +44,11 @@ def _access_ptr(emitter: FunctionEmitter, call: ir.Call) -> str:
     return emitter.b.value(f"getelementptr i8, ptr {emitter.value(data)}, i64 {size}")
 
 
-def _nothing(emitter: FunctionEmitter, call: ir.Call) -> str:
+def _nothing(emitter: ControlFlow, call: ir.Call) -> str:
     return "0"
 
 
-MACHINE_RULES: Final[dict[str, Callable[[FunctionEmitter, ir.Call], str]]] = {
+MACHINE_RULES: Final[dict[str, Callable[[ControlFlow, ir.Call], str]]] = {
     "vectorlow": _vector_part,
     "vectorhigh": _vector_part,
     "vectorcombine": _vectorcombine,

@@ -11,19 +11,16 @@ compiled function was called. A tensor is a DLTensor, valid during the call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from loopwright import ir
 from loopwright.codegen.llvm import ffi_values as ffi
+from loopwright.codegen.llvm.control_flow import ControlFlow
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.raising import emit_raise
 from loopwright.codegen.llvm.types import quoted, register_type
 from loopwright.runtime.dtype import FLOAT64, INT64
 from loopwright.runtime.errors import InternalError, LoopwrightError, NotBuilt
 from loopwright.runtime.load import ENTRY_PREFIX
-
-if TYPE_CHECKING:
-    from loopwright.codegen.llvm.emitter import FunctionEmitter
 
 
 class NotAPackedArgument(LoopwrightError, TypeError):
@@ -53,7 +50,7 @@ class NotAPackedArgument(LoopwrightError, TypeError):
         )
 
 
-def emit_packed_call(emitter: FunctionEmitter, call: ir.Call, is_wanted: bool = True) -> str:
+def emit_packed_call(emitter: ControlFlow, call: ir.Call, is_wanted: bool = True) -> str:
     """The result of a packed call; where it is not wanted, whatever comes back is dropped."""
     if emitter.target.pointer_bits != 64:
         raise NotBuilt("calling packed functions on a target of 32 bits", "call_extern a C function instead")
@@ -96,7 +93,7 @@ def _callee_name(call: ir.Call) -> str:
 # --- arguments ----------------------------------------------------------------------------------------------------
 
 
-def _store_argument(emitter: FunctionEmitter, values: str, position: int, arg: ir.Expr, name: str) -> None:
+def _store_argument(emitter: ControlFlow, values: str, position: int, arg: ir.Expr, name: str) -> None:
     b = emitter.b
     if isinstance(arg, ir.StringImm):
         kind, text, value = str(ffi.TEXT), "ptr", emitter.module.string(arg.value)
@@ -125,7 +122,7 @@ def _is_array(arg: ir.Expr) -> bool:
     return isinstance(arg, ir.Call) and arg.op.name == "tir.tvm_stack_make_array"
 
 
-def _tensor_view(emitter: FunctionEmitter, array: ir.Call) -> str:
+def _tensor_view(emitter: ControlFlow, array: ir.Call) -> str:
     """tvm_stack_make_array(data, shape, strides or 0, rank, an element's zero, offset in elements) as a DLTensor."""
     b = emitter.b
     data, shape, strides, _, element, offset = array.args[:6]
@@ -160,18 +157,18 @@ def _list(expr: ir.Expr) -> Sequence[ir.Expr]:
     return expr.args if isinstance(expr, ir.Call) and expr.op.name == "tir.tvm_stack_make_shape" else ()
 
 
-def _wide(emitter: FunctionEmitter, expr: ir.Expr) -> str:
+def _wide(emitter: ControlFlow, expr: ir.Expr) -> str:
     return emitter.cast(emitter.index(expr), expr.dtype, INT64)
 
 
-def _compact(emitter: FunctionEmitter, sizes: Sequence[str]) -> list[str]:
+def _compact(emitter: ControlFlow, sizes: Sequence[str]) -> list[str]:
     steps = ["1"] if sizes else []
     for size in reversed(sizes[1:]):
         steps.append(emitter.b.value(f"mul i64 {steps[-1]}, {size}"))
     return steps[::-1]
 
 
-def _stored(emitter: FunctionEmitter, numbers: Sequence[str]) -> str:
+def _stored(emitter: ControlFlow, numbers: Sequence[str]) -> str:
     """The address of an array of these on the stack."""
     array = emitter.b.alloca("i64", max(1, len(numbers)), 8)
     for position, number in enumerate(numbers):
@@ -183,7 +180,7 @@ def _stored(emitter: FunctionEmitter, numbers: Sequence[str]) -> str:
 # --- the function -------------------------------------------------------------------------------------------------
 
 
-def _find_function(emitter: FunctionEmitter, name: str) -> str:
+def _find_function(emitter: ControlFlow, name: str) -> str:
     """The registered function `name`, looked up by the first call."""
     b, module = emitter.b, emitter.module
     finder = f"lw.find.{name}"
@@ -199,7 +196,7 @@ def _find_function(emitter: FunctionEmitter, name: str) -> str:
     return function
 
 
-def _define_finder(emitter: FunctionEmitter, symbol: str, name: str) -> None:
+def _define_finder(emitter: ControlFlow, symbol: str, name: str) -> None:
     """A function that gives the registered function, or null after raising."""
     module = emitter.module
     data = name.encode("utf-8", "replace")
@@ -237,7 +234,7 @@ def _define_finder(emitter: FunctionEmitter, symbol: str, name: str) -> None:
 # --- the result ---------------------------------------------------------------------------------------------------
 
 
-def _take_result(emitter: FunctionEmitter, call: ir.Call, name: str, result: str, payload: str, is_wanted: bool) -> str:
+def _take_result(emitter: ControlFlow, call: ir.Call, name: str, result: str, payload: str, is_wanted: bool) -> str:
     b, dtype = emitter.b, call.dtype
     kind = b.value(f"load i32, ptr {result}")
     is_object = b.value(f"icmp sge i32 {kind}, {ffi.FIRST_OBJECT}")

@@ -13,16 +13,14 @@ computed is the same either way.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from loopwright import ir
+from loopwright.codegen.llvm.control_flow import ControlFlow
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.types import register_type
 from loopwright.runtime.dtype import INT64
 from loopwright.runtime.errors import LoopwrightError
-
-if TYPE_CHECKING:
-    from loopwright.codegen.llvm.emitter import FunctionEmitter
 
 DYNAMIC: Final = ("parallel_dynamic", "pragma_parallel_dynamic")  # the second is what `pragma` of te writes
 
@@ -57,7 +55,7 @@ class BadGrain(LoopwrightError, ValueError):
         )
 
 
-def emit_parallel(emitter: FunctionEmitter, loop: ir.For) -> None:
+def emit_parallel(emitter: ControlFlow, loop: ir.For) -> None:
     """Run the iterations of `loop` on the thread pool."""
     grain = _grain(loop)
     low = emitter.index(loop.min)
@@ -104,11 +102,11 @@ def _grain(loop: ir.For) -> int | None:
     return None
 
 
-def _wide(emitter: FunctionEmitter, value: str, var: ir.Var) -> str:
+def _wide(emitter: ControlFlow, value: str, var: ir.Var) -> str:
     return emitter.cast(value, var.dtype, INT64)
 
 
-def _captured(body: ir.Stmt, emitter: FunctionEmitter) -> list[ir.Var]:
+def _captured(body: ir.Stmt, emitter: ControlFlow) -> list[ir.Var]:
     """The variables of the enclosing function that `body` uses, in order of first use."""
     result: dict[ir.Var, None] = {}
 
@@ -122,7 +120,7 @@ def _captured(body: ir.Stmt, emitter: FunctionEmitter) -> list[ir.Var]:
     return list(result)
 
 
-def _emit_chunk(emitter: FunctionEmitter, loop: ir.For, captured: list[ir.Var], name: str) -> None:
+def _emit_chunk(emitter: ControlFlow, loop: ir.For, captured: list[ir.Var], name: str) -> None:
     parameters = ["i64 %begin, i64 %end"]
     # One pointer of unknown origin may reach the memory of any other.
     known = emitter.apart | emitter.overlapping
@@ -144,7 +142,7 @@ def _emit_chunk(emitter: FunctionEmitter, loop: ir.For, captured: list[ir.Var], 
     emitter.module.define(builder.text())
 
 
-def _emit_stub(emitter: FunctionEmitter, captured: list[ir.Var], name: str) -> None:
+def _emit_stub(emitter: ControlFlow, captured: list[ir.Var], name: str) -> None:
     signature = f"internal i32 @{name}.stub(i64 %begin, i64 %end, ptr %closure)"
     builder = FunctionBuilder(emitter.module, signature, "nounwind ")
     closure_type = "{ " + ", ".join(register_type(var.dtype) for var in captured) + " }"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from loopwright import ir
 from loopwright.codegen.small_floats import is_small_float
@@ -19,13 +19,11 @@ from loopwright.codegen.source.code import (
     infix,
     nested,
 )
+from loopwright.codegen.source.intervals import Intervals
 from loopwright.codegen.source.types import literal, unsigned_type, value_type
+from loopwright.codegen.source.value_writer import ValueWriter
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import InternalError
-
-if TYPE_CHECKING:
-    from loopwright.codegen.source.expressions import SourceExpressions
-    from loopwright.codegen.source.intervals import Intervals
 
 _SIMPLE: Final[dict[type[ir.Expr], tuple[str, str, int]]] = {
     ir.Add: ("add", "+", SUM),
@@ -42,7 +40,7 @@ _COMPARE: Final[dict[type[ir.Expr], str]] = {
 }
 
 
-def emit_binary(emitter: SourceExpressions, node: ir.BinaryExpr, a: Code, b: Code) -> Code:
+def emit_binary(emitter: ValueWriter, node: ir.BinaryExpr, a: Code, b: Code) -> Code:
     """The value of an arithmetic node, its operands given."""
     dtype, cls = node.dtype, type(node)
     if is_small_float(dtype):
@@ -58,7 +56,7 @@ def emit_binary(emitter: SourceExpressions, node: ir.BinaryExpr, a: Code, b: Cod
     return _division(emitter, node, a, b)
 
 
-def emit_compare(emitter: SourceExpressions, node: ir.CompareExpr, a: Code, b: Code) -> Code:
+def emit_compare(emitter: ValueWriter, node: ir.CompareExpr, a: Code, b: Code) -> Code:
     """The truth value of a comparison; compilers would call one of a value with itself a mistake.
 
     So they would one of an unsigned value with zero: x ^ x becomes zero only as text.
@@ -125,7 +123,7 @@ def _of_bits(node: ir.BinaryExpr, a: Code, b: Code) -> Code:
     return a if isinstance(node, (ir.Div, ir.FloorDiv)) else Code("false")
 
 
-def _integer(emitter: SourceExpressions, node: ir.BinaryExpr, a: Code, b: Code) -> Code:
+def _integer(emitter: ValueWriter, node: ir.BinaryExpr, a: Code, b: Code) -> Code:
     operation, sign, level = _SIMPLE[type(node)]
     dtype = node.dtype
     if operation == "sub" and a == b:
@@ -143,7 +141,7 @@ def _integer(emitter: SourceExpressions, node: ir.BinaryExpr, a: Code, b: Code) 
     return wrapped(emitter, dtype, exact)
 
 
-def wrapped(emitter: SourceExpressions, dtype: DataType, value: Code) -> Code:
+def wrapped(emitter: ValueWriter, dtype: DataType, value: Code) -> Code:
     """The low bits of an int as a value of a type narrower than int."""
     return call(emitter.helpers.wrap(dtype), value) if dtype.bits < 8 else converted(value_type(dtype), value)
 
@@ -153,7 +151,7 @@ def _wraps_in_c(dtype: DataType) -> bool:
     return dtype.is_unsigned and dtype.bits >= 32
 
 
-def _division(emitter: SourceExpressions, node: ir.BinaryExpr, a: Code, b: Code) -> Code:
+def _division(emitter: ValueWriter, node: ir.BinaryExpr, a: Code, b: Code) -> Code:
     dtype = node.dtype
     divides = isinstance(node, (ir.Div, ir.FloorDiv))
     if dtype.bits >= 32 and not (a.typed or b.typed):
@@ -169,7 +167,7 @@ def _division(emitter: SourceExpressions, node: ir.BinaryExpr, a: Code, b: Code)
     return exact if dtype.bits >= 32 or emitter.intervals.fits(node) else wrapped(emitter, dtype, exact)
 
 
-def _float(emitter: SourceExpressions, node: ir.BinaryExpr, a: Code, b: Code) -> Code:
+def _float(emitter: ValueWriter, node: ir.BinaryExpr, a: Code, b: Code) -> Code:
     ending = "f" if node.dtype.bits == 32 else ""
     simple = _SIMPLE.get(type(node))
     if simple is not None:

@@ -6,18 +6,14 @@ of float32: their conversions are the bodies of `codegen/math`, which work on bi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from loopwright.codegen.small_floats import is_small_float
 from loopwright.codegen.source.code import COMPARISON, SUM, Code, call, converted
 from loopwright.codegen.source.types import literal, value_type
+from loopwright.codegen.source.value_writer import ValueWriter
 from loopwright.runtime.dtype import FLOAT32, DataType
 
-if TYPE_CHECKING:
-    from loopwright.codegen.source.expressions import SourceExpressions
 
-
-def emit_cast(emitter: SourceExpressions, value: Code, source: DataType, target: DataType) -> Code:
+def emit_cast(emitter: ValueWriter, value: Code, source: DataType, target: DataType) -> Code:
     """`value` of type `source` converted to `target`."""
     if source is target:
         return value
