@@ -10,7 +10,7 @@ never change, but for `checked_type_`, which type inference fills in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,19 @@ from loopwright.relay.errors import NotAnExpression, NotInferred
 from loopwright.relay.types import FuncType, GlobalTypeVar, IncompleteType, RefType, TensorType, TypeCall, TypeVar
 from loopwright.runtime.dtype import DataType
 
+# Who prints graphs and looks for their variables imports the classes of this file.
+_astext = when_used("loopwright.relay.text.printer", "astext")
+_plain_text = when_used("loopwright.relay.text.printer", "plain_text")
+_show = when_used("loopwright.relay.text.show", "show")
+_html = when_used("loopwright.relay.text.show", "html")
+_free_vars = when_used("loopwright.relay.analysis.variables", "free_vars")
+_make_call: list[Callable[..., Any]] = []
+
+
+def use_for_operators(make: Callable[..., Any]) -> None:
+    """Have `make(name, *operands, **attributes)` answer Python's operators on expressions."""
+    _make_call[:] = [make]
+
 
 class Expr(Node):
     """A value of a graph. `checked_type` is its type once inferred."""
@@ -32,8 +45,8 @@ class Expr(Node):
 
     module_form = ModuleForm(
         when_used("loopwright.relay.text.printer", "module_text"),
-        when_used("loopwright.relay.text.show", "show"),
-        when_used("loopwright.relay.text.show", "html"),
+        _show,
+        _html,
     )
     checked_type_: Type | None
 
@@ -55,39 +68,31 @@ class Expr(Node):
 
     def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
         """The expression in the text form, with a header; constants at the end unless `show_meta_data` is False."""
-        from loopwright.relay.text.printer import astext
-
-        return astext(self, show_meta_data, annotate)
+        text: str = _astext(self, show_meta_data, annotate)
+        return text
 
     def script(self, **options: Any) -> str:
         """The text form without header and metadata; `obj_to_underline` names expressions to mark."""
-        from loopwright.relay.text.printer import plain_text
-
-        return plain_text(self, **options)
+        text: str = _plain_text(self, **options)
+        return text
 
     def as_function(self) -> Function:
         """A function of the variables that the expression does not bind; a function is one already."""
-        from loopwright.relay.analysis.variables import free_vars
-
-        return self if isinstance(self, Function) else Function(free_vars(self), self)
+        return self if isinstance(self, Function) else Function(_free_vars(self), self)
 
     def __repr__(self) -> str:
-        from loopwright.relay.text.printer import plain_text
-
-        return plain_text(self)
+        text: str = _plain_text(self)
+        return text
 
     __str__ = __repr__
 
     def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
         """Print the text form."""
-        from loopwright.relay.text.show import show
-
-        show(self, style)
+        _show(self, style)
 
     def _repr_html_(self) -> str:
-        from loopwright.relay.text.show import html
-
-        return html(self)
+        html: str = _html(self)
+        return html
 
     # `==` compares objects: expressions are nodes of a graph.
     def __add__(self, other: object) -> Expr:
@@ -385,9 +390,8 @@ def require_expr(value: Any, what: str) -> Expr:
 
 
 def _call(name: str, *args: Expr, **attributes: object) -> Expr:
-    from loopwright.relay.op.registry import make
-
-    return make(name, *args, **attributes)
+    result: Expr = _make_call[0](name, *args, **attributes)
+    return result
 
 
 def _binary(name: str, lhs: object, rhs: object) -> Expr:

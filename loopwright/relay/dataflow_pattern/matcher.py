@@ -34,6 +34,7 @@ from loopwright.relay.dataflow_pattern.patterns import (
     TypePattern,
     VarPattern,
     WildcardPattern,
+    searches,
 )
 from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.infer_type import infer
@@ -316,3 +317,6 @@ _RULES: Final[dict[type, Callable[..., Iterator[Found]]]] = {
 def match(pattern: DFPattern, expr: Any) -> bool:
     """Whether the expression has the shape of the pattern."""
     return Matcher(expr).first(pattern, expr) is not None
+
+
+searches["match"] = match

@@ -17,7 +17,7 @@ from typing import Any
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
 from loopwright.relay.dataflow_pattern.groups import Group, find_groups
-from loopwright.relay.dataflow_pattern.patterns import DFPattern
+from loopwright.relay.dataflow_pattern.patterns import DFPattern, searches
 from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.infer_type import infer
 from loopwright.relay.op.registry import Op
@@ -119,3 +119,6 @@ def _infer_if_possible(expr: Any) -> None:
         infer(expr)
     except LoopwrightError:
         return
+
+
+searches["partition"] = partition

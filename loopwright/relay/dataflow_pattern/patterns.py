@@ -9,10 +9,13 @@ A pattern says only what it matches; `matcher.py` says how that is found out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from loopwright.ir.types import Type
 from loopwright.relay.op.registry import get
+
+# What is done with a pattern; `matcher.py` enters "match", `partition.py` "partition".
+searches: Final[dict[str, Callable[..., Any]]] = {}
 
 
 class DFPattern:
@@ -66,17 +69,14 @@ class DFPattern:
 
     def match(self, expr: Any) -> bool:
         """Whether the expression has this shape."""
-        from loopwright.relay.dataflow_pattern.matcher import match
-
-        return match(self, expr)
+        result: bool = searches["match"](self, expr)
+        return result
 
     def partition(
         self, expr: Any, attrs: Mapping[str, object] | None = None, check: Callable[[Any], bool] = lambda result: True
     ) -> Any:
         """The expression with every place of this shape as a call of a function; see `partition.py`."""
-        from loopwright.relay.dataflow_pattern.partition import partition
-
-        return partition(self, expr, attrs, check)
+        return searches["partition"](self, expr, attrs, check)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(repr(part) for part in self.parts())})"
