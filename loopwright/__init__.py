@@ -49,6 +49,8 @@ _shown.homes.update(
     module="loopwright.display.module_sheet:module_sheet",
     source="loopwright.display.module_sheet:source_sheet",
     target="loopwright.target.target_sheet:target_sheet",
+    tensor="loopwright.te.graph_sheet:graph_sheet",
+    te_schedule="loopwright.te.schedule.stages_sheet:stages_sheet",
     plan="loopwright.autosched.plan_sheet:plan_sheet",
     memory_plan="loopwright.model.plan_sheet:plan_sheet",
     profile="loopwright.model.profile_table:profile_table",

@@ -36,18 +36,18 @@ from loopwright.te.create_prim_func import (
 from loopwright.te.extern import (
     BadExternArgument,
     BadExternBody,
-    BadExternFunction,
     BufferCountMismatch,
     ExternOp,
     UnknownExternType,
     extern,
     extern_primfunc,
 )
+from loopwright.te.extern_function import BadExternFunction
 from loopwright.te.guessed_names import INSTEAD as _INSTEAD
 from loopwright.te.hybrid.operation import HybridOp
 from loopwright.te.lower_extern import ExternBufferMismatch
 from loopwright.te.math import *  # noqa: F403
-from loopwright.te.operation import BadShape, ComputeOp, Operation, PlaceholderOp, placeholder, size_var, var
+from loopwright.te.operation import BadShape, ComputeOp, PlaceholderOp, placeholder, size_var, var
 from loopwright.te.operation import constant as const
 from loopwright.te.reduction import BadReduceAxis, BadReducer, BadReducerCall, comm_reducer, max, min, sum
 from loopwright.te.scan import BadScanArgument, ScanOp, StateMismatch, scan
@@ -64,7 +64,7 @@ from loopwright.te.schedule import (
 )
 from loopwright.te.specialized_condition import BadCondition, SpecializedCondition
 from loopwright.te.tags import TagConflict, TagScope, tag_scope
-from loopwright.te.tensor import AmbiguousEquality, BadIndex, Tensor, TensorSlice, WholeTensor
+from loopwright.te.tensor import AmbiguousEquality, BadIndex, Operation, Tensor, TensorSlice, WholeTensor
 from loopwright.te.tensor_compute import BadIntrinsicCall, TensorComputeOp
 from loopwright.te.whole_tensors import ShapesDoNotMatch
 

@@ -40,10 +40,10 @@ from loopwright.te.lower_body import IndexTypes
 from loopwright.te.lower_compute import LAYOUT_FREE, compute_nest
 from loopwright.te.lower_extern import lower_extern
 from loopwright.te.lower_scan import lower_scan, place_inits
-from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
+from loopwright.te.operation import ComputeOp, PlaceholderOp
 from loopwright.te.order import dependencies, in_order
 from loopwright.te.scan import ScanOp
-from loopwright.te.tensor import Tensor
+from loopwright.te.tensor import Operation, Tensor
 from loopwright.te.tensor_compute import TensorComputeOp
 
 

@@ -15,9 +15,10 @@ from typing import Any
 from loopwright.ir import Buffer, Evaluate, Expr, PrimFunc, Stmt, Var, decl_buffer
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.te.operation import Operation, check_shape
+from loopwright.te.extern_function import split_function
+from loopwright.te.operation import check_shape
 from loopwright.te.tags import resolve_tag
-from loopwright.te.tensor import Tensor, TensorSlice
+from loopwright.te.tensor import Operation, Tensor, TensorSlice
 
 
 class BadExternArgument(LoopwrightError, ValueError, TypeError):
@@ -215,41 +216,12 @@ def _types(name: str, dtype: Any, count: int, inputs: Sequence[Tensor]) -> list[
     return listed
 
 
-class BadExternFunction(LoopwrightError, AssertionError, ValueError):
-    """The function given to `te.extern_primfunc` does not fit the tensors given for it.
-
-    Its buffers that are only written become the outputs; the others take the input tensors, in order and shape for
-    shape.
-
-    For example:
-
-        from loopwright import te
-        from loopwright.script import tir as T
-
-        @T.prim_func
-        def double(A: T.Buffer((4,)), B: T.Buffer((4,))):
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * T.float32(2)
-
-        te.extern_primfunc([te.placeholder((5,), name="X")], double)
-    """
-
-    code = "LW0438"
-
-    def __init__(self, function: str, problem: str, hint: str) -> None:
-        super().__init__(f"te.extern_primfunc {function}: {problem}", hint=hint, fields={"function": function})
-
-
 def extern_primfunc(input_tensors: Sequence[Tensor], primfunc: PrimFunc, **kwargs: Any) -> Any:
     """The tensors that `primfunc` writes when it is run on `input_tensors`; options as for `te.extern`.
 
     Buffers that the function writes and does not read are its outputs. Where all that it writes is read as well, the
     last such buffer is the output: it works in place, and starts out as that input.
     """
-    from loopwright.te.extern_function import split_function
-
     split = split_function(input_tensors, primfunc)
     kwargs.setdefault("name", split.name)
     return extern(

@@ -26,8 +26,35 @@ from loopwright.ir import (
     seq,
     substitute,
 )
-from loopwright.te.extern import BadExternFunction
+from loopwright.runtime.errors import LoopwrightError
 from loopwright.te.tensor import Tensor, dim_text, shape_text
+
+
+class BadExternFunction(LoopwrightError, AssertionError, ValueError):
+    """The function given to `te.extern_primfunc` does not fit the tensors given for it.
+
+    Its buffers that are only written become the outputs; the others take the input tensors, in order and shape for
+    shape.
+
+    For example:
+
+        from loopwright import te
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def double(A: T.Buffer((4,)), B: T.Buffer((4,))):
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * T.float32(2)
+
+        te.extern_primfunc([te.placeholder((5,), name="X")], double)
+    """
+
+    code = "LW0438"
+
+    def __init__(self, function: str, problem: str, hint: str) -> None:
+        super().__init__(f"te.extern_primfunc {function}: {problem}", hint=hint, fields={"function": function})
 
 
 class SplitFunction(NamedTuple):

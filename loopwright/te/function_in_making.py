@@ -9,8 +9,7 @@ from typing import NamedTuple
 from loopwright.ir import Buffer, Expr, Node, Var, const, decl_buffer
 from loopwright.te.block_accesses import BlockAccesses
 from loopwright.te.lower_body import IndexTypes
-from loopwright.te.operation import Operation
-from loopwright.te.tensor import Tensor
+from loopwright.te.tensor import Operation, Tensor
 
 
 class Names:

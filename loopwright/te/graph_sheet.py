@@ -6,9 +6,9 @@ from typing import Final
 
 from loopwright.display.sheet import Sheet, Table, heading
 from loopwright.ir import Add, CommReducer, Expr, IntImm, Max, Min, Mul, Reduce
-from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
+from loopwright.te.operation import ComputeOp, PlaceholderOp
 from loopwright.te.schedule.graph import in_post_order
-from loopwright.te.tensor import Tensor, shape_text
+from loopwright.te.tensor import Operation, Tensor, shape_text
 
 _LONGEST: Final = 400  # characters of a formula
 _REDUCERS: Final[dict[type[Expr], str]] = {Add: "sum", Mul: "prod", Max: "max", Min: "min"}

@@ -37,9 +37,9 @@ from loopwright.ir import (
 from loopwright.ir.operators import maximum
 from loopwright.te.function_in_making import FunctionInMaking, identifier
 from loopwright.te.lower_compute import Steps, compute_nest
-from loopwright.te.operation import ComputeOp, Operation
+from loopwright.te.operation import ComputeOp
 from loopwright.te.scan import ScanOp
-from loopwright.te.tensor import Tensor
+from loopwright.te.tensor import Operation, Tensor
 
 
 class PlacedInits(NamedTuple):

@@ -1,4 +1,4 @@
-"""Operations: the nodes of the graph that tensors form. A placeholder is an input; a compute is one loop nest."""
+"""The operations that graphs are made of: a placeholder is an input; a compute is one loop nest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from loopwright.ir import (
 )
 from loopwright.runtime.dtype import FLOAT32, DataType
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.te.tensor import Tensor, TensorSlice
+from loopwright.te.tensor import Operation, Tensor, TensorSlice
 
 
 class BadShape(LoopwrightError, TypeError, ValueError):
@@ -84,53 +84,6 @@ def has_load(value: Expr) -> bool:
     result: list[Node] = []
     post_order_visit(value, lambda node: result.append(node) if isinstance(node, ProducerLoad) else None)
     return bool(result)
-
-
-class Operation(Node):
-    """Something that gives tensors. Equality is identity."""
-
-    __slots__ = ("_outputs", "attrs", "name", "tag")
-
-    name: str
-    tag: str
-    attrs: Mapping[str, object]
-
-    def __init__(self, name: str, tag: str, attrs: Mapping[str, object] | None) -> None:
-        self.name = name
-        self.tag = tag
-        self.attrs = dict(attrs or {})
-        self.span = None
-        # One object an output, so that tensors may be compared by identity as well.
-        self._outputs = [Tensor(self.output_shape(k), self.output_dtype(k), self, k) for k in range(self.num_outputs)]
-
-    @property
-    def num_outputs(self) -> int:
-        return 1
-
-    @property
-    def input_tensors(self) -> list[Tensor]:
-        """The tensors this operation reads, in the order in which they appear."""
-        return []
-
-    @property
-    def dependencies(self) -> list[Tensor]:
-        """The tensors that must be there before this operation runs: a scan's updates, for one, run inside it."""
-        return self.input_tensors
-
-    def output(self, index: int) -> Tensor:
-        """Output `index` of this operation."""
-        return self._outputs[index]
-
-    def output_shape(self, index: int) -> tuple[Expr, ...]:
-        raise NotImplementedError
-
-    def output_dtype(self, index: int) -> DataType:
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name})"
-
-    __str__ = __repr__
 
 
 class PlaceholderOp(Operation):

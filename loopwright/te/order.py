@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from loopwright.te.operation import Operation
+from loopwright.te.tensor import Operation
 
 
 def in_order(roots: Iterable[Operation], reads: Callable[[Operation], Sequence[Operation]]) -> list[Operation]:

@@ -19,10 +19,10 @@ from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IntImm, IterType, IterVar, Range, Var
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.te.operation import Operation, PlaceholderOp
+from loopwright.te.operation import PlaceholderOp
 from loopwright.te.scan_body import ScanBody, read_scan_body
 from loopwright.te.tags import resolve_tag
-from loopwright.te.tensor import Tensor, dim_text, shape_text
+from loopwright.te.tensor import Operation, Tensor, dim_text, shape_text
 
 
 class BadScanArgument(LoopwrightError, ValueError, TypeError):

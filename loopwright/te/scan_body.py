@@ -18,9 +18,9 @@ from typing import NamedTuple
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IntImm, ProducerLoad, Visitor
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.te.operation import ComputeOp, Operation
+from loopwright.te.operation import ComputeOp
 from loopwright.te.order import dependencies, in_order
-from loopwright.te.tensor import Tensor
+from loopwright.te.tensor import Operation, Tensor
 
 
 class NotAScanStage(LoopwrightError, ValueError):

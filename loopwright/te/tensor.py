@@ -1,18 +1,21 @@
-"""Tensors: what computes read and give. `A[i, j]` and `A(i, j)` are one element of `A`, known when the program runs."""
+"""Tensors, and the operations that give them: the two kinds of nodes of a graph.
+
+`A[i, j]` and `A(i, j)` are one element of `A`, known when the program runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from loopwright.ir import Dim, Expr, Producer, ProducerLoad, Range, WrongIndexCount, as_expr
+from loopwright.ir import Dim, Expr, Node, Producer, ProducerLoad, Range, WrongIndexCount, as_expr
 from loopwright.ir.expr import answer_numpy
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.runtime.shown import view
 
 if TYPE_CHECKING:
     from loopwright.display.sheet import Sheet
-    from loopwright.te.operation import Operation
 
 
 class WholeTensor(LoopwrightError, TypeError):
@@ -283,9 +286,55 @@ class Tensor(ScalarOperators, Producer):
         return self._sheet().html()
 
     def _sheet(self) -> Sheet:
-        from loopwright.te.graph_sheet import graph_sheet  # which knows every kind of operation
+        sheet: Sheet = view("tensor", self)
+        return sheet
 
-        return graph_sheet(self)
+
+class Operation(Node):
+    """Something that gives tensors. Equality is identity."""
+
+    __slots__ = ("_outputs", "attrs", "name", "tag")
+
+    name: str
+    tag: str
+    attrs: Mapping[str, object]
+
+    def __init__(self, name: str, tag: str, attrs: Mapping[str, object] | None) -> None:
+        self.name = name
+        self.tag = tag
+        self.attrs = dict(attrs or {})
+        self.span = None
+        # One object an output, so that tensors may be compared by identity as well.
+        self._outputs = [Tensor(self.output_shape(k), self.output_dtype(k), self, k) for k in range(self.num_outputs)]
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        """The tensors this operation reads, in the order in which they appear."""
+        return []
+
+    @property
+    def dependencies(self) -> list[Tensor]:
+        """The tensors that must be there before this operation runs: a scan's updates, for one, run inside it."""
+        return self.input_tensors
+
+    def output(self, index: int) -> Tensor:
+        """Output `index` of this operation."""
+        return self._outputs[index]
+
+    def output_shape(self, index: int) -> tuple[Expr, ...]:
+        raise NotImplementedError
+
+    def output_dtype(self, index: int) -> DataType:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+    __str__ = __repr__
 
 
 class TensorRegion(ScalarOperators):

@@ -10,7 +10,7 @@ intrinsic. With `reduce_axis=k` the tiles of all k are combined into one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -32,9 +32,6 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.te.axes import DataVar, ReduceVar
 from loopwright.te.operation import ComputeOp
 from loopwright.te.tensor import Tensor, TensorRegion, TensorSlice, dim_text, shape_text
-
-if TYPE_CHECKING:
-    from loopwright.te.schedule.tensor_intrin import TensorIntrin
 
 
 class BadIntrinsicCall(LoopwrightError, ValueError, TypeError):
@@ -59,18 +56,36 @@ class BadIntrinsicCall(LoopwrightError, ValueError, TypeError):
         super().__init__(f"{intrinsic}: {problem}", hint=hint, fields={"intrinsic": intrinsic})
 
 
+class Intrinsic(Protocol):
+    """The intrinsic that is called; `schedule/tensor_intrin.py` has the class."""
+
+    name: str
+    op: ComputeOp
+    inputs: tuple[Tensor, ...]
+    scalar_params: tuple[Var, ...]
+
+    @property
+    def reduces(self) -> bool: ...
+
+    def as_whole(self) -> str: ...
+
+    def as_update(self) -> str: ...
+
+    def as_init(self) -> str | None: ...
+
+
 class TensorIntrinCall:
     """What calling an intrinsic gives, for `te.compute` to make tensors of."""
 
     def __init__(
-        self, intrin: TensorIntrin, regions: Sequence[TensorRegion], axes: Sequence[IterVar], scalars: Sequence[Expr]
+        self, intrin: Intrinsic, regions: Sequence[TensorRegion], axes: Sequence[IterVar], scalars: Sequence[Expr]
     ) -> None:
         self.intrin, self.regions = intrin, tuple(regions)
         self.tensors = tuple([region.tensor for region in regions])
         self.reduce_axis, self.scalar_inputs = tuple(axes), tuple(scalars)
 
     @staticmethod
-    def of(intrin: TensorIntrin, args: Sequence[Any], options: Mapping[str, Any]) -> TensorIntrinCall:
+    def of(intrin: Intrinsic, args: Sequence[Any], options: Mapping[str, Any]) -> TensorIntrinCall:
         """The call `intrin(*args, reduce_axis=…, scalar_inputs=…)`, checked."""
         unknown = set(options) - {"reduce_axis", "scalar_inputs", "tensor_inputs"}
         if unknown:

@@ -31,10 +31,10 @@ from loopwright.te.autodiff.reductions import Slopes, check_no_start_value, is_s
 from loopwright.te.autodiff.solve_indices import solve
 from loopwright.te.axes import reduce_axis
 from loopwright.te.compute import compute
-from loopwright.te.operation import ComputeOp, Operation
+from loopwright.te.operation import ComputeOp
 from loopwright.te.order import in_order
 from loopwright.te.reduction import sum as te_sum
-from loopwright.te.tensor import Tensor, shape_text
+from loopwright.te.tensor import Operation, Tensor, shape_text
 
 
 class WrongHead(LoopwrightError, ValueError):

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from loopwright.ir import Expr, IterVar, Stmt
 from loopwright.runtime.dtype import DataType
-from loopwright.te.operation import Operation
-from loopwright.te.tensor import Tensor
+from loopwright.te.tensor import Operation, Tensor
 
 
 class HybridOp(Operation):

@@ -23,7 +23,7 @@ from loopwright.ir import (
     substitute,
 )
 from loopwright.runtime.errors import NotBuilt
-from loopwright.te.operation import ComputeOp, Operation
+from loopwright.te.operation import ComputeOp
 from loopwright.te.scan import ScanOp
 from loopwright.te.schedule.errors import CannotAttach
 from loopwright.te.schedule.program import inputs_of
@@ -31,6 +31,7 @@ from loopwright.te.schedule.replay import Replayed, attach_of, replay, stage_axe
 from loopwright.te.schedule.schedule import Schedule
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.schedule.to_module import named_function
+from loopwright.te.tensor import Operation
 
 
 def InferBound(sch: Schedule) -> dict[IterVar, Range]:

@@ -10,26 +10,24 @@ A copy gives what was copied, so the values stay by construction. Where the stag
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IterType, IterVar, Reduce, Var, const, logical_and
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.te.axes import data_axis
 from loopwright.te.lower_compute import FOR_FUNCTION
-from loopwright.te.operation import ComputeOp, Operation
+from loopwright.te.operation import ComputeOp
 from loopwright.te.schedule.axis_algebra import leaves_from_roots, roots_from_leaves
 from loopwright.te.schedule.errors import BadScope, CannotCacheWrite, NotAReader, UnknownStage
 from loopwright.te.schedule.graph import BodyRewriter, rewrite_body, tensors_in
+from loopwright.te.schedule.schedule_state import ScheduleState
 from loopwright.te.schedule.stage import Stage
-from loopwright.te.tensor import Tensor
+from loopwright.te.tensor import Operation, Tensor
 from loopwright.te.tensor_compute import TensorComputeOp
 
-if TYPE_CHECKING:
-    from loopwright.te.schedule.schedule import Schedule
 
-
-def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+def cache_read(sch: ScheduleState, tensor: Tensor, scope: str, readers: Any) -> Tensor:
     """A copy of `tensor` that `readers` read."""
     _check_scope("cache_read", scope)
     if not isinstance(tensor, Tensor):
@@ -58,7 +56,7 @@ def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tenso
     return copy.output(0)
 
 
-def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
+def cache_write(sch: ScheduleState, tensor: Any, scope: str) -> Any:
     """The tensor that is computed in place of `tensor`, which becomes a copy of it."""
     _check_scope("cache_write", scope)
     given = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
@@ -98,7 +96,7 @@ def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
     return results if isinstance(tensor, (list, tuple)) else results[0]
 
 
-def _check_outputs(sch: Schedule, stage: Stage, given: Sequence[Tensor]) -> ComputeOp:
+def _check_outputs(sch: ScheduleState, stage: Stage, given: Sequence[Tensor]) -> ComputeOp:
     op: Operation = stage.op
     if isinstance(op, TensorComputeOp):
         raise CannotCacheWrite(
@@ -121,7 +119,7 @@ def _check_outputs(sch: Schedule, stage: Stage, given: Sequence[Tensor]) -> Comp
     return op
 
 
-def _with_layout(sch: Schedule, stage: Stage, op: ComputeOp, scope: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
+def _with_layout(sch: ScheduleState, stage: Stage, op: ComputeOp, scope: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
     """The cache in the order of the loops of its stage, and where the copy finds an element in it."""
     for axis, attr in stage.iter_var_attrs.items():
         if attr.bind_thread is not None or attr.iter_type is not axis.iter_type:
@@ -167,7 +165,7 @@ def _check_scope(step: str, scope: object) -> None:
         raise BadScope(f"{step}: the scope is {scope!r}", hint='give a kind of memory: "global", "shared" or "local"')
 
 
-def _name(sch: Schedule, stem: str, scope: str) -> str:
+def _name(sch: ScheduleState, stem: str, scope: str) -> str:
     """The name of the new stage; a L2 of the same kind gets a `.d`."""
     used = {stage.name for stage in sch.stages}
     suffix = f".{scope}" if scope else ".cache"

@@ -12,11 +12,11 @@ from typing import Any
 from loopwright.ir import Expr, Node, ProducerLoad, Reduce, Rewriter, Var, Visitor, deep
 from loopwright.te.extern import ExternOp
 from loopwright.te.hybrid.operation import HybridOp
-from loopwright.te.operation import ComputeOp, Operation
+from loopwright.te.operation import ComputeOp
 from loopwright.te.order import in_order
 from loopwright.te.scan import ScanOp
 from loopwright.te.scan_body import read_scan_body
-from loopwright.te.tensor import Tensor
+from loopwright.te.tensor import Operation, Tensor
 from loopwright.te.tensor_compute import TensorComputeOp
 
 

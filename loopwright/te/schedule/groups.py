@@ -7,19 +7,18 @@ computed inside another stage of it.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from loopwright.te.operation import Operation, PlaceholderOp
+from loopwright.te.operation import PlaceholderOp
 from loopwright.te.schedule.errors import BadGroup
 from loopwright.te.schedule.graph import in_post_order
+from loopwright.te.schedule.schedule_state import ScheduleState
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.schedule.stage_state import GROUP_ROOT, SCOPE
-
-if TYPE_CHECKING:
-    from loopwright.te.schedule.schedule import Schedule
+from loopwright.te.tensor import Operation
 
 
-def create_group(sch: Schedule, outputs: Any, inputs: Any, include_inputs: bool = False) -> Stage:
+def create_group(sch: ScheduleState, outputs: Any, inputs: Any, include_inputs: bool = False) -> Stage:
     """A group of the operations that `outputs` need and that need `inputs`."""
     ends = [sch[item].op for item in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
     starts = [sch[item].op for item in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
@@ -60,7 +59,7 @@ def _between(ends: list[Operation], starts: list[Operation], include: bool) -> s
     return result
 
 
-def _around(sch: Schedule, stages: list[Stage]) -> tuple[Stage | None, list[Stage]]:
+def _around(sch: ScheduleState, stages: list[Stage]) -> tuple[Stage | None, list[Stage]]:
     """The group that holds all of them, and what of it, stages or whole groups, the new one takes."""
     chains = [_groups_of(stage) for stage in stages]
     common: Stage | None = None

@@ -11,7 +11,7 @@ each cell one element, and every read finds what it found. An input is taken in 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.arith import Analyzer
 from loopwright.arith.index_map import IndexMap
@@ -19,17 +19,15 @@ from loopwright.ir import Expr, IterVar, ProducerLoad, Range, Var
 from loopwright.ir.operators import cast
 from loopwright.runtime.errors import LoopwrightError, caller
 from loopwright.te.axes import data_axis
-from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
+from loopwright.te.operation import ComputeOp, PlaceholderOp
 from loopwright.te.schedule.errors import CannotTransformLayout
 from loopwright.te.schedule.graph import BodyRewriter, rewrite_body, same_objects, tensors_in
 from loopwright.te.schedule.relations import Transform, Wish
-from loopwright.te.tensor import Tensor, dim_text
-
-if TYPE_CHECKING:
-    from loopwright.te.schedule.stage import Stage
+from loopwright.te.schedule.stage_state import StageState
+from loopwright.te.tensor import Operation, Tensor, dim_text
 
 
-def transform_layout(stage: Stage, mapping_function: Callable[..., Any]) -> list[IterVar] | None:
+def transform_layout(stage: StageState, mapping_function: Callable[..., Any]) -> list[IterVar] | None:
     """Note the layout; the new axes of a compute."""
     op = stage.op
     axes = _data_axes(stage, op)
@@ -66,7 +64,7 @@ def transform_layout(stage: Stage, mapping_function: Callable[..., Any]) -> list
     return built
 
 
-def _check_start(stage: Stage, mapping: IndexMap) -> None:
+def _check_start(stage: StageState, mapping: IndexMap) -> None:
     """The first element is in the first cell: a map with an inverse only moves digits, so no cell is left over."""
     facts = Analyzer()
     first = [facts.simplify(index) for index in mapping.map_indices([0] * len(mapping.initial_indices))]
@@ -82,7 +80,7 @@ def _name(index: Expr, position: int) -> str:
     return index.name if isinstance(index, Var) else f"axis{position}"
 
 
-def _data_axes(stage: Stage, op: Operation) -> list[IterVar]:
+def _data_axes(stage: StageState, op: Operation) -> list[IterVar]:
     """The data axes as loops, in order; refused where they are no longer whole and together."""
     if not isinstance(op, ComputeOp):
         return []
@@ -100,7 +98,7 @@ def _data_axes(stage: Stage, op: Operation) -> list[IterVar]:
     return axes
 
 
-def _stored_shape(stage: Stage, op: Operation) -> list[Expr]:
+def _stored_shape(stage: StageState, op: Operation) -> list[Expr]:
     shape: list[Expr] = list(op.output(0).shape)
     for mapping in stage.layout_transforms:
         shape = list(mapping.map_shape(shape))
@@ -136,7 +134,7 @@ def _apply(mapping: IndexMap, indices: Sequence[Expr], facts: Analyzer) -> tuple
     return tuple([facts.simplify(index) for index in mapping.map_indices(given)])
 
 
-def relaid_op(stage: Stage, op: Operation) -> Operation:
+def relaid_op(stage: StageState, op: Operation) -> Operation:
     """The operation of a stage with its result in the new layout; what it reads is dealt with elsewhere."""
     if not stage.layout_transforms:
         return op

@@ -6,9 +6,8 @@ a stage that hangs at an axis which was split or fused later to the loop that th
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from loopwright.arith import Analyzer, as_stored
 from loopwright.ir import Expr, IntImm, IterVar, ProducerLoad, Range, Var, const
@@ -17,38 +16,17 @@ from loopwright.te.operation import ComputeOp
 from loopwright.te.schedule.errors import CannotInline
 from loopwright.te.schedule.graph import BodyRewriter, rewrite_body, with_body
 from loopwright.te.schedule.relations import Rebase, Transform, parts_of
+from loopwright.te.schedule.schedule_state import ScheduleState
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.schedule.stage_state import INLINE, INLINED_ALREADY, SCOPE
 from loopwright.te.tensor import Tensor
 
-if TYPE_CHECKING:
-    from loopwright.te.schedule.schedule import Schedule
+S = TypeVar("S", bound=ScheduleState)
 
 
-def copied(sch: Schedule) -> Schedule:
-    """A schedule of the same operations with stages of its own."""
-    new = copy.copy(sch)
-    twins: dict[Stage, Stage] = {}
-    for stage in [*sch.stages, *sch.groups]:
-        twin = twins[stage] = copy.copy(stage)
-        twin.schedule = new
-        for name in ("all_iter_vars", "leaf_iter_vars", "relations", "wishes", "layout_transforms", "axis_separators"):
-            setattr(twin, name, list(getattr(stage, name)))
-        twin.iter_var_attrs = {axis: attr.copy() for axis, attr in stage.iter_var_attrs.items()}
-    for twin in twins.values():
-        twin.group = twins[twin.group] if twin.group is not None else None
-        twin.attach_stage = twins[twin.attach_stage] if twin.attach_stage is not None else None
-    new.outputs = list(sch.outputs)
-    new.stages = [twins[stage] for stage in sch.stages]
-    new.groups = [twins[group] for group in sch.groups]
-    new.stage_map = {op: twins[stage] for op, stage in sch.stage_map.items()}
-    new.schedule_record, new.primitive_record = list(sch.schedule_record), list(sch.primitive_record)
-    return new
-
-
-def normalize(sch: Schedule) -> Schedule:
+def normalize(sch: S) -> S:
     """The schedule in its plain form; the one given stays as it is."""
-    new = copied(sch)
+    new = sch.copy()
     for stage in new.stages:
         if stage.attach_type == INLINE:
             _inline(new, stage)
@@ -92,7 +70,7 @@ class _Inlined(BodyRewriter):
         return as_stored(result, self.facts)
 
 
-def _inline(sch: Schedule, stage: Stage) -> None:
+def _inline(sch: ScheduleState, stage: Stage) -> None:
     op = stage.op
     if not isinstance(op, ComputeOp) or op.num_outputs > 1 or op.reduce_axis:
         raise CannotInline(stage.name, "is no te.compute of one output", "inline such computes only")

@@ -29,17 +29,17 @@ from loopwright.te.create_prim_func import function_of
 from loopwright.te.extern import ExternOp
 from loopwright.te.function_in_making import FunctionInMaking
 from loopwright.te.lower_body import IndexTypes
-from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
+from loopwright.te.operation import ComputeOp, PlaceholderOp
 from loopwright.te.scan import ScanOp
 from loopwright.te.schedule.axis_algebra import leaves_from_roots
 from loopwright.te.schedule.errors import ArgumentsMissing, BadBinding, CannotTransformLayout
 from loopwright.te.schedule.graph import BodyRewriter, replace_inputs, rewrite_body, tensors_in
 from loopwright.te.schedule.layouts import Relaid, relaid_op
-from loopwright.te.schedule.schedule import Schedule
+from loopwright.te.schedule.schedule_state import ScheduleState
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.schedule.stage_state import GROUP_ROOT, SCOPE, root_axes
 from loopwright.te.schedule.thread_loops import check_stored
-from loopwright.te.tensor import Tensor, dim_text
+from loopwright.te.tensor import Operation, Tensor, dim_text
 from loopwright.te.tensor_compute import TensorComputeOp
 
 
@@ -55,7 +55,9 @@ class Program(NamedTuple):
         return self.making.buffers[self.ops[stage].output(index)]
 
 
-def make_program(sch: Schedule, args: Sequence[object] | None, binds: Mapping[Tensor, Buffer] | None = None) -> Program:
+def make_program(
+    sch: ScheduleState, args: Sequence[object] | None, binds: Mapping[Tensor, Buffer] | None = None
+) -> Program:
     """The function of `sch` with the parameters `args`; tensors in `binds` lie in these buffers."""
     given = _check_args(sch, args, binds)
     ops = _final_ops(sch)
@@ -81,7 +83,7 @@ def make_program(sch: Schedule, args: Sequence[object] | None, binds: Mapping[Te
 
 
 def _check_args(
-    sch: Schedule, args: Sequence[object] | None, binds: Mapping[Tensor, Buffer] | None
+    sch: ScheduleState, args: Sequence[object] | None, binds: Mapping[Tensor, Buffer] | None
 ) -> list[tuple[Tensor | Var, Buffer | None]]:
     """The parameters in order, each with the buffer that was given for it."""
     placeholders = inputs_of(sch)
@@ -127,7 +129,7 @@ def _check_args(
     return result
 
 
-def inputs_of(sch: Schedule) -> list[Operation]:
+def inputs_of(sch: ScheduleState) -> list[Operation]:
     """The placeholders that are read, not those that stand for the state of a scan."""
     states = {
         id(state.op) for stage in sch.stages if isinstance(stage.op, ScanOp) for state in stage.op.state_placeholder
@@ -160,7 +162,7 @@ def _check_fits(tensor: Tensor, buffer: Buffer) -> None:
 # --- the graph in its last form -----------------------------------------------------------------------------------
 
 
-def _final_ops(sch: Schedule) -> dict[Stage, Operation]:
+def _final_ops(sch: ScheduleState) -> dict[Stage, Operation]:
     result: dict[Stage, Operation] = {}
     changed: dict[Tensor, Tensor] = {}
     layouts: dict[Tensor, tuple[Tensor, Sequence[object]]] = {}
@@ -301,7 +303,7 @@ def _thread_tags(stage: Stage) -> list[str]:
     return tags
 
 
-def has_whole_reader(sch: Schedule, stage: Stage) -> bool:
+def has_whole_reader(sch: ScheduleState, stage: Stage) -> bool:
     """Whether an operation that needs the whole tensor in memory reads it: such a stage cannot be inlined."""
     return any(
         [

@@ -27,13 +27,12 @@ from loopwright.te.schedule.errors import CannotAttach, CannotBind, CannotMark, 
 from loopwright.te.schedule.normalize import current_axis
 from loopwright.te.schedule.program import Program, has_whole_reader, make_program
 from loopwright.te.schedule.relations import Fuse, Rebase, Singleton, Split, Transform, parts_of
-from loopwright.te.schedule.schedule import Schedule
+from loopwright.te.schedule.schedule_state import ScheduleState
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.schedule.stage_state import INLINE, INLINED_ALREADY, SCOPE, root_axes
-from loopwright.te.schedule.tensor_intrin import TensorIntrin
 from loopwright.te.schedule.thread_loops import ThreadLoops
 from loopwright.te.tensor import Tensor, dim_text
-from loopwright.te.tensor_compute import TensorComputeOp
+from loopwright.te.tensor_compute import Intrinsic, TensorComputeOp
 
 _NOTES = {IterType.Vectorized: "vectorize", IterType.Unrolled: "unroll", IterType.Parallelized: "parallel"}
 
@@ -56,7 +55,7 @@ class Replayed:
     nests: dict[Stage, list[Nest]]
 
 
-def replay(sch: Schedule, args: Sequence[Any] | None, binds: Mapping[Tensor, Buffer] | None = None) -> Replayed:
+def replay(sch: ScheduleState, args: Sequence[Any] | None, binds: Mapping[Tensor, Buffer] | None = None) -> Replayed:
     """Lower a te schedule to blocks and do everything that was asked for.
 
     Stages that threads compute together are proved one by one, and where that fails all at once: between the steps, a
@@ -75,7 +74,7 @@ def replay(sch: Schedule, args: Sequence[Any] | None, binds: Mapping[Tensor, Buf
 
 
 class _Replay:
-    def __init__(self, sch: Schedule, program: Program, engine: Engine | None = None) -> None:
+    def __init__(self, sch: ScheduleState, program: Program, engine: Engine | None = None) -> None:
         self.sch, self.program = sch, program
         self.engine = Engine(program.function) if engine is None else engine
         self.nests: dict[Stage, list[Nest]] = {}
@@ -365,7 +364,7 @@ class _Replay:
         outside = [axis for axis in stage.leaf_iter_vars if axis not in tile]
         self.put(nest, op.intrin, outside, tile)
 
-    def put(self, nest: Nest, intrin: TensorIntrin, outside: Sequence[IterVar], inside: Sequence[IterVar]) -> None:
+    def put(self, nest: Nest, intrin: Intrinsic, outside: Sequence[IterVar], inside: Sequence[IterVar]) -> None:
         """Have `intrin` compute what the loops `inside` run over."""
         continues = [one for one in outside if one.iter_type is IterType.CommReduce and one in nest.loops]
         runs_on = [one for one in continues if not is_one(self.extent(nest.loops[one]))]

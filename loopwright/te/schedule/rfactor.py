@@ -13,7 +13,7 @@ split has a tail, the condition that cuts it off goes with the first stage. `ini
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopwright.analysis.combiner_laws import Combiner, Undecided, absorbs, is_associative, is_commutative
 from loopwright.arith import Analyzer
@@ -25,14 +25,12 @@ from loopwright.te.schedule.axis_algebra import roots_from_leaves
 from loopwright.te.schedule.errors import CannotFactor
 from loopwright.te.schedule.graph import BodyRewriter, tensors_in
 from loopwright.te.schedule.relations import Fuse, Split, parts_of
+from loopwright.te.schedule.schedule_state import ScheduleState
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.tensor import Tensor
 
-if TYPE_CHECKING:
-    from loopwright.te.schedule.schedule import Schedule
 
-
-def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
+def rfactor(sch: ScheduleState, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
     """The tensor of the first stage, or a list of its tensors where the reduction has several fields."""
     stage = sch[tensor]
     op, reduce = _check(stage, axis)

@@ -7,12 +7,13 @@ in `stage_state.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from loopwright.ir import STORAGE_SCOPES, IterType, IterVar, as_expr
 from loopwright.runtime.errors import caller
 from loopwright.te.operation import ComputeOp
 from loopwright.te.scan import ScanOp
+from loopwright.te.schedule import layouts
 from loopwright.te.schedule.callable_properties import Flag, Threads
 from loopwright.te.schedule.errors import (
     BadScope,
@@ -33,7 +34,7 @@ class Stage(StageLoops):
 
     # --- where it is computed -------------------------------------------------------------------------------------
 
-    def compute_at(self, parent: Stage, scope: IterVar) -> None:
+    def compute_at(self, parent: Self, scope: IterVar) -> None:
         """Compute inside the loop `scope` of stage `parent` what one iteration of it needs."""
         if not isinstance(parent, Stage):
             raise CannotAttach(
@@ -177,6 +178,4 @@ class Stage(StageLoops):
 
         Gives the new axes of a compute; for an input, only its memory changes, and nothing is given.
         """
-        from loopwright.te.schedule.layouts import transform_layout
-
-        return transform_layout(self, mapping_function)
+        return layouts.transform_layout(self, mapping_function)

@@ -6,20 +6,17 @@ the schedule engine (see `replay.py`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol, Self
 
 from loopwright.ir import Expr, IterVar
 from loopwright.runtime.errors import SourceLine
 from loopwright.te.hybrid.operation import HybridOp
-from loopwright.te.operation import ComputeOp, Operation
+from loopwright.te.operation import ComputeOp
 from loopwright.te.scan import ScanOp
 from loopwright.te.schedule.axis_algebra import Values, extents
 from loopwright.te.schedule.errors import AxisGone, ForeignAxis
 from loopwright.te.schedule.relations import Fuse, IterVarAttr, IterVarRelation, Split, Wish, parts_of
-
-if TYPE_CHECKING:
-    from loopwright.te.schedule.schedule import Schedule
-    from loopwright.te.schedule.stage import Stage
+from loopwright.te.tensor import Operation
 
 # Where a stage is computed (`attach_type`); the numbers are those that scripts know.
 GROUP_ROOT: Final = 1
@@ -38,19 +35,31 @@ def root_axes(op: Operation) -> tuple[IterVar, ...]:
     return op.axis if isinstance(op, HybridOp) else ()
 
 
+class StageOwner(Protocol):
+    """The schedule that a stage belongs to; `schedule_state.py` has it."""
+
+    def owner_of(self, axis: IterVar) -> StageState | None: ...
+
+    def depends_on(self, later: StageState, earlier: StageState) -> bool: ...
+
+    def readers_of(self, stage: StageState) -> list[str]: ...
+
+    def record(self, step: str) -> None: ...
+
+
 class StageState:
     """One operation of a schedule, and all that was said about it."""
 
-    def __init__(self, schedule: Schedule, op: Operation | None) -> None:
+    def __init__(self, schedule: StageOwner, op: Operation | None) -> None:
         self.schedule = schedule
         self._op, self._origin_op = op, op
         self.is_output = False
         self.scope = ""
-        self.group: Stage | None = None
+        self.group: Self | None = None
         self.num_child_stages = 0  # of a group
         self.attach_type = GROUP_ROOT
         self.attach_ivar: IterVar | None = None
-        self.attach_stage: Stage | None = None
+        self.attach_stage: Self | None = None
         self.attach_line: SourceLine | None = None
         self.inline_line: SourceLine | None = None
         self.env_threads_: tuple[IterVar, ...] = ()

@@ -6,17 +6,15 @@ C      i.outer 2 parallel, j 6, i.inner 4, k 4      the root
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from loopwright.display.sheet import Sheet, Table, heading
 from loopwright.ir import Expr, IterType, IterVar
 from loopwright.te.operation import PlaceholderOp
+from loopwright.te.schedule.schedule_state import ScheduleState
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.schedule.stage_state import GROUP_ROOT, INLINE, INLINED_ALREADY, SCAN_UPDATE
 from loopwright.te.tensor import dim_text
-
-if TYPE_CHECKING:
-    from loopwright.te.schedule.schedule import Schedule
 
 _KINDS: Final = {
     IterType.Parallelized: "parallel",
@@ -27,7 +25,7 @@ _KINDS: Final = {
 }
 
 
-def stages_sheet(sch: Schedule) -> Sheet:
+def stages_sheet(sch: ScheduleState) -> Sheet:
     """The schedule at a glance."""
     rows = [
         (stage.name, _loops(stage), _place(stage))

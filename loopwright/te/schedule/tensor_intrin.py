@@ -34,9 +34,9 @@ from loopwright.ir import (
     whole_region,
 )
 from loopwright.te.create_prim_func import create_prim_func
-from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
+from loopwright.te.operation import ComputeOp, PlaceholderOp
 from loopwright.te.schedule.errors import TeScheduleError
-from loopwright.te.tensor import Tensor, TensorSlice
+from loopwright.te.tensor import Operation, Tensor, TensorSlice
 from loopwright.te.tensor_compute import TensorIntrinCall
 
 _numbers: Final = count(1)
