@@ -7,21 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from loopwright.analysis import accesses_of
-from loopwright.analysis.dataflow import NotProvable, dataflow_of
+from loopwright.analysis.dataflow import InitOf, NotProvable, dataflow_of
 from loopwright.arith.isl import BudgetExceeded
 from loopwright.evaluator import difference, evaluate_terms
 from loopwright.evaluator.errors import OutOfBounds
 from loopwright.ir import BlockRealize, Buffer, BufferStore, For, ForKind, PrimFunc, Stmt, Var, pre_order_visit
-from loopwright.schedule.proof.find_mismatch import (
-    InitOf,
-    Mismatch,
-    Origins,
-    Race,
-    Unproved,
-    _Comparison,
-    find_mismatch,
-    find_race,
-)
+from loopwright.schedule.origins import Origins
+from loopwright.schedule.proof.find_mismatch import Mismatch, Race, Unproved, _Comparison, find_mismatch, find_race
 from loopwright.schedule.proof.reaching_writes import ReachingWrites
 from loopwright.script import tir as T
 from tests.schedule.pairs import axis, blocks_of, version_of
