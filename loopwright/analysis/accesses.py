@@ -53,7 +53,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.annotations import ASSUMED_SIZES
 from loopwright.ir.products import product
-from loopwright.ir.visitor import has_node
+from loopwright.ir.visitor import any_node
 from loopwright.runtime.dtype import HANDLE, INT64, DataType
 
 _ANY: Final = 4  # of a pointer: what it is for is not said; else 1 to read, 2 to write, 3 for both
@@ -333,7 +333,7 @@ def seen_through(function: PrimFunc, position: int, functions: Mapping[str, Prim
                             look_at(functions[node.op.name], index)
                 return False
 
-            has_node(function.body, look)
+            any_node(function.body, look)
 
     look_at(function, position)
     return [

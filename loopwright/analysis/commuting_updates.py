@@ -50,8 +50,8 @@ from loopwright.ir import (
     Stmt,
     Var,
     Visitor,
+    any_node,
     deep,
-    pre_order_visit,
     structural_equal,
     structural_hash,
 )
@@ -111,15 +111,7 @@ def _plain_law(body: Stmt, fields: Mapping[Buffer, Buffer]) -> Hashable | None:
 
 def loads_any(root: Node, buffers: Mapping[Buffer, object]) -> bool:
     """Whether something in an expression loads one of the buffers."""
-    result = False
-
-    def look(node: Node) -> bool:
-        nonlocal result
-        result = result or (isinstance(node, BufferLoad) and node.buffer in buffers)
-        return not result
-
-    pre_order_visit(root, look)
-    return result
+    return any_node(root, lambda node: isinstance(node, BufferLoad) and node.buffer in buffers)
 
 
 # --- what a body computes -----------------------------------------------------------------------------------------

@@ -14,7 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loopwright.analysis.written_memory import written_pointers
-from loopwright.ir import AllocateConst, BufferStore, Node, PrimFunc, Stmt, Var, deep, pre_order_visit
+from loopwright.ir import (
+    AllocateConst,
+    BufferStore,
+    Node,
+    PrimFunc,
+    Stmt,
+    Var,
+    collect,
+    deep,
+    pre_order_visit,
+)
 from loopwright.runtime.call_errors import SEPARATOR, ReadOnlyArgument
 
 
@@ -54,11 +64,5 @@ def constants_of(function: PrimFunc) -> list[Var]:
 
 def _stored_as(function: PrimFunc, constant: Var) -> str | None:
     """The name of a buffer on the constant that is stored to."""
-    result: list[str] = []
-
-    def look(node: Node) -> None:
-        if isinstance(node, BufferStore) and node.buffer.data is constant:
-            result.append(node.buffer.name)
-
-    pre_order_visit(function.body, look)
+    result = [node.buffer.name for node in collect(function.body, BufferStore) if node.buffer.data is constant]
     return result[0] if result else None

@@ -57,6 +57,7 @@ from loopwright.ir import (
     Stmt,
     Sub,
     Var,
+    collect,
     deep,
     pre_order_visit,
     structural_equal,
@@ -73,14 +74,7 @@ DEPTH: Final = 5  # facts added, cases split and quotients multiplied out, one i
 
 def written_memory(function: PrimFunc) -> set[Var]:
     """The memory that stores change."""
-    result: set[Var] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, BufferStore):
-            result.add(node.buffer.data)
-
-    pre_order_visit(function.body, look)
-    return result
+    return {node.buffer.data for node in collect(function.body, BufferStore)}
 
 
 class Polynomials:

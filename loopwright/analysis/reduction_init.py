@@ -45,12 +45,12 @@ from loopwright.ir import (
     Stmt,
     Var,
     While,
+    collect,
     conjuncts,
     const,
     deep,
     logical_and,
     logical_not,
-    pre_order_visit,
     seq,
     substitute,
 )
@@ -383,25 +383,11 @@ class _Init:
 
 def used_variables(root: Node, variables: Container[Var]) -> set[Var]:
     """Those of `variables` that `root` uses."""
-    result: set[Var] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, Var) and node in variables:
-            result.add(node)
-
-    pre_order_visit(root, look)
-    return result
+    return {node for node in collect(root, Var) if node in variables}
 
 
 def _buffers_in(root: Node) -> set[Buffer]:
-    result: set[Buffer] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, Buffer):
-            result.add(node)
-
-    pre_order_visit(root, look)
-    return result
+    return set(collect(root, Buffer))
 
 
 def _own_matches(init: Stmt, matches: Sequence[MatchBufferRegion]) -> tuple[Stmt, list[MatchBufferRegion]]:

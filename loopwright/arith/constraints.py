@@ -33,7 +33,7 @@ from loopwright.ir import (
     Reduce,
     SizeVar,
     Var,
-    has_node,
+    any_node,
 )
 
 _OPPOSITE: dict[type[Any], type[Any]] = {LT: GE, LE: GT, GT: LE, GE: LT, EQ: NE, NE: EQ}
@@ -60,7 +60,7 @@ def assume_condition(s: Engine, condition: Expr, holds: bool = True) -> None:
 
 def is_stable(e: Expr) -> bool:
     """Whether the value depends on variables alone, not on memory or calls with effects."""
-    return isinstance(e, (IntImm, Var)) or not has_node(e, _is_unstable)
+    return isinstance(e, (IntImm, Var)) or not any_node(e, _is_unstable)
 
 
 def _is_unstable(node: Any) -> bool:

@@ -18,7 +18,11 @@ from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.inline_price import FEW_PLACES, Read, is_cheaper_again, places, times_computed
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
-from loopwright.ir import CompareExpr, Node, Var, post_order_visit
+from loopwright.ir import (
+    CompareExpr,
+    Var,
+    any_node,
+)
 from loopwright.schedule import Schedule, ScheduleError
 
 MANY: Final = 2**31  # what a size that is known only when the program runs may be
@@ -127,14 +131,7 @@ def _is_window(reader: BlockFacts, access: Access) -> bool:
 
 def _asks(facts: BlockFacts) -> bool:
     """Whether the values depend on conditions."""
-    result = False
-
-    def look(node: Node) -> None:
-        nonlocal result
-        result = result or isinstance(node, CompareExpr)
-
-    post_order_visit(facts.store.value, look)
-    return result
+    return any_node(facts.store.value, lambda node: isinstance(node, CompareExpr))
 
 
 def _overlaps(form: Form, extents: Mapping[Var, int | None]) -> bool:

@@ -21,7 +21,7 @@ from loopwright import ir
 from loopwright.codegen.describe_module import result_dtype
 from loopwright.ir.intrinsics import ret
 from loopwright.ir.machine_intrinsics import call_error
-from loopwright.ir.visitor import Rewriter, has_node
+from loopwright.ir.visitor import Rewriter, any_node
 from loopwright.runtime.dtype import VOID
 
 INNER: Final = "loopwright.inner"  # an attribute: only functions of the module call it
@@ -66,7 +66,7 @@ def _called(function: ir.PrimFunc) -> set[str]:
             result.add(node.op.name)
         return False
 
-    has_node(function.body, look)  # each object once
+    any_node(function.body, look)  # each object once
     return result
 
 
@@ -92,7 +92,7 @@ def _frame(function: ir.PrimFunc) -> int:
             arrays += node.dtype.nbytes * node.dtype.lanes * prod(map(_count, node.extents))
         return False
 
-    has_node(function.body, look)
+    any_node(function.body, look)
     return _FRAME_BYTES + min(arrays, _MOST_ARRAY_BYTES) + 8 * max(nodes - 64, 0)
 
 

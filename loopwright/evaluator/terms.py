@@ -50,6 +50,7 @@ from loopwright.ir import (
     Stmt,
     StringImm,
     Var,
+    collect,
     deep,
     pre_order_visit,
 )
@@ -376,11 +377,4 @@ def _is_reduction(stmt: BlockRealize) -> bool:
 
 
 def _stored_pointers(body: Stmt) -> set[Var]:
-    result: set[Var] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, BufferStore):
-            result.add(node.buffer.data)
-
-    pre_order_visit(body, look)
-    return result
+    return {node.buffer.data for node in collect(body, BufferStore)}

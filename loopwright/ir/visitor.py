@@ -250,13 +250,20 @@ def pre_order_visit(root: Node, look: Callable[[Any], object]) -> None:
 
 
 @deep
-def has_node(root: Node, test: Callable[[Any], bool]) -> bool:
+def any_node(root: Node, test: Callable[[Any], bool]) -> bool:
     """Whether any node passes `test`; each object is asked once."""
     try:
         _Exists(test).visit(root)
     except _Found:
         return True
     return False
+
+
+def collect(root: Node, kind: type[N]) -> list[N]:
+    """Every node of a kind, parents first; an object that stands in several places is there for each."""
+    result: list[N] = []
+    pre_order_visit(root, lambda node: result.append(node) if isinstance(node, kind) else None)
+    return result
 
 
 def variables_in(root: Node) -> list[Var]:
@@ -268,7 +275,7 @@ def variables_in(root: Node) -> list[Var]:
 
 def reads_memory(expr: Expr) -> bool:
     """Whether the value of an expression is loaded from a buffer, all or in part."""
-    return has_node(expr, lambda node: isinstance(node, BufferLoad))
+    return any_node(expr, lambda node: isinstance(node, BufferLoad))
 
 
 @deep

@@ -14,7 +14,7 @@ from loopwright import ir
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
 from loopwright.codegen.math import has_body
 from loopwright.ir.deep import deep
-from loopwright.ir.visitor import Visitor, post_order_visit
+from loopwright.ir.visitor import Visitor, any_node
 
 
 @deep
@@ -68,11 +68,4 @@ def _inner_loops(statement: ir.Stmt) -> list[ir.For]:
 
 
 def _has_vectors(body: ir.Stmt) -> bool:
-    result = False
-
-    def look(node: ir.Node) -> None:
-        nonlocal result
-        result = result or (isinstance(node, ir.BufferStore) and node.value.dtype.lanes > 1)
-
-    post_order_visit(body, look)
-    return result
+    return any_node(body, lambda node: isinstance(node, ir.BufferStore) and node.value.dtype.lanes > 1)

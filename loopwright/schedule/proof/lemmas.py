@@ -43,6 +43,7 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    collect,
     deep,
     is_no_op,
     pre_order_visit,
@@ -335,14 +336,7 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
 
 def _used(root: Stmt, variables: set[Var]) -> set[Var]:
     """The variables that a statement uses."""
-    result: set[Var] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, Var) and node in variables:
-            result.add(node)
-
-    pre_order_visit(root, look)
-    return result
+    return {node for node in collect(root, Var) if node in variables}
 
 
 def _accesses(root: Stmt, stores: list[BufferStore], loads: list[BufferLoad]) -> None:

@@ -27,6 +27,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     Visitor,
+    collect,
     deep,
     pre_order_visit,
     structural_equal,
@@ -159,11 +160,4 @@ def _shares_cells(block: Block, data: Var) -> bool:
 
 def _cells_of(init: Stmt) -> list[tuple[Expr, ...]]:
     """The indices that an init stores at."""
-    result = []
-
-    def look(node: Node) -> None:
-        if isinstance(node, BufferStore):
-            result.append(node.indices)
-
-    pre_order_visit(init, look)
-    return result
+    return [node.indices for node in collect(init, BufferStore)]

@@ -43,8 +43,8 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    any_node,
     const,
-    pre_order_visit,
     structural_equal,
     substitute,
 )
@@ -287,15 +287,7 @@ def _check_fields(
 
 
 def _loads(expr: Node, buffers: Sequence[Buffer]) -> bool:
-    result = False
-
-    def look(node: Node) -> bool:
-        nonlocal result
-        result = result or (isinstance(node, BufferLoad) and node.buffer in buffers)
-        return not result
-
-    pre_order_visit(expr, look)
-    return result
+    return any_node(expr, lambda node: isinstance(node, BufferLoad) and node.buffer in buffers)
 
 
 # --- recognising the operation ------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from loopwright.ir import (
     Range,
     Stmt,
     Var,
+    any_node,
     const,
     logical_and,
     pre_order_visit,
@@ -280,14 +281,7 @@ def _loop_extent(extent: Expr, facts: Facts, running: set[Var]) -> Expr | None:
 
 
 def _has_parts(extent: Expr, kinds: tuple[type[Expr], ...]) -> bool:
-    result = False
-
-    def look(node: Node) -> None:
-        nonlocal result
-        result = result or isinstance(node, kinds)
-
-    pre_order_visit(extent, look)
-    return result
+    return any_node(extent, lambda node: isinstance(node, kinds))
 
 
 def _constant_limit(extent: Expr, facts: Facts) -> int | None:

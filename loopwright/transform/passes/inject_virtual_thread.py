@@ -38,9 +38,9 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    any_node,
     const,
     deep,
-    has_node,
     is_return,
     pre_order_visit,
     seq,
@@ -67,7 +67,7 @@ class _InjectVirtualThread(StmtRewriter):
         loop = loop.with_(annotations=rest)
         if not isinstance(loop.extent, IntImm) or loop.extent.value > MOST_THREADS or rest:
             return loop
-        if has_node(loop.body, is_return):
+        if any_node(loop.body, is_return):
             return loop  # what later threads do is left undone
         return _TakeTurns(loop.loop_var, loop.extent.value).visit(loop.body)
 

@@ -39,9 +39,9 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    any_node,
     const,
     deep,
-    has_node,
     is_return,
     seq,
     uses_var,
@@ -97,7 +97,7 @@ def take_apart(loop: For) -> Body:
             body = body.body
         else:
             break
-    if has_node(body, is_return):
+    if any_node(body, is_return):
         why = "an iteration may return (T.ret) after parts of later ones ran"
         raise NotAPipeline(loop, why, "keep the loop as it is, or set a flag and return after it")
     statements = body.seq if isinstance(body, SeqStmt) else (body,)

@@ -33,14 +33,13 @@ from loopwright.ir import (
     IterType,
     IterVar,
     Mul,
-    Node,
     Range,
     Stmt,
     Var,
     cell_region,
+    collect,
     const,
     logical_and,
-    pre_order_visit,
     seq,
     structural_equal,
     substitute,
@@ -179,14 +178,7 @@ def _loads(block: Block) -> list[BufferLoad]:
 
 
 def _loads_in(part: Stmt) -> list[BufferLoad]:
-    result: list[BufferLoad] = []
-
-    def look(node: Node) -> None:
-        if isinstance(node, BufferLoad):
-            result.append(node)
-
-    pre_order_visit(part, look)
-    return result
+    return collect(part, BufferLoad)
 
 
 def _size(realize: BlockRealize, axis: IterVar) -> Expr:

@@ -42,15 +42,15 @@ from loopwright.ir import (
     IntImm,
     IterType,
     IterVar,
-    Node,
     Range,
     Stmt,
     Var,
+    any_node,
     cast,
     cell_region,
+    collect,
     conjuncts,
     logical_and,
-    pre_order_visit,
     seq,
     substitute,
     uses_var,
@@ -224,15 +224,7 @@ def _check_steering(nest: _Nest, buffers: Sequence[Buffer]) -> None:
 
 
 def _loads(root: Expr, buffer: Buffer) -> bool:
-    result = False
-
-    def look(node: Node) -> bool:
-        nonlocal result
-        result = result or (isinstance(node, BufferLoad) and node.buffer.data is buffer.data)
-        return not result
-
-    pre_order_visit(root, look)
-    return result
+    return any_node(root, lambda node: isinstance(node, BufferLoad) and node.buffer.data is buffer.data)
 
 
 def _check_order(nest: _Nest) -> None:
@@ -322,14 +314,7 @@ def _is_used(var: Var, exprs: Sequence[Expr]) -> bool:
 
 
 def _variables(expr: Expr) -> set[Var]:
-    result: set[Var] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, Var):
-            result.add(node)
-
-    pre_order_visit(expr, look)
-    return result
+    return set(collect(expr, Var))
 
 
 # --- the partial results ------------------------------------------------------------------------------------------
