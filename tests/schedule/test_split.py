@@ -194,10 +194,10 @@ def test_split_names_the_factors_that_are_too_small():
     ("factors", "message"),
     [
         ([None, None], "leave more than one to be inferred"),
-        ([0, None], "not all whole numbers of at least 1"),
-        ([-1, 5], "not all whole numbers of at least 1"),
-        ([], "not all whole numbers of at least 1"),
-        ([2.5, None], "not all whole numbers of at least 1"),
+        ([0, None], "not all integers of at least 1"),
+        ([-1, 5], "not all integers of at least 1"),
+        ([], "not all integers of at least 1"),
+        ([2.5, None], "not all integers of at least 1"),
     ],
 )
 def test_split_refuses_factors(factors, message):
