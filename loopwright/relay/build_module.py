@@ -27,6 +27,7 @@ from loopwright.relay.backend import as_executor, as_runtime
 from loopwright.relay.built import BuiltModule
 from loopwright.relay.errors import CannotCompile, NotAGraph
 from loopwright.relay.expr import Constant, Function, Var
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.lower.lower_to_program import lower_to_program, name_outputs
 from loopwright.relay.size_checks import graph_checks
 from loopwright.relay.transform.infer_type import InferType
@@ -69,9 +70,9 @@ def build(
     as_runtime(runtime)
     with chosen:
         typed, left = _typed(ir_mod, params)
-        checks = graph_checks(typed["main"])  # type: ignore[arg-type]
+        checks = graph_checks(graph_function(typed))
         fused = run_passes(typed)
-        main: Any = fused["main"]
+        main = graph_function(fused)
         program = lower_to_program(main, mod_name, fused, checks)
         name_outputs(program, output_names)
         compiled = compile_program(program, chosen, winograd=winograd)
@@ -96,7 +97,7 @@ def _typed(mod: IRModule, params: Mapping[str, Any] | None) -> tuple[IRModule, d
     require_params(params or {})
     left = {name: value for name, value in (params or {}).items() if name not in used}
     bound = mod.copy()
-    main = bind_params_by_name(bound["main"], params or {})
+    main = bind_params_by_name(graph_function(bound), params or {})
     named, open_sizes = _named_sizes(main)
     bound["main"] = named  # type: ignore[assignment]
     return InferType()(unify_dims(bound, open_sizes)), left
@@ -126,7 +127,7 @@ def require_params(params: object) -> None:
         raise BadModelInput(f"the parameters are a dict of arrays by name, not {type(params).__name__}")
 
 
-def bind_params_by_name(function: Any, params: Mapping[str, Any]) -> Function:
+def bind_params_by_name(function: Function, params: Mapping[str, Any]) -> Function:
     """The function with the parameters of these names replaced by constants."""
     require_params(params)
     values = {param: as_constant(params[param.name_hint]) for param in function.params if param.name_hint in params}

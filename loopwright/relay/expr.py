@@ -10,7 +10,7 @@ never change, but for `checked_type_`, which type inference fills in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,16 @@ from loopwright.ir.structural import compare_with
 from loopwright.ir.structural_hash import hash_with
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import NotAnExpression, NotInferred
-from loopwright.relay.types import FuncType, GlobalTypeVar, IncompleteType, RefType, TensorType, TypeCall, TypeVar
+from loopwright.relay.types import (
+    DimLike,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RefType,
+    TensorType,
+    TypeCall,
+    TypeVar,
+)
 from loopwright.runtime.dtype import DataType
 
 # Who prints graphs and looks for their variables imports the classes of this file.
@@ -66,7 +75,7 @@ class Expr(Node):
         """The value converted to elements of `dtype`."""
         return _call("cast", self, dtype=dtype)
 
-    def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
+    def astext(self, show_meta_data: bool = True, annotate: Callable[[Expr], str] | None = None) -> str:
         """The expression in the text form, with a header; constants at the end unless `show_meta_data` is False."""
         text: str = _astext(self, show_meta_data, annotate)
         return text
@@ -86,7 +95,7 @@ class Expr(Node):
 
     __str__ = __repr__
 
-    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: object) -> None:
         """Print the text form."""
         _show(self, style)
 
@@ -212,11 +221,14 @@ class Call(Expr):
 
     __slots__ = ("args", "attrs", "op", "type_args")
 
+    op: Any  # an Op (`op/registry.py`), an expression, a GlobalVar, or a PrimFunc that was lowered
+    attrs: Any  # an Operator, whose fields are those of the operator; None where a function is called
+
     def __init__(
         self,
-        op: Any,
+        op: object,
         args: Sequence[Expr],
-        attrs: Any = None,
+        attrs: object = None,
         type_args: Sequence[Type] = (),
         span: object = None,
     ) -> None:
@@ -352,7 +364,7 @@ class TupleWrapper:
 
 
 def var(
-    name_hint: str, type_annotation: Type | str | None = None, shape: Any = None, dtype: str = "float32"
+    name_hint: str, type_annotation: Type | str | None = None, shape: Iterable[DimLike] | None = None, dtype: str = "float32"
 ) -> Var:
     """A variable of a type, or of a tensor's shape and element type; a text alone is the type of a scalar."""
     if type_annotation is not None and shape is not None:
@@ -380,7 +392,7 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
     return DataType(dtype).numpy()
 
 
-def require_expr(value: Any, what: str) -> Expr:
+def require_expr(value: object, what: str) -> Expr:
     """`value`, which is an expression (or the results of an operator that has several)."""
     if isinstance(value, (Expr, GlobalVar)):
         return value  # type: ignore[return-value]

@@ -21,6 +21,7 @@ from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import (
     Call,
     Constant,
+    Expr,
     Function,
     If,
     Let,
@@ -31,6 +32,7 @@ from loopwright.relay.expr import (
     TupleGetItem,
     Var,
 )
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.op.registry import Op
 from loopwright.relay.type_arguments import filled, learned_from, opened
 from loopwright.relay.types import (
@@ -52,7 +54,7 @@ from loopwright.runtime.errors import LoopwrightError
 _UNKNOWN = IncompleteType()
 
 
-class Inference(ExprFunctor):
+class Inference(ExprFunctor[Type]):
     """The type of each expression; written into it as well.
 
     One that is kept answers for a graph that grows (`visit`), at the cost of what is new in it.
@@ -62,13 +64,13 @@ class Inference(ExprFunctor):
         super().__init__()
         self.global_type = global_type or _no_module
 
-    def _enter(self, expression: Any) -> Any:
+    def _enter(self, expression: Expr) -> Type:
         result = super()._enter(expression)
         if not isinstance(expression, (Op, GlobalVar)):
             expression.checked_type_ = result
         return result
 
-    def learn(self, var: Any, learned: Type) -> None:
+    def learn(self, var: Var, learned: Type) -> None:
         """A variable without a type has this one."""
         self.memo_map[id(var)] = learned
         var.checked_type_ = learned
@@ -115,8 +117,9 @@ class Inference(ExprFunctor):
         if callee.type_params:
             callee = self._for_these(callee, call, args)
         for index, (given, wanted) in enumerate(zip(args, callee.arg_types, strict=True)):
-            if isinstance(given, IncompleteType) and isinstance(call.args[index], Var):
-                self.learn(call.args[index], wanted)
+            arg = call.args[index]
+            if isinstance(given, IncompleteType) and isinstance(arg, Var):
+                self.learn(arg, wanted)
             elif not fits(given, wanted):
                 raise TypeMismatch(
                     f"argument {index} of a call is unable to show the following types match: "
@@ -238,7 +241,7 @@ class Inference(ExprFunctor):
 
     def visit_let(self, let: Let) -> Type:
         chain: list[Let] = []
-        body: Any = let
+        body: Expr = let
         while isinstance(body, Let):
             chain.append(body)
             if isinstance(body.value, Function) and body.var.type_annotation is None:
@@ -271,7 +274,7 @@ class Inference(ExprFunctor):
         self._forget(function.body)
         self.visit(function.body)
 
-    def _forget(self, root: Any) -> None:
+    def _forget(self, root: Expr) -> None:
         """Types of expressions are found again; those of variables stay."""
         from loopwright.relay.visitor import post_order
 
@@ -371,9 +374,9 @@ def infer_module(module: IRModule) -> IRModule:
     in_work: dict[str, Type] = {}
 
     def global_type(var: GlobalVar) -> Type:
-        function: Any = module[var]
-        if isinstance(function, PrimFunc):
+        if isinstance(module[var], PrimFunc):
             return _UNKNOWN
+        function = graph_function(module, var)
         if var.name not in in_work:
             declared = [param.type_annotation or _UNKNOWN for param in function.params]
             in_work[var.name] = FuncType(declared, function.ret_type or _UNKNOWN, function.type_params)
@@ -386,10 +389,9 @@ def infer_module(module: IRModule) -> IRModule:
     return module
 
 
-def infer(expression: Any, global_type: Callable[[GlobalVar], Type] | None = None) -> Type:
+def infer(expression: Expr, global_type: Callable[[GlobalVar], Type] | None = None) -> Type:
     """The type of an expression; everything in it is given its type."""
-    result: Type = Inference(global_type).visit(expression)
-    return result
+    return Inference(global_type).visit(expression)
 
 
 def _no_module(var: GlobalVar) -> Type:

@@ -65,6 +65,13 @@ class TensorType(Type):
             raise ValueError(f"{self} has sizes that are not numbers")
         return tuple(size for size in self.shape if isinstance(size, int))
 
+    def concrete_dim(self, axis: int) -> int:
+        """One size as a number; a ValueError where it is not known."""
+        size = self.shape[axis]
+        if not isinstance(size, int):
+            raise ValueError(f"size {axis} of {self} is not a number")
+        return size
+
     def __repr__(self) -> str:
         return type_text(self)
 

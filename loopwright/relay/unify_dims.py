@@ -15,6 +15,7 @@ from loopwright.ir import Var as SizeVariable
 from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.expr import Call, Function, Var
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.op.registry import Op
 from loopwright.relay.types import TensorType
@@ -28,7 +29,7 @@ def unify_dims(module: IRModule, open_sizes: set[SizeVariable]) -> IRModule:
     for _ in range(_ROUNDS):
         if not open_sizes:
             break
-        function: Any = infer_module(module)["main"]
+        function = graph_function(infer_module(module))
         result = _meetings(function, open_sizes)
         if not result:
             break

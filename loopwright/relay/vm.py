@@ -25,6 +25,7 @@ from loopwright.relay.build_module import bind_params_by_name, build, require_gr
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.executors import ExecutorOfModule, run_built
 from loopwright.relay.expr import Constant, Function
+from loopwright.relay.graph_functions import graph_functions
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.visitor import post_order
 from loopwright.runtime.errors import LoopwrightError
@@ -124,8 +125,7 @@ class Executable:
         """The constants in words, one a line."""
         result = {
             id(one): one
-            for function in self.ir_mod.functions.values()
-            if isinstance(function, Function)
+            for function in graph_functions(self.ir_mod).values()
             for one in post_order(function)
             if isinstance(one, Constant)
         }

@@ -294,4 +294,4 @@ def _hoisted(node: Tensors, function: Function, itself: Var) -> tuple[list[tuple
     replace = ExprMutator()
     for key, (var, _) in moved.items():
         replace.memo_map[key] = var
-    return list(moved.values()), replace.visit(function)
+    return list(moved.values()), replace.apply(function)

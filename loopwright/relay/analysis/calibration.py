@@ -8,6 +8,7 @@ from typing import Any
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.relay.expr import Call, Function, Tuple
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.visitor import post_order
@@ -18,7 +19,7 @@ def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalV
 
     `data` has the inputs of `main` by name. The graph is computed by the reference interpreter.
     """
-    main: Any = infer_module(mod)["main"]
+    main = graph_function(infer_module(mod))
     missing = [param.name_hint for param in main.params if param.name_hint not in data]
     if missing:
         raise ValueError(f"get_calibration_data: main needs {', '.join(missing)}, which data does not have")
@@ -33,8 +34,8 @@ def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalV
     return result
 
 
-def _is_external(mod: IRModule, callee: Any) -> bool:
+def _is_external(mod: IRModule, callee: object) -> bool:
     if not isinstance(callee, GlobalVar):
         return False
-    function: Any = mod[callee]
+    function: object = mod[callee]
     return isinstance(function, Function) and "Compiler" in function.attrs

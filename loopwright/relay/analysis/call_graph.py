@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule, NoSuchFunction
@@ -106,10 +105,11 @@ class CallGraph:
         return "\n".join([self.print_var(var) for var in self])
 
 
-def _used(function: Any) -> Counter[str]:
+def _used(function: object) -> Counter[str]:
     """The functions that one names; a loop function (PrimFunc) names none."""
     result: Counter[str] = Counter()
     if isinstance(function, Function):
         for expression in post_order(function):
-            result.update(part.name for part in parts(expression) if isinstance(part, GlobalVar))
+            below: tuple[object, ...] = parts(expression)
+            result.update(part.name for part in below if isinstance(part, GlobalVar))
     return result

@@ -8,28 +8,28 @@ from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
-from loopwright.relay.expr import Call, Function, Var
+from loopwright.relay.expr import Call, Expr, Var
+from loopwright.relay.graph_functions import graph_function, graph_functions
 from loopwright.relay.op.registry import Op
 from loopwright.relay.types import FuncType, RefType, TensorType
 from loopwright.relay.visitor import parts, post_order
 
 
-def list_op_freqs(mod: Any) -> dict[str, int]:
+def list_op_freqs(mod: Expr | IRModule) -> dict[str, int]:
     """How often each operator is called, in a module or an expression."""
     return dict(Counter(call.op.name for call in operator_calls(mod)))
 
 
-def operator_calls(root: Any) -> Iterator[Call]:
+def operator_calls(root: Expr | IRModule) -> Iterator[Call]:
     """Every call of an operator, in a module or an expression."""
-    roots: list[Any] = list(root.values()) if isinstance(root, IRModule) else [root]
+    roots = graph_functions(root).values() if isinstance(root, IRModule) else [root]
     for one in roots:
-        if isinstance(one, Function) or not isinstance(root, IRModule):
-            for result in post_order(one):
-                if isinstance(result, Call) and isinstance(result.op, Op):
-                    yield result
+        for result in post_order(one):
+            if isinstance(result, Call) and isinstance(result.op, Op):
+                yield result
 
 
-def all_dtypes(expr: Any) -> set[str]:
+def all_dtypes(expr: Expr) -> set[str]:
     """The element types of all tensors in a typed expression."""
     result: set[str] = set()
 
@@ -50,9 +50,9 @@ def all_dtypes(expr: Any) -> set[str]:
     return result
 
 
-def count_layers(expr: Any, valid_ops: Sequence[str] = ("nn.conv2d", "nn.dense")) -> int:
+def count_layers(expr: Expr | IRModule, valid_ops: Sequence[str] = ("nn.conv2d", "nn.dense")) -> int:
     """How many of these operators lie one behind the other, on the longest way through the graph."""
-    root = expr["main"] if isinstance(expr, IRModule) else expr
+    root = graph_function(expr) if isinstance(expr, IRModule) else expr
     depths: dict[int, int] = {}
     for part in post_order(root):
         below = max((depths[id(inner)] for inner in parts(part)), default=0)

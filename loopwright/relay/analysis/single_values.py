@@ -7,6 +7,7 @@ from typing import Any
 from loopwright.ir.function import IRModule
 from loopwright.relay.analysis.variables import free_vars
 from loopwright.relay.expr import Call, Constant, Function, Tuple, Var
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.op.registry import Op
 from loopwright.relay.visitor import post_order
 
@@ -24,7 +25,7 @@ def check_constant(expr: Any) -> bool:
 
 def extract_intermediate_expr(mod: IRModule, expr_id: int) -> IRModule:
     """A module that computes one value of `main`: the call, tuple or the like of that number, as they run."""
-    main: Any = mod["main"]
+    main = graph_function(mod)
     values = [result for result in post_order(main.body) if not isinstance(result, (Var, Constant, Function))]
     if not 0 <= expr_id < len(values):
         raise ValueError(f"main computes {len(values)} values, and none has the number {expr_id}")

@@ -31,6 +31,7 @@ from loopwright.relay.dataflow_pattern.patterns import (
     all_patterns,
 )
 from loopwright.relay.expr import require_expr
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer
 from loopwright.relay.types import FuncType, IncompleteType
 from loopwright.relay.visitor import ExprMutator, post_order
@@ -159,10 +160,9 @@ def _types_in(mod: IRModule | None) -> Callable[[GlobalVar], Type] | None:
         return None
 
     def type_of(var: GlobalVar) -> Type:
-        function: Any = mod[var]
-        result: Type | None = getattr(function, "checked_type_", None)
-        if result is not None:
-            return result
+        function = graph_function(mod, var)
+        if function.checked_type_ is not None:
+            return function.checked_type_
         unknown = IncompleteType()
         return FuncType([param.type_annotation or unknown for param in function.params], function.ret_type or unknown)
 

@@ -135,7 +135,7 @@ class _Writer:
             return self._launch(call, callee, args)
         function = self._function(callee)
         if function is None and hasattr(callee, "name") and self.shared.module is not None:
-            result: Any = self.shared.module[callee]
+            result: object = self.shared.module[callee]
             function = result if isinstance(result, Function) else None
         if function is None:
             raise CannotCompile("a value is called that is not known to be a function when compiling")

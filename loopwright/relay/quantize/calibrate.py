@@ -16,6 +16,7 @@ from loopwright.relay.analysis.macs import get_total_mac_number
 from loopwright.relay.build_module import build
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Function, Tuple, Var
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.quantize.ranges import Seen
 from loopwright.relay.transform.infer_type import InferType
@@ -126,7 +127,7 @@ def count_numbers(mod: IRModule, wanted: Sequence[Any], samples: Sequence[Sequen
     result = [Seen() for _ in wanted]
     if not wanted:
         return result
-    main: Any = mod["main"]
+    main = graph_function(mod)
     tapped = mod.copy()
     tapped["main"] = Function(main.params, Tuple(list(wanted)), None, main.type_params, main.attrs)  # type: ignore[assignment]
     run = _runner(InferType()(tapped), len(samples))

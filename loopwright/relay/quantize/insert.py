@@ -17,6 +17,7 @@ import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.relay.expr import Call, Constant, Function, Tuple, const
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.op.registry import make
 from loopwright.relay.quantize.config import QConfig
 from loopwright.relay.transform.infer_type import InferType
@@ -120,6 +121,7 @@ class _Insert(ExprMutator):
         layer = self.calls.get(id(call))
         if layer is None:
             return changed
+        assert isinstance(changed, Call)
         args = [changed.args[0], _integers(layer, self.config), *changed.args[2:]]
         return Call(changed.op, args, changed.attrs, changed.type_args, changed.span)
 
@@ -150,7 +152,7 @@ def _integers(layer: Layer, config: QConfig) -> Any:
 
 def insert(mod: IRModule, layers: Sequence[Layer], scales: Mapping[int, tuple[float, str]], config: QConfig) -> Any:
     """The module with these layers on integers; `scales` has the step and the type of each tensor that they read."""
-    main: Any = mod["main"]
+    main = graph_function(mod)
     body = _Insert(layers, scales, config).visit(main.body)
     changed = mod.copy()
     changed["main"] = Function(main.params, body, None, main.type_params, main.attrs, main.span)  # type: ignore[assignment]

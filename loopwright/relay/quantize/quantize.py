@@ -9,6 +9,7 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import Sequential
 from loopwright.relay.build_module import bind_params_by_name, require_graph
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.quantize.calibrate import count_numbers, samples_of
 from loopwright.relay.quantize.config import QConfig, current_qconfig
 from loopwright.relay.quantize.insert import Layer, insert, is_never_negative, layers_of
@@ -36,7 +37,7 @@ def quantize(
     """
     config = current_qconfig()
     ready = prerequisite_optimize(mod, params)
-    main: Any = ready["main"]
+    main = graph_function(ready)
     layers = layers_of(main, config)
     samples = samples_of(main.params, dataset) if config.is_calibrated else []
     scales = _scales(ready, layers, samples, config)
@@ -51,7 +52,7 @@ def prerequisite_optimize(mod: IRModule, params: Mapping[str, Any] | None = None
     """The module with parameters bound, and with all that is folded into weights before these are rounded."""
     require_graph(mod)
     bound = mod.copy()
-    bound["main"] = bind_params_by_name(bound["main"], params or {})  # type: ignore[assignment]
+    bound["main"] = bind_params_by_name(graph_function(bound), params or {})  # type: ignore[assignment]
     passes = Sequential(
         [
             DynamicToStatic(),

@@ -9,6 +9,7 @@ from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.relay.expr import Expr, Function
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer
 from loopwright.relay.testing import mlp, mobilenet, resnet, vgg
 from loopwright.relay.testing.workload import create_workload
@@ -28,7 +29,7 @@ def run_opt_pass(expression: Expr, opt_pass: Any, import_prelude: bool = False) 
         opt_pass = Sequential(list(opt_pass))
     function = expression if isinstance(expression, Function) else Function([], expression)
     module = opt_pass(IRModule({"main": function}))  # type: ignore[dict-item]
-    changed: Any = module["main"]
+    changed = graph_function(module)
     return changed if isinstance(expression, Function) else changed.body
 
 

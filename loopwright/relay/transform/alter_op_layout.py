@@ -69,6 +69,6 @@ def AlterOpLayout() -> GraphPass:
     """Replace operators by those that were registered for them."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Alter(mod).visit(function) if ALTERATIONS else function
+        return _Alter(mod).apply(function) if ALTERATIONS else function
 
     return GraphPass(change, PassInfo(3, "AlterOpLayout"))

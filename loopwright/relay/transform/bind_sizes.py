@@ -60,7 +60,7 @@ def _can_be_named(of: Type) -> bool:
 @graph_pass("BindSizes")
 def _bind_sizes(function: Function, mod: IRModule, ctx: PassContext) -> Function:
     """Name the sizes that operators decide as they run."""
-    return _Name().visit(function)
+    return _Name().apply(function)
 
 
 def BindSizes() -> GraphPass:

@@ -54,6 +54,6 @@ def CanonicalizeCast() -> GraphPass:
     """Give each element-wise user of a widening conversion one of its own."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Canonicalize(mod, function).visit(function)
+        return _Canonicalize(mod, function).apply(function)
 
     return GraphPass(change, PassInfo(3, "CanonicalizeCast"))

@@ -38,6 +38,6 @@ def CanonicalizeOps() -> GraphPass:
     """Write bias_add as a sum."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Canonicalize(mod).visit(function)
+        return _Canonicalize(mod).apply(function)
 
     return GraphPass(change, PassInfo(3, "CanonicalizeOps"))

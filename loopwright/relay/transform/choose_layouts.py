@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem
+from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.layouts import brought, follows, laid, sink
@@ -93,7 +93,7 @@ class _Model(TypedRewrite):
         self.worth_it = False
         self.expressions = list(post_order(function.body))
         for expression in self.expressions:
-            self._enter(expression)
+            self._add(expression)
         result = function.body
         for part in result.fields if isinstance(result, Tuple) else (result,):
             if self._is_image(part):
@@ -110,9 +110,9 @@ class _Model(TypedRewrite):
         self.cut.costs(item, second=inf)
         return item
 
-    def _enter(self, expression: Any) -> None:
+    def _add(self, expression: Expr) -> None:
         if isinstance(expression, Call) and isinstance(expression.op, Op):
-            self._enter_call(expression)
+            self._add_call(expression)
         elif isinstance(expression, TupleGetItem) and isinstance(expression.tuple_value, Call):
             if id(expression.tuple_value) in self.made:
                 self.made[id(expression)] = self.made[id(expression.tuple_value)]
@@ -122,7 +122,7 @@ class _Model(TypedRewrite):
                 if self._is_image(argument):
                     self._reads(argument, self._planes())
 
-    def _enter_call(self, call: Call) -> None:
+    def _add_call(self, call: Call) -> None:
         images = list(self._images(call))
         if _is_convolution(call):
             self.worth_it = True
@@ -136,7 +136,7 @@ class _Model(TypedRewrite):
             item = self.cut.thing()
             self.made[id(call)] = self.read[id(call)] = item
             if _is_pool(call):
-                self.cut.costs(item, first=POOL.read * _size(self.type_of(call.args[0])))
+                self.cut.costs(item, first=POOL.read * _size(self.type_of_tensor(call.args[0])))
             for image in images:
                 self._reads(image, item)
         else:
@@ -151,7 +151,7 @@ class _Model(TypedRewrite):
                     yield part
 
     def _price_convolution(self, call: Call, reading: int, making: int) -> None:
-        data, weight, result = (self.type_of(one) for one in (*call.args[:2], call))
+        data, weight, result = (self.type_of_tensor(one) for one in (*call.args[:2], call))
         prices = WINDOW
         if call.attrs.is_depthwise(data, weight):
             prices = DEPTHWISE
@@ -174,7 +174,7 @@ class _Model(TypedRewrite):
         making, readers = self.made.get(id(expression)), self.readers.get(id(expression), [])
         if making is None:
             return
-        price = MOVE * _size(self.type_of(expression)) if self._is_image(expression) else 0.0
+        price = MOVE * _size(self.type_of_tensor(expression)) if self._is_image(expression) else 0.0
         if len(readers) == 1:
             self.cut.apart(making, readers[0], price)
         elif readers:
@@ -240,6 +240,6 @@ def ChooseLayouts() -> GraphPass:
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
         model = _Model(function, mod)
-        return _Apply(model, mod).visit(function) if model.worth_it else function
+        return _Apply(model, mod).apply(function) if model.worth_it else function
 
     return GraphPass(change, PassInfo(3, "ChooseLayouts"))

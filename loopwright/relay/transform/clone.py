@@ -45,7 +45,7 @@ def clone(expression: Any) -> Any:
     return _Clone().visit(expression)
 
 
-def applied(function: Function, args: Any) -> Any:
+def applied(function: Function, args: Iterable[Expr]) -> Expr:
     """The body of a function with its parameters replaced: what a call of it is."""
     from loopwright.relay.visitor import bind
 

@@ -80,9 +80,9 @@ class _Combine(TypedRewrite):
             result.setdefault((id(call.args[0]), key), []).append(call)
         groups = []
         for calls in result.values():
-            types = [self.type_of(call) for call in calls]
+            types = [self.type_of_tensor(call) for call in calls]
             axis = self.siblings.axis(calls[0], types[0])
-            groups.append(_Group(calls, [[] for _ in calls], axis, [int(of.shape[axis]) for of in types]))
+            groups.append(_Group(calls, [[] for _ in calls], axis, [of.concrete_dim(axis) for of in types]))
         return groups
 
     def _follow(self, group: _Group) -> None:
@@ -118,7 +118,7 @@ class _Combine(TypedRewrite):
             if user.op.name in ("nn.bias_add", "nn.prelu") and user.attrs.axis % len(own.shape) != group.axis:
                 return False
         return all(
-            len({len(self.type_of(user.args[k]).shape) for user in follow}) == 1
+            len({len(self.type_of_tensor(user.args[k]).shape) for user in follow}) == 1
             for k in range(len(first.args))
             if k != location
         )
@@ -161,7 +161,7 @@ class _Combine(TypedRewrite):
                     args.append(current)
                     continue
                 own = [user.args[k] for user in step]
-                of = self.type_of(own[0])
+                of = self.type_of_tensor(own[0])
                 axis = next((a for a, size in enumerate(of.shape) if not same_dim(size, 1)), 0)
                 args.append(join(own, axis))
             current = Call(step[0].op, args, step[0].attrs)
@@ -198,6 +198,6 @@ def combine_pass(siblings: Callable[[], Siblings], name: str, min_num_branches: 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
         if "Primitive" in function.attrs:
             return function
-        return _Combine(mod, function, siblings(), min_num_branches).visit(function)
+        return _Combine(mod, function, siblings(), min_num_branches).apply(function)
 
     return GraphPass(change, PassInfo(4, name))

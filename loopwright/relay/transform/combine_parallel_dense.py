@@ -83,6 +83,6 @@ def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Gr
         return combine_pass(_Wide, "CombineParallelDense", min_num_branches)
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Batched(mod, function, min_num_branches).visit(function)
+        return _Batched(mod, function, min_num_branches).apply(function)
 
     return GraphPass(change, PassInfo(4, "CombineParallelDense"))

@@ -163,6 +163,6 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> GraphPass:
             raise BadLayouts(desired_layouts)
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Convert(mod, desired_layouts, _skipped.get()).visit(function)
+        return _Convert(mod, desired_layouts, _skipped.get()).apply(function)
 
     return GraphPass(change, PassInfo(3, "ConvertLayout"))

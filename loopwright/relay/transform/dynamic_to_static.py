@@ -151,7 +151,7 @@ def DynamicToStatic() -> GraphPass:
     """Give operators whose shapes are operands those shapes as attributes, where they are known."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        changed: Function = _ToStatic(mod).visit(function)
+        changed = _ToStatic(mod).apply(function)
         if changed is function:
             return function
         # What the function returned may have had unknown sizes; now they are found anew.

@@ -74,6 +74,6 @@ def EliminateCommonSubexpr(fskip: Callable[[Any], bool] | None = None) -> GraphP
     """Compute equal calls once; `fskip(call)` says which to leave alone."""
 
     def share(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return function if "Primitive" in function.attrs else _Share(fskip).visit(function)
+        return function if "Primitive" in function.attrs else _Share(fskip).apply(function)
 
     return GraphPass(share, PassInfo(3, "EliminateCommonSubexpr"))

@@ -29,7 +29,7 @@ class _Expand(ExprMutator):
         return call if same else Call(call.op, args, call.attrs, call.type_args, call.span)
 
     def visit_global_var(self, var: GlobalVar) -> Any:
-        function: Any = self.mod[var]
+        function: object = self.mod[var]
         of = function.checked_type_ if isinstance(function, Function) else None
         if not isinstance(of, FuncType):
             return var
@@ -41,6 +41,6 @@ def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False)
     """Write names of functions that are values as functions."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Expand(mod).visit(function) if expand_global_var else function
+        return _Expand(mod).apply(function) if expand_global_var else function
 
     return GraphPass(change, PassInfo(1, "EtaExpand"))

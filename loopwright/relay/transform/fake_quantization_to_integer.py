@@ -186,6 +186,6 @@ def FakeQuantizationToInteger(
     """Compute on integers what stands between dequantize and quantize."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _ToInteger(mod, hard_fail, use_qat, tuple(optional_qnn_ops or ())).visit(function)
+        return _ToInteger(mod, hard_fail, use_qat, tuple(optional_qnn_ops or ())).apply(function)
 
     return GraphPass(change, PassInfo(0, "FakeQuantizationToInteger"))

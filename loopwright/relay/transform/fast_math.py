@@ -31,6 +31,6 @@ def FastMath() -> GraphPass:
     """Use shorter formulas for exp, tanh, erf and softmax."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Fast(mod).visit(function)
+        return _Fast(mod).apply(function)
 
     return GraphPass(change, PassInfo(4, "FastMath"))

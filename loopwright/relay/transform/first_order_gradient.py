@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.types import TupleType
 from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, TupleWrapper, Var
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.op.registry import Op, make
 from loopwright.relay.transform.graph_pass import GraphPass
@@ -156,16 +158,15 @@ def _plain(function: Function, mod: IRModule) -> Function:
     for each in (PartialEvaluate(), ToGraphNormalForm()):
         changed = each(changed)
     infer_module(changed)
-    result: Any = changed["main"]
-    return result
+    return graph_function(changed)
 
 
-def gradient(expr: Any, mod: IRModule | None = None, mode: str = "higher_order") -> Function:
+def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str = "higher_order") -> Function:
     """The function of the same parameters that returns (result, (gradient of each parameter …)), in either mode."""
     if mode not in ("higher_order", "first_order"):
         raise ValueError(f"gradient: mode is 'higher_order' or 'first_order', and not {mode!r}")
     module = IRModule() if mod is None else mod
-    function: Any = expr if isinstance(expr, Function) else module[expr]
+    function = expr if isinstance(expr, Function) else graph_function(module, expr)
     result = with_gradients(function, module)
     infer_module(IRModule({"main": result}))  # type: ignore[dict-item]
     return result

@@ -55,6 +55,6 @@ def FlattenAtrousConv() -> GraphPass:
     """Write convolutions of batches of space as dilated convolutions."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Flatten(mod).visit(function)
+        return _Flatten(mod).apply(function)
 
     return GraphPass(change, PassInfo(0, "FlattenAtrousConv"))

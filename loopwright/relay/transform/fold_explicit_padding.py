@@ -100,6 +100,6 @@ def FoldExplicitPadding() -> GraphPass:
     """Let convolutions and pools pad their data themselves."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _FoldPadding(mod).visit(function)
+        return _FoldPadding(mod).apply(function)
 
     return GraphPass(change, PassInfo(0, "FoldExplicitPadding"))

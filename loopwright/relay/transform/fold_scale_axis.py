@@ -309,7 +309,7 @@ def BackwardFoldScaleAxis() -> GraphPass:
     """Take factors that follow a convolution into its weights."""
 
     def fold(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Backward(mod, function).visit(function)
+        return _Backward(mod, function).apply(function)
 
     return GraphPass(fold, PassInfo(3, "BackwardFoldScaleAxis"))
 
@@ -318,7 +318,7 @@ def ForwardFoldScaleAxis() -> GraphPass:
     """Take factors that come before a convolution into its weights."""
 
     def fold(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Forward(mod, function).visit(function)
+        return _Forward(mod, function).apply(function)
 
     return GraphPass(fold, PassInfo(3, "ForwardFoldScaleAxis"))
 
@@ -327,7 +327,7 @@ def FoldScaleAxis() -> GraphPass:
     """Take factors into weights: backward, then forward."""
 
     def fold(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        backward: Function = _Backward(mod, function).visit(function)
-        return _Forward(mod, backward).visit(backward)
+        backward = _Backward(mod, function).apply(function)
+        return _Forward(mod, backward).apply(backward)
 
     return GraphPass(fold, PassInfo(3, "FoldScaleAxis"))

@@ -390,6 +390,6 @@ def FuseAttention() -> GraphPass:
     """Write products around a softmax as nn.attention."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _FuseAttention(mod, function.body).visit(function)
+        return _FuseAttention(mod, function.body).apply(function)
 
     return GraphPass(change, PassInfo(2, "FuseAttention"))

@@ -276,6 +276,6 @@ def DefuseOps() -> GraphPass:
     """Take kernels apart again."""
 
     def defuse(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Defuse().visit(function)
+        return _Defuse().apply(function)
 
     return GraphPass(defuse, PassInfo(3, "DefuseOps"))

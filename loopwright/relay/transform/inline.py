@@ -8,13 +8,15 @@ They are gone afterwards, unless something else needs them: a function that may 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.passes import ModulePass
-from loopwright.relay.expr import Call, Function
+from loopwright.relay.expr import Call, Expr, Function
+from loopwright.relay.graph_functions import graph_function, graph_functions
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.transform.clone import applied, clone
 from loopwright.relay.visitor import ExprMutator, post_order
@@ -23,15 +25,15 @@ from loopwright.relay.visitor import ExprMutator, post_order
 class _Inline(ExprMutator):
     """One function with others in it; `finished` has those that were looked at before."""
 
-    def __init__(self, mod: IRModule, names: frozenset[str], finished: dict[str, Any]) -> None:
+    def __init__(self, mod: IRModule, names: frozenset[str], finished: dict[str, Function]) -> None:
         super().__init__()
         self.mod = mod
         self.names = names
         self.finished = finished
 
-    def _function(self, name: str) -> Any:
+    def _function(self, name: str) -> Function:
         if name not in self.finished:
-            self.finished[name] = _Inline(self.mod, self.names, self.finished).visit(self.mod[name])
+            self.finished[name] = _Inline(self.mod, self.names, self.finished).apply(graph_function(self.mod, name))
         return self.finished[name]
 
     def visit_call(self, call: Call) -> Any:
@@ -43,8 +45,9 @@ class _Inline(ExprMutator):
         return clone(self._function(var.name)) if var.name in self.names else var
 
 
-def _used(function: Any) -> set[str]:
-    return {each.name for each in post_order(function) if isinstance(each, GlobalVar)}
+def _used(function: Function) -> set[str]:
+    below: Iterable[object] = post_order(function)
+    return {each.name for each in below if isinstance(each, GlobalVar)}
 
 
 def _calls_itself(name: str, uses: dict[str, set[str]]) -> bool:
@@ -62,7 +65,7 @@ def _calls_itself(name: str, uses: dict[str, set[str]]) -> bool:
 
 def inline_marked(mod: IRModule, context: PassContext) -> IRModule:
     """The module with functions marked Inline in the place of their calls."""
-    functions = {var.name: function for var, function in mod.items() if isinstance(function, Function)}
+    functions = {var.name: function for var, function in graph_functions(mod).items()}
     uses = {name: _used(function) for name, function in functions.items()}
     marked = frozenset(
         name
@@ -71,9 +74,9 @@ def inline_marked(mod: IRModule, context: PassContext) -> IRModule:
     )
     if not marked:
         return mod
-    finished: dict[str, Any] = {}
+    finished: dict[str, Function] = {}
     changed: dict[Any, Any] = {
-        var: _Inline(mod, marked, finished).visit(function) if var.name in functions else function
+        var: _Inline(mod, marked, finished).visit(functions[var.name]) if var.name in functions else function
         for var, function in mod.items()
         if var.name not in marked
     }

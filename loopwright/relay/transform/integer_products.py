@@ -172,7 +172,7 @@ def IntegerProducts() -> GraphPass:
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
         if not any(is_call(each, "qnn.dequantize") for each in post_order(function.body)):
             return function
-        result = _Products(mod).visit(function)
-        return _Epilogues(mod, use_counts(result.body)).visit(result)
+        result = _Products(mod).apply(function)
+        return _Epilogues(mod, use_counts(result.body)).apply(result)
 
     return GraphPass(change, PassInfo(0, "IntegerProducts"))

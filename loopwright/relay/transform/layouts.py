@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from loopwright.ir.types import TupleType
 from loopwright.relay.expr import Call, Tuple, TupleGetItem
 from loopwright.relay.op.registry import Kind, make
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call, is_constant
@@ -205,8 +206,9 @@ def _slice(call: Call, data: Laid, types: TypedRewrite) -> Any:
 @_sinks("split")
 def _split(call: Call, data: Laid, types: TypedRewrite) -> Any:
     result = Call(call.op, [data.value], call.attrs.with_(axis=data.axis(call.attrs.axis)), span=call.span)
-    count = len(types.type_of(call).fields)
-    return Tuple([data.back(TupleGetItem(result, k)) for k in range(count)])
+    of = types.type_of(call)
+    assert isinstance(of, TupleType)
+    return Tuple([data.back(TupleGetItem(result, k)) for k in range(len(of.fields))])
 
 
 def _concatenate(call: Call) -> Any:

@@ -46,6 +46,6 @@ def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> GraphPass:
     """Replace operators by those that were registered for them."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Legalize(mod).visit(function) if LEGAL else function
+        return _Legalize(mod).apply(function) if LEGAL else function
 
     return GraphPass(change, PassInfo(1, "Legalize"))

@@ -170,6 +170,6 @@ def ToGraphNormalForm() -> GraphPass:
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
         purity = Purity(mod)
         purity.learn(function)
-        return _Unname(purity).visit(function)
+        return _Unname(purity).apply(function)
 
     return GraphPass(change, PassInfo(1, "ToGraphNormalForm"))

@@ -16,7 +16,7 @@ from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
+from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.clone import applied
 from loopwright.relay.transform.dead_code_elimination import Purity
@@ -89,12 +89,12 @@ class _Partial(ExprMutator):
         self.calls += 1
         return self.visit(body)
 
-    def _callee(self, op: Any) -> tuple[Function | None, bool]:
+    def _callee(self, op: Expr | GlobalVar) -> tuple[Function | None, bool]:
         if isinstance(op, GlobalVar):
-            function: Any = self.mod[op]
-            known = isinstance(function, Function)
-            recursive = known and any(isinstance(each, GlobalVar) for each in post_order(function))
-            return (function if known else None), recursive
+            function: object = self.mod[op]
+            if not isinstance(function, Function):
+                return None, False
+            return function, any(isinstance(each, GlobalVar) for each in post_order(function))
         if isinstance(op, Var) and id(op) in self.loops:
             return self.functions[id(op)], True
         value = self.visit(op)
@@ -127,7 +127,7 @@ class _Partial(ExprMutator):
 
 @deep
 def _evaluated(function: Function, mod: IRModule, purity: Purity) -> Function:
-    return _Partial(mod, purity).visit(function)
+    return _Partial(mod, purity).apply(function)
 
 
 def PartialEvaluate() -> GraphPass:

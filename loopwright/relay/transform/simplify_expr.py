@@ -60,7 +60,7 @@ def SimplifyExpr() -> GraphPass:
     """Bring expressions into their simplest form."""
 
     def simplify(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Simplify(mod).visit(function)
+        return _Simplify(mod).apply(function)
 
     return GraphPass(simplify, PassInfo(0, "SimplifyExpr"))
 
@@ -69,6 +69,6 @@ def SimplifyExprPostAlterOp() -> GraphPass:
     """The rules about the places of elements alone, for after layouts were changed."""
 
     def simplify(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Simplify(mod, _AFTER_LAYOUTS).visit(function)
+        return _Simplify(mod, _AFTER_LAYOUTS).apply(function)
 
     return GraphPass(simplify, PassInfo(0, "SimplifyExprPostAlterOp"))

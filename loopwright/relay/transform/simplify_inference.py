@@ -37,7 +37,7 @@ class _Expand(TypedRewrite):
 @graph_pass("SimplifyInference")
 def _simplify_inference(function: Function, mod: IRModule, ctx: PassContext) -> Function:
     """Replace operators by simpler ones that mean the same when nothing is trained."""
-    return _Expand(mod).visit(function)
+    return _Expand(mod).apply(function)
 
 
 def SimplifyInference() -> GraphPass:

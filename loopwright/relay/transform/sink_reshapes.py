@@ -85,6 +85,6 @@ def SinkReshapes() -> GraphPass:
     """Move reshapes of products behind what changes their elements."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Sink(mod).visit(function)
+        return _Sink(mod).apply(function)
 
     return GraphPass(change, PassInfo(1, "SinkReshapes"))

@@ -269,7 +269,7 @@ def ToMixedPrecision(
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
         mix = _Mix(mod, mixed_precision_type, missing_op_mode, accumulates or mixed_precision_type)
         if ctx.setting("relay.ToMixedPrecision.keep_orig_output_dtype"):
-            return mix.visit(function)
+            return mix.apply(function)
         body = mix.visit(function.body)
         if body is function.body:
             return function

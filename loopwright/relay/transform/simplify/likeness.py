@@ -24,13 +24,13 @@ def filled(call: Call, types: TypedRewrite) -> Any:
     shape = shape_of(types, call)
     if shape is None:
         return None
-    return make(call.op.name.removesuffix("_like"), shape=shape, dtype=str(types.type_of(call).dtype))
+    return make(call.op.name.removesuffix("_like"), shape=shape, dtype=str(types.type_of_tensor(call).dtype))
 
 
 @rule("full_like")
 def full(call: Call, types: TypedRewrite) -> Any:
     shape = shape_of(types, call)
-    return None if shape is None else make("full", call.args[1], shape=shape, dtype=str(types.type_of(call).dtype))
+    return None if shape is None else make("full", call.args[1], shape=shape, dtype=str(types.type_of_tensor(call).dtype))
 
 
 @rule("full")
@@ -39,13 +39,13 @@ def full_of_a_constant(call: Call, types: TypedRewrite) -> Any:
     value = splat(call.args[0])
     if value is None or call.attrs.shape:
         return None
-    dtype = call.attrs.dtype or str(types.type_of(call).dtype)
+    dtype = call.attrs.dtype or str(types.type_of_tensor(call).dtype)
     return Constant(np.asarray(value, numpy_type(dtype)))
 
 
 @rule("cast_like")
 def cast(call: Call, types: TypedRewrite) -> Any:
-    return make("cast", call.args[0], dtype=str(types.type_of(call).dtype))
+    return make("cast", call.args[0], dtype=str(types.type_of_tensor(call).dtype))
 
 
 @rule("reshape_like")
