@@ -17,7 +17,6 @@ interpreted: a native function holds tensors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from loopwright.ir.node import Node
 from loopwright.ir.types import Type
@@ -93,7 +92,7 @@ class Pattern(Node):
         """The variables that it gives values to, left to right."""
         return iter(())
 
-    def with_vars(self, new: Callable[[Var], Any]) -> Pattern:
+    def with_vars(self, new: Callable[[Var], Var]) -> Pattern:
         """The pattern with other variables; itself where they are the same."""
         return self
 
@@ -122,7 +121,7 @@ class PatternVar(Pattern):
     def variables(self) -> Iterator[Var]:
         yield self.var
 
-    def with_vars(self, new: Callable[[Var], Any]) -> Pattern:
+    def with_vars(self, new: Callable[[Var], Var]) -> Pattern:
         changed = new(self.var)
         return self if changed is self.var else PatternVar(changed)
 
@@ -141,7 +140,7 @@ class _Nested(Pattern):
         for pattern in self.patterns:
             yield from pattern.variables()
 
-    def with_vars(self, new: Callable[[Var], Any]) -> Pattern:
+    def with_vars(self, new: Callable[[Var], Var]) -> Pattern:
         changed = [pattern.with_vars(new) for pattern in self.patterns]
         return self if all(a is b for a, b in zip(changed, self.patterns, strict=True)) else self.of(changed)
 
@@ -272,7 +271,7 @@ class ConstructorValue:
 
     __slots__ = ("constructor", "fields")
 
-    def __init__(self, constructor: Constructor, fields: Sequence[Any]) -> None:
+    def __init__(self, constructor: Constructor, fields: Sequence[object]) -> None:
         self.constructor = constructor
         self.fields = list(fields)
 
@@ -283,14 +282,14 @@ class ConstructorValue:
     def __len__(self) -> int:
         return len(self.fields)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> object:
         return self.fields[index]
 
     def __repr__(self) -> str:
         return f"{self.constructor.name_hint}({', '.join(map(repr, self.fields))})"
 
 
-def fits_pattern(pattern: Pattern, value: Any, result: list[tuple[Var, Any]]) -> bool:
+def fits_pattern(pattern: Pattern, value: object, result: list[tuple[Var, object]]) -> bool:
     """Whether a value fits; the variables of the pattern and what they are go to `result`."""
     if isinstance(pattern, PatternVar):
         result.append((pattern.var, value))
@@ -300,7 +299,8 @@ def fits_pattern(pattern: Pattern, value: Any, result: list[tuple[Var, Any]]) ->
             return False
         fields = value.fields
     elif isinstance(pattern, PatternTuple):
-        fields = value
+        assert isinstance(value, (list, tuple))
+        fields = list(value)
     else:
         return True
     return all(fits_pattern(one, field, result) for one, field in zip(pattern.patterns, fields, strict=True))

@@ -9,11 +9,10 @@ writing it further out changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.relay.adt import Constructor, Match
-from loopwright.relay.expr import Call, Constant, Function, If, Let, Var
+from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, Var
 from loopwright.relay.op.registry import Op
 from loopwright.relay.visitor import parts
 
@@ -26,18 +25,18 @@ class Block:
 
     __slots__ = ("depth", "next", "nodes", "parent", "tail")
 
-    def __init__(self, parent: Block | None, tail: Any) -> None:
+    def __init__(self, parent: Block | None, tail: Expr) -> None:
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.tail = tail
-        self.nodes: list[Any] = []
+        self.nodes: list[Expr] = []
         self.next: Block | None = None
 
 
 class Layout:
     """The blocks of a graph."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Expr) -> None:
         self.top = Block(None, root)
         self.inside: dict[int, list[Block]] = {}  # an if, a function or a let in the midst → its blocks
         self.in_place: set[int] = set()  # values written where they are used, as they are the end of a block
@@ -46,7 +45,7 @@ class Layout:
         self.order = list(_in_order(root))
         self._lay_out(root)
 
-    def _lay_out(self, root: Any) -> None:
+    def _lay_out(self, root: Expr) -> None:
         self._use(root, self.top)
         for expression in reversed(self.order):  # users before what they use
             if not is_leaf(expression):
@@ -55,7 +54,7 @@ class Layout:
             if not is_leaf(expression) and id(expression) not in self.in_place:
                 self._homes[id(expression)].nodes.append(expression)
 
-    def _enter(self, expression: Any, home: Block) -> None:
+    def _enter(self, expression: Expr, home: Block) -> None:
         """All uses of `expression` are known: say where the parts of it are used."""
         at_end = home.tail is expression and self._uses[id(expression)] == 1
         if at_end:
@@ -82,12 +81,12 @@ class Layout:
             for part in parts(expression):
                 self._use(part, home)
 
-    def _open(self, parent: Block, tail: Any) -> Block:
+    def _open(self, parent: Block, tail: Expr) -> Block:
         result = Block(parent, tail)
         self._use(tail, result)
         return result
 
-    def _use(self, expression: Any, block: Block) -> None:
+    def _use(self, expression: Expr, block: Block) -> None:
         if is_leaf(expression):
             return
         key = id(expression)
@@ -95,18 +94,18 @@ class Layout:
         known = self._homes.get(key)
         self._homes[key] = block if known is None else _common(known, block)
 
-    def home(self, expression: Any) -> Block:
+    def home(self, expression: Expr) -> Block:
         """The block that a value stands in; of a name or a constant, nothing is said."""
         return self._homes[id(expression)]
 
-    def used_once(self, expression: Any) -> bool:
+    def used_once(self, expression: Expr) -> bool:
         return self._uses.get(id(expression)) == 1
 
 
-def _in_order(root: Any) -> Iterator[Any]:
+def _in_order(root: Expr) -> Iterator[Expr]:
     """Every expression once, after what it is made of; a function that is called comes right before its call."""
     entered = {id(root)}
-    stack: list[tuple[Any, Iterator[Any]]] = [(root, iter(_callee_last(root)))]
+    stack: list[tuple[Expr, Iterator[Expr]]] = [(root, iter(_callee_last(root)))]
     while stack:
         expression, rest = stack[-1]
         for part in rest:
@@ -119,13 +118,13 @@ def _in_order(root: Any) -> Iterator[Any]:
             yield expression
 
 
-def _callee_last(expression: Any) -> tuple[Any, ...]:
+def _callee_last(expression: Expr) -> tuple[Expr, ...]:
     if isinstance(expression, Call) and not isinstance(expression.op, Op):
         return (*expression.args, expression.op)
     return parts(expression)
 
 
-def is_leaf(expression: Any) -> bool:
+def is_leaf(expression: object) -> bool:
     """Whether an expression is written at every use: names, constants, cases."""
     return isinstance(expression, (Var, Constant, GlobalVar, Constructor))
 

@@ -364,7 +364,10 @@ class TupleWrapper:
 
 
 def var(
-    name_hint: str, type_annotation: Type | str | None = None, shape: Iterable[DimLike] | None = None, dtype: str = "float32"
+    name_hint: str,
+    type_annotation: Type | str | None = None,
+    shape: Iterable[DimLike] | None = None,
+    dtype: str = "float32",
 ) -> Var:
     """A variable of a type, or of a tensor's shape and element type; a text alone is the type of a scalar."""
     if type_annotation is not None and shape is not None:

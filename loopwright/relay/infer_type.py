@@ -11,7 +11,6 @@ does not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule, PrimFunc
@@ -129,8 +128,8 @@ class Inference(ExprFunctor[Type]):
 
     def _for_these(self, callee: FuncType, call: Call, args: list[Type]) -> FuncType:
         """A polymorphic function for these arguments; `args` learns what that says of functions among them."""
-        message: Any = zip(callee.type_params, call.type_args, strict=False)
-        known: dict[TypeVar, Type] = dict(message)
+        given_types = zip(callee.type_params, call.type_args, strict=False)
+        known = {param: of for param, of in given_types if isinstance(param, TypeVar)}
         for given, wanted in zip(args, callee.arg_types, strict=True):
             learned_from(wanted, given, known)
         for index, arg in enumerate(call.args):

@@ -8,16 +8,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from loopwright.relay.expr import Call, Function, If, Let, Var
+from loopwright.relay.expr import Call, Expr, Function, If, Let, Var
 from loopwright.relay.visitor import post_order
 
 
 class LoopForm:
     """`fn(params) { lets; if (condition) { lets; self(next_args) } else { result } }`, or with the branches swapped."""
 
-    def __init__(self, lets: Sequence[Let], condition: Any, next_args: Sequence[Any], result: Any) -> None:
+    def __init__(self, lets: Sequence[Let], condition: object, next_args: Sequence[Expr], result: Expr) -> None:
         self.lets = lets
         self.condition = condition
         self.next_args = next_args
@@ -26,7 +25,7 @@ class LoopForm:
 
 def loop_form(name: Var, function: Function) -> LoopForm | None:
     lets: list[Let] = []
-    body: Any = function.body
+    body: Expr = function.body
     while isinstance(body, Let):
         if calls(body.value, name):
             return None
@@ -34,7 +33,7 @@ def loop_form(name: Var, function: Function) -> LoopForm | None:
         body = body.body
     if not isinstance(body, If) or calls(body.cond, name) or not isinstance(body.true_branch, (Call, Let)):
         return None
-    again: Any = body.true_branch
+    again: Expr = body.true_branch
     inner: list[Let] = []
     while isinstance(again, Let):
         inner.append(again)
@@ -46,5 +45,5 @@ def loop_form(name: Var, function: Function) -> LoopForm | None:
     return LoopForm(lets, body.cond, again.args, body.false_branch)
 
 
-def calls(expression: Any, name: Var) -> bool:
+def calls(expression: Expr, name: Var) -> bool:
     return any(isinstance(each, Call) and each.op is name for each in post_order(expression))

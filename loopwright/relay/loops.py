@@ -11,13 +11,12 @@ Compiled, it is a loop: what it hands over keeps its shape (`lower_to_program.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from loopwright.relay.expr import Call, Expr, Function, If, Let, Tuple, TupleWrapper, Var
 
 
 def while_loop(
-    cond: Callable[..., Expr], loop_vars: Sequence[Var], loop_bodies: Callable[..., Sequence[Expr]] | Callable[..., Any]
+    cond: Callable[..., Expr], loop_vars: Sequence[Var], loop_bodies: Callable[..., Sequence[Expr] | Expr]
 ) -> Let:
     """A function that runs while `cond(*loop_vars)` holds, each time with what `loop_bodies(*loop_vars)` returns.
 

@@ -11,10 +11,11 @@ They are written in the text form of graphs, below; print(mod) shows them.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
+from loopwright.relay.expr import Expr
 from loopwright.relay.text.parser import parse
 
 _TEXT: Final = """
@@ -174,11 +175,11 @@ class Prelude:
             raise AttributeError(f"the prelude has no {name!r}; it has {', '.join(var.name for var in _prelude())}")
         return self.mod.get_global_var(name)
 
-    def get_type(self, name: str) -> list[Any]:
+    def get_type(self, name: str) -> list[Expr]:
         """A data type by its name, and its cases."""
         return self.mod.get_type(name)
 
-    def get_ctor(self, ty_name: str, canonical: str, dtype: str = "") -> Any:
+    def get_ctor(self, ty_name: str, canonical: str, dtype: str = "") -> Expr:
         """A case of a data type by its name."""
         cases = self.mod.get_type(ty_name)[1:]
         result = next((case for case in cases if case.name_hint == canonical), None)

@@ -11,9 +11,8 @@ body = sb.get()                # let %y = …; if (…) { %y } else { %x }
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Expr, If, Let, TupleWrapper, Var, require_expr
@@ -44,7 +43,7 @@ class ScopeBuilder:
         self._blocks = [_Block()]
         self._waiting: list[tuple[Expr, Expr] | None] = [None]  # in each block, an if without its else
 
-    def let(self, var: Var | str | tuple[str, Type], value: Any) -> Var:
+    def let(self, var: Var | str | tuple[str, Type], value: Expr) -> Var:
         """Give a value a name (or a variable, or a name and a type); the variable comes back."""
         if isinstance(value, TupleWrapper):
             value = value.tuple_value
@@ -58,7 +57,7 @@ class ScopeBuilder:
         self._blocks[-1].bindings.append((var, require_expr(value, "the value of a let")))
         return var
 
-    def ret(self, value: Any) -> None:
+    def ret(self, value: Expr) -> None:
         """End the block with its value."""
         block = self._blocks[-1]
         if block.value is not None:
@@ -83,7 +82,7 @@ class ScopeBuilder:
         self._waiting[-1] = None
         self.ret(If(begun[0], begun[1], result))
 
-    def _branch(self) -> Any:
+    def _branch(self) -> Generator[None, None, Expr]:
         self._blocks.append(_Block())
         self._waiting.append(None)
         try:
@@ -94,7 +93,7 @@ class ScopeBuilder:
             raise RuntimeError("an if_scope has no else_scope: every if has two branches")
         return block.expression()
 
-    def type_of(self, expr: Any) -> Type | None:
+    def type_of(self, expr: Expr) -> Type | None:
         """The type of a variable, as it was declared, or of an expression, as it is inferred."""
         if isinstance(expr, Var):
             return expr.type_annotation

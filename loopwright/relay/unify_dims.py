@@ -9,8 +9,6 @@ open batches of nn.batch_matmul that is taken for granted, though one of them co
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
@@ -18,7 +16,7 @@ from loopwright.relay.expr import Call, Function, Var
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.op.registry import Op
-from loopwright.relay.types import TensorType
+from loopwright.relay.types import Dim, TensorType
 from loopwright.relay.visitor import bind, post_order
 
 _ROUNDS = 4  # a size that is found may say another
@@ -39,11 +37,11 @@ def unify_dims(module: IRModule, open_sizes: set[SizeVariable]) -> IRModule:
     return module
 
 
-def _meetings(function: Function, open_sizes: set[SizeVariable]) -> dict[SizeVariable, Any]:
+def _meetings(function: Function, open_sizes: set[SizeVariable]) -> dict[SizeVariable, Dim]:
     """Each open size that equals another one, or a number, and that."""
-    result: dict[SizeVariable, Any] = {}
+    result: dict[SizeVariable, Dim] = {}
 
-    def now(size: Any) -> Any:
+    def now(size: Dim) -> Dim:
         while isinstance(size, SizeVariable) and size in result:
             size = result[size]
         return size
@@ -66,7 +64,7 @@ def _meetings(function: Function, open_sizes: set[SizeVariable]) -> dict[SizeVar
     return {size: now(size) for size in result}
 
 
-def _replaced(function: Function, sizes: dict[SizeVariable, Any]) -> Function:
+def _replaced(function: Function, sizes: dict[SizeVariable, Dim]) -> Function:
     def changed(of: Type | None) -> Type | None:
         if isinstance(of, TupleType):
             return TupleType(tuple(changed(field) or field for field in of.fields))

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import ceil, floor, isfinite
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from loopwright.relay.expr import Call, Constant, Tuple
+from loopwright.relay.expr import Call, Constant, Expr, Tuple
 from loopwright.relay.op.registry import Op
 from loopwright.relay.types import TensorType
 
@@ -44,19 +44,19 @@ _PAIRS: Final[dict[str, Callable[[Range, Range], Range]]] = {
 _ROUNDED: Final[dict[str, Callable[[float], float]]] = {"floor": floor, "ceil": ceil}
 
 
-def value_range(expression: Any) -> Range | None:
+def value_range(expression: Expr) -> Range | None:
     """The least and the greatest number that an element can be; None where nobody knows."""
     result = _range(expression, {})
     return result if result is not None and all(abs(end) < _EXACT for end in result) else None
 
 
-def _range(expression: Any, known: dict[int, Range | None]) -> Range | None:
+def _range(expression: Expr, known: dict[int, Range | None]) -> Range | None:
     if id(expression) not in known:
         known[id(expression)] = _found(expression, known)
     return known[id(expression)]
 
 
-def _found(expression: Any, known: dict[int, Range | None]) -> Range | None:
+def _found(expression: Expr, known: dict[int, Range | None]) -> Range | None:
     if isinstance(expression, Constant):
         data = np.asarray(expression.data)
         ends = (float(data.min()), float(data.max())) if data.size and data.dtype.kind in "iuf" else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
@@ -14,7 +13,7 @@ from loopwright.relay.interpreter import evaluate
 from loopwright.relay.visitor import post_order
 
 
-def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalVar, dict[str, list[Any]]]:
+def get_calibration_data(mod: IRModule, data: Mapping[str, object]) -> dict[GlobalVar, dict[str, list[object]]]:
     """For each function with the attribute Compiler, the arrays it is called with and those it returns.
 
     `data` has the inputs of `main` by name. The graph is computed by the reference interpreter.
@@ -26,7 +25,7 @@ def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalV
     calls = [call for call in post_order(main.body) if isinstance(call, Call) and _is_external(mod, call.op)]
     wanted = Tuple([Tuple([*call.args, call]) for call in calls])
     rows = evaluate(Function(main.params, wanted), [data[param.name_hint] for param in main.params], mod)
-    result: dict[GlobalVar, dict[str, list[Any]]] = {}
+    result: dict[GlobalVar, dict[str, list[object]]] = {}
     for call, row in zip(calls, rows, strict=True):
         entry = result.setdefault(call.op, {"inputs": [], "outputs": []})
         entry["inputs"] += row[:-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
@@ -11,6 +10,7 @@ from loopwright.relay.blocks import is_leaf
 from loopwright.relay.expr import (
     Call,
     Constant,
+    Expr,
     Function,
     If,
     Let,
@@ -21,6 +21,7 @@ from loopwright.relay.expr import (
     TupleGetItem,
     Var,
 )
+from loopwright.relay.graph_functions import graph_functions
 from loopwright.relay.op.registry import Op
 from loopwright.relay.visitor import parts, post_order
 
@@ -63,18 +64,18 @@ _OF_CLASS = {
 }
 
 
-def detect_feature(a: Any, b: Any = None) -> set[Feature]:
+def detect_feature(a: Expr | IRModule | None, b: Expr | IRModule | None = None) -> set[Feature]:
     """The features of an expression, or of all graph functions of a module; the other argument may add some."""
     if isinstance(a, IRModule):
         a, b = b, a
-    result = set() if a is None else _features(a)
+    result = _features(a) if isinstance(a, Expr) else set()
     if isinstance(b, IRModule):
-        for function in b.values():
-            result |= _features(function) if isinstance(function, Function) else set()
+        for function in graph_functions(b).values():
+            result |= _features(function)
     return result
 
 
-def _features(root: Any) -> set[Feature]:
+def _features(root: Expr) -> set[Feature]:
     result: set[Feature] = set()
     used: set[int] = set()
     for expression in post_order(root):

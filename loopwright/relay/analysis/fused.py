@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir import structural_hash
 from loopwright.ir.function import IRModule
-from loopwright.relay.expr import Function
+from loopwright.relay.expr import Expr, Function
+from loopwright.relay.graph_functions import graph_functions
 from loopwright.relay.visitor import post_order
 
 
 def extract_fused_functions(mod: IRModule) -> dict[int, Function]:
     """The functions marked Primitive, by their structural hash: those that are equal are one."""
     result: dict[int, Function] = {}
-    roots: list[Any] = [function for function in mod.values() if isinstance(function, Function)]
+    roots: list[Expr] = list(graph_functions(mod).values())
     for root in roots:
         for expression in post_order(root):
             if isinstance(expression, Function) and expression.attrs.get("Primitive"):

@@ -6,11 +6,11 @@ Only convolutions and matrix products count: all else is small beside them.
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir.types import TupleType
 from loopwright.relay.analysis.operators import operator_calls
-from loopwright.relay.expr import Call
+from loopwright.relay.expr import Call, Expr
 from loopwright.relay.infer_type import infer
 from loopwright.relay.types import TensorType
 
@@ -20,7 +20,7 @@ _CONVOLUTIONS: Final = frozenset(
 _PRODUCTS: Final = frozenset(["batch_matmul", "dense", "dense_pack", "matmul"])
 
 
-def get_total_mac_number(expr: Any) -> int:
+def get_total_mac_number(expr: Expr) -> int:
     """The number of multiply-adds in a graph; its types are inferred where they are not known."""
     if getattr(expr, "checked_type_", None) is None:
         infer(expr)
@@ -49,7 +49,7 @@ def _of_convolution(call: Call, transposed: bool) -> int:
     return prod(shape) * prod(_shape(call.args[1])) // channels if channels else 0
 
 
-def _shape(expression: Any) -> tuple[int, ...]:
+def _shape(expression: Expr) -> tuple[int, ...]:
     of = expression.checked_type
     while isinstance(of, TupleType):
         of = of.fields[0]

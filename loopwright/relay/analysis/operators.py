@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
@@ -83,7 +82,7 @@ def list_fake_quantized_op_freqs(mod: IRModule) -> dict[str, int]:
 def _island(quantize: Call) -> list[Call] | None:
     """The calls between a quantize and the dequantizes it depends on; None where another value flows in."""
     result: list[Call] = []
-    waiting: list[Any] = [quantize.args[0]]
+    waiting: list[Expr] = [quantize.args[0]]
     seen: set[int] = set()
     for expression in waiting:
         if id(expression) in seen:

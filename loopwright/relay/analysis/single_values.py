@@ -6,13 +6,13 @@ from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.relay.analysis.variables import free_vars
-from loopwright.relay.expr import Call, Constant, Function, Tuple, Var
+from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, Var
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.op.registry import Op
 from loopwright.relay.visitor import post_order
 
 
-def check_constant(expr: Any) -> bool:
+def check_constant(expr: Expr) -> bool:
     """Whether an expression is a constant, or a tuple of nothing else."""
     waiting = [expr]
     for one in waiting:
@@ -39,7 +39,7 @@ def extract_intermediate_expr(mod: IRModule, expr_id: int) -> IRModule:
 extract_intermdeiate_expr = extract_intermediate_expr
 
 
-def search_fc_transpose(expr: Any) -> list[str]:
+def search_fc_transpose(expr: Expr) -> list[str]:
     """The names of the weights w in nn.dense(x, transpose(w, axes=[1, 0])): a pass may transpose them for good."""
     names: dict[str, None] = {}
     for call in post_order(expr):

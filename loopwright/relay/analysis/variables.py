@@ -8,33 +8,31 @@ Each is listed once, in the order in which they are met: what is computed first 
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.adt import Match
-from loopwright.relay.expr import Call, Function, Let, Var
+from loopwright.relay.expr import Call, Expr, Function, Let, Var
 from loopwright.relay.types import FuncType, RefType, TypeCall, TypeVar
 from loopwright.relay.visitor import post_order
 
 
-def all_vars(expression: Any) -> list[Var]:
+def all_vars(expression: Expr) -> list[Var]:
     """Every variable, bound or free."""
     return [result for result in post_order(expression) if isinstance(result, Var)]
 
 
-def bound_vars(expression: Any) -> list[Var]:
+def bound_vars(expression: Expr) -> list[Var]:
     """The variables that are parameters of functions, or named by a let."""
     bound = _bound(expression)
     return [var for var in all_vars(expression) if id(var) in bound]
 
 
-def free_vars(expression: Any) -> list[Var]:
+def free_vars(expression: Expr) -> list[Var]:
     """The variables that nothing in the expression binds."""
     bound = _bound(expression)
     return [var for var in all_vars(expression) if id(var) not in bound]
 
 
-def _bound(expression: Any) -> set[int]:
+def _bound(expression: Expr) -> set[int]:
     result: set[int] = set()
     for part in post_order(expression):
         if isinstance(part, Function):
@@ -46,24 +44,24 @@ def _bound(expression: Any) -> set[int]:
     return result
 
 
-def all_type_vars(expression: Any, mod: object = None) -> list[TypeVar]:
+def all_type_vars(expression: Expr, mod: object = None) -> list[TypeVar]:
     """Every type variable that stands in the expression, or in a type."""
     return _type_vars(expression)[0]
 
 
-def bound_type_vars(expression: Any, mod: object = None) -> list[TypeVar]:
+def bound_type_vars(expression: Expr, mod: object = None) -> list[TypeVar]:
     """The type variables that functions, or function types, bind."""
     result, bound = _type_vars(expression)
     return [var for var in result if id(var) in bound]
 
 
-def free_type_vars(expression: Any, mod: object = None) -> list[TypeVar]:
+def free_type_vars(expression: Expr, mod: object = None) -> list[TypeVar]:
     """The type variables that nothing in the expression, or in the type, binds."""
     result, bound = _type_vars(expression)
     return [var for var in result if id(var) not in bound]
 
 
-def _type_vars(root: Any) -> tuple[list[TypeVar], set[int]]:
+def _type_vars(root: Expr) -> tuple[list[TypeVar], set[int]]:
     result: dict[int, TypeVar] = {}
     bound: set[int] = set()
 

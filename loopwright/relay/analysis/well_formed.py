@@ -8,18 +8,17 @@ Variables that nothing binds are free, and may stand anywhere.
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.function import IRModule
 from loopwright.relay.blocks import Block, Layout, is_leaf
-from loopwright.relay.expr import Function, If, Let, Var
+from loopwright.relay.expr import Expr, Function, If, Let, Var
+from loopwright.relay.graph_functions import graph_functions
 from loopwright.relay.visitor import parts
 
 
-def well_formed(expr: Any) -> bool:
+def well_formed(expr: Expr) -> bool:
     """Whether an expression, or every graph function of a module, binds each variable once and uses it in its scope."""
     if isinstance(expr, IRModule):
-        functions: list[Any] = [function for function in expr.values() if isinstance(function, Function)]
+        functions: list[Expr] = list(graph_functions(expr).values())
         return all(well_formed(function) for function in functions)
     return is_leaf(expr) or not Scopes(expr).problems
 
@@ -27,7 +26,7 @@ def well_formed(expr: Any) -> bool:
 class Scopes:
     """Where each variable of a graph means something; `problems` says in words what is wrong."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Expr) -> None:
         self.layout = Layout(root)
         self.problems: list[str] = []
         self._scopes: dict[int, list[Block]] = {}
@@ -55,14 +54,14 @@ class Scopes:
             scopes += self.layout.inside[id(let.value)]
         self._bind(let.var, scopes)
 
-    def _check(self, expression: Any) -> None:
+    def _check(self, expression: Expr) -> None:
         for part, block in self._uses(expression):
             scopes = self._scopes.get(id(part)) if isinstance(part, Var) else None
             if scopes is not None and not any(_within(block, scope) for scope in scopes):
                 assert isinstance(part, Var)
                 self.problems.append(f"%{part.name_hint} is used outside of its scope")
 
-    def _uses(self, expression: Any) -> list[tuple[Any, Block]]:
+    def _uses(self, expression: Expr) -> list[tuple[Expr, Block]]:
         """What the expression uses, with the block in which it does; what it binds is no use."""
         home = self.layout.home(expression)
         inside = self.layout.inside.get(id(expression), [])

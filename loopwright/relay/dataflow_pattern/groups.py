@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.relay.dataflow_pattern.matcher import REORDERED, Found, Matcher
@@ -19,7 +18,7 @@ from loopwright.relay.dataflow_pattern.patterns import (
     ExprPattern,
     all_patterns,
 )
-from loopwright.relay.expr import Constant, Function, Var
+from loopwright.relay.expr import Constant, Expr, Function, Var
 from loopwright.relay.op.registry import Op
 from loopwright.relay.visitor import post_order
 
@@ -28,13 +27,13 @@ from loopwright.relay.visitor import post_order
 class Group:
     """One place: the matched expression, what each pattern matched, and the values that it holds."""
 
-    root: Any
+    root: Expr
     found: Found
     inside: set[int]  # ids of the values that belong to the place, its root among them
     embedded: set[int]  # ids of the constants that the pattern itself asks for
 
 
-def find_groups(pattern: DFPattern, root: Any, check: Callable[[Any], bool] = lambda result: True) -> list[Group]:
+def find_groups(pattern: DFPattern, root: Expr, check: Callable[[Expr], bool] = lambda result: True) -> list[Group]:
     """Every place that matches and passes `check`, outermost first."""
     matcher = Matcher(root)
     patterns = list(all_patterns(pattern))
@@ -55,7 +54,7 @@ def find_groups(pattern: DFPattern, root: Any, check: Callable[[Any], bool] = la
     return groups
 
 
-def _group(expression: Any, result: Found, paths: Sequence[DFPattern]) -> Group:
+def _group(expression: Expr, result: Found, paths: Sequence[DFPattern]) -> Group:
     inside = {id(expression)}
     embedded: set[int] = set()
     for pattern, matched in result.items():

@@ -7,7 +7,7 @@ written in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -36,14 +36,16 @@ from loopwright.relay.dataflow_pattern.patterns import (
     WildcardPattern,
     searches,
 )
-from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
+from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.infer_type import infer
 from loopwright.relay.op.registry import Op
 from loopwright.relay.types import TensorType, as_dim, same_dim, same_type
 from loopwright.relay.visitor import parts, post_order
 from loopwright.runtime.errors import LoopwrightError
 
-Found = Mapping[DFPattern, tuple[Any, ...]]
+Found = Mapping[DFPattern, tuple[Any, ...]]  # expressions, and operators as those of calls
+# Two factors and the divisor; the inner call; what makes an inner call and an outer one.
+_Fraction = tuple[tuple[Expr, Expr], Expr, Call, Callable[..., Call], Callable[..., Call]]
 
 _COMMUTATIVE: Final = ("add", "multiply")
 # A division and a product that were written in another order: the calls that the order hides.
@@ -53,15 +55,15 @@ REORDERED: Final = WildcardPattern()
 class Matcher:
     """Matches patterns to expressions of one graph."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Expr) -> None:
         self.root = root
-        self._users: dict[int, list[Any]] | None = None
+        self._users: dict[int, list[Expr]] | None = None
 
-    def first(self, pattern: DFPattern, expression: Any) -> Found | None:
+    def first(self, pattern: DFPattern, expression: Expr) -> Found | None:
         """One way in which the pattern matches, or None."""
         return next(self.matches(pattern, expression, {}), None)
 
-    def matches(self, pattern: DFPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def matches(self, pattern: DFPattern, expression: Expr | Op, result: Found) -> Iterator[Found]:
         """Every way; `result` is what was matched before. A pattern matches one expression, wherever it stands."""
         known = result.get(pattern)
         if known is not None and not isinstance(pattern, AltPattern):
@@ -71,7 +73,7 @@ class Matcher:
         for way in _RULES[type(pattern)](self, pattern, expression, result):
             yield {**way, pattern: (expression, *way.get(pattern, ()))} if known is None else way
 
-    def all_match(self, patterns: Any, expressions: Any, result: Found) -> Iterator[Found]:
+    def all_match(self, patterns: Sequence[DFPattern], expressions: Sequence[Expr], result: Found) -> Iterator[Found]:
         """Every way in which each of several patterns matches its expression."""
         if not patterns:
             yield result
@@ -81,7 +83,7 @@ class Matcher:
 
     # -- leaves -------------------------------------------------------------------------------------------------------
 
-    def expr(self, pattern: ExprPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def expr(self, pattern: ExprPattern, expression: Expr, result: Found) -> Iterator[Found]:
         wanted = pattern.expr
         if wanted is expression:
             yield result
@@ -89,15 +91,15 @@ class Matcher:
             if structural_equal(wanted, expression):
                 yield result
 
-    def var(self, pattern: VarPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def var(self, pattern: VarPattern, expression: Expr, result: Found) -> Iterator[Found]:
         if isinstance(expression, Var) and pattern.name in ("", expression.name_hint):
             yield result
 
-    def constant(self, pattern: ConstantPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def constant(self, pattern: ConstantPattern, expression: Expr, result: Found) -> Iterator[Found]:
         if isinstance(expression, Constant):
             yield result
 
-    def wildcard(self, pattern: WildcardPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def wildcard(self, pattern: WildcardPattern, expression: Expr, result: Found) -> Iterator[Found]:
         if pattern.pattern is None:
             yield result
             return
@@ -107,7 +109,7 @@ class Matcher:
 
     # -- what is made of parts ----------------------------------------------------------------------------------------
 
-    def call(self, pattern: CallPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def call(self, pattern: CallPattern, expression: Expr, result: Found) -> Iterator[Found]:
         if not isinstance(expression, Call):
             return
         for way in self.matches(pattern.op, expression.op, result):
@@ -138,7 +140,7 @@ class Matcher:
                     yield from self.all_match(pattern.args, (quotient(one, divisor), other), way)
                     yield from self.all_match(pattern.args, (other, quotient(one, divisor)), way)
 
-    def function(self, pattern: FunctionPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def function(self, pattern: FunctionPattern, expression: Expr, result: Found) -> Iterator[Found]:
         if not isinstance(expression, Function):
             return
         wanted = pattern.params
@@ -148,15 +150,15 @@ class Matcher:
             for way in self.all_match(wanted, expression.params, result):
                 yield from self.matches(pattern.body, expression.body, way)
 
-    def branch(self, pattern: IfPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def branch(self, pattern: IfPattern, expression: Expr, result: Found) -> Iterator[Found]:
         if isinstance(expression, If):
             yield from self.all_match(pattern.parts(), parts(expression), result)
 
-    def let(self, pattern: LetPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def let(self, pattern: LetPattern, expression: Expr, result: Found) -> Iterator[Found]:
         if isinstance(expression, Let):
             yield from self.all_match(pattern.parts(), parts(expression), result)
 
-    def tuple(self, pattern: TuplePattern, expression: Any, result: Found) -> Iterator[Found]:
+    def tuple(self, pattern: TuplePattern, expression: Expr, result: Found) -> Iterator[Found]:
         if not isinstance(expression, Tuple):
             return
         if pattern.fields is None:
@@ -164,36 +166,36 @@ class Matcher:
         elif len(pattern.fields) == len(expression.fields):
             yield from self.all_match(pattern.fields, expression.fields, result)
 
-    def field(self, pattern: TupleGetItemPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def field(self, pattern: TupleGetItemPattern, expression: Expr, result: Found) -> Iterator[Found]:
         if isinstance(expression, TupleGetItem) and pattern.index in (None, expression.index):
             yield from self.matches(pattern.tuple, expression.tuple_value, result)
 
-    def either(self, pattern: AltPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def either(self, pattern: AltPattern, expression: Expr, result: Found) -> Iterator[Found]:
         yield from self.matches(pattern.left, expression, result)
         yield from self.matches(pattern.right, expression, result)
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
-    def attributes(self, pattern: AttrPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def attributes(self, pattern: AttrPattern, expression: Expr, result: Found) -> Iterator[Found]:
         if all(_attribute_is(expression, name, value) for name, value in pattern.attrs.items()):
             yield from self.matches(pattern.pattern, expression, result)
 
-    def typed(self, pattern: TypePattern, expression: Any, result: Found) -> Iterator[Found]:
+    def typed(self, pattern: TypePattern, expression: Expr, result: Found) -> Iterator[Found]:
         if same_type(self.type_of(expression), pattern.type):
             yield from self.matches(pattern.pattern, expression, result)
 
-    def dtype(self, pattern: DataTypePattern, expression: Any, result: Found) -> Iterator[Found]:
+    def dtype(self, pattern: DataTypePattern, expression: Expr, result: Found) -> Iterator[Found]:
         of = self.type_of(expression)
         if isinstance(of, TensorType) and of.dtype == pattern.dtype:
             yield from self.matches(pattern.pattern, expression, result)
 
-    def shape(self, pattern: ShapePattern, expression: Any, result: Found) -> Iterator[Found]:
+    def shape(self, pattern: ShapePattern, expression: Expr, result: Found) -> Iterator[Found]:
         of = self.type_of(expression)
         if isinstance(of, TensorType) and len(of.shape) == len(pattern.shape):
             if all(same_dim(a, as_dim(b)) for a, b in zip(of.shape, pattern.shape, strict=True)):
                 yield from self.matches(pattern.pattern, expression, result)
 
-    def type_of(self, expression: Any) -> Type | None:
+    def type_of(self, expression: Expr) -> Type | None:
         """The type of an expression; None where it cannot be found."""
         if isinstance(expression, (Op, GlobalVar)):
             return None
@@ -207,17 +209,17 @@ class Matcher:
 
     # -- dominators ---------------------------------------------------------------------------------------------------
 
-    def dominator(self, pattern: DominatorPattern, expression: Any, result: Found) -> Iterator[Found]:
+    def dominator(self, pattern: DominatorPattern, expression: Expr, result: Found) -> Iterator[Found]:
         for way in self.matches(pattern.child, expression, result):
-            between: list[Any] = []
-            parents: list[Any] = []
+            between: list[Expr] = []
+            parents: list[Expr] = []
             reached = self._climb(pattern, expression, way, between, parents)
             if reached and self._all_pass(parents[0], between, expression):
                 for whole in self.matches(pattern.parent, parents[0], way):
                     yield {**whole, pattern.path: tuple(between)}
 
     def _climb(
-        self, pattern: DominatorPattern, start: Any, result: Found, between: list[Any], parents: list[Any]
+        self, pattern: DominatorPattern, start: Expr, result: Found, between: list[Expr], parents: list[Expr]
     ) -> bool:
         """Go from the child to the parent on all ways; on every one there is only what `path` matches."""
         waiting, seen = [start], {id(start)}
@@ -235,7 +237,7 @@ class Matcher:
                     return False
         return len(parents) == 1
 
-    def _all_pass(self, parent: Any, between: list[Any], child: Any) -> bool:
+    def _all_pass(self, parent: Expr, between: list[Expr], child: Expr) -> bool:
         """Whether the parent, and all on the way, is used on the way to the child only."""
         inside = {id(child), *map(id, between)}
         return all(
@@ -245,7 +247,7 @@ class Matcher:
             for user in self.users(expression)
         )
 
-    def users(self, expression: Any) -> list[Any]:
+    def users(self, expression: Expr) -> list[Expr]:
         """The expressions of the graph that use this one."""
         if self._users is None:
             self._users = {}
@@ -255,27 +257,29 @@ class Matcher:
         return self._users.get(id(expression), [])
 
 
-def _is_call(expression: Any, name: str) -> bool:
+def _is_call(expression: Expr, name: str) -> bool:
     return isinstance(expression, Call) and isinstance(expression.op, Op) and expression.op.name == name
 
 
-def _fractions(call: Call) -> Iterator[tuple[tuple[Any, Any], Any, Call, Callable[..., Call], Callable[..., Call]]]:
+def _fractions(call: Call) -> Iterator[_Fraction]:
     """A product of two factors over a divisor, if the call is one: with its inner call, and how its parts are made."""
 
     def maker(like: Call) -> Callable[..., Call]:
         return lambda *args: Call(like.op, args, like.attrs)
 
     if _is_call(call, "divide") and _is_call(call.args[0], "multiply"):
-        product: Any = call.args[0]
-        yield product.args, call.args[1], product, maker(product), maker(call)
+        product = call.args[0]
+        assert isinstance(product, Call)
+        one, other = product.args
+        yield (one, other), call.args[1], product, maker(product), maker(call)
     elif _is_call(call, "multiply"):
         for location in (0, 1):
-            inner: Any = call.args[location]
-            if _is_call(inner, "divide"):
+            inner = call.args[location]
+            if isinstance(inner, Call) and _is_call(inner, "divide"):
                 yield (inner.args[0], call.args[1 - location]), inner.args[1], inner, maker(call), maker(inner)
 
 
-def _attribute_is(expression: Any, name: str, wanted: object) -> bool:
+def _attribute_is(expression: Expr, name: str, wanted: object) -> bool:
     """Whether a call, a function or an operator has the attribute, of that value."""
     if isinstance(expression, Op):
         return _same(expression.get_attr(name), wanted)
@@ -314,7 +318,7 @@ _RULES: Final[dict[type, Callable[..., Iterator[Found]]]] = {
 
 
 @deep
-def match(pattern: DFPattern, expr: Any) -> bool:
+def match(pattern: DFPattern, expr: Expr) -> bool:
     """Whether the expression has the shape of the pattern."""
     return Matcher(expr).first(pattern, expr) is not None
 

@@ -12,13 +12,12 @@ Constants that the pattern asks for stay inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
 from loopwright.relay.dataflow_pattern.groups import Group, find_groups
 from loopwright.relay.dataflow_pattern.patterns import DFPattern, searches
-from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
+from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.infer_type import infer
 from loopwright.relay.op.registry import Op
 from loopwright.relay.types import IncompleteType
@@ -34,12 +33,12 @@ class _Extract(ExprMutator):
         self.group = group
         self.number = number
         self.params: list[Var] = []
-        self.args: list[Any] = []
+        self.args: list[Expr] = []
 
-    def first(self, expression: Any) -> tuple[Any, ...]:
+    def first(self, expression: Expr) -> tuple[Expr, ...]:
         return super().first(expression) if id(expression) in self.group.inside else ()
 
-    def _enter(self, expression: Any) -> Any:
+    def _enter(self, expression: Expr) -> Expr:
         stays = id(expression) in self.group.inside or id(expression) in self.group.embedded
         if stays or isinstance(expression, (Op, Function, GlobalVar)):
             return super()._enter(expression)
@@ -52,10 +51,10 @@ class _Extract(ExprMutator):
         self._kept.append(expression)
         return param
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         return function
 
-    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Expr:
         return TupleGetItem(self.visit(get.tuple_value), get.index, get.span)  # as it was matched, tuple and all
 
 
@@ -66,7 +65,7 @@ class _Partition(ExprMutator):
         self.numbers = {id(group.root): len(groups) - 1 - k for k, group in enumerate(groups)}
         self.attrs = attrs
 
-    def _enter(self, expression: Any) -> Any:
+    def _enter(self, expression: Expr) -> Expr:
         group = self.groups.get(id(expression))
         if group is None:
             return super()._enter(expression)
@@ -79,7 +78,7 @@ class _Partition(ExprMutator):
         return result
 
 
-def pattern_name(body: Any) -> str:
+def pattern_name(body: Expr) -> str:
     """What a function computes, as a name: its operators in the order they run, `nn.conv2d_add_nn.relu_`."""
     names = []
     for expression in post_order(body):
@@ -97,10 +96,10 @@ def pattern_name(body: Any) -> str:
 @deep
 def partition(
     pattern: DFPattern,
-    expr: Any,
+    expr: Expr,
     attrs: Mapping[str, object] | None = None,
-    check: Callable[[Any], bool] = lambda result: True,
-) -> Any:
+    check: Callable[[Expr], bool] = lambda result: True,
+) -> Expr:
     """The expression with every place of the pattern's shape (and for which `check` says yes) as a call of a function.
 
     The functions have `attrs`, and PartitionedFromPattern, which names what they compute.
@@ -113,7 +112,7 @@ def partition(
     return _Partition(groups, attrs or {}).visit(expr) if groups else expr
 
 
-def _infer_if_possible(expr: Any) -> None:
+def _infer_if_possible(expr: Expr) -> None:
     """Types make the parameters of the functions typed; a graph that calls others cannot be typed alone."""
     try:
         infer(expr)

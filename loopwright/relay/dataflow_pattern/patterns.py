@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from loopwright.ir.types import Type
-from loopwright.relay.op.registry import get
+from loopwright.relay.expr import Expr
+from loopwright.relay.op.registry import Op, get
+from loopwright.relay.types import DimLike
 
 # What is done with a pattern; `matcher.py` enters "match", `partition.py` "partition".
 searches: Final[dict[str, Callable[..., Any]]] = {}
@@ -60,21 +62,21 @@ class DFPattern:
     def has_dtype(self, dtype: str) -> DataTypePattern:
         return DataTypePattern(self, dtype)
 
-    def has_shape(self, shape: Sequence[Any]) -> ShapePattern:
+    def has_shape(self, shape: Sequence[DimLike]) -> ShapePattern:
         return ShapePattern(self, shape)
 
     def dominates(self, parent: DFPattern, path: DFPattern | None = None) -> DominatorPattern:
         """This, reached from `parent` through nothing but `path`."""
         return DominatorPattern(parent, path if path is not None else wildcard(), self)
 
-    def match(self, expr: Any) -> bool:
+    def match(self, expr: Expr) -> bool:
         """Whether the expression has this shape."""
         result: bool = searches["match"](self, expr)
         return result
 
     def partition(
-        self, expr: Any, attrs: Mapping[str, object] | None = None, check: Callable[[Any], bool] = lambda result: True
-    ) -> Any:
+        self, expr: Expr, attrs: Mapping[str, object] | None = None, check: Callable[[Expr], bool] = lambda result: True
+    ) -> Expr:
         """The expression with every place of this shape as a call of a function; see `partition.py`."""
         return searches["partition"](self, expr, attrs, check)
 
@@ -85,11 +87,11 @@ class DFPattern:
 class ExprPattern(DFPattern):
     """This very expression, or one that is structurally equal; an operator."""
 
-    def __init__(self, expr: Any) -> None:
+    def __init__(self, expr: Expr | Op | None) -> None:
         self.expr = expr
 
     def __repr__(self) -> str:
-        return f"is_op({self.expr.name!r})" if hasattr(self.expr, "attributes") else f"is_expr({self.expr})"
+        return f"is_op({self.expr.name!r})" if isinstance(self.expr, Op) else f"is_expr({self.expr})"
 
 
 class VarPattern(DFPattern):
@@ -237,7 +239,7 @@ class DataTypePattern(DFPattern):
 class ShapePattern(DFPattern):
     """What another pattern matches, a tensor of this shape."""
 
-    def __init__(self, pattern: DFPattern, shape: Sequence[Any]) -> None:
+    def __init__(self, pattern: DFPattern, shape: Sequence[DimLike]) -> None:
         self.pattern = pattern
         self.shape = tuple(shape)
 
@@ -255,7 +257,7 @@ class DominatorPattern(DFPattern):
         return (self.parent, self.path, self.child)
 
 
-def as_pattern(value: Any) -> DFPattern:
+def as_pattern(value: DFPattern | Expr | Op | None) -> DFPattern:
     """A pattern as it is; an expression stands for itself."""
     return value if isinstance(value, DFPattern) else ExprPattern(value)
 
@@ -287,7 +289,7 @@ def is_constant() -> ConstantPattern:
     return ConstantPattern()
 
 
-def is_expr(expr: Any) -> ExprPattern:
+def is_expr(expr: Expr) -> ExprPattern:
     """This expression, or one structurally equal to it."""
     return ExprPattern(expr)
 
@@ -327,7 +329,7 @@ def has_dtype(dtype: str, pattern: DFPattern | None = None) -> DataTypePattern:
     return DataTypePattern(pattern or wildcard(), dtype)
 
 
-def has_shape(shape: Sequence[Any], pattern: DFPattern | None = None) -> ShapePattern:
+def has_shape(shape: Sequence[DimLike], pattern: DFPattern | None = None) -> ShapePattern:
     """What `pattern` matches (anything, if it is not given), a tensor of this shape."""
     return ShapePattern(pattern or wildcard(), shape)
 

@@ -15,7 +15,7 @@ rewrite(DropDoubleNegative(), expr)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir import structural_equal
 from loopwright.ir.deep import deep
@@ -30,7 +30,7 @@ from loopwright.relay.dataflow_pattern.patterns import (
     TypePattern,
     all_patterns,
 )
-from loopwright.relay.expr import require_expr
+from loopwright.relay.expr import Expr, require_expr
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer
 from loopwright.relay.types import FuncType, IncompleteType
@@ -86,11 +86,11 @@ class DFPatternCallback:
         self.require_type = require_type
         self.rewrite_once = rewrite_once
 
-    def rewrite(self, expr: Any) -> Any:
+    def rewrite(self, expr: Expr) -> Expr:
         """The expression with every place replaced."""
         return rewrite(self, expr)
 
-    def callback(self, pre: Any, post: Any, node_map: Mapping[DFPattern, list[Any]]) -> Any:
+    def callback(self, pre: Expr, post: Expr, node_map: Mapping[DFPattern, list[Expr]]) -> Expr:
         """What stands where the pattern matched `pre`.
 
         `post` is `pre` with what is below it replaced already; `node_map` has, for each pattern, what it matched, of
@@ -105,12 +105,12 @@ class _Rewrite(ExprMutator):
         self.callback = callback
         self.groups = {id(group.root): group for group in groups}
 
-    def _enter(self, expression: Any) -> Any:
+    def _enter(self, expression: Expr) -> Expr:
         post = super()._enter(expression)
         group = self.groups.get(id(expression))
         if group is None:
             return post
-        node_map = {
+        node_map: dict[DFPattern, list[Expr]] = {
             pattern: [self.memo_map.get(id(value), value) for value in matched]
             for pattern, matched in group.found.items()
         }
@@ -121,7 +121,9 @@ class _Rewrite(ExprMutator):
 
 
 @deep
-def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Any, mod: IRModule | None = None) -> Any:
+def rewrite(
+    callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Expr, mod: IRModule | None = None
+) -> Expr:
     """The expression with every match of every callback's pattern replaced, until none of them changes anything.
 
     `mod` has the functions that the expression calls by name; types are found with it.
@@ -146,7 +148,7 @@ def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: An
     raise RewriteDoesNotEnd([listed[k] for k in waiting], _MOST_ROUNDS, _size(expr))
 
 
-def _size(expr: Any) -> int:
+def _size(expr: Expr) -> int:
     return sum(1 for _ in post_order(expr))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from loopwright.relay.expr import Expr
 from loopwright.relay.namespaces import Namespace
 from loopwright.relay.op.qnn.requantize import requantize_config
 
@@ -13,7 +14,7 @@ _operators = Namespace("qnn")
 
 if not TYPE_CHECKING:  # mypy would believe in every name
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> Expr:
         return getattr(_operators, name)
 
 

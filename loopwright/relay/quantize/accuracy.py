@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ class Accuracy:
             many += f" of {self.rows} rows"
         return f"{', '.join(message) or 'nothing to compare'} ({many})"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For programs; what is no number is null."""
         return {name: value if value is None or np.isfinite(value) else None for name, value in asdict(self).items()}
 

@@ -9,14 +9,14 @@ tensor or one for each output channel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from loopwright.ir.function import IRModule
-from loopwright.relay.expr import Call, Constant, Function, Tuple, const
+from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, const
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.op.registry import make
 from loopwright.relay.quantize.config import QConfig
@@ -41,7 +41,7 @@ class Layer:
     call: Call
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Expr:
         return self.call.args[0]
 
     @property
@@ -81,12 +81,12 @@ def layers_of(main: Function, config: QConfig) -> list[Layer]:
     return used
 
 
-def _without(layers: Sequence[Layer], skipped: Any) -> list[Layer]:
+def _without(layers: Sequence[Layer], skipped: Iterable[int] | None) -> list[Layer]:
     locations = {location % len(layers) for location in skipped or () if -len(layers) <= location < len(layers)}
     return [layer for index, layer in enumerate(layers) if index not in locations]
 
 
-def is_never_negative(data: Any) -> bool:
+def is_never_negative(data: Expr) -> bool:
     """Whether no element of the tensor can be below 0, whatever the inputs of the model are."""
     known: dict[int, bool] = {}
     for each in post_order(data):
@@ -110,13 +110,13 @@ class _Insert(ExprMutator):
         self.scales = scales
         self.config = config
 
-    def _enter(self, expression: Any) -> Any:
+    def _enter(self, expression: Expr) -> Expr:
         result = super()._enter(expression)
         if id(expression) in self.scales:  # whoever reads it reads the rounded one
             result = self.memo_map[id(expression)] = rounded(result, *self.scales[id(expression)])
         return result
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         changed = super().visit_call(call)
         layer = self.calls.get(id(call))
         if layer is None:
@@ -126,7 +126,7 @@ class _Insert(ExprMutator):
         return Call(changed.op, args, changed.attrs, changed.type_args, changed.span)
 
 
-def rounded(value: Any, scale: float, dtype: str) -> Any:
+def rounded(value: Expr, scale: float, dtype: str) -> Expr:
     """The value as the nearest numbers that integers of the scale stand for."""
     step, zero = const(scale, "float32"), const(0, "int32")
     stored = make("qnn.quantize", value, step, zero, out_dtype=dtype, rounding="TONEAREST_EVEN")
@@ -134,7 +134,7 @@ def rounded(value: Any, scale: float, dtype: str) -> Any:
     return make("qnn.dequantize", stored, step, zero)
 
 
-def _integers(layer: Layer, config: QConfig) -> Any:
+def _integers(layer: Layer, config: QConfig) -> Expr:
     """The weights as the integers they are nearest to, dequantized."""
     weight, axis = layer.weight.data.astype("float64"), layer.channel
     top = 2 ** (config.nbit_weight - 1) - 1
@@ -150,7 +150,9 @@ def _integers(layer: Layer, config: QConfig) -> Any:
     return make("qnn.dequantize", const(stored, "int8"), const(scale, "float32"), const(0, "int32"), axis=axis)
 
 
-def insert(mod: IRModule, layers: Sequence[Layer], scales: Mapping[int, tuple[float, str]], config: QConfig) -> Any:
+def insert(
+    mod: IRModule, layers: Sequence[Layer], scales: Mapping[int, tuple[float, str]], config: QConfig
+) -> IRModule:
     """The module with these layers on integers; `scales` has the step and the type of each tensor that they read."""
     main = graph_function(mod)
     body = _Insert(layers, scales, config).visit(main.body)

@@ -9,7 +9,7 @@ Inputs and results keep their types: what is narrow is inside.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext
@@ -36,13 +36,13 @@ class UnknownPrecision(LoopwrightError, ValueError):
 
     code = "LW1226"
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: object) -> None:
         super().__init__(
             f"there is no precision {given!r}", hint=f"there are {', '.join(PRECISIONS)}", fields={"given": str(given)}
         )
 
 
-def require_precision(precision: Any) -> None:
+def require_precision(precision: object) -> None:
     """Refuse what is no precision."""
     if precision not in PRECISIONS:
         raise UnknownPrecision(precision)
@@ -51,8 +51,8 @@ def require_precision(precision: Any) -> None:
 def in_precision(
     mod: IRModule,
     precision: str,
-    params: Mapping[str, Any] | None = None,
-    dataset: Iterable[Any] | None = None,
+    params: Mapping[str, object] | None = None,
+    dataset: Iterable[object] | None = None,
     calibrate_mode: str = "min_max",
 ) -> IRModule:
     """The module in a precision. int8 is calibrated with the samples of `dataset`, or with seeded random ones.

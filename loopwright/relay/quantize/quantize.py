@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext
@@ -25,7 +27,7 @@ from loopwright.relay.transform.simplify_inference import SimplifyInference
 
 def quantize(
     mod: IRModule,
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, object] | None = None,
     dataset: Iterable[Any] | Callable[[], Iterable[Any]] | None = None,
 ) -> IRModule:
     """The module with its convolutions and dense layers on bytes, as `qconfig` says.
@@ -48,7 +50,7 @@ def quantize(
     return InferType()(IntegerProducts()(result))
 
 
-def prerequisite_optimize(mod: IRModule, params: Mapping[str, Any] | None = None) -> IRModule:
+def prerequisite_optimize(mod: IRModule, params: Mapping[str, object] | None = None) -> IRModule:
     """The module with parameters bound, and with all that is folded into weights before these are rounded."""
     require_graph(mod)
     bound = mod.copy()
@@ -69,7 +71,9 @@ def prerequisite_optimize(mod: IRModule, params: Mapping[str, Any] | None = None
         return passes(InferType()(bound))
 
 
-def _scales(mod: IRModule, layers: list[Layer], samples: Any, config: QConfig) -> dict[int, tuple[float, str]]:
+def _scales(
+    mod: IRModule, layers: list[Layer], samples: Sequence[Sequence[np.ndarray]], config: QConfig
+) -> dict[int, tuple[float, str]]:
     """The step and the type of each tensor that the layers read, by its id."""
     wanted = list({id(layer.data): layer.data for layer in layers}.values())
     types = ["uint8" if is_never_negative(data) else "int8" for data in wanted]

@@ -116,7 +116,8 @@ class _Printer:
         lines: list[str] = []
         while True:
             after = block.next
-            value = block.tail.value if after is not None else None
+            let = block.tail
+            value = let.value if after is not None and isinstance(let, Let) else None
             in_let = value is not None and not is_leaf(value) and self.layout.used_once(value)
             for expression in block.nodes:
                 if not (in_let and expression is value):
@@ -124,7 +125,7 @@ class _Printer:
             if after is None:
                 self.write("", block.tail, "", lines)
                 return lines
-            let = block.tail
+            assert isinstance(let, Let)
             self.write(f"let {self.declared(let.var)} = ", value, ";", lines)
             block = after
 

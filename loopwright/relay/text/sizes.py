@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import keyword
 import re
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir import post_order_visit, substitute
 from loopwright.ir.types import TupleType, Type
-from loopwright.relay.types import FuncType, IncompleteType, RefType, TensorType, TypeCall
+from loopwright.relay.adt import TypeData
+from loopwright.relay.expr import Expr
+from loopwright.relay.types import Dim, FuncType, IncompleteType, RefType, TensorType, TypeCall
 
 RESERVED: Final = frozenset(
     [*keyword.kwlist, "T", "Tensor", "fn", "let", "ref", "meta", "size", "inff", "nanf", "max", "min", "_"]
@@ -28,7 +30,7 @@ class SizeNames:
         self.taken: set[str] = set()
         self.declared: set[SizeVariable] = set()
 
-    def dim(self, size: Any) -> str:
+    def dim(self, size: Dim) -> str:
         """One size; also a number or an expression inside an attribute."""
         if not isinstance(size, PrimExpr):
             return str(size)
@@ -43,7 +45,7 @@ class SizeNames:
                     text = re.sub(rf"\b{name}\b", f"{name}: {var.dtype}", text, count=1)
         return text
 
-    def _meet(self, node: Any, variables: dict[SizeVariable, PrimExpr]) -> None:
+    def _meet(self, node: Expr, variables: dict[SizeVariable, PrimExpr]) -> None:
         if isinstance(node, SizeVariable):
             name = self._name(node)
             variables[node] = node if name == node.name else SizeVariable(name, node.dtype)
@@ -79,7 +81,7 @@ class SizeNames:
         return "_" if of is None or isinstance(of, IncompleteType) else repr(of)
 
 
-def type_data_text(data: Any) -> list[str]:
+def type_data_text(data: TypeData) -> list[str]:
     """The lines that define a data type."""
     names = SizeNames()
     given = f"[{', '.join([names.type(var) for var in data.type_vars])}]" if data.type_vars else ""

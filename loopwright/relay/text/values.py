@@ -6,12 +6,13 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import FloatImm, IntImm, StringImm
+from loopwright.relay.expr import Expr
 from loopwright.relay.text.sizes import SizeNames
 from loopwright.runtime.dtype import DataType
 
@@ -65,7 +66,7 @@ class NoText(Exception):
     """A value that text cannot say; it stays inside this package."""
 
 
-def value_text(value: Any, sizes: SizeNames) -> str:
+def value_text(value: object, sizes: SizeNames) -> str:
     """An attribute as the parser reads it back: to the same type and value."""
     if value is None or isinstance(value, (bool, np.bool_)):
         return str(value)
@@ -90,5 +91,5 @@ def value_text(value: Any, sizes: SizeNames) -> str:
     raise NoText
 
 
-def _is_size(value: Any) -> bool:
+def _is_size(value: Expr) -> bool:
     return isinstance(value, PrimExpr) and not isinstance(value, (StringImm, IntImm, FloatImm))

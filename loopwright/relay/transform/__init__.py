@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any, Final
 
+from loopwright.relay.expr import Expr
+
 # Public name → file of this folder.
 _FILES: Final = {
     "graph_pass": "GraphPass function_pass graph_pass",
@@ -61,7 +63,7 @@ _HOMES |= dict.fromkeys(
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Expr:
     if name.startswith("_") or name not in _HOMES:
         from loopwright.runtime.guesses import no_attribute
 

@@ -15,16 +15,19 @@ from typing import Any, Final
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function
+from loopwright.ir.types import Type
+from loopwright.relay.expr import Call, Expr, Function
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.layouts import brought, laid, sink
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
 
-Alter = Callable[[Any, list[Any], list[Any], Any], Any]
+Alter = Callable[[Any, list[Expr], list[Type], Type], Expr | None]  # of the attributes, the arguments, their types
 ALTERATIONS: Final[dict[str, Alter]] = {}
 
 
-def register_alter_op_layout(op_name: str, alter_layout: Any = None, level: int = 10) -> Any:
+def register_alter_op_layout(
+    op_name: str, alter_layout: Alter | None = None, level: int = 10
+) -> Alter | Callable[[Alter], Alter]:
     """Say what an operator becomes on a target: `alter(attrs, inputs, types, out_type)`; a decorator without one."""
 
     def enter(alter: Alter) -> Alter:
@@ -35,7 +38,7 @@ def register_alter_op_layout(op_name: str, alter_layout: Any = None, level: int 
 
 
 class _Alter(TypedRewrite):
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         if is_call(call, "layout_transform"):
             answer = laid(call.args[0])
             if answer is not None and answer.layout == call.attrs.src_layout and answer.source == call.attrs.dst_layout:
@@ -52,7 +55,7 @@ class _Alter(TypedRewrite):
         return call if found_place is None else found_place
 
 
-def _meet(result: Any) -> Any:
+def _meet(result: Expr) -> Expr:
     """What was made, its changes of layout each with the one before it, as one or none; only what is new is walked."""
     if not isinstance(result, Call) or result.checked_type_ is not None:
         return result

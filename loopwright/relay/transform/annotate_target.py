@@ -10,11 +10,10 @@ their fields belong to whom their parts do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem
+from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from loopwright.relay.op.registry import Op, make
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
@@ -35,12 +34,12 @@ class _Annotate(TypedRewrite):
         if not isinstance(call.op, Op):
             return None
         for one in self.targets:
-            takes: Any = call.op.get_attr(f"target.{one}")
+            takes: object = call.op.get_attr(f"target.{one}")
             if takes is not None and (takes is True or (callable(takes) and takes(call))):
                 return one
         return None
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if is_call(call, BEGIN, END):
             return super().visit_call(call)
         args = [self.visit(arg) for arg in call.args]
@@ -52,21 +51,21 @@ class _Annotate(TypedRewrite):
         marked = [_begun(arg, target) for arg in args]
         return make(END, Call(op, marked, call.attrs, call.type_args, call.span), compiler=target)
 
-    def visit_tuple(self, tup: Tuple) -> Any:
+    def visit_tuple(self, tup: Tuple) -> Expr:
         fields = [self.visit(field) for field in tup.fields]
         target = self._common(fields)
         if target is not None:
             return make(END, Tuple([_begun(field, target) for field in fields]), compiler=target)
         return tup if all(new is old for new, old in zip(fields, tup.fields, strict=True)) else Tuple(fields, tup.span)
 
-    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Expr:
         value = self.visit(get.tuple_value)
         target = self._common([value])
         if target is not None:
             return make(END, TupleGetItem(_begun(value, target), get.index, get.span), compiler=target)
         return get if value is get.tuple_value else TupleGetItem(value, get.index, get.span)
 
-    def _common(self, values: Sequence[Any]) -> str | None:
+    def _common(self, values: Sequence[Expr]) -> str | None:
         """The compiler that computes all of them."""
         if not self.non_calls:
             return None
@@ -74,7 +73,7 @@ class _Annotate(TypedRewrite):
         return result.pop() if len(result) == 1 else None
 
 
-def _begun(value: Any, target: str) -> Any:
+def _begun(value: Expr, target: str) -> Expr:
     return make(BEGIN, value, compiler=target)
 
 

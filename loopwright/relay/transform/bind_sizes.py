@@ -9,13 +9,11 @@ are there are then the first ones in memory.
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.expr import SizeVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.types import TupleType, Type
-from loopwright.relay.expr import Call, Function
+from loopwright.relay.expr import Call, Expr, Function
 from loopwright.relay.infer_type import Inference
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.graph_pass import GraphPass, graph_pass
@@ -29,7 +27,7 @@ class _Name(ExprMutator):
         self.inference = Inference()
         self.count = 0
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         changed = super().visit_call(call)
         if not isinstance(changed, Call) or not isinstance(changed.op, Op) or not changed.attrs.data_dependent:
             return changed
@@ -47,7 +45,7 @@ class _Name(ExprMutator):
         self.count += 1
         return TensorType((SizeVar(f"found_{self.count}", "int32"), *of.shape[1:]), str(of.dtype))
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         return function if "Primitive" in function.attrs else super().visit_function(function)
 
 

@@ -10,41 +10,40 @@ wider type, and only where the users are element-wise: others would read the nar
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function
+from loopwright.relay.expr import Call, Expr, Function
 from loopwright.relay.op.registry import Kind
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call, use_counts
 
 
 class _Canonicalize(TypedRewrite):
-    def __init__(self, mod: IRModule, root: Any) -> None:
+    def __init__(self, mod: IRModule, root: Expr) -> None:
         super().__init__(mod)
         self.uses = use_counts(root)
         self.shared = {id(cast) for cast in _casts(root) if self.uses[id(cast)] > 1}
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if not hasattr(call.op, "name") or call.attrs is None or call.attrs.kind > Kind.BROADCAST:
             return super().visit_call(call)
-        own: dict[int, Any] = {}  # an argument given twice is converted once
+        own: dict[int, Expr] = {}  # an argument given twice is converted once
         for arg in call.args:
             result = self.visit(arg)
-            if id(arg) in self.shared and self._widens(arg) and is_call(result, "cast") and id(arg) not in own:
+            widens = id(arg) in self.shared and isinstance(arg, Call) and self._widens(arg)
+            if widens and is_call(result, "cast") and id(arg) not in own:
                 result = Call(result.op, result.args, result.attrs, result.type_args, result.span)
             own.setdefault(id(arg), result)
         args = [own[id(arg)] for arg in call.args]
         same = all(new is old for new, old in zip(args, call.args, strict=True))
         return call if same else Call(call.op, args, call.attrs, call.type_args, call.span)
 
-    def _widens(self, cast: Any) -> bool:
+    def _widens(self, cast: Call) -> bool:
         one, other = self.tensor_type(cast.args[0]), self.tensor_type(cast)
         return one is not None and other is not None and one.dtype.bits < other.dtype.bits
 
 
-def _casts(root: Any) -> list[Any]:
+def _casts(root: Expr) -> list[Expr]:
     from loopwright.relay.visitor import post_order
 
     return [each for each in post_order(root) if is_call(each, "cast")]

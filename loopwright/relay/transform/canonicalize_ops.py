@@ -7,11 +7,9 @@ What is left are sums, which all rules know.
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function
+from loopwright.relay.expr import Call, Constant, Expr, Function
 from loopwright.relay.op.registry import make
 from loopwright.relay.op.sizes import normal_axis
 from loopwright.relay.transform.graph_pass import GraphPass
@@ -19,7 +17,7 @@ from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
 
 
 class _Canonicalize(TypedRewrite):
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         if not is_call(call, "nn.bias_add"):
             return call
         data, bias = call.args

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, prod
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
@@ -27,7 +27,7 @@ from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.layouts import brought, follows, laid, sink
 from loopwright.relay.transform.min_cut import Cut
 from loopwright.relay.transform.typed_rewrite import TypedRewrite
-from loopwright.relay.types import TensorType
+from loopwright.relay.types import Dim, TensorType
 from loopwright.relay.visitor import ExprMutator, post_order
 from loopwright.target import Target, describe
 
@@ -56,7 +56,7 @@ DEPTHWISE: Final = Prices(0.2, 0.2)
 POOL: Final = Prices(1.5, 0.0)  # overlapping windows along a row
 
 
-def _number(size: Any) -> float:
+def _number(size: Dim) -> float:
     return float(size) if isinstance(size, int) else UNKNOWN
 
 
@@ -64,7 +64,7 @@ def _size(of: TensorType) -> float:
     return prod(map(_number, of.shape))
 
 
-def _is_convolution(call: Any) -> bool:
+def _is_convolution(call: Call) -> bool:
     return (
         isinstance(call, Call)
         and isinstance(call.op, Op)
@@ -101,7 +101,7 @@ class _Model(TypedRewrite):
         for expression in self.expressions:
             self._move(expression)
 
-    def _is_image(self, expression: Any) -> bool:
+    def _is_image(self, expression: Expr) -> bool:
         of = self.tensor_type(expression)
         return of is not None and len(of.shape) == 4
 
@@ -144,7 +144,7 @@ class _Model(TypedRewrite):
             for image in images:
                 self._reads(image, self._planes())
 
-    def _images(self, call: Call) -> Iterator[Any]:
+    def _images(self, call: Call) -> Iterator[Expr]:
         for argument in call.args:
             for part in argument.fields if isinstance(argument, Tuple) else (argument,):
                 if not isinstance(part, Constant) and self._is_image(part):
@@ -166,10 +166,10 @@ class _Model(TypedRewrite):
         empty = -channels % self.lanes / channels
         self.cut.costs(making, first=prices.write * _size(result), second=work * max(empty, prices.work))
 
-    def _reads(self, image: Any, reading: int) -> None:
+    def _reads(self, image: Expr, reading: int) -> None:
         self.readers.setdefault(id(image), []).append(reading)
 
-    def _move(self, expression: Any) -> None:
+    def _move(self, expression: Expr) -> None:
         """The price of moving a tensor: once for each order that it is read in and was not made in."""
         making, readers = self.made.get(id(expression)), self.readers.get(id(expression), [])
         if making is None:
@@ -195,11 +195,11 @@ class _Apply(TypedRewrite):
         self.made = {key for key, item in model.made.items() if item in chosen}
         self.read = {key for key, item in model.read.items() if item in chosen}
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         changed = ExprMutator.visit_call(self, call)
         if not isinstance(changed, Call) or not isinstance(changed.op, Op):
             return changed
-        result = changed
+        result: Expr = changed
         if _is_convolution(call):
             result = self._convolution(changed, id(call) in self.read, id(call) in self.made)
         elif id(call) in self.read:
@@ -208,7 +208,7 @@ class _Apply(TypedRewrite):
             result.span = call.span
         return result
 
-    def _convolution(self, call: Call, reads_pixels: bool, makes_pixels: bool) -> Any:
+    def _convolution(self, call: Call, reads_pixels: bool, makes_pixels: bool) -> Expr:
         if not reads_pixels and not makes_pixels:
             return call
         data, weight, *rest = call.args
@@ -220,13 +220,13 @@ class _Apply(TypedRewrite):
         attrs = call.attrs.with_(**layouts, out_layout="" if out_layout == data_layout else out_layout)
         return brought(Call(call.op, args, attrs, span=call.span), out_layout, PLANES)
 
-    def _following(self, call: Call) -> Any:
+    def _following(self, call: Call) -> Expr:
         """The call in pixels; images among its operands that lie in planes are moved."""
         args = [self._as_pixels(argument) for argument in call.args]
         result = sink(Call(call.op, args, call.attrs, span=call.span), self)
         return call if result is None else result
 
-    def _as_pixels(self, argument: Any) -> Any:
+    def _as_pixels(self, argument: Expr) -> Expr:
         if isinstance(argument, Tuple):
             return Tuple([self._as_pixels(part) for part in argument.fields], argument.span)
         of = self.tensor_type(argument)

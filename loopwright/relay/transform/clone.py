@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import overload
 
 from loopwright.relay.adt import Match
-from loopwright.relay.expr import Function, Let, Var
+from loopwright.relay.expr import Expr, Function, Let, Var
 from loopwright.relay.visitor import ExprMutator
 
 
 class _Clone(ExprMutator):
-    def visit_let(self, let: Let) -> Any:
-        chain: list[tuple[Var, Any, Let]] = []
-        body: Any = let
+    def visit_let(self, let: Let) -> Expr:
+        chain: list[tuple[Var, Expr, Let]] = []
+        body: Expr = let
         while isinstance(body, Let):
             var = self._new(body.var)  # before the value: a function may call itself
             chain.append((var, self.visit(body.value), body))
@@ -22,12 +23,12 @@ class _Clone(ExprMutator):
             result = Let(var, value, result, old.span)
         return result
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         params = [self._new(param) for param in function.params]
         body = self.visit(function.body)
         return Function(params, body, function.ret_type, function.type_params, function.attrs, function.span)
 
-    def visit_match(self, match: Match) -> Any:
+    def visit_match(self, match: Match) -> Expr:
         for clause in match.clauses:
             for var in clause.lhs.variables():
                 self._new(var)
@@ -40,7 +41,11 @@ class _Clone(ExprMutator):
         return result
 
 
-def clone(expression: Any) -> Any:
+@overload
+def clone(expression: Function) -> Function: ...
+@overload
+def clone(expression: Expr) -> Expr: ...
+def clone(expression: Expr) -> Expr:
     """The expression with new variables in the place of those it binds."""
     return _Clone().visit(expression)
 

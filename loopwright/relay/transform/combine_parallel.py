@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function, Var
+from loopwright.relay.expr import Call, Constant, Expr, Function, Var
 from loopwright.relay.op.registry import Kind, Op, make
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_constant
@@ -38,7 +37,7 @@ class Siblings:
         """The axis of the result along which branches lie one after another."""
         raise NotImplementedError
 
-    def joined(self, calls: Sequence[Call], data: Any, weights: Sequence[Any]) -> Any:
+    def joined(self, calls: Sequence[Call], data: Expr, weights: Sequence[Expr]) -> Expr:
         """One call for all of them."""
         raise NotImplementedError
 
@@ -49,11 +48,11 @@ class _Group:
     chains: list[list[Call]]  # for each branch, what follows it and is joined too
     axis: int
     sizes: list[int]
-    made: list[Any] | None = None
+    made: list[Expr] | None = None
 
 
 class _Combine(TypedRewrite):
-    def __init__(self, mod: IRModule, root: Any, siblings: Siblings, least: int) -> None:
+    def __init__(self, mod: IRModule, root: Expr, siblings: Siblings, least: int) -> None:
         super().__init__(mod)
         self.siblings = siblings
         self.users = _users(root)
@@ -64,7 +63,7 @@ class _Combine(TypedRewrite):
                 for branch, chain in enumerate(group.chains):
                     self.places[id((chain or [group.calls[branch]])[-1])] = (group, branch)
 
-    def _groups(self, root: Any) -> list[_Group]:
+    def _groups(self, root: Expr) -> list[_Group]:
         result: dict[object, list[Call]] = {}
         for call in post_order(root):
             if not isinstance(call, Call) or not isinstance(call.op, Op) or call.op.name != self.siblings.operator:
@@ -90,15 +89,15 @@ class _Combine(TypedRewrite):
         while True:
             ends = [(chain or [call])[-1] for call, chain in zip(group.calls, group.chains, strict=True)]
             users = [self.users.get(id(end), []) for end in ends]
-            if any(len(result) != 1 or not isinstance(result[0], Call) for result in users):
+            if any(len(result) != 1 for result in users):
                 return
-            follow = [result[0] for result in users]
-            if len({id(user) for user in follow}) < len(follow) or not self._alike(group, ends, follow):
+            follow = [result[0] for result in users if isinstance(result[0], Call)]
+            if len({id(user) for user in follow}) < len(users) or not self._alike(group, ends, follow):
                 return
             for chain, user in zip(group.chains, follow, strict=True):
                 chain.append(user)
 
-    def _alike(self, group: _Group, ends: list[Any], follow: list[Any]) -> bool:
+    def _alike(self, group: _Group, ends: Sequence[Expr], follow: Sequence[Call]) -> bool:
         first = follow[0]
         if not isinstance(first.op, Op) or first.attrs.kind > Kind.BROADCAST or first.attrs.stateful:
             return False
@@ -123,7 +122,7 @@ class _Combine(TypedRewrite):
             if k != location
         )
 
-    def _joinable(self, group: _Group, branch: int, arg: Any, rank: int) -> bool:
+    def _joinable(self, group: _Group, branch: int, arg: Expr, rank: int) -> bool:
         """Whether another operand has one number a channel (or one in all)."""
         of = self.tensor_type(arg)
         if of is None or not (isinstance(arg, Var) or is_constant(arg)):
@@ -134,7 +133,7 @@ class _Combine(TypedRewrite):
             return same_dim(of.shape[0], group.sizes[branch])
         return wide == [len(of.shape) - 1 - after] and same_dim(of.shape[wide[0]], group.sizes[branch])
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         result = self.places.get(id(call))
         if result is None:
             return super().visit_call(call)
@@ -143,17 +142,17 @@ class _Combine(TypedRewrite):
             group.made = self._made(group)
         return group.made[branch]
 
-    def first(self, expression: Any) -> tuple[Any, ...]:
+    def first(self, expression: Expr) -> tuple[Expr, ...]:
         result = self.places.get(id(expression))
         if result is None:
             return super().first(expression)
         group, _ = result
         return (group.calls[0].args[0], *[call.args[1] for call in group.calls])
 
-    def _made(self, group: _Group) -> list[Any]:
+    def _made(self, group: _Group) -> list[Expr]:
         weights = [self.visit(call.args[1]) for call in group.calls]
         current = self.siblings.joined(group.calls, self.visit(group.calls[0].args[0]), weights)
-        ends: list[Any] = list(group.calls)
+        ends: list[Expr] = list(group.calls)
         for step in zip(*group.chains, strict=True):
             args = []
             for k in range(len(step[0].args)):
@@ -168,7 +167,7 @@ class _Combine(TypedRewrite):
             ends = list(step)
         return self._parts(group, current)
 
-    def _parts(self, group: _Group, whole: Any) -> list[Any]:
+    def _parts(self, group: _Group, whole: object) -> list[Expr]:
         ends = np.cumsum(group.sizes).tolist()
         return [
             make("strided_slice", whole, begin=(end - size,), end=(end,), strides=(1,), axes=(group.axis,))
@@ -176,16 +175,17 @@ class _Combine(TypedRewrite):
         ]
 
 
-def join(values: Sequence[Any], axis: int) -> Any:
+def join(values: Sequence[Expr], axis: int) -> Expr:
     """Tensors one after another; constants at once."""
-    if all(isinstance(value, Constant) for value in values):
-        return Constant(np.concatenate([value.data for value in values], axis))
+    constants = [value.data for value in values if isinstance(value, Constant)]
+    if len(constants) == len(values):
+        return Constant(np.concatenate(constants, axis))
     return make("concatenate", list(values), axis=axis)
 
 
-def _users(root: Any) -> dict[int, list[Any]]:
+def _users(root: Expr) -> dict[int, list[Expr]]:
     """Who uses each expression."""
-    users: dict[int, list[Any]] = {}
+    users: dict[int, list[Expr]] = {}
     for expression in post_order(root):
         for part in parts(expression):
             users.setdefault(id(part), []).append(expression)

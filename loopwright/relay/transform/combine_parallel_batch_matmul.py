@@ -6,9 +6,8 @@ nn.batch_matmul(%x, %a), nn.batch_matmul(%x, %b)    →    slices of nn.batch_ma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from loopwright.relay.expr import Call
+from loopwright.relay.expr import Call, Expr
 from loopwright.relay.transform.combine_parallel import Siblings, combine_pass, join
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.types import TensorType
@@ -24,7 +23,7 @@ class _Products(Siblings):
     def axis(self, call: Call, result: TensorType) -> int:
         return 2
 
-    def joined(self, calls: Sequence[Call], data: Any, weights: Sequence[Any]) -> Any:
+    def joined(self, calls: Sequence[Call], data: Expr, weights: Sequence[Expr]) -> Expr:
         return Call(calls[0].op, [data, join(weights, 1 if calls[0].attrs.transpose_b else 2)], calls[0].attrs)
 
 

@@ -8,9 +8,8 @@ They agree in strides, padding, dilation, layouts, types and in the size of thei
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from loopwright.relay.expr import Call
+from loopwright.relay.expr import Call, Expr
 from loopwright.relay.transform.combine_parallel import Siblings, combine_pass, join
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.types import TensorType
@@ -32,7 +31,7 @@ class _Convolutions(Siblings):
     def axis(self, call: Call, result: TensorType) -> int:
         return call.attrs.data_layout.index("C")
 
-    def joined(self, calls: Sequence[Call], data: Any, weights: Sequence[Any]) -> Any:
+    def joined(self, calls: Sequence[Call], data: Expr, weights: Sequence[Expr]) -> Expr:
         attrs = calls[0].attrs.with_(channels=None)
         return Call(calls[0].op, [data, join(weights, attrs.kernel_layout.index("O"))], attrs)
 

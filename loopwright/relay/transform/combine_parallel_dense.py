@@ -9,11 +9,10 @@ The first may have layers of different widths; the second needs weights of one s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function, Var
+from loopwright.relay.expr import Call, Expr, Function, Var
 from loopwright.relay.op.registry import make
 from loopwright.relay.transform.combine_parallel import Siblings, combine_pass, join
 from loopwright.relay.transform.graph_pass import GraphPass
@@ -31,14 +30,14 @@ class _Wide(Siblings):
     def axis(self, call: Call, result: TensorType) -> int:
         return len(result.shape) - 1
 
-    def joined(self, calls: Sequence[Call], data: Any, weights: Sequence[Any]) -> Any:
+    def joined(self, calls: Sequence[Call], data: Expr, weights: Sequence[Expr]) -> Expr:
         return Call(calls[0].op, [data, join(weights, 0)], calls[0].attrs.with_(units=None))
 
 
 class _Batched(TypedRewrite):
     """Layers of one shape as the matrices of a batch."""
 
-    def __init__(self, mod: IRModule, root: Any, least: int) -> None:
+    def __init__(self, mod: IRModule, root: Expr, least: int) -> None:
         super().__init__(mod)
         groups: dict[object, list[Call]] = {}
         for call in post_order(root):
@@ -51,12 +50,12 @@ class _Batched(TypedRewrite):
         self.places = {
             id(call): (calls, k) for calls in groups.values() if len(calls) >= least for k, call in enumerate(calls)
         }
-        self.made: dict[int, Any] = {}
+        self.made: dict[int, Expr] = {}
 
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         return call
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         result = self.places.get(id(call))
         if result is None:
             return super().visit_call(call)
@@ -70,7 +69,7 @@ class _Batched(TypedRewrite):
         part = make("strided_slice", whole, begin=(location,), end=(location + 1,), strides=(1,), axes=(0,))
         return make("squeeze", part, axis=(0,))
 
-    def first(self, expression: Any) -> tuple[Any, ...]:
+    def first(self, expression: Expr) -> tuple[Expr, ...]:
         result = self.places.get(id(expression))
         if result is None:
             return super().first(expression)

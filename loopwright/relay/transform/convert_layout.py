@@ -21,11 +21,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function
+from loopwright.relay.expr import Call, Expr, Function
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.layouts import brought, sink
 from loopwright.relay.transform.typed_rewrite import TypedRewrite
@@ -85,7 +85,7 @@ class _Convert(TypedRewrite):
         self.skip = skip
         self.layers = 0
 
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         desired = self.wanted.get(call.op.name)
         if "kernel_layout" in call.attrs:
             self.layers += 1
@@ -98,7 +98,7 @@ class _Convert(TypedRewrite):
         answer = sink(call, self)
         return call if answer is None else answer
 
-    def _converted(self, call: Call, desired: list[str]) -> Any:
+    def _converted(self, call: Call, desired: list[str]) -> Expr | None:
         own = call.attrs.convert_layout
         if own is not None:
             result = own(call, desired, brought)
@@ -118,7 +118,7 @@ class _Convert(TypedRewrite):
             return None  # the operator does not take these layouts
         return result if same_type(answer, self.type_of(call)) else None
 
-    def _product(self, call: Call, desired: list[str]) -> Any:
+    def _product(self, call: Call, desired: list[str]) -> Expr | None:
         attrs = call.attrs
         layout = desired[0] if desired[0] != "default" else attrs.data_layout
         kernel: str | None = desired[1] if len(desired) > 1 else "default"
@@ -146,7 +146,7 @@ class _Convert(TypedRewrite):
             return plain.replace("IO", "OI")
         return plain
 
-    def _data_alone(self, call: Call, layout: str) -> Any:
+    def _data_alone(self, call: Call, layout: str) -> Expr | None:
         own = call.attrs.layout
         if layout in ("default", own) or ("out_layout" in call.attrs and call.attrs.out_layout not in ("", own)):
             return None

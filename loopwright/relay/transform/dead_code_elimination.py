@@ -11,12 +11,13 @@ may change the order in which values are computed, so impure ones stay where the
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import overload
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
+from loopwright.relay.expr import Call, Expr, Function, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.visitor import ExprMutator, parts, post_order
@@ -28,14 +29,14 @@ class Purity:
     def __init__(self, mod: IRModule | None) -> None:
         self.mod = mod
         self._functions: dict[int, bool] = {}
-        self._bound: dict[int, Any] = {}  # variable → what a let says it is
+        self._bound: dict[int, Expr] = {}  # variable → what a let says it is
 
-    def learn(self, root: Any) -> None:
+    def learn(self, root: Expr) -> None:
         for expression in post_order(root):
             if isinstance(expression, Let):
                 self._bound[id(expression.var)] = expression.value
 
-    def is_pure(self, expression: Any) -> bool:
+    def is_pure(self, expression: Expr) -> bool:
         """A function is pure as a value, whatever it does when called."""
         stack, seen = [expression], set()
         while stack:
@@ -52,7 +53,7 @@ class Purity:
             stack.extend(parts(current))
         return True
 
-    def _call_is_pure(self, callee: Any) -> bool:
+    def _call_is_pure(self, callee: object) -> bool:
         """Whether calling `callee` does nothing else; not where nobody knows what it is."""
         while isinstance(callee, Var) and id(callee) in self._bound:
             callee = self._bound[id(callee)]
@@ -69,23 +70,23 @@ class Purity:
 
 
 class _Eliminate(ExprMutator):
-    def __init__(self, root: Any, purity: Purity, inline_once: bool, ignore_impurity: bool) -> None:
+    def __init__(self, root: Expr, purity: Purity, inline_once: bool, ignore_impurity: bool) -> None:
         super().__init__()
         self.purity = purity
         self.inline_once = inline_once
         self.ignore_impurity = ignore_impurity
         self.uses = _live_uses(root, self._is_pure)
-        self.inlined: dict[int, Any] = {}
+        self.inlined: dict[int, Expr] = {}
 
-    def _is_pure(self, value: Any) -> bool:
+    def _is_pure(self, value: Expr) -> bool:
         return self.ignore_impurity or self.purity.is_pure(value)
 
-    def visit_var(self, var: Var) -> Any:
+    def visit_var(self, var: Var) -> Expr:
         return self.inlined.get(id(var), var)
 
-    def visit_let(self, let: Let) -> Any:
-        kept: list[tuple[Let, Any]] = []
-        body: Any = let
+    def visit_let(self, let: Let) -> Expr:
+        kept: list[tuple[Let, Expr]] = []
+        body: Expr = let
         while isinstance(body, Let):
             count = self.uses.get(id(body.var), 0)
             if count == 0 and self._is_pure(body.value):
@@ -104,21 +105,21 @@ class _Eliminate(ExprMutator):
             result = old if same else Let(old.var, value, result, old.span)
         return result
 
-    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Expr:
         value = self.visit(get.tuple_value)
         if isinstance(value, Tuple) and self.inline_once:
             return value.fields[get.index]
         return get if value is get.tuple_value else TupleGetItem(value, get.index, get.span)
 
 
-def _variables(expression: Any) -> list[Var]:
+def _variables(expression: Expr) -> list[Var]:
     return [each for each in post_order(expression) if isinstance(each, Var)]
 
 
-def _live_uses(root: Any, is_pure: Any) -> dict[int, int]:
+def _live_uses(root: Expr, is_pure: Callable[[Expr], bool]) -> dict[int, int]:
     """How often each variable is used by what stays: the value of an unused let uses nothing."""
     uses: dict[int, int] = {}
-    values: dict[int, Any] = {}  # pure values of lets, looked at when their variable is first used
+    values: dict[int, Expr] = {}  # pure values of lets, looked at when their variable is first used
     seen: set[int] = set()
     stack = [root]
     while stack:
@@ -144,9 +145,17 @@ def _live_uses(root: Any, is_pure: Any) -> dict[int, int]:
     return uses
 
 
+@overload
 def eliminate(
-    expression: Any, mod: IRModule | None = None, inline_once: bool = False, ignore_impurity: bool = False
-) -> Any:
+    expression: Function, mod: IRModule | None = None, inline_once: bool = False, ignore_impurity: bool = False
+) -> Function: ...
+@overload
+def eliminate(
+    expression: Expr, mod: IRModule | None = None, inline_once: bool = False, ignore_impurity: bool = False
+) -> Expr: ...
+def eliminate(
+    expression: Expr, mod: IRModule | None = None, inline_once: bool = False, ignore_impurity: bool = False
+) -> Expr:
     """The expression without lets that are not used."""
     purity = Purity(mod)
     purity.learn(expression)

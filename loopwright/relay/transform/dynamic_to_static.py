@@ -17,7 +17,7 @@ import numpy as np
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function
+from loopwright.relay.expr import Call, Constant, Expr, Function
 from loopwright.relay.op.registry import make
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.shape_values import ShapeValues
@@ -30,7 +30,7 @@ Rule = Callable[[Call, ShapeValues], Any]
 def _sized(name: str, attribute: str, index: int) -> Rule:
     """The operator `name`, whose `attribute` is operand number `index` of the dynamic one."""
 
-    def rule(call: Call, values: ShapeValues) -> Any:
+    def rule(call: Call, values: ShapeValues) -> Expr | None:
         sizes = values.sizes(call.args[index])
         if sizes is None:
             return None
@@ -43,7 +43,7 @@ def _sized(name: str, attribute: str, index: int) -> Rule:
 def _numbered(name: str, attribute: str, index: int) -> Rule:
     """The same for an attribute that is one integer."""
 
-    def rule(call: Call, values: ShapeValues) -> Any:
+    def rule(call: Call, values: ShapeValues) -> Expr | None:
         sizes = values.sizes(call.args[index])
         if sizes is None or len(sizes) != 1 or not isinstance(sizes[0], int):
             return None
@@ -54,12 +54,12 @@ def _numbered(name: str, attribute: str, index: int) -> Rule:
     return rule
 
 
-def _squeeze(call: Call, values: ShapeValues) -> Any:
+def _squeeze(call: Call, values: ShapeValues) -> Expr | None:
     axes = values.numbers(call.args[1])
     return None if axes is None else make("squeeze", call.args[0], axis=tuple(int(axis) for axis in axes.flat))
 
 
-def _strided_slice(call: Call, values: ShapeValues) -> Any:
+def _strided_slice(call: Call, values: ShapeValues) -> Expr | None:
     bounds = [values.sizes(arg) for arg in call.args[1:]]
     if any(bound is None for bound in bounds):
         return None
@@ -67,7 +67,7 @@ def _strided_slice(call: Call, values: ShapeValues) -> Any:
     return make("strided_slice", call.args[0], begin=begin, end=end, strides=strides, slice_mode=call.attrs.slice_mode)
 
 
-def _pad(call: Call, values: ShapeValues) -> Any:
+def _pad(call: Call, values: ShapeValues) -> Expr | None:
     widths = values.numbers(call.args[1])
     if widths is None:
         return None
@@ -76,7 +76,7 @@ def _pad(call: Call, values: ShapeValues) -> Any:
 
 
 def _upsampling(*names: str) -> Rule:
-    def rule(call: Call, values: ShapeValues) -> Any:
+    def rule(call: Call, values: ShapeValues) -> Expr | None:
         scales = [values.numbers(arg) for arg in call.args[1:]]
         if any(scale is None or scale.size != 1 for scale in scales):
             return None
@@ -86,7 +86,7 @@ def _upsampling(*names: str) -> Rule:
     return rule
 
 
-def _arange(call: Call, values: ShapeValues) -> Any:
+def _arange(call: Call, values: ShapeValues) -> Expr | None:
     """The size of a range; of whole numbers with symbols, one that counts up by 1."""
     if call.attrs.size is not None:
         return None
@@ -133,7 +133,7 @@ class _ToStatic(TypedRewrite):
         super().__init__(mod)
         self.values = ShapeValues(self.types)
 
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         rule = _RULES.get(call.op.name)
         if rule is not None:
             result = rule(call, self.values)

@@ -9,23 +9,22 @@ Operators that draw random numbers and operators without arguments stay as they 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem
+from loopwright.relay.expr import Call, Constant, Expr, Function, If, Tuple, TupleGetItem
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.visitor import ExprMutator
 
 
 class _Share(ExprMutator):
-    def __init__(self, skip: Callable[[Any], bool] | None) -> None:
+    def __init__(self, skip: Callable[[Call], bool] | None) -> None:
         super().__init__()
         self.skip = skip
-        self.seen: dict[object, Any] = {}
+        self.seen: dict[object, Expr] = {}
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         changed = super().visit_call(call)
         if not isinstance(changed, Call) or not isinstance(changed.op, Op) or not changed.args:
             return changed
@@ -34,13 +33,13 @@ class _Share(ExprMutator):
         key = (changed.attrs.key(), *(_identity(arg) for arg in changed.args))
         return self.seen.setdefault(key, changed)
 
-    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Expr:
         changed = super().visit_tuple_getitem(get)
         if not isinstance(changed, TupleGetItem):
             return changed
         return self.seen.setdefault(("field", id(changed.tuple_value), changed.index), changed)
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         # Each function has values of its own: those of one are not there in another.
         outer, self.seen = self.seen, {}
         try:
@@ -48,7 +47,7 @@ class _Share(ExprMutator):
         finally:
             self.seen = outer
 
-    def visit_if(self, branch: Any) -> Any:
+    def visit_if(self, branch: If) -> Expr:
         # What one branch computes is not there in the other, nor after them.
         condition = self.visit(branch.cond)
         outer = self.seen
@@ -62,7 +61,7 @@ class _Share(ExprMutator):
         return type(branch)(condition, result[0], result[1], branch.span)
 
 
-def _identity(arg: Any) -> object:
+def _identity(arg: Expr) -> object:
     if isinstance(arg, Constant) and arg.data.size <= 1:
         return ("constant", arg.data.dtype.name, arg.data.shape, arg.data.tobytes())
     if isinstance(arg, Tuple):
@@ -70,7 +69,7 @@ def _identity(arg: Any) -> object:
     return id(arg)
 
 
-def EliminateCommonSubexpr(fskip: Callable[[Any], bool] | None = None) -> GraphPass:
+def EliminateCommonSubexpr(fskip: Callable[[Call], bool] | None = None) -> GraphPass:
     """Compute equal calls once; `fskip(call)` says which to leave alone."""
 
     def share(function: Function, mod: IRModule, ctx: PassContext) -> Function:

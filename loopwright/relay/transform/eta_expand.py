@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function, Var
+from loopwright.relay.expr import Call, Expr, Function, Var
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.types import FuncType
 from loopwright.relay.visitor import ExprMutator
@@ -21,18 +19,18 @@ class _Expand(ExprMutator):
         super().__init__()
         self.mod = mod
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if not isinstance(call.op, GlobalVar):
             return super().visit_call(call)
         args = [self.visit(arg) for arg in call.args]
         same = all(new is old for new, old in zip(args, call.args, strict=True))
         return call if same else Call(call.op, args, call.attrs, call.type_args, call.span)
 
-    def visit_global_var(self, var: GlobalVar) -> Any:
+    def visit_global_var(self, var: GlobalVar) -> Expr:
         function: object = self.mod[var]
         of = function.checked_type_ if isinstance(function, Function) else None
         if not isinstance(of, FuncType):
-            return var
+            return super().visit_global_var(var)
         params = [Var(f"a{k}", each) for k, each in enumerate(of.arg_types)]
         return Function(params, Call(var, params), of.ret_type)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function, Tuple
+from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple
 from loopwright.relay.op.registry import Op, make
 from loopwright.relay.transform.fake_quantization.affine import Affine, Quantized, requantized
 from loopwright.relay.transform.fake_quantization.rules import KEEPS_NUMBERS, RULES
@@ -59,7 +59,7 @@ class _Island:
         self.found: dict[int, Any] = {}
         self.failed: str | None = None
 
-    def value(self, root: Any, wanted: Affine | None) -> Any:
+    def value(self, root: Expr, wanted: Affine | None) -> Any:
         """The integers of an expression; None where a rule is missing."""
         order = self._order(root, wanted)
         if order is None:
@@ -71,11 +71,11 @@ class _Island:
             self.found[id(expression)] = result
         return self.found[id(root)]
 
-    def _order(self, root: Any, wanted: Affine | None) -> list[tuple[Any, Affine | None]] | None:
+    def _order(self, root: Expr, wanted: Affine | None) -> list[tuple[Expr, Affine | None]] | None:
         """The expressions of the island, arguments first, each with the affine that may be given there."""
-        order: list[Any] = []
+        order: list[Expr] = []
         entered: set[int] = set()
-        stack: list[tuple[Any, bool]] = [(root, False)]
+        stack: list[tuple[Expr, bool]] = [(root, False)]
         while stack:
             expression, ready = stack.pop()
             if ready:
@@ -102,7 +102,7 @@ class _Island:
                 wants[id(part)] = given if wants.get(id(part), given) is given else None
         return [(expression, wants[id(expression)]) for expression in order]
 
-    def _below(self, expression: Any) -> Sequence[Any] | None:
+    def _below(self, expression: Expr) -> Sequence[Expr] | None:
         """What an expression of the island depends on, in it; None for one that cannot be in it."""
         if isinstance(expression, Constant) or is_call(expression, "qnn.dequantize"):
             return ()
@@ -112,7 +112,7 @@ class _Island:
             return expression.args
         return None
 
-    def _one(self, expression: Any, wanted: Affine | None) -> Any:
+    def _one(self, expression: Expr, wanted: Affine | None) -> Any:
         if isinstance(expression, Constant):
             return expression
         if isinstance(expression, Tuple):
@@ -123,6 +123,7 @@ class _Island:
             assert isinstance(of, TensorType)
             axis = expression.attrs.axis % max(len(of.shape), 1)
             return Quantized(data, Affine(scale, zero, str(of.dtype), axis))
+        assert isinstance(expression, Call)
         for arg in expression.args:
             self.types.type_of(arg)
         self.types.type_of(expression)
@@ -141,14 +142,14 @@ class _ToInteger(TypedRewrite):
         self.hard_fail = hard_fail
         self.products = frozenset([*(PRODUCTS if use_qat else ()), *optional])
 
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         if is_call(call, "qnn.quantize"):
             return self._quantize(call)
         if call.op.name in self.products:
             return integer_product(self, call)
         return call
 
-    def _quantize(self, call: Call) -> Any:
+    def _quantize(self, call: Call) -> Expr:
         data, scale, zero = call.args
         if isinstance(data, Constant):
             return call
@@ -163,13 +164,13 @@ class _ToInteger(TypedRewrite):
             return call
         return requantized(result, wanted) if isinstance(result, Quantized) else call
 
-    def _has_dequantize(self, data: Any) -> bool:
+    def _has_dequantize(self, data: Expr) -> bool:
         from loopwright.relay.visitor import post_order
 
         return any(is_call(each, "qnn.dequantize") for each in post_order(data))
 
 
-def integer_product(types: TypedRewrite, call: Call) -> Any:
+def integer_product(types: TypedRewrite, call: Call) -> Expr:
     """A product of dequantized tensors as a dequantized product of integers; the call where it is none."""
     if not all(is_call(arg, "qnn.dequantize") for arg in call.args):
         return call

@@ -5,11 +5,11 @@ exp(%x)    →    fast_exp(%x)                tanh, erf and softmax likewise
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function
+from loopwright.relay.expr import Call, Expr, Function
 from loopwright.relay.op.registry import make
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite
@@ -18,7 +18,7 @@ _FAST: Final = {"exp": "fast_exp", "tanh": "fast_tanh", "erf": "fast_erf", "nn.s
 
 
 class _Fast(TypedRewrite):
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         name = _FAST.get(call.op.name)
         of = self.tensor_type(call)
         # The formulas are for float32.

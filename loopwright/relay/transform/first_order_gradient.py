@@ -14,8 +14,8 @@ from typing import Any
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.ir.types import TupleType
-from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, TupleWrapper, Var
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, TupleWrapper, Var
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.op.registry import Op, make
@@ -56,7 +56,7 @@ class _Backward:
         self.function = function
         self.found: dict[int, Gradient] = {}
 
-    def gradients(self) -> list[Any]:
+    def gradients(self) -> list[Expr]:
         """The gradient of each parameter."""
         body = self.function.body
         self._add(body, _ones(body, body.checked_type))
@@ -66,7 +66,7 @@ class _Backward:
                 self._through(expression, grad)
         return [_whole(param, param.checked_type, self.found.get(id(param))) for param in self.function.params]
 
-    def _through(self, expression: Any, grad: Gradient) -> None:
+    def _through(self, expression: Expr, grad: Gradient) -> None:
         if isinstance(expression, Tuple):
             for field, one in zip(expression.fields, grad, strict=True):
                 if one is not None:
@@ -74,7 +74,7 @@ class _Backward:
         elif isinstance(expression, TupleGetItem):
             of = expression.tuple_value.checked_type
             assert isinstance(of, TupleType)
-            parts: list[Any] = [None] * len(of.fields)
+            parts: list[Expr | None] = [None] * len(of.fields)
             parts[expression.index] = grad
             self._add(expression.tuple_value, parts)
         elif isinstance(expression, Call) and isinstance(expression.op, Op):
@@ -92,20 +92,20 @@ class _Backward:
         for arg, one in zip(call.args, rule(call, whole), strict=True):
             self._add(arg, _parts(one, arg.checked_type))
 
-    def _add(self, expression: Any, grad: Gradient) -> None:
+    def _add(self, expression: Expr, grad: Gradient) -> None:
         if not _has_floats(expression.checked_type):
             return
         known = self.found.get(id(expression))
         self.found[id(expression)] = grad if known is None else _sum(known, grad)
 
 
-def _has_floats(of: Any) -> bool:
+def _has_floats(of: Type) -> bool:
     if isinstance(of, TupleType):
         return any(_has_floats(field) for field in of.fields)
     return isinstance(of, TensorType) and of.dtype.is_float
 
 
-def _ones(value: Any, of: Any) -> Gradient:
+def _ones(value: Expr, of: Type) -> Gradient:
     if isinstance(of, TupleType):
         return [_ones(_field(value, k), field) for k, field in enumerate(of.fields)]
     if not isinstance(of, TensorType):
@@ -113,11 +113,11 @@ def _ones(value: Any, of: Any) -> Gradient:
     return make("ones_like", value)
 
 
-def _field(value: Any, index: int) -> Any:
+def _field(value: Expr, index: int) -> Expr:
     return value.fields[index] if isinstance(value, Tuple) else TupleGetItem(value, index)
 
 
-def _whole(value: Any, of: Any, grad: Gradient) -> Any:
+def _whole(value: Expr, of: Type, grad: Gradient) -> Expr:
     """A gradient as one expression; zeros where there is none."""
     if isinstance(of, TupleType):
         parts = grad if isinstance(grad, list) else [None] * len(of.fields)
@@ -125,7 +125,7 @@ def _whole(value: Any, of: Any, grad: Gradient) -> Any:
     return make("zeros_like", value) if grad is None else grad
 
 
-def _parts(grad: Any, of: Any) -> Gradient:
+def _parts(grad: Expr, of: Type) -> Gradient:
     """A gradient that an operator gave, a tuple's as a list."""
     value = grad.tuple_value if isinstance(grad, TupleWrapper) else grad
     if not isinstance(of, TupleType):

@@ -9,11 +9,9 @@ Every second pixel of a row lies in one picture of the batch; a window over it t
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function
+from loopwright.relay.expr import Call, Expr, Function
 from loopwright.relay.op.nn.convolutions import each
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
@@ -22,7 +20,7 @@ from loopwright.topi.pad_amounts import get_pad_tuple
 
 
 class _Flatten(TypedRewrite):
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         if not is_call(call, "nn.batch_to_space_nd") or not is_call(call.args[0], "nn.conv2d"):
             return call
         conv = call.args[0]

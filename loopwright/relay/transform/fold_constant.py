@@ -9,13 +9,14 @@ large constant of small ones (`zeros`, `broadcast_to`) would only make the model
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, overload
 
 import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function, If, Tuple, TupleGetItem
+from loopwright.ir.types import Type
+from loopwright.relay.expr import Call, Constant, Expr, Function, If, Tuple, TupleGetItem
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.graph_pass import GraphPass
@@ -33,7 +34,7 @@ class _Fold(ExprMutator):
         self.inference = KnownTypes(mod)
         self.fold_qnn = fold_qnn
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         changed = super().visit_call(call)
         if not isinstance(changed, Call) or not isinstance(changed.op, Op):
             return changed
@@ -41,24 +42,24 @@ class _Fold(ExprMutator):
             return changed
         return fold_call(changed, self.inference)
 
-    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Expr:
         value = self.visit(get.tuple_value)
         if isinstance(value, Tuple):
             return value.fields[get.index]
         return get if value is get.tuple_value else TupleGetItem(value, get.index, get.span)
 
-    def visit_if(self, branch: If) -> Any:
+    def visit_if(self, branch: If) -> Expr:
         condition = self.visit(branch.cond)
         if isinstance(condition, Constant):
             return self.visit(branch.true_branch if bool(condition.data) else branch.false_branch)
         return super().visit_if(branch)
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         # The inside of a kernel is decided by whoever fused it.
         return function if "Primitive" in function.attrs else super().visit_function(function)
 
 
-def fold_call(call: Call, types: KnownTypes) -> Any:
+def fold_call(call: Call, types: KnownTypes) -> Expr:
     """What a call of an operator gives, where its arguments are constants; else the call."""
     if call.attrs.stateful:
         return call
@@ -71,7 +72,7 @@ def fold_call(call: Call, types: KnownTypes) -> Any:
     return _as_expression(evaluate(call, {}))
 
 
-def _of_type(call: Call, types: KnownTypes) -> Any:
+def _of_type(call: Call, types: KnownTypes) -> Expr:
     """The shape of a tensor is known where its type is."""
     of = types.visit(call.args[0])
     if isinstance(of, TensorType) and all(isinstance(size, int) for size in of.shape):
@@ -81,13 +82,13 @@ def _of_type(call: Call, types: KnownTypes) -> Any:
     return call
 
 
-def _is_constant(expression: Any) -> bool:
+def _is_constant(expression: Expr) -> bool:
     if isinstance(expression, Tuple):
         return all(_is_constant(field) for field in expression.fields)
     return isinstance(expression, Constant)
 
 
-def _worth_it(call: Call, of: Any) -> bool:
+def _worth_it(call: Call, of: Type) -> bool:
     fields = [of] if isinstance(of, TensorType) else list(getattr(of, "fields", ()))
     if not all(isinstance(field, TensorType) for field in fields):
         return False
@@ -97,7 +98,7 @@ def _worth_it(call: Call, of: Any) -> bool:
     return result <= max(_SMALL, 2 * _bytes(call))
 
 
-def _bytes(expression: Any) -> int:
+def _bytes(expression: Expr) -> int:
     if isinstance(expression, Call):
         return sum(_bytes(arg) for arg in expression.args)
     if isinstance(expression, Tuple):
@@ -105,13 +106,18 @@ def _bytes(expression: Any) -> int:
     return int(expression.data.nbytes) if isinstance(expression, Constant) else 0
 
 
-def _as_expression(value: Any) -> Any:
+def _as_expression(value: object) -> Expr:
     if isinstance(value, (list, tuple)):
         return Tuple([_as_expression(one) for one in value])
-    return Constant(np.ascontiguousarray(value).reshape(np.shape(value)))
+    array = np.asarray(value)
+    return Constant(np.ascontiguousarray(array).reshape(array.shape))
 
 
-def fold(expression: Any, mod: IRModule | None = None, fold_qnn: bool = False) -> Any:
+@overload
+def fold(expression: Function, mod: IRModule | None = None, fold_qnn: bool = False) -> Function: ...
+@overload
+def fold(expression: Expr, mod: IRModule | None = None, fold_qnn: bool = False) -> Expr: ...
+def fold(expression: Expr, mod: IRModule | None = None, fold_qnn: bool = False) -> Expr:
     """The expression with its constant parts computed; types must have been inferred."""
     return _Fold(mod, fold_qnn).visit(expression)
 
@@ -125,6 +131,6 @@ def FoldConstant(fold_qnn: bool = False) -> GraphPass:
     return GraphPass(change, PassInfo(2, "FoldConstant"))
 
 
-def FoldConstantExpr(expression: Any, mod: IRModule, fold_qnn: bool = False) -> Any:
+def FoldConstantExpr(expression: Expr, mod: IRModule, fold_qnn: bool = False) -> Expr:
     """The same for one expression."""
     return fold(expression, mod, fold_qnn)

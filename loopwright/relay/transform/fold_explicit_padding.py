@@ -10,13 +10,14 @@ where it had padding of its own that was not counted, nothing changes.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function
+from loopwright.relay.expr import Call, Constant, Expr, Function
 from loopwright.relay.op.nn.convolutions import each
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.simplify.rule import splat
@@ -35,7 +36,7 @@ _POOLS: Final = {f"nn.{kind}_pool{len(letters)}d": letters for kind in ("max", "
 
 
 class _FoldPadding(TypedRewrite):
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         letters = _CONVOLUTIONS.get(call.op.name) or _POOLS.get(call.op.name)
         if letters is None or not is_call(call.args[0], "nn.pad"):
             return call
@@ -64,7 +65,7 @@ class _FoldPadding(TypedRewrite):
             changes["count_include_pad"] = True
         return Call(call.op, [pad.args[0], *call.args[1:]], call.attrs.with_(**changes))
 
-    def _is_own_padding(self, call: Call, pad: Any) -> bool:
+    def _is_own_padding(self, call: Call, pad: Call) -> bool:
         """Whether the cells are what the operator would put there itself."""
         value = splat(pad.args[1])
         if value is None or not isinstance(pad.args[1], Constant):
@@ -82,7 +83,7 @@ class _FoldPadding(TypedRewrite):
         # Of a window that lies in the border alone the maximum is the least number, and not minus infinity.
         return bool(value == -np.inf) and self._has_inner_cells(call, pad)
 
-    def _has_inner_cells(self, call: Call, pad: Any) -> bool:
+    def _has_inner_cells(self, call: Call, pad: Call) -> bool:
         """Whether the border is narrower than every window, so that none lies in it alone."""
         count = len(_POOLS[call.op.name])
         window, spread = each(call.attrs.pool_size, count), each(call.attrs.dilation, count)
@@ -91,7 +92,7 @@ class _FoldPadding(TypedRewrite):
         return all(step == 1 for step in spread) and widest + max(*before, *after) < min(window)
 
 
-def _adds(width: Any) -> bool:
+def _adds(width: Iterable[object]) -> bool:
     """Whether a known number of cells is added, and none cut off."""
     return all(isinstance(side, int) and side >= 0 for side in width)
 

@@ -11,14 +11,13 @@ than the data: then the factor costs nothing, or less.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function
+from loopwright.relay.expr import Call, Constant, Expr, Function
 from loopwright.relay.op.registry import make
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call, is_constant, use_counts
@@ -31,10 +30,14 @@ _POSITIVE_POOLS = ("nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.global
 _LINEAR_POOLS = ("nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d", "nn.global_avg_pool2d", "nn.adaptive_avg_pool2d")
 
 
+# How a call is rebuilt from the operand that takes the factor, and that operand.
+_Path = tuple[Callable[[Expr], Expr], Expr]
+
+
 class _Scale:
     """A factor for each index along an axis: `vector` is an expression of one dimension."""
 
-    def __init__(self, vector: Any, axis: int, length: int) -> None:
+    def __init__(self, vector: object, axis: int, length: int) -> None:
         self.vector = vector
         self.axis = axis
         self.length = length
@@ -43,18 +46,18 @@ class _Scale:
     def is_positive(self) -> bool:
         return isinstance(self.vector, Constant) and bool((self.vector.data > 0).all())
 
-    def shaped(self, shape: Sequence[int]) -> Any:
+    def shaped(self, shape: Sequence[int]) -> Expr:
         """The factors in another shape of as many elements."""
         if isinstance(self.vector, Constant):
             return Constant(self.vector.data.reshape(tuple(shape)))
         return make("reshape", self.vector, newshape=tuple(shape))
 
-    def along(self, axis: int, rank: int) -> Any:
+    def along(self, axis: int, rank: int) -> Expr:
         """The factors along `axis` of a tensor of `rank` dimensions, 1 after it."""
         return self.shaped((self.length, *[1] * (rank - 1 - axis)))
 
 
-def channel_scale(given: Any, given_type: TensorType, result: TensorType) -> _Scale | None:
+def channel_scale(given: object, given_type: TensorType, result: TensorType) -> _Scale | None:
     """The factor a channel that an operand of a product is: all but one of its sizes are 1."""
     sizes = [*[1] * (len(result.shape) - len(given_type.shape)), *given_type.shape]
     wide = [axis for axis, size in enumerate(sizes) if not same_dim(size, 1)]
@@ -68,20 +71,20 @@ def channel_scale(given: Any, given_type: TensorType, result: TensorType) -> _Sc
 class _Fold(TypedRewrite):
     """What both directions need: who uses what, and how weights take a factor."""
 
-    def __init__(self, mod: IRModule, root: Any) -> None:
+    def __init__(self, mod: IRModule, root: Expr) -> None:
         super().__init__(mod)
         self.uses = use_counts(root)
-        self.came: dict[int, Any] = {}  # rewritten call → the one it came from
+        self.came: dict[int, Expr] = {}  # rewritten call → the one it came from
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         changed = super().visit_call(call)
         self.came[id(changed)] = call
         return changed
 
-    def used_once(self, expression: Any) -> bool:
+    def used_once(self, expression: Expr) -> bool:
         return self.uses.get(id(self.came.get(id(expression), expression)), 1) <= 1
 
-    def scaled_operand(self, operand: Any, scale: _Scale, result: TensorType) -> Any:
+    def scaled_operand(self, operand: Expr, scale: _Scale, result: TensorType) -> Expr | None:
         """An operand of a sum times the factor, where that is cheap: it is smaller than the result, or constant."""
         of = self.tensor_type(operand)
         if of is None:
@@ -91,7 +94,7 @@ class _Fold(TypedRewrite):
             return None
         return _times(operand, scale.along(scale.axis, len(result.shape)))
 
-    def _worth_it(self, data: Any, weight: Any) -> bool:
+    def _worth_it(self, data: Expr, weight: Expr) -> bool:
         if is_constant(weight):
             return True
         one, other = self.tensor_type(data), self.tensor_type(weight)
@@ -99,7 +102,7 @@ class _Fold(TypedRewrite):
             return False
         return is_dynamic(one) or bool(np.prod(other.concrete_shape) <= np.prod(one.concrete_shape))
 
-    def scaled_outputs(self, call: Call, scale: _Scale) -> Any:
+    def scaled_outputs(self, call: Call, scale: _Scale) -> Expr | None:
         """The call with weights whose output channels have the factor; None where that cannot be."""
         if call.op.name in _CONVOLUTIONS:
             layout, attrs = str(call.attrs.out_layout or call.attrs.data_layout), call.attrs
@@ -117,7 +120,7 @@ class _Fold(TypedRewrite):
                 return self._with_weight(call, scale, "OI" if call.attrs.transpose_b else "IO")
         return None
 
-    def scaled_inputs(self, call: Call, scale: _Scale) -> Any:
+    def scaled_inputs(self, call: Call, scale: _Scale) -> Expr | None:
         """The call with weights whose input channels have the factor."""
         if call.op.name in _CONVOLUTIONS:
             layout, attrs = str(call.attrs.data_layout), call.attrs
@@ -134,13 +137,15 @@ class _Fold(TypedRewrite):
             return self._with_weight(call, scale, "OI", letter="I")
         return None
 
-    def _with_weight(self, call: Call, scale: _Scale, layout: str, letter: str = "O", depthwise_axis: str = "") -> Any:
+    def _with_weight(
+        self, call: Call, scale: _Scale, layout: str, letter: str = "O", depthwise_axis: str = ""
+    ) -> Expr | None:
         data, weight = call.args
         of = self.tensor_type(weight)
         if of is None or len(of.shape) != len(layout) or not self._worth_it(data, weight) or is_dynamic(of):
             return None
         sizes = dict(zip(layout, of.concrete_shape, strict=True))
-        factors: Any
+        factors: Expr
         if sizes[letter] == scale.length:
             factors = scale.shaped([size if axis == letter else 1 for axis, size in sizes.items()])
         elif depthwise_axis and sizes["O"] * sizes["I"] == scale.length:
@@ -161,13 +166,13 @@ def _others(layout: str) -> str:
     return "".join(axis for axis in layout if axis not in "OI")
 
 
-def _transposed(value: Any, order: Sequence[int]) -> Any:
+def _transposed(value: Expr, order: Sequence[int]) -> Expr:
     if isinstance(value, Constant):
         return Constant(np.ascontiguousarray(value.data.transpose(order)))
     return make("transpose", value, axes=tuple(order))
 
 
-def _times(one: Any, other: Any) -> Any:
+def _times(one: object, other: object) -> Expr:
     if isinstance(one, Constant) and isinstance(other, Constant):
         with np.errstate(all="ignore"):
             return Constant(np.asarray(one.data * other.data, one.data.dtype))
@@ -177,7 +182,7 @@ def _times(one: Any, other: Any) -> Any:
 class _Backward(_Fold):
     """From a product to the weights of what is multiplied."""
 
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         if not is_call(call, "multiply"):
             return call
         of = self.tensor_type(call)
@@ -194,16 +199,16 @@ class _Backward(_Fold):
                     return result
         return call
 
-    def _into(self, start: Any, scale: _Scale) -> Any:
+    def _into(self, start: Expr, scale: _Scale) -> Expr | None:
         """The expression times the factor, with the factor in its weights; None where it does not reach them."""
-        path: list[Any] = []  # calls on the way down, whose first operand (or the named one) is followed
+        path: list[_Path] = []  # calls on the way down, whose first operand (or the named one) is followed
         current = start
         while True:
             step = self._step(current, scale)
             if step is None:
                 return None
-            if isinstance(step, Call):
-                result: Any = step
+            if isinstance(step, Expr):
+                result = step
                 break
             path.append(step)
             current = step[1]
@@ -211,7 +216,7 @@ class _Backward(_Fold):
             result = rebuild(result)
         return result
 
-    def _step(self, call: Any, scale: _Scale) -> Any:
+    def _step(self, call: Expr, scale: _Scale) -> Expr | _Path | None:
         """The call with the factor inside; or how it is rebuilt from the operand that takes it, and that operand."""
         of = self.tensor_type(call)
         if not isinstance(call, Call) or of is None or not self.used_once(call) or not hasattr(call.op, "name"):
@@ -231,13 +236,13 @@ class _Backward(_Fold):
             return self._through_sum(call, scale, of)
         return None
 
-    def _through_sum(self, call: Call, scale: _Scale, of: TensorType) -> Any:
+    def _through_sum(self, call: Call, scale: _Scale, of: TensorType) -> _Path | None:
         for location in (1, 0):
             other = self.scaled_operand(call.args[location], scale, of)
             if other is None:
                 continue
 
-            def rebuilt(new: Any, index: int = location, other: Any = other) -> Any:
+            def rebuilt(new: Expr, index: int = location, other: Expr = other) -> Expr:
                 return Call(call.op, [new, other] if index == 1 else [other, new], call.attrs, span=call.span)
 
             return rebuilt, call.args[1 - location]
@@ -262,7 +267,7 @@ def _passes(call: Call, scale: _Scale) -> bool:
 class _Forward(_Fold):
     """From a product to the weights of those who use it."""
 
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         if call.op.name not in (*_CONVOLUTIONS, "nn.dense"):
             return call
         result = self._before(call.args[0])
@@ -272,7 +277,7 @@ class _Forward(_Fold):
         changed = self.scaled_inputs(Call(call.op, [data, call.args[1]], call.attrs, span=call.span), scale)
         return call if changed is None else changed
 
-    def _before(self, start: Any) -> tuple[Any, _Scale] | None:
+    def _before(self, start: Expr) -> tuple[Expr, _Scale] | None:
         """The data without its factor, and the factor."""
         path: list[Call] = []
         current = start
@@ -292,7 +297,7 @@ class _Forward(_Fold):
             current = current.args[0]
         return None
 
-    def _factor(self, product: Call, of: TensorType) -> tuple[Any, _Scale] | None:
+    def _factor(self, product: Call, of: TensorType) -> tuple[Expr, _Scale] | None:
         for location in (1, 0):
             given, other = self.tensor_type(product.args[location]), self.tensor_type(product.args[1 - location])
             if given is None or other is None or len(other.shape) != len(of.shape):

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function, const
+from loopwright.relay.expr import Call, Constant, Expr, Function, const
 from loopwright.relay.op.registry import make
 from loopwright.relay.op.sizes import times
 from loopwright.relay.transform.attention_masks import HIDDEN, as_mask, low_triangle, tells_dead, triangle
@@ -34,7 +34,7 @@ from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.simplify.rule import splat
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call, use_counts
 from loopwright.relay.transform.uses import same_shape
-from loopwright.relay.types import TensorType, is_any, same_dim, same_dims
+from loopwright.relay.types import Dim, TensorType, is_any, same_dim, same_dims
 
 _LARGEST_HEAD: Final = 512  # beyond, it is no head, and its queries would not stay near
 _RESHAPES: Final = ("reshape", "expand_dims", "squeeze")
@@ -45,7 +45,7 @@ _FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
 class _Operand:
     """A matrix for each head: a tensor of three or four dimensions, and what they are (N: batches of heads)."""
 
-    tensor: Any
+    tensor: Expr
     order: str
     factor: float = 1.0
     repeats: int = 1  # each head stands for so many
@@ -55,8 +55,8 @@ class _Operand:
 class _Mask:
     """What is added to scores of that shape; with `selects`, what is -inf there is chosen in place of the score."""
 
-    mask: Any
-    added_to: Sequence[Any]
+    mask: Expr
+    added_to: Sequence[Dim]
     selects: bool
 
 
@@ -72,15 +72,15 @@ class _Scores:
 
 
 class _FuseAttention(TypedRewrite):
-    def __init__(self, mod: IRModule, root: Any) -> None:
+    def __init__(self, mod: IRModule, root: Expr) -> None:
         super().__init__(mod)
         self.uses = use_counts(root)
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         result = self._fused(call) if is_call(call, "nn.batch_matmul") else None
         return super().visit_call(call) if result is None else result
 
-    def _fused(self, call: Call) -> Any:
+    def _fused(self, call: Call) -> Expr | None:
         """The operator in place of the second product, its inputs rewritten; None where it is something else."""
         if call.attrs.transpose_a:
             return None
@@ -125,7 +125,7 @@ class _FuseAttention(TypedRewrite):
         built = make("reshape", built, newshape=tuple(result.shape), allowzero=True)
         return built if value.factor == 1.0 else make("multiply", built, const(value.factor, str(result.dtype)))
 
-    def _type(self, expression: Any) -> TensorType | None:
+    def _type(self, expression: Expr) -> TensorType | None:
         result = self.tensor_type(expression)
         return None if result is None or any(is_any(size) for size in result.shape) else result
 
@@ -141,12 +141,12 @@ class _FuseAttention(TypedRewrite):
 
     # --- from the second product back to the first ------------------------------------------------------------------
 
-    def _only_use(self, expression: Any) -> bool:
+    def _only_use(self, expression: Expr) -> bool:
         return self.uses.get(id(expression), 0) == 1
 
-    def _weights(self, expression: Any) -> tuple[Call | None, bool, Any]:
+    def _weights(self, expression: Expr) -> tuple[Call | None, bool, object]:
         """The softmax along the last axis; whether rows that see nothing are set to 0, and what tells them."""
-        dead: Any = None
+        dead: Expr | None = None
         while self._only_use(expression) and (is_call(expression, *_RESHAPES) or is_call(expression, "where")):
             if is_call(expression, "where"):
                 inner = expression.args[2]
@@ -167,7 +167,7 @@ class _FuseAttention(TypedRewrite):
             return (None, False, None) if dead.data.any() else (expression, False, None)
         return expression, dead is not None, dead
 
-    def _scores(self, expression: Any, dead: Any) -> _Scores | None:
+    def _scores(self, expression: Expr, dead: object) -> _Scores | None:
         """Factors and masks down to the first product."""
         factor, masks, diagonal, causal_by = 1.0, list[_Mask](), None, "add"
         explained = dead is None
@@ -221,21 +221,21 @@ class _FuseAttention(TypedRewrite):
                 return None
         return None
 
-    def _is_same_shape(self, one: Any, other: Any) -> bool:
+    def _is_same_shape(self, one: Expr, other: Expr) -> bool:
         return same_shape(self._type(one), self._type(other))
 
-    def _keeps_matrices(self, one: Any, other: Any) -> bool:
+    def _keeps_matrices(self, one: Expr, other: Expr) -> bool:
         """Whether a reshape only counts the matrices in another way."""
         shapes = [() if of is None else of.shape[-2:] for of in (self._type(one), self._type(other))]
         return len(shapes[0]) == 2 and same_dims(shapes[0], shapes[1])
 
-    def _is_hidden(self, cond: Any, low: float) -> bool:
+    def _is_hidden(self, cond: Expr, low: float) -> bool:
         """Whether putting `low` where the condition fails hides it: surely, or where some key of each row is seen."""
         if low == -np.inf:
             return True
         return low <= HIDDEN and isinstance(cond, Constant) and bool(cond.data.any(axis=-1).all())
 
-    def _scaled(self, call: Call) -> tuple[Any, float] | None:
+    def _scaled(self, call: Call) -> tuple[Expr, float] | None:
         """What is multiplied or divided by a number, and the factor."""
         for value, number in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
             result = splat(number)
@@ -247,14 +247,14 @@ class _FuseAttention(TypedRewrite):
                 return value, 1 / float(result)
         return None
 
-    def _added(self, call: Call) -> tuple[Any, Any] | None:
+    def _added(self, call: Call) -> tuple[Expr, Expr] | None:
         """The scores, which have the shape of the sum and lead to a product, and what is added to them."""
         for scores, mask in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
             if self._is_same_shape(scores, call) and self._leads_to_product(scores):
                 return scores, mask
         return None
 
-    def _leads_to_product(self, expression: Any) -> bool:
+    def _leads_to_product(self, expression: Expr) -> bool:
         while isinstance(expression, Call) and self._only_use(expression):
             if is_call(expression, "nn.batch_matmul"):
                 return True
@@ -268,7 +268,7 @@ class _FuseAttention(TypedRewrite):
 
     # --- where heads lie --------------------------------------------------------------------------------------------
 
-    def _operand(self, expression: Any, order: str) -> _Operand:
+    def _operand(self, expression: Expr, order: str) -> _Operand:
         """The tensor before reshapes and transposes that only bring heads and places into order."""
         factor, repeats = 1.0, 1
         best = _Operand(expression, order)
@@ -301,10 +301,10 @@ class _FuseAttention(TypedRewrite):
             best = _Operand(expression, order, factor, repeats)
         return best
 
-    def _heads(self, operands: list[_Operand]) -> tuple[list[str], list[Any], Any, Any] | None:
+    def _heads(self, operands: list[_Operand]) -> tuple[list[str], list[Expr], Dim, Dim] | None:
         """Orders and tensors of four dimensions, with one number of batches and of heads for all."""
-        batch: Any = None
-        heads: Any = None
+        batch: Dim | None = None
+        heads: Dim = 1
         if operands[0].repeats != 1 or operands[1].repeats != operands[2].repeats:
             return None
         for one in operands:
@@ -334,9 +334,10 @@ class _FuseAttention(TypedRewrite):
                 order = last
             orders.append(order)
             tensors.append(tensor)
+        assert batch is not None
         return orders, tensors, batch, heads
 
-    def _fits(self, orders: list[str], tensors: list[Any]) -> bool:
+    def _fits(self, orders: list[str], tensors: list[Expr]) -> bool:
         """Whether heads are of a known and reasonable size."""
         for tensor in tensors:
             of = self._type(tensor)
@@ -346,17 +347,17 @@ class _FuseAttention(TypedRewrite):
 
     # --- masks ------------------------------------------------------------------------------------------------------
 
-    def _mask(self, scores: _Scores, batch: Any, heads: Any, queries: Any, keys: Any) -> Any:
+    def _mask(self, scores: _Scores, batch: Dim, heads: Dim, queries: Dim, keys: Dim) -> Expr | None:
         """All that is added, as one tensor of four dimensions, queries last; None where its shape is not as it must."""
-        total: Any = None
+        total: Expr | None = None
         full = (batch, heads, queries, keys)
         for one in scores.masks:
             mask, added_to = one.mask, one.added_to
             of = self._type(self.visit(mask))
             if of is None:
                 return None
-            shape: list[Any] = [1] * (max(4, len(added_to)) - len(of.shape)) + list(of.shape)
-            matrices: list[Any] = shape[:-2]
+            shape: list[Dim] = [*[1] * (max(4, len(added_to)) - len(of.shape)), *of.shape]
+            matrices: list[Dim] = shape[:-2]
             if all(map(_is_one, matrices)):
                 matrices = [1, 1]
             elif len(added_to) == 3:
@@ -378,11 +379,11 @@ def _can_be_one(masks: Sequence[_Mask]) -> bool:
     return all(one.selects or _is_finite(one.mask) for one in masks)
 
 
-def _is_finite(mask: Any) -> bool:
+def _is_finite(mask: object) -> bool:
     return isinstance(mask, Constant) and bool(np.isfinite(mask.data).all())
 
 
-def _is_one(size: Any) -> bool:
+def _is_one(size: object) -> bool:
     return isinstance(size, int) and size == 1
 
 

@@ -13,13 +13,12 @@ ones join each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
+from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Kind, Op
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.uses import STOP, Node, Uses
@@ -91,7 +90,7 @@ class _Partition:
                 stack.extend(user for user, _ in current.uses)
         return result
 
-    def _all_between(self, node: Node, sink: Node, allowed: Any) -> bool:
+    def _all_between(self, node: Node, sink: Node, allowed: Callable[[int, bool], bool]) -> bool:
         """Whether every kernel on the way may take part."""
         return all(allowed(between.group().group_kind, between is sink) for between in self._path(node, sink))
 
@@ -138,27 +137,27 @@ class _Fuse(ExprMutator):
         self.settings = settings
         self.kernels: dict[int, _Kernel] = {}
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if not isinstance(call.op, Op):
             return super().visit_call(call)
         if call.op.name == STOP:
             return self.visit(call.args[0])
         return self._part(call)
 
-    def visit_tuple(self, tup: Tuple) -> Any:
+    def visit_tuple(self, tup: Tuple) -> Expr:
         node = self.uses.of.get(id(tup))
         return self._part(tup) if node is not None and node.group() is not node else super().visit_tuple(tup)
 
-    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Expr:
         node = self.uses.of.get(id(get))
         # Taking a field is no kernel of its own.
         alone = node is None or (node.group() is node and node.size == 1)
         return super().visit_tuple_getitem(get) if alone else self._part(get)
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         return function if "Primitive" in function.attrs else fuse_function(function, self.settings)
 
-    def _part(self, expression: Any) -> Any:
+    def _part(self, expression: Expr) -> Expr:
         """The expression inside its kernel; at the last of them, the call of the kernel."""
         root = self.uses.of[id(expression)].group()
         kernel = self.kernels.setdefault(id(root), _Kernel())
@@ -167,10 +166,10 @@ class _Fuse(ExprMutator):
             return inside
         return kernel.call(inside)
 
-    def _inside(self, expression: Any, kernel: _Kernel, root: Node) -> Any:
+    def _inside(self, expression: object, kernel: _Kernel, root: Node) -> Expr:
         """The expression with its inputs: those of the kernel as they are there, others as parameters."""
 
-        def operand(part: Any) -> Any:
+        def operand(part: Expr) -> Expr:
             node = self.uses.of.get(id(part))
             if node is not None and node.group() is root:
                 return part if isinstance(part, Constant) else self.visit(part)
@@ -186,6 +185,7 @@ class _Fuse(ExprMutator):
             )
         if isinstance(expression, Tuple):
             return Tuple([operand(part) for part in expression.fields], expression.span)
+        assert isinstance(expression, TupleGetItem)
         return TupleGetItem(operand(expression.tuple_value), expression.index, expression.span)
 
 
@@ -194,10 +194,10 @@ class _Kernel:
 
     def __init__(self) -> None:
         self.params: dict[int, Var] = {}
-        self.args: list[Any] = []
-        self.kept: list[Any] = []
+        self.args: list[Expr] = []
+        self.kept: list[Expr] = []
 
-    def parameter(self, value: Any, original: Any, link_params: bool) -> Any:
+    def parameter(self, value: Expr, original: Expr, link_params: bool) -> Expr:
         if link_params and isinstance(value, Constant):
             return value
         result = self.params.get(id(value))
@@ -208,7 +208,7 @@ class _Kernel:
             self.kept.append(value)
         return result
 
-    def call(self, body: Any) -> Call:
+    def call(self, body: Expr) -> Call:
         attrs: dict[str, object] = {"Primitive": 1}
         if _only_reshapes(body):
             attrs["relay.reshape_only"] = 1
@@ -220,7 +220,7 @@ class _Kernel:
 RESHAPES = ("reshape", "expand_dims", "squeeze", "nn.batch_flatten", "contrib_reverse_reshape", "reshape_like")
 
 
-def _only_reshapes(body: Any) -> bool:
+def _only_reshapes(body: Expr) -> bool:
     calls = [each for each in post_order(body) if isinstance(each, Call)]
     return bool(calls) and all(isinstance(each.op, Op) and each.op.name in RESHAPES for each in calls)
 
@@ -265,7 +265,7 @@ def FuseOps(fuse_opt_level: int = -1) -> GraphPass:
 
 
 class _Defuse(ExprMutator):
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         args = [self.visit(arg) for arg in call.args]
         if isinstance(call.op, Function) and "Primitive" in call.op.attrs:
             return bind(call.op.body, dict(zip(call.op.params, args, strict=True)))

@@ -36,13 +36,13 @@ class _Inline(ExprMutator):
             self.finished[name] = _Inline(self.mod, self.names, self.finished).apply(graph_function(self.mod, name))
         return self.finished[name]
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if isinstance(call.op, GlobalVar) and call.op.name in self.names:
             return applied(self._function(call.op.name), [self.visit(arg) for arg in call.args])
         return super().visit_call(call)
 
-    def visit_global_var(self, var: GlobalVar) -> Any:
-        return clone(self._function(var.name)) if var.name in self.names else var
+    def visit_global_var(self, var: GlobalVar) -> Expr:
+        return clone(self._function(var.name)) if var.name in self.names else super().visit_global_var(var)
 
 
 def _used(function: Function) -> set[str]:

@@ -12,7 +12,7 @@ bytes. Islands without a product are left to FakeQuantizationToInteger.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -38,7 +38,7 @@ _DEEPEST: Final = 32  # expressions between a product and its quantize that are 
 class _Products(TypedRewrite):
     """Products of dequantized tensors as dequantized products of integers."""
 
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         return integer_product(self, call) if call.op.name in PRODUCTS else call
 
 
@@ -49,7 +49,7 @@ class _Epilogues(TypedRewrite):
         super().__init__(mod)
         self.uses = uses
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if is_call(call, "qnn.quantize") and all(map(_is_one_number, call.args[1:])) and _number(call.args[1]) > 0:
             result = self._quantized(call, call.args[0], _DEEPEST)
             if result is not None:
@@ -57,11 +57,11 @@ class _Epilogues(TypedRewrite):
                 return result
         return super().visit_call(call)
 
-    def _is_inside(self, expression: Any, depth: int) -> bool:
+    def _is_inside(self, expression: Expr, depth: int) -> bool:
         """Whether an expression is computed for this one use, and not too far away."""
         return depth > 0 and isinstance(expression, (Call, Tuple)) and self.uses.get(id(expression), 0) <= 1
 
-    def _quantized(self, call: Call, data: Any, depth: int) -> Any:
+    def _quantized(self, call: Call, data: Expr, depth: int) -> Expr | None:
         """The integers that the quantize makes of `data`; None where it is left as it is."""
         if self._is_inside(data, depth) and is_call(data, *_MOVES):
             if is_call(data, "concatenate"):
@@ -82,18 +82,18 @@ class _Epilogues(TypedRewrite):
         zero = _number(call.args[2])
         low, high = limits(str(call.attrs.out_dtype))
         # A limit at 0 is that of the type where 0 is its least number.
-        covered = is_call(data, "nn.relu") and zero == low
-        scaled = self._scaled(data.args[0] if covered else data, 1.0 / _number(call.args[1]), depth)
+        covered = data.args[0] if is_call(data, "nn.relu") and zero == low else data
+        scaled = self._scaled(covered, 1.0 / _number(call.args[1]), depth)
         nearest = make("rint" if call.attrs.rounding == "TONEAREST_EVEN" else "round", scaled)
         moved = nearest + const(zero, "float32") if zero else nearest
         top = float(high) if high < 2**24 else float(2**31 - 128)
         limited = make("clip", moved, a_min=float(low), a_max=top)
         return make("cast", limited, dtype=call.attrs.out_dtype)
 
-    def _plain(self, call: Call, data: Any) -> Any:
+    def _plain(self, call: Call, data: Expr) -> Expr:
         return Call(call.op, [self.visit(data), *call.args[1:]], call.attrs, span=call.span)
 
-    def _is_epilogue(self, data: Any, depth: int) -> bool:
+    def _is_epilogue(self, data: Expr, depth: int) -> bool:
         """Whether there is a product, or a sum of quantized tensors, to which the scale can be moved."""
         if not self._is_inside(data, depth) or not isinstance(data, Call):
             return False
@@ -106,7 +106,7 @@ class _Epilogues(TypedRewrite):
             return is_sum or any(self._is_epilogue(arg, depth - 1) for arg in data.args)
         return False
 
-    def _scaled(self, data: Any, factor: float, depth: int) -> Any:
+    def _scaled(self, data: Expr, factor: float, depth: int) -> Expr:
         """`data` times a factor, which is multiplied into constants and scales as far as they reach."""
         if isinstance(data, Constant):
             return const(data.data.astype("float64") * factor, "float32")
@@ -133,7 +133,7 @@ class _Epilogues(TypedRewrite):
                 return Call(data.op, both, data.attrs, span=data.span)
         return self.visit(data) * const(factor, "float32")
 
-    def _dequantized(self, data: Call, factor: float) -> Any:
+    def _dequantized(self, data: Call, factor: float) -> Expr | None:
         """(q - zero point) · scale · factor; None where scales are no constants, or somebody else needs it too."""
         stored, scale, zero = data.args
         if not isinstance(scale, Constant) or not isinstance(zero, Constant):
@@ -146,7 +146,7 @@ class _Epilogues(TypedRewrite):
         rank = len(of.shape)
         after = [1] * (rank - 1 - data.attrs.axis % rank) if rank else []
 
-        def beside(numbers: np.ndarray) -> Any:
+        def beside(numbers: np.ndarray) -> Expr:
             return const(numbers.reshape((-1, *after) if numbers.size > 1 else ()), "float32")
 
         factors = np.asarray(scale.data, "float64") * factor
@@ -158,7 +158,8 @@ class _Epilogues(TypedRewrite):
 _INTEGER_PRODUCTS: Final = tuple(name.replace("nn.", "qnn.") for name in PRODUCTS)
 
 
-def _number(value: Any) -> float:
+def _number(value: Expr) -> float:
+    assert isinstance(value, Constant)
     return float(np.asarray(value.data).reshape(()))
 
 

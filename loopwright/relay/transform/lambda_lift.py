@@ -18,7 +18,7 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.passes import ModulePass
 from loopwright.relay.analysis.variables import free_vars
-from loopwright.relay.expr import Call, Function, Let, Var
+from loopwright.relay.expr import Call, Expr, Function, Let, Var
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.types import FuncType
 from loopwright.relay.visitor import ExprMutator, bind
@@ -57,23 +57,23 @@ class _Lift(ExprMutator):
         self.lifted[name.name] = Function(changed.params, changed.body, declared, function.type_params, function.attrs)
         return name, captured
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         if "Primitive" in function.attrs:
             return function
         return self._value(*self.lift(function), function)
 
-    def _value(self, name: GlobalVar, captured: list[Var], function: Any) -> Any:
+    def _value(self, name: GlobalVar, captured: list[Var], function: Function | Var) -> Expr:
         """The function as a value: itself, or one that hands on what was captured."""
         if not captured:
-            return name
+            return super().visit_global_var(name)
         of = function.checked_type_
         assert isinstance(of, FuncType)
         params = [Var(f"a{k}", each) for k, each in enumerate(of.arg_types)]
         return Function(params, Call(name, [*params, *captured]))
 
-    def visit_let(self, let: Let) -> Any:
-        chain: list[tuple[Let, Any]] = []
-        body: Any = let
+    def visit_let(self, let: Let) -> Expr:
+        chain: list[tuple[Let, Expr]] = []
+        body: Expr = let
         while isinstance(body, Let):
             if isinstance(body.value, Function) and "Primitive" not in body.value.attrs:
                 self.lift(body.value, body.var)
@@ -85,7 +85,7 @@ class _Lift(ExprMutator):
             result = old if value is old.value and result is old.body else Let(old.var, value, result, old.span)
         return result
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         args = [self.visit(arg) for arg in call.args]
         if isinstance(call.op, Function) and "Primitive" not in call.op.attrs:
             name, captured = self.lift(call.op)
@@ -95,7 +95,7 @@ class _Lift(ExprMutator):
             return Call(result[0], [*args, *result[1]], span=call.span)
         return super().visit_call(call)
 
-    def visit_var(self, var: Var) -> Any:
+    def visit_var(self, var: Var) -> Expr:
         result = self.known.get(id(var))
         return var if result is None else self._value(*result, var)
 

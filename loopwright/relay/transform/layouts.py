@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from loopwright.ir.types import TupleType
-from loopwright.relay.expr import Call, Tuple, TupleGetItem
+from loopwright.relay.expr import Call, Expr, Tuple, TupleGetItem
 from loopwright.relay.op.registry import Kind, make
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call, is_constant
 from loopwright.relay.types import TensorType, same_dim
@@ -21,7 +21,7 @@ from loopwright.relay.types import TensorType, same_dim
 class Laid(NamedTuple):
     """A tensor in layout `source` that stands for one in `layout`."""
 
-    value: Any
+    value: Expr
     source: str
     layout: str
 
@@ -34,7 +34,7 @@ class Laid(NamedTuple):
         """Where an axis lies in the source."""
         return self.source.index(self.layout[axis % len(self.layout)])
 
-    def back(self, value: Any) -> Any:
+    def back(self, value: Expr) -> Expr:
         """What was computed in the source's layout, in the one it stands for."""
         return make("layout_transform", value, src_layout=self.source, dst_layout=self.layout)
 
@@ -42,14 +42,14 @@ class Laid(NamedTuple):
         return (self.source, self.layout) == (other.source, other.layout)
 
 
-def laid(value: Any) -> Laid | None:
+def laid(value: Expr) -> Laid | None:
     """The tensor before a change of layout."""
     if not is_call(value, "layout_transform"):
         return None
     return Laid(value.args[0], value.attrs.src_layout, value.attrs.dst_layout)
 
 
-def brought(value: Any, source: str, layout: str) -> Any:
+def brought(value: Expr, source: str, layout: str) -> Expr:
     """A tensor in another layout; one that came from there as it was."""
     if source == layout:
         return value
@@ -84,7 +84,7 @@ def follows(call: Call) -> bool:
     return element_wise or call.op.name in _RULES or is_call(call, "concatenate")
 
 
-def sink(call: Call, types: TypedRewrite) -> Any:
+def sink(call: Call, types: TypedRewrite) -> Expr | None:
     """The call computed in the layout its data came from, brought back after it; None where there is no rule."""
     if is_call(call, "concatenate"):
         return _concatenate(call)
@@ -104,7 +104,7 @@ def sink(call: Call, types: TypedRewrite) -> Any:
     return None
 
 
-def _element_wise(call: Call, operands: Sequence[Laid | None], types: TypedRewrite) -> Any:
+def _element_wise(call: Call, operands: Sequence[Laid | None], types: TypedRewrite) -> Expr | None:
     """Operands of one layout; others that are small are brought into it."""
     answer = next(one for one in operands if one is not None)
     of = types.tensor_type(call)
@@ -122,7 +122,7 @@ def _element_wise(call: Call, operands: Sequence[Laid | None], types: TypedRewri
     return answer.back(Call(call.op, args, call.attrs, span=call.span))
 
 
-def _small_operand(arg: Any, answer: Laid, result: TensorType, types: TypedRewrite) -> Any:
+def _small_operand(arg: Expr, answer: Laid, result: TensorType, types: TypedRewrite) -> Expr | None:
     of = types.tensor_type(arg)
     if of is None:
         return None
@@ -141,13 +141,13 @@ def _small_operand(arg: Any, answer: Laid, result: TensorType, types: TypedRewri
 
 
 @_sinks("nn.bias_add", "nn.prelu", "nn.softmax", "nn.log_softmax", "qnn.quantize", "qnn.dequantize", "qnn.requantize")
-def _with_axis(call: Call, data: Laid, types: TypedRewrite) -> Any:
+def _with_axis(call: Call, data: Laid, types: TypedRewrite) -> Expr | None:
     attrs = call.attrs.with_(axis=data.axis(call.attrs.axis))
     return data.back(Call(call.op, [data.value, *call.args[1:]], attrs, span=call.span))
 
 
 @_sinks("nn.batch_norm")
-def _batch_norm(call: Call, data: Laid, types: TypedRewrite) -> Any:
+def _batch_norm(call: Call, data: Laid, types: TypedRewrite) -> Expr | None:
     attrs = call.attrs.with_(axis=data.axis(call.attrs.axis))
     result = Call(call.op, [data.value, *call.args[1:]], attrs, span=call.span)
     return Tuple([data.back(TupleGetItem(result, 0)), TupleGetItem(result, 1), TupleGetItem(result, 2)])
@@ -163,7 +163,7 @@ def _batch_norm(call: Call, data: Laid, types: TypedRewrite) -> Any:
     *["image.resize1d", "image.resize2d", "image.resize3d", "nn.upsampling", "nn.upsampling3d"],
     *["nn.depth_to_space", "nn.space_to_depth"],
 )
-def _with_layout(call: Call, data: Laid, types: TypedRewrite) -> Any:
+def _with_layout(call: Call, data: Laid, types: TypedRewrite) -> Expr | None:
     if call.attrs.layout != data.layout or (
         "out_layout" in call.attrs and call.attrs.out_layout not in ("", data.layout)
     ):
@@ -172,7 +172,7 @@ def _with_layout(call: Call, data: Laid, types: TypedRewrite) -> Any:
 
 
 @_sinks("sum", "mean", "max", "min", "prod", "all", "any")
-def _reduction(call: Call, data: Laid, types: TypedRewrite) -> Any:
+def _reduction(call: Call, data: Laid, types: TypedRewrite) -> Expr | None:
     rank = len(data.layout)
     given = call.attrs.axis
     named = range(rank) if given in (None, ()) else [given] if isinstance(given, int) else given
@@ -191,27 +191,27 @@ def _reduction(call: Call, data: Laid, types: TypedRewrite) -> Any:
 
 
 @_sinks("nn.pad")
-def _pad(call: Call, data: Laid, types: TypedRewrite) -> Any:
+def _pad(call: Call, data: Laid, types: TypedRewrite) -> Expr | None:
     widths = tuple(call.attrs.pad_width[data.layout.index(letter)] for letter in data.source)
     return data.back(Call(call.op, [data.value, call.args[1]], call.attrs.with_(pad_width=widths), span=call.span))
 
 
 @_sinks("strided_slice")
-def _slice(call: Call, data: Laid, types: TypedRewrite) -> Any:
+def _slice(call: Call, data: Laid, types: TypedRewrite) -> Expr | None:
     axes = range(len(call.attrs.begin)) if call.attrs.axes is None else call.attrs.axes
     attrs = call.attrs.with_(axes=tuple(data.axis(axis) for axis in axes))
     return data.back(Call(call.op, [data.value], attrs, span=call.span))
 
 
 @_sinks("split")
-def _split(call: Call, data: Laid, types: TypedRewrite) -> Any:
+def _split(call: Call, data: Laid, types: TypedRewrite) -> Expr | None:
     result = Call(call.op, [data.value], call.attrs.with_(axis=data.axis(call.attrs.axis)), span=call.span)
     of = types.type_of(call)
     assert isinstance(of, TupleType)
     return Tuple([data.back(TupleGetItem(result, k)) for k in range(len(of.fields))])
 
 
-def _concatenate(call: Call) -> Any:
+def _concatenate(call: Call) -> Expr | None:
     parts = call.args[0]
     if not isinstance(parts, Tuple):
         return None

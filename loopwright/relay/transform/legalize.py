@@ -14,15 +14,18 @@ from typing import Any, Final
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function
+from loopwright.ir.types import Type
+from loopwright.relay.expr import Call, Expr, Function
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite
 
-Replace = Callable[[Any, list[Any], list[Any]], Any]
+Replace = Callable[[Any, list[Expr], list[Type]], Expr | None]  # of the attributes, the arguments, their types
 LEGAL: Final[dict[str, Replace]] = {}
 
 
-def register_legalize(op_name: str, legal_op: Any = None, level: int = 10) -> Any:
+def register_legalize(
+    op_name: str, legal_op: Replace | None = None, level: int = 10
+) -> Replace | Callable[[Replace], Replace]:
     """Say what an operator becomes: `legalize(attrs, inputs, types)`, the last of types that of the result."""
 
     def enter(replace: Replace) -> Replace:
@@ -33,7 +36,7 @@ def register_legalize(op_name: str, legal_op: Any = None, level: int = 10) -> An
 
 
 class _Legalize(TypedRewrite):
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         replace = LEGAL.get(call.op.name)
         if replace is None:
             return call

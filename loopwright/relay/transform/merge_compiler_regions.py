@@ -8,11 +8,9 @@ run before and after it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function
+from loopwright.relay.expr import Call, Expr, Function
 from loopwright.relay.transform.annotate_target import BEGIN, END
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import is_call
@@ -22,7 +20,7 @@ from loopwright.relay.visitor import ExprMutator, parts, post_order
 class _Regions:
     """Which marked values are one region: each is the group of what a compiler_end closes."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Expr) -> None:
         self.order = list(post_order(root))
         self.group: dict[int, int] = {id(each): k for k, each in enumerate(self.order)}  # everything alone at first
         for each in self.order:
@@ -51,7 +49,7 @@ class _Regions:
                     edges.setdefault(self.group[id(part)], set()).add(self.group[id(each)])
         return edges
 
-    def _try(self, producer: Any, consumer: Any) -> None:
+    def _try(self, producer: Expr, consumer: Expr) -> None:
         one, other = self.group[id(producer)], self.group[id(consumer)]
         if one == other:
             return
@@ -68,11 +66,11 @@ class _Regions:
                 stack.extend(edges.get(current, ()))
         self._join(id(producer), id(consumer))
 
-    def are_one(self, producer: Any, consumer: Any) -> bool:
+    def are_one(self, producer: Expr, consumer: Expr) -> bool:
         return self.group[id(producer)] == self.group[id(consumer)]
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: Call, other: Call) -> bool:
     return bool(one.attrs.compiler == other.attrs.compiler)
 
 
@@ -81,7 +79,7 @@ class _Merge(ExprMutator):
         super().__init__()
         self.regions = regions
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if is_call(call, BEGIN) and is_call(call.args[0], END) and self.regions.are_one(call.args[0], call):
             return self.visit(call.args[0].args[0])
         return super().visit_call(call)

@@ -14,7 +14,7 @@ from typing import Any
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.dataflow_pattern import partition
-from loopwright.relay.expr import Call, Function, Var
+from loopwright.relay.expr import Call, Expr, Function, Var
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.visitor import ExprMutator
 
@@ -26,7 +26,7 @@ class _Hide(ExprMutator):
         super().__init__()
         self.hidden: dict[Var, Function] = {}
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if not isinstance(call.op, Function) or "Composite" not in call.op.attrs:
             return super().visit_call(call)
         name = Var("composite")
@@ -42,11 +42,11 @@ class _Show(ExprMutator):
         super().__init__()
         self.hidden = hidden
 
-    def visit_var(self, var: Var) -> Any:
+    def visit_var(self, var: Var) -> Expr:
         return self.hidden.get(var, var)
 
 
-def MergeComposite(pattern_table: Sequence[Any]) -> GraphPass:
+def MergeComposite(pattern_table: Sequence[tuple[Any, ...]]) -> GraphPass:
     """Make functions of the parts of a graph that the patterns of a table describe."""
     table = list(pattern_table)
 

@@ -10,13 +10,12 @@ those that must be: functions that call themselves, and values that do something
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.adt import Clause, Match
 from loopwright.relay.expr import (
     Call,
+    Expr,
     Function,
     If,
     Let,
@@ -40,10 +39,10 @@ class _Name(ExprMutator):
         super().__init__()
         self.scopes = scopes
         self.everything = everything
-        self.lists: dict[int, list[tuple[Var, Any]]] = {id(scopes.root): []}
+        self.lists: dict[int, list[tuple[Var, Expr]]] = {id(scopes.root): []}
         self.count = 0
 
-    def block(self, scope: Scope, body: Any) -> Any:
+    def block(self, scope: Scope, body: Expr) -> Expr:
         """What a block evaluates, with the names it gives."""
         self.lists[id(scope)] = []
         result = self.visit(body)
@@ -51,7 +50,7 @@ class _Name(ExprMutator):
             result = Let(var, value, result)
         return result
 
-    def _named(self, expression: Any, value: Any) -> Any:
+    def _named(self, expression: Expr, value: Expr) -> Expr:
         if not self.everything and id(expression) not in self.scopes.used_elsewhere:
             return value
         var = Var(f"v{self.count}")
@@ -59,20 +58,20 @@ class _Name(ExprMutator):
         self.lists[id(self.scopes.of[id(expression)])].append((var, value))
         return var
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         return self._named(call, super().visit_call(call))
 
-    def visit_tuple(self, tup: Tuple) -> Any:
+    def visit_tuple(self, tup: Tuple) -> Expr:
         return self._named(tup, super().visit_tuple(tup))
 
-    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Expr:
         value = self.visit(get.tuple_value)
         return self._named(get, get if value is get.tuple_value else TupleGetItem(value, get.index, get.span))
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         return self._named(function, self.function(function))
 
-    def function(self, function: Function) -> Any:
+    def function(self, function: Function) -> Function:
         if "Primitive" in function.attrs:
             return function
         body = self.block(self.scopes.body[id(function)], function.body)
@@ -80,14 +79,14 @@ class _Name(ExprMutator):
             return function
         return Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)
 
-    def visit_if(self, branch: If) -> Any:
+    def visit_if(self, branch: If) -> Expr:
         condition = self.visit(branch.cond)
         scopes = self.scopes.branches[id(branch)]
         one, other = self.block(scopes[0], branch.true_branch), self.block(scopes[1], branch.false_branch)
         same = condition is branch.cond and one is branch.true_branch and other is branch.false_branch
         return self._named(branch, branch if same else If(condition, one, other, branch.span))
 
-    def visit_match(self, match: Match) -> Any:
+    def visit_match(self, match: Match) -> Expr:
         data = self.visit(match.data)
         pairs = zip(self.scopes.branches[id(match)], match.clauses, strict=True)
         values = [self.block(scope, clause.rhs) for scope, clause in pairs]
@@ -95,17 +94,17 @@ class _Name(ExprMutator):
         clauses = [Clause(old.lhs, new) for new, old in zip(values, match.clauses, strict=True)]
         return self._named(match, match if same else Match(data, clauses, match.complete, match.span))
 
-    def visit_let(self, let: Let) -> Any:
-        body: Any = let
+    def visit_let(self, let: Let) -> Expr:
+        body: Expr = let
         while isinstance(body, Let):
             # A function that calls itself is known by its own name.
-            value: Any = body.value
+            value: Expr = body.value
             value = self.function(value) if isinstance(value, Function) else self._value(value)
             self.lists[id(self.scopes.of[id(body)])].append((body.var, value))
             body = body.body
         return self.visit(body)
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: Expr) -> Expr:
         """The value of a let: it has a name already."""
         if isinstance(value, Call) and id(value) not in self.memo_map and id(value) not in self.scopes.used_elsewhere:
             for arg in value.args:
@@ -113,13 +112,13 @@ class _Name(ExprMutator):
             return super().visit_call(value)
         return self.visit(value)
 
-    def visit_ref_create(self, ref: RefCreate) -> Any:
+    def visit_ref_create(self, ref: RefCreate) -> Expr:
         return self._named(ref, super().visit_ref_create(ref))
 
-    def visit_ref_read(self, ref: RefRead) -> Any:
+    def visit_ref_read(self, ref: RefRead) -> Expr:
         return self._named(ref, super().visit_ref_read(ref))
 
-    def visit_ref_write(self, ref: RefWrite) -> Any:
+    def visit_ref_write(self, ref: RefWrite) -> Expr:
         return self._named(ref, super().visit_ref_write(ref))
 
 
@@ -145,9 +144,9 @@ class _Unname(ExprMutator):
         super().__init__()
         self.purity = purity
 
-    def visit_let(self, let: Let) -> Any:
-        kept: list[tuple[Let, Any]] = []
-        body: Any = let
+    def visit_let(self, let: Let) -> Expr:
+        kept: list[tuple[Let, Expr]] = []
+        body: Expr = let
         while isinstance(body, Let):
             value = self.visit(body.value)
             calls_itself = isinstance(body.value, Function) and any(each is body.var for each in post_order(body.value))

@@ -10,8 +10,6 @@ its condition is known each time. What writes cells is left as it is.
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
@@ -38,9 +36,9 @@ class _Partial(ExprMutator):
         self.loops: set[int] = set()  # variables whose functions call themselves
         self.calls = 0
 
-    def visit_let(self, let: Let) -> Any:
-        kept: list[tuple[Let, Any]] = []
-        body: Any = let
+    def visit_let(self, let: Let) -> Expr:
+        kept: list[tuple[Let, Expr]] = []
+        body: Expr = let
         while isinstance(body, Let):
             if isinstance(body.value, Function) and self._is_pure(body.value):
                 if any(each is body.var for each in post_order(body.value)):
@@ -64,14 +62,14 @@ class _Partial(ExprMutator):
             result = old if same else Let(old.var, value, result, old.span)
         return result
 
-    def _set(self, var: Var, value: Any) -> None:
+    def _set(self, var: Var, value: Expr) -> None:
         self.memo_map[id(var)] = value
         self._kept.append(var)
 
     def _is_pure(self, function: Function) -> bool:
         return self.purity.is_pure(function.body)
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         args = [self.visit(arg) for arg in call.args]
         if isinstance(call.op, Op):
             same = all(new is old for new, old in zip(args, call.args, strict=True))
@@ -100,7 +98,7 @@ class _Partial(ExprMutator):
         value = self.visit(op)
         return (value, False) if isinstance(value, Function) else (None, False)
 
-    def _chosen(self, body: Any) -> Any:
+    def _chosen(self, body: Expr) -> Expr | None:
         """The branch that one more round of a loop takes, where that is known."""
         if self.calls >= _MOST_CALLS or not isinstance(body, If):
             return None
@@ -109,19 +107,19 @@ class _Partial(ExprMutator):
             return None
         return body.true_branch if bool(condition.data) else body.false_branch
 
-    def visit_if(self, branch: If) -> Any:
+    def visit_if(self, branch: If) -> Expr:
         condition = self.visit(branch.cond)
         if isinstance(condition, Constant):
             return self.visit(branch.true_branch if bool(condition.data) else branch.false_branch)
         return super().visit_if(branch)
 
-    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Expr:
         value = self.visit(get.tuple_value)
         if isinstance(value, Tuple):
             return value.fields[get.index]
         return get if value is get.tuple_value else TupleGetItem(value, get.index, get.span)
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         return function if "Primitive" in function.attrs else super().visit_function(function)
 
 

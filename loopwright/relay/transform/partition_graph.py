@@ -17,7 +17,7 @@ from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.passes import ModulePass
-from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
+from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.transform.annotate_target import BEGIN, END
 from loopwright.relay.transform.typed_rewrite import is_call
@@ -27,8 +27,8 @@ from loopwright.relay.visitor import ExprMutator, parts, post_order
 class _Region:
     def __init__(self, compiler: str) -> None:
         self.compiler = compiler
-        self.ends: list[Any] = []
-        self.call: Any = None
+        self.ends: list[Call] = []
+        self.call: Expr | None = None
 
 
 class _Inside(ExprMutator):
@@ -40,12 +40,12 @@ class _Inside(ExprMutator):
         self.number = number
         self.bind_constants = bind_constants
         self.params: list[Var] = []
-        self.args: list[Any] = []
+        self.args: list[Expr] = []
 
-    def first(self, expression: Any) -> tuple[Any, ...]:
+    def first(self, expression: Expr) -> tuple[Expr, ...]:
         return () if is_call(expression, BEGIN) else super().first(expression)
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if not is_call(call, BEGIN):
             return super().visit_call(call)
         given = call.args[0]
@@ -59,22 +59,22 @@ class _Inside(ExprMutator):
         self.args.append(given)
         return param
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         return function
 
 
 class _Partition(ExprMutator):
-    def __init__(self, root: Any, prefix: str, bind_constants: bool) -> None:
+    def __init__(self, root: Expr, prefix: str, bind_constants: bool) -> None:
         super().__init__()
         self.prefix = prefix
         self.bind_constants = bind_constants
         self.functions: dict[GlobalVar, Function] = {}
         self.regions = _regions(root)
 
-    def first(self, expression: Any) -> tuple[Any, ...]:
+    def first(self, expression: Expr) -> tuple[Expr, ...]:
         return () if is_call(expression, END) else super().first(expression)
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if not is_call(call, END):
             return super().visit_call(call)
         region = self.regions[id(call)]
@@ -84,7 +84,7 @@ class _Partition(ExprMutator):
             return region.call
         return TupleGetItem(region.call, next(k for k, end in enumerate(region.ends) if end is call))
 
-    def _called(self, region: _Region) -> Any:
+    def _called(self, region: _Region) -> Expr:
         number = len(self.functions)
         name = f"{self.prefix}_{region.compiler}_main_{number}"
         # Its number is taken before what it reads is looked at, which may hold regions of its own.
@@ -97,11 +97,11 @@ class _Partition(ExprMutator):
         self.functions[var] = Function(inside.params, body, attrs=attrs)
         return Call(var, [self.visit(arg) for arg in inside.args])
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         return function if "Composite" in function.attrs else super().visit_function(function)
 
 
-def _regions(root: Any) -> dict[int, _Region]:
+def _regions(root: Expr) -> dict[int, _Region]:
     """The region of each end: ends that share a value are of one."""
     owner: dict[int, _Region] = {}
     of: dict[int, _Region] = {}
@@ -129,7 +129,7 @@ def _regions(root: Any) -> dict[int, _Region]:
 
 
 @deep
-def _partitioned(partition: _Partition, body: Any) -> Any:
+def _partitioned(partition: _Partition, body: Expr) -> Expr:
     """Regions follow each other, and so do the calls of this walk."""
     return partition.visit(body)
 

@@ -6,11 +6,10 @@ PassContext of the user's all of them run that change no result but by rounding:
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import Pass, Sequential
+from loopwright.relay.expr import Call
 from loopwright.relay.transform.alter_op_layout import AlterOpLayout
 from loopwright.relay.transform.bind_sizes import BindSizes
 from loopwright.relay.transform.canonicalize_cast import CanonicalizeCast
@@ -68,7 +67,7 @@ def graph_passes() -> list[Pass]:
     ]
 
 
-def _is_conversion_of_indices(call: Any) -> bool:
+def _is_conversion_of_indices(call: Call) -> bool:
     """A conversion to int32 is cheap, and shared it would be a tensor that is written."""
     return is_call(call, "cast") and call.attrs.dtype == "int32"
 

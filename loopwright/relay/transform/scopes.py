@@ -6,10 +6,8 @@ belongs before the if.
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.relay.adt import Match
-from loopwright.relay.expr import Function, If
+from loopwright.relay.expr import Expr, Function, If
 from loopwright.relay.visitor import parts, post_order
 
 
@@ -38,7 +36,7 @@ def common(one: Scope, other: Scope) -> Scope:
 class Scopes:
     """The block of each expression below `root`, and the blocks that functions and branches are."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Expr) -> None:
         self.of: dict[int, Scope] = {}
         self.used_elsewhere: set[int] = set()  # expressions that a block inside their own uses
         self.body: dict[int, Scope] = {}  # function → its block
@@ -66,7 +64,7 @@ class Scopes:
                 for part in parts(expression):
                     self._use(part, own)
 
-    def _use(self, part: Any, where: Scope) -> None:
+    def _use(self, part: Expr, where: Scope) -> None:
         known = self.of.get(id(part))
         if known is None:
             self.of[id(part)] = where

@@ -10,11 +10,10 @@ arguments, as long as one has something to say.
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function
+from loopwright.relay.expr import Call, Expr, Function
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.simplify.rule import RULES
@@ -33,8 +32,8 @@ class _Simplify(TypedRewrite):
         super().__init__(mod)
         self.only = only
 
-    def rewrite(self, call: Call) -> Any:
-        current: Any = call
+    def rewrite(self, call: Call) -> Expr:
+        current: Expr = call
         for _ in range(_MOST_STEPS):
             changed = self._step(current)
             if changed is None:
@@ -42,7 +41,7 @@ class _Simplify(TypedRewrite):
             current = changed
         raise AssertionError(f"the rules of SimplifyExpr do not come to an end at {call.op.name}")
 
-    def _step(self, call: Any) -> Any:
+    def _step(self, call: Expr) -> Expr | None:
         if not isinstance(call, Call) or not isinstance(call.op, Op) or (self.only and call.op.name not in self.only):
             return None
         # A call that a rule made may have arguments that a rule made: those first.

@@ -9,17 +9,15 @@ several values, those that nobody uses vanish with their names.
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext
-from loopwright.relay.expr import Call, Function, Tuple, TupleWrapper
+from loopwright.relay.expr import Call, Expr, Function, Tuple, TupleWrapper
 from loopwright.relay.transform.graph_pass import GraphPass, graph_pass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite
 
 
 class _Expand(TypedRewrite):
-    def rewrite(self, changed: Call) -> Any:
+    def rewrite(self, changed: Call) -> Expr:
         if changed.attrs.expand is None:
             return changed
         for arg in changed.args:

@@ -13,15 +13,15 @@ wide. The setting `relay.ToMixedPrecision.keep_orig_output_dtype` has results co
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any, Final
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.ir.types import TupleType
+from loopwright.ir.types import TupleType, Type
 from loopwright.relay.adt import Clause, Match
-from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
+from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Op, make
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite
@@ -68,13 +68,17 @@ _NAMES: Final = {
 }
 PRECISION: Final = {name: precision for precision, names in _NAMES.items() for name in names.split()}
 # What others say: from a call and the narrow type to its precision, the type it accumulates in and that of its result.
-CONVERSIONS: Final[dict[str, Callable[[Any, str], Any]]] = {}
+# Of a call and the narrow type: how it is computed, the type it sums in, the type of its result.
+Conversion = Callable[[Call, str], Sequence[Any]]
+CONVERSIONS: Final[dict[str, Conversion]] = {}
 
 
-def register_mixed_precision_conversion(op_name: str, func: Any = None, level: int = 10) -> Any:
+def register_mixed_precision_conversion(
+    op_name: str, func: Conversion | None = None, level: int = 10
+) -> Conversion | Callable[[Conversion], Conversion]:
     """Say in which type an operator computes: `func(call, narrow)` gives [precision, accumulated in, result]."""
 
-    def enter(rule: Callable[[Any, str], Any]) -> Any:
+    def enter(rule: Conversion) -> Conversion:
         CONVERSIONS[op_name] = rule
         return rule
 
@@ -108,10 +112,10 @@ class _Mix(TypedRewrite):
         self.narrow = narrow
         self.accumulates = accumulates
         self.missing = missing
-        self.casts: dict[tuple[int, str], Any] = {}
+        self.casts: dict[tuple[int, str], Expr] = {}
         self.warned: set[str] = set()
 
-    def cast(self, value: Any, dtype: str) -> Any:
+    def cast(self, value: Expr, dtype: str) -> Expr:
         """The value in another type, converted once; a tuple field by field."""
         of = self.type_of(value)
         if isinstance(of, TupleType):
@@ -128,12 +132,12 @@ class _Mix(TypedRewrite):
             self._kept.append(value)
         return self.casts[key]
 
-    def restored(self, value: Any, original: Any) -> Any:
+    def restored(self, value: Expr, original: Expr) -> Expr:
         """The value in the types that the original expression had."""
         wanted = self.type_of(original)
         return self._as(value, wanted)
 
-    def _as(self, value: Any, wanted: Any) -> Any:
+    def _as(self, value: Expr, wanted: object) -> Expr:
         if isinstance(wanted, TupleType):
             fields = (
                 value.fields
@@ -144,7 +148,7 @@ class _Mix(TypedRewrite):
             return value if all(new is old for new, old in zip(result, fields, strict=True)) else Tuple(result)
         return self.cast(value, str(wanted.dtype)) if isinstance(wanted, TensorType) else value
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Expr:
         if not isinstance(call.op, Op):
             args = [self.restored(self.visit(arg), arg) for arg in call.args]
             op = self.visit(call.op)
@@ -170,7 +174,7 @@ class _Mix(TypedRewrite):
         built = call if same else Call(call.op, args, attrs, call.type_args, call.span)
         return self.cast(built, result) if precision == Precision.ALWAYS and result != accumulates else built
 
-    def _precision(self, call: Call, args: list[Any]) -> tuple[Precision, str, str]:
+    def _precision(self, call: Call, args: list[Expr]) -> tuple[Precision, str, str]:
         name = call.op.name
         accumulates, result = self.accumulates, self.narrow
         if name in CONVERSIONS:
@@ -199,14 +203,14 @@ class _Mix(TypedRewrite):
             message = f"ToMixedPrecision: nothing says in which type {name} computes; it stays wide"
             warnings.warn(message, UserWarning, stacklevel=user_stack_level())
 
-    def _tensors(self, value: Any) -> list[Any]:
+    def _tensors(self, value: Expr) -> list[Type]:
         of = self.type_of(value)
         return list(of.fields) if isinstance(of, TupleType) else [of]
 
-    def _has_floats(self, value: Any) -> bool:
+    def _has_floats(self, value: Expr) -> bool:
         return any(isinstance(of, TensorType) and of.dtype.is_float for of in self._tensors(value))
 
-    def _follows(self, args: list[Any]) -> bool:
+    def _follows(self, args: list[Expr]) -> bool:
         """Whether what is given is narrow, but for variables and constants, which may be."""
         some = False
         for arg in args:
@@ -220,9 +224,9 @@ class _Mix(TypedRewrite):
                         return False
         return some
 
-    def visit_let(self, let: Let) -> Any:
-        chain: list[tuple[Let, Any]] = []
-        body: Any = let
+    def visit_let(self, let: Let) -> Expr:
+        chain: list[tuple[Let, Expr]] = []
+        body: Expr = let
         while isinstance(body, Let):
             # A variable has the type it had: its uses need not be looked at before it is bound.
             chain.append((body, self.restored(self.visit(body.value), body.value)))
@@ -233,13 +237,13 @@ class _Mix(TypedRewrite):
             result = old if same else Let(old.var, value, result, old.span)
         return result
 
-    def visit_if(self, branch: If) -> Any:
+    def visit_if(self, branch: If) -> Expr:
         parts = (branch.cond, branch.true_branch, branch.false_branch)
         result = [self.restored(self.visit(part), part) for part in parts]
         same = all(new is old for new, old in zip(result, parts, strict=True))
         return branch if same else If(result[0], result[1], result[2], branch.span)
 
-    def visit_match(self, match: Match) -> Any:
+    def visit_match(self, match: Match) -> Expr:
         data = self.restored(self.visit(match.data), match.data)
         values = [self.restored(self.visit(clause.rhs), clause.rhs) for clause in match.clauses]
         if data is match.data and all(new is old.rhs for new, old in zip(values, match.clauses, strict=True)):
@@ -247,7 +251,7 @@ class _Mix(TypedRewrite):
         clauses = [Clause(old.lhs, new) for new, old in zip(values, match.clauses, strict=True)]
         return Match(data, clauses, match.complete, match.span)
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> Expr:
         if "Primitive" in function.attrs or "Compiler" in function.attrs:
             return function
         body = self.restored(self.visit(function.body), function.body)

@@ -9,11 +9,10 @@ the result's own shape is used element by element), and so has the way to the po
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.types import TupleType
-from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem
+from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from loopwright.relay.op.registry import Kind, Op
 from loopwright.relay.types import TensorType, is_any, same_type
 from loopwright.relay.visitor import parts
@@ -27,7 +26,7 @@ _SCALARS = ("int32", "int64", "float32", "float64", "bool")
 class Node:
     """An expression in the graph of uses."""
 
-    expression: Any
+    expression: Expr
     index: int
     kind: int
     outside: bool = False  # something that is no kernel uses it: a result, a condition, another function
@@ -55,7 +54,7 @@ class Node:
 class Uses:
     """The graph of uses of one function body, in the order of evaluation."""
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Expr) -> None:
         self.nodes: list[Node] = []
         self.of: dict[int, Node] = {}
         for expression in _own_expressions(body):
@@ -114,11 +113,11 @@ def _common(one: Node | None, other: Node | None) -> tuple[Node | None, int]:
     return one, way
 
 
-def _own_expressions(body: Any) -> list[Any]:
+def _own_expressions(body: Expr) -> list[Expr]:
     """What the body evaluates, but for what lies inside the functions in it."""
-    result: list[Any] = []
+    result: list[Expr] = []
     done: set[int] = set()
-    stack: list[tuple[Any, bool]] = [(body, False)]
+    stack: list[tuple[Expr, bool]] = [(body, False)]
     while stack:
         expression, ready = stack.pop()
         if ready:
@@ -133,7 +132,7 @@ def _own_expressions(body: Any) -> list[Any]:
     return result
 
 
-def _kind(expression: Any) -> int:
+def _kind(expression: Expr) -> int:
     if isinstance(expression, Constant):
         scalar = expression.data.ndim == 0 and str(expression.checked_type.dtype) in _SCALARS  # type: ignore[attr-defined]
         return Kind.ELEMWISE if scalar else Kind.OPAQUE
@@ -151,14 +150,14 @@ def _kind(expression: Any) -> int:
     return Kind.OPAQUE
 
 
-def _edge_kind(user: Any, used: Any, kind: int) -> int:
+def _edge_kind(user: Expr, used: Expr, kind: int) -> int:
     """How an expression is used: a broadcast operand that has the shape of the result is used element by element."""
     if kind == Kind.BROADCAST and same_shape(user.checked_type, used.checked_type):
         return Kind.ELEMWISE
     return kind
 
 
-def same_shape(one: Any, other: Any) -> bool:
+def same_shape(one: object, other: object) -> bool:
     if not isinstance(one, TensorType) or not isinstance(other, TensorType):
         return False
     if any(is_any(size) for size in (*one.shape, *other.shape)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ class Affine:
 class Quantized:
     """Integers in the graph, and what they stand for."""
 
-    expr: Any
+    expr: Expr
     affine: Affine
 
 
@@ -55,7 +54,7 @@ def _equal(one: Expr, other: Expr) -> bool:
     return one.data.shape == other.data.shape and np.array_equal(one.data, other.data)
 
 
-def requantized(value: Quantized, wanted: Affine) -> Any:
+def requantized(value: Quantized, wanted: Affine) -> Expr:
     """The integers of another scale that stand for the same numbers, as nearly as can be."""
     if value.affine.same(wanted):
         return value.expr

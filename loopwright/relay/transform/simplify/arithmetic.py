@@ -12,21 +12,20 @@ Real numbers may be rounded otherwise by these, as they are by a compiler that o
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from loopwright.relay.expr import Call, Constant, numpy_type
+from loopwright.relay.expr import Call, Constant, Expr, numpy_type
 from loopwright.relay.op.registry import make
 from loopwright.relay.transform.simplify.rule import rule, same_value, splat
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
+from loopwright.relay.types import TensorType, is_any, same_type
 
 # The number that changes nothing, and whether it may stand on either side.
 _NEUTRAL = {"add": (0, True), "subtract": (0, False), "multiply": (1, True), "divide": (1, False)}
 
 
 @rule(*_NEUTRAL)
-def neutral_operand(call: Call, types: TypedRewrite) -> Any:
+def neutral_operand(call: Call, types: TypedRewrite) -> Expr | None:
     """x + 0, x - 0, x * 1, x / 1."""
     number, either = _NEUTRAL[call.op.name]
     for location in (1, 0) if either else (1,):
@@ -38,7 +37,7 @@ def neutral_operand(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "equal", "less", "greater")
-def operand_of_one_value(call: Call, types: TypedRewrite) -> Any:
+def operand_of_one_value(call: Call, types: TypedRewrite) -> Expr | None:
     """A tensor of one number everywhere is that number, where the other operand has the shape already."""
     of = types.tensor_type(call)
     for location in (0, 1):
@@ -54,9 +53,7 @@ def operand_of_one_value(call: Call, types: TypedRewrite) -> Any:
     return None
 
 
-def _same_shape(one: Any, other: Any) -> bool:
-    from loopwright.relay.types import TensorType, is_any, same_type
-
+def _same_shape(one: TensorType, other: TensorType) -> bool:
     if any(is_any(size) for size in (*one.shape, *other.shape)):
         return False
     return same_type(TensorType(one.shape, "float32"), TensorType(other.shape, "float32"))
@@ -74,7 +71,7 @@ def _folded(name: str, one: Constant, other: Constant) -> Constant | None:
     return Constant(result)
 
 
-def _constant_side(call: Any) -> tuple[Any, Constant] | None:
+def _constant_side(call: Call) -> tuple[Expr, Constant] | None:
     """The operand that is no constant, and the one that is."""
     one, other = call.args
     if isinstance(other, Constant) and not isinstance(one, Constant):
@@ -85,7 +82,7 @@ def _constant_side(call: Any) -> tuple[Any, Constant] | None:
 
 
 @rule("add", "multiply")
-def constants_meet(call: Call, types: TypedRewrite) -> Any:
+def constants_meet(call: Call, types: TypedRewrite) -> Expr | None:
     """(x + a) + b, (x * a) * b and (x + a) * b, where a and b are constants."""
     outer = _constant_side(call)
     if outer is None or not is_call(outer[0], "add", "multiply"):
@@ -104,7 +101,7 @@ def constants_meet(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("add")
-def twice(call: Call, types: TypedRewrite) -> Any:
+def twice(call: Call, types: TypedRewrite) -> Expr | None:
     """x + x."""
     of = types.tensor_type(call)
     if call.args[0] is not call.args[1] or of is None or of.dtype.is_bool:
@@ -113,7 +110,7 @@ def twice(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("add")
-def binomial(call: Call, types: TypedRewrite) -> Any:
+def binomial(call: Call, types: TypedRewrite) -> Expr | None:
     """x*x + 2*x*y + y*y, the three in any order."""
     terms = _terms(call)
     if len(terms) != 3:
@@ -130,17 +127,17 @@ def binomial(call: Call, types: TypedRewrite) -> Any:
     return result if same_value(types, call, result) else None
 
 
-def _terms(call: Any) -> list[Any]:
+def _terms(call: Call) -> list[Expr]:
     one, other = call.args
-    result: list[Any] = []
+    result: list[Expr] = []
     for side in (one, other):
         result.extend(side.args if is_call(side, "add") else [side])
     return result if len(result) <= 3 else []
 
 
-def _double_product(term: Any) -> list[Any]:
+def _double_product(term: Expr) -> list[Expr]:
     """x and y of 2 * (x * y), or (x * 2) * y."""
-    factors: list[Any] = []
+    factors: list[Expr] = []
     stack = [term]
     while stack:
         current = stack.pop()
@@ -154,7 +151,7 @@ def _double_product(term: Any) -> list[Any]:
 
 
 @rule("divide")
-def divided_by_a_root(call: Call, types: TypedRewrite) -> Any:
+def divided_by_a_root(call: Call, types: TypedRewrite) -> Expr | None:
     """y / sqrt(x)."""
     if not is_call(call.args[1], "sqrt"):
         return None

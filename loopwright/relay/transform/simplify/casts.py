@@ -7,9 +7,7 @@ argmax(qnn.dequantize(x))              →    argmax(x)
 
 from __future__ import annotations
 
-from typing import Any
-
-from loopwright.relay.expr import Call, Constant
+from loopwright.relay.expr import Call, Constant, Expr
 from loopwright.relay.op.registry import make
 from loopwright.relay.transform.simplify.rule import rule, splat
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
@@ -20,13 +18,13 @@ _FLOATS = {"float16": (11, 15), "bfloat16": (8, 127), "float32": (24, 127), "flo
 
 
 @rule("cast")
-def cast_to_own_type(call: Call, types: TypedRewrite) -> Any:
+def cast_to_own_type(call: Call, types: TypedRewrite) -> Expr | None:
     of = types.tensor_type(call.args[0])
     return call.args[0] if of is not None and str(of.dtype) == str(DataType(call.attrs.dtype)) else None
 
 
 @rule("cast")
-def cast_of_a_cast(call: Call, types: TypedRewrite) -> Any:
+def cast_of_a_cast(call: Call, types: TypedRewrite) -> Expr | None:
     """The way through a type that holds all there was is not needed."""
     inner = call.args[0]
     if not is_call(inner, "cast"):
@@ -57,7 +55,7 @@ def _holds(wide: str, narrow: str) -> bool:
 
 
 @rule("clip")
-def clip_of_a_clip(call: Call, types: TypedRewrite) -> Any:
+def clip_of_a_clip(call: Call, types: TypedRewrite) -> Expr | None:
     inner = call.args[0]
     if not is_call(inner, "clip"):
         return None
@@ -66,7 +64,7 @@ def clip_of_a_clip(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("clip")
-def clip_to_limits(call: Call, types: TypedRewrite) -> Any:
+def clip_to_limits(call: Call, types: TypedRewrite) -> Expr | None:
     """An integer is within the limits of its type."""
     of = types.tensor_type(call)
     if of is None or not of.dtype.is_int:
@@ -76,7 +74,7 @@ def clip_to_limits(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("argmax", "argmin")
-def order_of_stored_numbers(call: Call, types: TypedRewrite) -> Any:
+def order_of_stored_numbers(call: Call, types: TypedRewrite) -> Expr | None:
     """Stored integers are ordered as the numbers they stand for, where one positive scale is everywhere."""
     inner = call.args[0]
     if not is_call(inner, "qnn.dequantize") or not isinstance(inner.args[1], Constant):

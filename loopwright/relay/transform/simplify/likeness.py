@@ -8,11 +8,9 @@ The other tensor need not be there then.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from loopwright.relay.expr import Call, Constant, numpy_type
+from loopwright.relay.expr import Call, Constant, Expr, numpy_type
 from loopwright.relay.op.registry import make
 from loopwright.relay.transform.simplify.rule import rule, same_value, shape_of, splat
 from loopwright.relay.transform.typed_rewrite import TypedRewrite
@@ -20,7 +18,7 @@ from loopwright.relay.types import is_dynamic
 
 
 @rule("zeros_like", "ones_like")
-def filled(call: Call, types: TypedRewrite) -> Any:
+def filled(call: Call, types: TypedRewrite) -> Expr | None:
     shape = shape_of(types, call)
     if shape is None:
         return None
@@ -28,13 +26,15 @@ def filled(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("full_like")
-def full(call: Call, types: TypedRewrite) -> Any:
+def full(call: Call, types: TypedRewrite) -> Expr | None:
     shape = shape_of(types, call)
-    return None if shape is None else make("full", call.args[1], shape=shape, dtype=str(types.type_of_tensor(call).dtype))
+    if shape is None:
+        return None
+    return make("full", call.args[1], shape=shape, dtype=str(types.type_of_tensor(call).dtype))
 
 
 @rule("full")
-def full_of_a_constant(call: Call, types: TypedRewrite) -> Any:
+def full_of_a_constant(call: Call, types: TypedRewrite) -> Expr | None:
     """A full tensor of no dimensions is its number."""
     value = splat(call.args[0])
     if value is None or call.attrs.shape:
@@ -44,12 +44,12 @@ def full_of_a_constant(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("cast_like")
-def cast(call: Call, types: TypedRewrite) -> Any:
+def cast(call: Call, types: TypedRewrite) -> Expr | None:
     return make("cast", call.args[0], dtype=str(types.type_of_tensor(call).dtype))
 
 
 @rule("reshape_like")
-def reshape(call: Call, types: TypedRewrite) -> Any:
+def reshape(call: Call, types: TypedRewrite) -> Expr | None:
     shape = shape_of(types, call)
     if shape is None or any(isinstance(size, int) and size == 0 for size in shape):
         return None
@@ -57,13 +57,13 @@ def reshape(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("broadcast_to_like")
-def broadcast_to(call: Call, types: TypedRewrite) -> Any:
+def broadcast_to(call: Call, types: TypedRewrite) -> Expr | None:
     shape = shape_of(types, call)
     return None if shape is None else make("broadcast_to", call.args[0], shape=shape)
 
 
 @rule("collapse_sum_like")
-def collapse_sum(call: Call, types: TypedRewrite) -> Any:
+def collapse_sum(call: Call, types: TypedRewrite) -> Expr | None:
     if same_value(types, call, call.args[0]):
         return call.args[0]
     shape = shape_of(types, call)
@@ -71,7 +71,7 @@ def collapse_sum(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("slice_like")
-def strided_slice(call: Call, types: TypedRewrite) -> Any:
+def strided_slice(call: Call, types: TypedRewrite) -> Expr | None:
     if same_value(types, call, call.args[0]):
         return call.args[0]
     of = types.tensor_type(call)

@@ -7,10 +7,8 @@ layout_transform(layout_transform(x, A→B), B→A)    →    x
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.visitor import variables_in
-from loopwright.relay.expr import Call, Tuple
+from loopwright.relay.expr import Call, Expr, Tuple
 from loopwright.relay.op.registry import make
 from loopwright.relay.transform.simplify.rule import rule, same_value, shape_of
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
@@ -21,9 +19,9 @@ _RESHAPES = ("reshape", "contrib_reverse_reshape", "expand_dims", "squeeze", "nn
 
 
 @rule(*_RESHAPES)
-def reshape_of_a_reshape(call: Call, types: TypedRewrite) -> Any:
+def reshape_of_a_reshape(call: Call, types: TypedRewrite) -> Expr | None:
     """One reshape to the last shape; none where that is the first."""
-    source: Any = call
+    source: Expr = call
     assumed: set[object] = set()
     while is_call(source, *_RESHAPES):
         assumed |= _assumed(source, types)
@@ -41,7 +39,7 @@ def reshape_of_a_reshape(call: Call, types: TypedRewrite) -> Any:
     return result if assumed <= _assumed(result, types) else None
 
 
-def _assumed(call: Any, types: TypedRewrite) -> set[object]:
+def _assumed(call: Call, types: TypedRewrite) -> set[object]:
     """What a call assumes of open sizes, as something to compare."""
     given = [types.type_of(arg) for arg in call.args]
     if not any(map(is_dynamic, given)) and not call.attrs.size_expressions():
@@ -51,7 +49,7 @@ def _assumed(call: Any, types: TypedRewrite) -> set[object]:
     return {(str(one.condition), frozenset(map(id, variables_in(one.condition)))) for one in result}
 
 
-def permutation(call: Any, rank: int) -> list[int] | None:
+def permutation(call: Expr, rank: int) -> list[int] | None:
     """The order of axes that a transpose, or a layout transform without blocks, gives."""
     if is_call(call, "transpose"):
         axes = call.attrs.axes
@@ -64,7 +62,7 @@ def permutation(call: Any, rank: int) -> list[int] | None:
 
 
 @rule("transpose", "layout_transform")
-def transpose_of_a_transpose(call: Call, types: TypedRewrite) -> Any:
+def transpose_of_a_transpose(call: Call, types: TypedRewrite) -> Expr | None:
     """The axes ordered once; none where the order is the one they had."""
     of = types.tensor_type(call.args[0])
     if of is None:
@@ -73,10 +71,11 @@ def transpose_of_a_transpose(call: Call, types: TypedRewrite) -> Any:
     order = permutation(call, rank)
     if order is None:
         return None
-    source: Any = call.args[0]
+    source: Expr = call.args[0]
     chained = False
     while (inner := permutation(source, rank)) is not None:
         order = [inner[axis] for axis in order]
+        assert isinstance(source, Call)
         source, chained = source.args[0], True
     if order == list(range(rank)):
         return source
@@ -90,7 +89,7 @@ def transpose_of_a_transpose(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("layout_transform")
-def layout_there_and_back(call: Call, types: TypedRewrite) -> Any:
+def layout_there_and_back(call: Call, types: TypedRewrite) -> Expr | None:
     """One change of layout for two; blocks that are filled up with zeros would be, and are not, cut off."""
     inner = call.args[0]
     if call.attrs.src_layout == call.attrs.dst_layout:
@@ -106,14 +105,14 @@ def layout_there_and_back(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("concatenate")
-def concatenate_one(call: Call, types: TypedRewrite) -> Any:
+def concatenate_one(call: Call, types: TypedRewrite) -> Expr | None:
     """One tensor alone is joined already."""
     parts = call.args[0]
     return parts.fields[0] if isinstance(parts, Tuple) and len(parts.fields) == 1 else None
 
 
 @rule("strided_slice")
-def slice_everything(call: Call, types: TypedRewrite) -> Any:
+def slice_everything(call: Call, types: TypedRewrite) -> Expr | None:
     """A slice of all there is, forwards."""
     strides = call.attrs.strides
     if strides is not None and any(step != 1 for step in strides):
@@ -122,6 +121,6 @@ def slice_everything(call: Call, types: TypedRewrite) -> Any:
 
 
 @rule("broadcast_to", "tile", "collapse_sum_to")
-def repeat_to_own_shape(call: Call, types: TypedRewrite) -> Any:
+def repeat_to_own_shape(call: Call, types: TypedRewrite) -> Expr | None:
     """Repeated to the shape it has."""
     return call.args[0] if same_value(types, call, call.args[0]) else None

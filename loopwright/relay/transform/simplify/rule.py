@@ -10,15 +10,15 @@ A rule returns what the call becomes, or None where it has nothing to say. `type
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from loopwright.relay.expr import Call, Constant
+from loopwright.relay.expr import Call, Constant, Expr
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
-from loopwright.relay.types import TensorType, same_type
+from loopwright.relay.types import Dim, TensorType, same_type
 
-Rule = Callable[[Call, TypedRewrite], Any]
+Rule = Callable[[Call, TypedRewrite], Expr | None]
 
 RULES: Final[dict[str, list[Rule]]] = {}  # operator → its rules, in the order they are tried
 
@@ -34,12 +34,12 @@ def rule(*operators: str) -> Callable[[Rule], Rule]:
     return enter
 
 
-def same_value(types: TypedRewrite, one: Any, other: Any) -> bool:
+def same_value(types: TypedRewrite, one: Expr, other: Expr) -> bool:
     """Whether two expressions have the same type, so that one may stand for the other."""
     return same_type(types.type_of(one), types.type_of(other))
 
 
-def shape_of(types: TypedRewrite, expression: Any) -> tuple[Any, ...] | None:
+def shape_of(types: TypedRewrite, expression: Expr) -> tuple[Dim, ...] | None:
     """The shape of an expression whose every size is a number or an expression of size variables."""
     of = types.tensor_type(expression)
     if of is None or not _is_known(of):
@@ -53,7 +53,7 @@ def _is_known(of: TensorType) -> bool:
     return not any(is_any(size) for size in of.shape)
 
 
-def splat(expression: Any) -> np.ndarray | None:
+def splat(expression: Expr) -> np.ndarray | None:
     """The one number that an expression has everywhere, as an array of no dimensions; None where it has several."""
     if isinstance(expression, Constant):
         data = expression.data
