@@ -15,7 +15,7 @@ rewrite(DropDoubleNegative(), expr)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from loopwright.ir import structural_equal
 from loopwright.ir.deep import deep
@@ -110,7 +110,7 @@ class _Rewrite(ExprMutator):
         group = self.groups.get(id(expression))
         if group is None:
             return post
-        node_map: dict[DFPattern, list[Expr]] = {
+        node_map: dict[DFPattern, list[Any]] = {
             pattern: [self.memo_map.get(id(value), value) for value in matched]
             for pattern, matched in group.found.items()
         }

@@ -6,13 +6,11 @@ relay.annotation.compiler_begin(x, "dnnl"), compiler_end    where a part for ano
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import Type
-from loopwright.relay.expr import Expr
+from loopwright.relay.expr import Call, Expr
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 
 
@@ -22,13 +20,13 @@ class _Mark(Operator):
     def infer(self, data: Type) -> Type:
         return data
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, data: te.Tensor) -> te.Tensor:
         return [topi.identity(one) for one in data] if isinstance(data, list) else topi.identity(data)
 
-    def reference(self, data: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray) -> np.ndarray:
         return data
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [grad]
 
 
@@ -63,7 +61,7 @@ class CompilerEnd(_Mark):
 class OnDevice(_Mark):
     """The value; it is computed, and its result lies, on a device."""
 
-    device: Any = None
+    device: object = None
     constrain_result: bool = False
     constrain_body: bool = True
 
@@ -72,7 +70,7 @@ class OnDevice(_Mark):
 
 
 @calls("annotation.on_device")
-def on_device(body: Expr, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
+def on_device(body: Expr, device: object, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
     """The value, computed on `device`; with `constrain_result`, its result lies there too."""
     return make(
         "annotation.on_device",

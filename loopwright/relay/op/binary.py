@@ -6,11 +6,11 @@ Both have elements of one type: nothing is converted unasked.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr
+from loopwright.relay.expr import Call, Expr
 from loopwright.relay.op.from_topi import FromTopi
 from loopwright.relay.op.registry import Kind, make, register
 from loopwright.relay.op.sizes import broadcast, same_dtype
@@ -29,7 +29,7 @@ class Binary(FromTopi):
         same_dtype(self.op_name, lhs, rhs)
         return TensorType(broadcast(self.op_name, lhs.shape, rhs.shape), str(lhs.dtype))
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         slopes = type(self).slopes
         if slopes is None:
             raise TypeMismatch(f"{self.op_name} has no gradient")

@@ -7,23 +7,24 @@ def table():
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-_TABLES: Final[dict[str, Callable[[], Any]]] = {}
+Table = Callable[[], Sequence[tuple[Any, ...]]]  # of a name, a pattern and perhaps a check
+_TABLES: Final[dict[str, Table]] = {}
 
 
-def register_pattern_table(compiler: str, table: Any = None) -> Any:
+def register_pattern_table(compiler: str, table: Table | None = None) -> Table | Callable[[Table], Table]:
     """Enter the table of a compiler, a function that makes it; a decorator without one."""
 
-    def enter(result: Callable[[], Any]) -> Callable[[], Any]:
+    def enter(result: Table) -> Table:
         _TABLES[compiler] = result
         return result
 
     return enter if table is None else enter(table)
 
 
-def get_pattern_table(compiler: str) -> Any:
+def get_pattern_table(compiler: str) -> Sequence[tuple[Any, ...]] | None:
     """The table of a compiler; None where it has none."""
     table = _TABLES.get(compiler)
     return None if table is None else table()

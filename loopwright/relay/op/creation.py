@@ -5,14 +5,12 @@ A shape that is an expression of the graph is known only when the program runs: 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr
+from loopwright.relay.expr import Call, Expr
 from loopwright.relay.op.from_topi import numbers_of, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.reshaping import vector_length
@@ -29,7 +27,7 @@ class _OneValue(Operator):
     def infer(self) -> Type:
         return TensorType(self.shape, self.dtype)
 
-    def compute(self) -> Any:
+    def compute(self) -> te.Tensor:
         return topi.full(self.shape, self.dtype, self._value)
 
     def reference(self) -> np.ndarray:
@@ -56,13 +54,13 @@ class _OneValueLike(Operator):
     def infer(self, data: TensorType) -> Type:
         return data
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, data: te.Tensor) -> te.Tensor:
         return topi.full_like(data, self._value)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         return np.full_like(data, self._value)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("zeros_like", call.args[0])]
 
     @property
@@ -91,13 +89,13 @@ class Full(Operator):
         _require_number(self.op_name, fill_value)
         return TensorType(self.shape, self.dtype or str(fill_value.dtype))
 
-    def compute(self, fill_value: Any) -> Any:
+    def compute(self, fill_value: te.Tensor) -> te.Tensor:
         return topi.full(self.shape, self.dtype or str(fill_value.dtype), fill_value())
 
     def reference(self, fill_value: np.ndarray) -> np.ndarray:
         return np.full(self.shape, fill_value, DataType(self.dtype or str(fill_value.dtype)).numpy())
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("cast_like", make("sum", grad), call.args[0])]
 
 
@@ -109,13 +107,13 @@ class FullLike(Operator):
         _require_number(self.op_name, fill_value)
         return data
 
-    def compute(self, data: Any, fill_value: Any) -> Any:
+    def compute(self, data: te.Tensor, fill_value: te.Tensor) -> te.Tensor:
         return topi.full_like(data, fill_value())
 
     def reference(self, data: np.ndarray, fill_value: np.ndarray) -> np.ndarray:
         return np.full_like(data, fill_value)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         data, value = call.args
         return [make("zeros_like", data), make("cast_like", make("sum", grad), value)]
 
@@ -133,7 +131,7 @@ class _WithShape(Operator):
     def infer(self, shape: TensorType) -> Type:
         return TensorType([AnyDim() for _ in range(vector_length(self.op_name, "the shape", shape))], self.dtype)
 
-    def compute(self, shape: Any) -> Any:
+    def compute(self, shape: te.Tensor) -> te.Tensor:
         raise only_interpreted(self.op_name, "the shape")
 
     def reference(self, shape: np.ndarray) -> np.ndarray:
@@ -161,7 +159,7 @@ class DynFull(Operator):
         sizes = [AnyDim() for _ in range(vector_length(self.op_name, "the shape", shape))]
         return TensorType(sizes, self.dtype or str(fill_value.dtype))
 
-    def compute(self, fill_value: Any, shape: Any) -> Any:
+    def compute(self, fill_value: te.Tensor, shape: te.Tensor) -> te.Tensor:
         raise only_interpreted(self.op_name, "the shape")
 
     def reference(self, fill_value: np.ndarray, shape: np.ndarray) -> np.ndarray:
@@ -169,26 +167,26 @@ class DynFull(Operator):
         return np.full([int(size) for size in shape], fill_value, kind)
 
 
-def _filled(name: str, shape: Any, dtype: str) -> Expr:
+def _filled(name: str, shape: object, dtype: str) -> Expr:
     numbers = numbers_of(shape)
     built: Expr = make(f"dyn.{name}", shape, dtype=dtype) if numbers is None else make(name, shape=numbers, dtype=dtype)
     return built
 
 
 @calls("zeros")
-def zeros(shape: Any, dtype: str) -> Expr:
+def zeros(shape: object, dtype: str) -> Expr:
     """Zeros of a shape: a number, several, or an expression."""
     return _filled("zeros", shape, dtype)
 
 
 @calls("ones")
-def ones(shape: Any, dtype: str) -> Expr:
+def ones(shape: object, dtype: str) -> Expr:
     """Ones of a shape: a number, several, or an expression."""
     return _filled("ones", shape, dtype)
 
 
 @calls("full")
-def full(fill_value: Expr, shape: Any = (), dtype: str = "") -> Expr:
+def full(fill_value: Expr, shape: object = (), dtype: str = "") -> Expr:
     """A tensor of a shape (numbers or an expression) with the value of a scalar everywhere."""
     numbers = numbers_of(shape)
     if numbers is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr, const
+from loopwright.relay.expr import Call, Expr, const
 from loopwright.relay.op.from_topi import FromTopi
 from loopwright.relay.op.registry import Kind, Operator, make, register
 from loopwright.relay.types import TensorType
@@ -28,11 +28,11 @@ class Elementwise(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return data
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, data: te.Tensor) -> te.Tensor:
         made = super().compute(data)
         return topi.identity(data) if made is data else made  # a kernel writes its result: integers rounded are copied
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         slope = type(self).slope
         if slope is None:
             raise TypeMismatch(f"{self.op_name} has no gradient")
@@ -146,7 +146,7 @@ class Copy(Elementwise):
 
     topi_name = "identity"
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [grad]
 
 
@@ -159,11 +159,11 @@ class Cast(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return TensorType(data.shape, self.dtype)
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, data: te.Tensor) -> te.Tensor:
         # A kernel writes its result: converting to the same type is a copy.
         return topi.identity(data) if str(data.dtype) == self.dtype else topi.cast(data, self.dtype)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("cast_like", grad, call.args[0])]
 
 
@@ -174,14 +174,14 @@ class CastLike(Operator):
     def infer(self, data: TensorType, dtype_like: TensorType) -> Type:
         return TensorType(data.shape, str(dtype_like.dtype))
 
-    def compute(self, data: Any, dtype_like: Any) -> Any:
+    def compute(self, data: te.Tensor, dtype_like: te.Tensor) -> te.Tensor:
         same = data.dtype is dtype_like.dtype
         return topi.identity(data) if same else topi.cast(data, str(dtype_like.dtype))
 
     def reference(self, data: np.ndarray, dtype_like: np.ndarray) -> np.ndarray:
         return data.astype(dtype_like.dtype)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("cast_like", grad, call.args[0]), make("zeros_like", call.args[1])]
 
 
@@ -196,7 +196,7 @@ class Reinterpret(Operator):
             raise TypeMismatch(f"reinterpret: {self.dtype} has another width than the elements of {data}")
         return TensorType(data.shape, self.dtype)
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, data: te.Tensor) -> te.Tensor:
         return topi.identity(data) if str(data.dtype) == self.dtype else topi.reinterpret(data, self.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
@@ -213,7 +213,7 @@ class Clip(FromTopi):
     def infer(self, a: TensorType) -> Type:
         return a
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         x = call.args[0]
         low, high = [make("full_like", x, const(limit, "float32")) for limit in (self.a_min, self.a_max)]
         inside = make("logical_and", make("less_equal", low, x), make("less_equal", x, high))

@@ -29,7 +29,7 @@ from loopwright.ir.visitor import uses_var
 from loopwright.relay.errors import CannotCompile, TypeMismatch
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.registry import Operator
-from loopwright.relay.types import AnyDim, TensorType, is_any, is_dynamic, type_text
+from loopwright.relay.types import AnyDim, Dim, DimLike, TensorType, is_any, is_dynamic, type_text
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.topi.registry import OPERATORS
 
@@ -94,7 +94,7 @@ def _stand_in(of: Type, name: str, unknown: set[SizeVar]) -> Any:
     if isinstance(of, TupleType):
         return [_stand_in(field, f"{name}_{k}", unknown) for k, field in enumerate(of.fields)]
     assert isinstance(of, TensorType)
-    shape: list[Any] = []
+    shape: list[Dim] = []
     for k, size in enumerate(of.shape):
         if is_any(size):
             size = te.size_var(f"{name}_{k}")
@@ -103,18 +103,18 @@ def _stand_in(of: Type, name: str, unknown: set[SizeVar]) -> Any:
     return te.placeholder(tuple(shape), of.dtype, name)
 
 
-def _type(result: Any, unknown: set[SizeVar]) -> Type:
+def _type(result: te.Tensor | list[te.Tensor] | tuple[te.Tensor, ...], unknown: set[SizeVar]) -> Type:
     if isinstance(result, (list, tuple)):
         return TupleType(tuple(_type(one, unknown) for one in result))
 
-    def known(size: Any) -> Any:
+    def known(size: PrimExpr) -> DimLike:
         depends = unknown and isinstance(size, PrimExpr) and uses_var(size, lambda var: var in unknown)
         return AnyDim() if depends else size
 
     return TensorType([known(size) for size in result.shape], str(result.dtype))
 
 
-def numbers_of(value: Any) -> tuple[int, ...] | None:
+def numbers_of(value: object) -> tuple[int, ...] | None:
     """A shape-like argument as numbers: an int, several, or a constant; None where it is an expression of the graph."""
     if isinstance(value, Constant):
         return tuple(int(number) for number in np.atleast_1d(value.data))

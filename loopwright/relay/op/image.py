@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from loopwright import te
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Constant, Expr
@@ -19,7 +20,7 @@ _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 class _Resize(FromTopi):
-    size: tuple[Any, ...]
+    size: tuple[object, ...]
     layout: str
     method: str = "linear"
     coordinate_transformation_mode: str = "half_pixel"
@@ -33,11 +34,11 @@ class _Resize(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         return (*inputs, self.roi, self.size, *_options(self))
 
 
-def _options(attrs: Any) -> tuple[Any, ...]:
+def _options(attrs: Any) -> tuple[object, ...]:
     """The arguments of topi's function behind the size."""
     mode, rounding = attrs.coordinate_transformation_mode, attrs.rounding_method
     cubic = attrs.cubic_alpha, attrs.cubic_exclude
@@ -53,8 +54,8 @@ def _resizing(count: int) -> None:
     @calls(name)
     def resize(
         data: Expr,
-        size: Any,
-        roi: Any = None,
+        size: object,
+        roi: object = None,
         layout: str = default,
         method: str = "linear",
         coordinate_transformation_mode: str = "half_pixel",
@@ -87,7 +88,7 @@ def _resizing(count: int) -> None:
     resize.__name__ = resize.__qualname__ = f"resize{count}d"
 
 
-def _region(roi: Any) -> tuple[float, ...] | None:
+def _region(roi: object) -> tuple[float, ...] | None:
     if roi is None:
         return None
     values = roi.data if isinstance(roi, Constant) else roi
@@ -114,10 +115,10 @@ class _DynResize(Operator):
         shape = [AnyDim() if letter in "DHW" else extent for letter, extent in zip(letters, data.shape, strict=True)]
         return TensorType(shape, str(self.out_dtype or data.dtype))
 
-    def compute(self, data: Any, size: Any) -> Any:
+    def compute(self, data: te.Tensor, size: te.Tensor) -> te.Tensor:
         raise only_interpreted(self.op_name, "the size")
 
-    def reference(self, data: np.ndarray, size: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray, size: np.ndarray) -> np.ndarray:
         numbers = tuple(int(number) for number in size)
         return OPERATORS[type(self).topi_name].reference(data, self.roi, numbers, *_options(self))
 
@@ -150,7 +151,7 @@ class CropAndResize(FromTopi):
     def infer(self, data: TensorType, boxes: TensorType, box_indices: TensorType) -> Type:
         return self.type_of_compute(data, boxes, box_indices)
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         return (*inputs, self.crop_size, self.layout, self.method, self.extrapolation_value, self.out_dtype or None)
 
 
@@ -177,7 +178,7 @@ class Dilation2d(FromTopi):
     def _name(self) -> str:
         return f"image.dilation2d_{self.data_layout.lower()}"
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         pads = self.padding * 4 if len(self.padding) == 1 else self.padding * (4 // len(self.padding))
         return (*inputs, self.strides, pads, self.dilations, self.out_dtype or None)
 

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from loopwright import te
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import max_value, maximum, min_value, minimum, select
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr
+from loopwright.relay.expr import Call, Expr
 from loopwright.relay.op.registry import Kind, Operator, make, register
 from loopwright.relay.op.sizes import equal_dim, normal_axis, times
 from loopwright.relay.types import Dim, TensorType
@@ -94,13 +95,13 @@ class CheckedIndices(Operator):
             for entry, axis in enumerate(self.axes)
         ]
 
-    def compute(self, indices: Any, data: Any) -> Any:
+    def compute(self, indices: te.Tensor, data: te.Tensor) -> te.Tensor:
         if indices.dtype.is_unsigned:
             return te.compute(indices.shape, lambda *at: indices(*at), name="T_checked_indices", tag="elemwise")
         kind = self._kind(indices.dtype)
         sizes = [data.shape[axis].astype(kind) for axis in self.axes]
 
-        def cell(*at: Any) -> Any:
+        def cell(*at: PrimExpr) -> PrimExpr:
             size = sizes[-1]
             for entry in range(len(sizes) - 2, -1, -1):
                 size = select(at[-1].equal(entry), sizes[entry], size)
@@ -116,7 +117,7 @@ class CheckedIndices(Operator):
         wide = indices.astype("int64")
         return np.where(wide < 0, wide + (sizes if self.tuples else sizes[0]), wide)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("zeros_like", arg) for arg in call.args]
 
 
@@ -135,13 +136,13 @@ class MeasuredRange(Operator):
         count = 1 if self.along is None else indices.shape[self.along]
         return TupleType((TensorType((count,), "int64"), TensorType((count,), "int64")))
 
-    def compute(self, indices: Any) -> Any:
+    def compute(self, indices: te.Tensor) -> list[te.Tensor]:
         axes = [k for k in range(indices.ndim) if k != self.along]
         taps = [te.reduce_axis((0, indices.shape[k]), name=f"k{k}") for k in axes]
         count = 1 if self.along is None else indices.shape[self.along]
 
-        def index(entry: Any) -> Any:
-            at: list[Any] = [entry] * indices.ndim
+        def index(entry: PrimExpr) -> PrimExpr:
+            at: list[PrimExpr] = [entry] * indices.ndim
             for k, tap in zip(axes, taps, strict=True):
                 at[k] = tap.var
             value = indices(*at).astype("int64")

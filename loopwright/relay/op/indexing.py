@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from loopwright import te
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr, const
+from loopwright.relay.expr import Call, Expr, const
 from loopwright.relay.op.from_topi import FromTopi, numbers_of, only_interpreted
 from loopwright.relay.op.index_ranges import IndexRange
 from loopwright.relay.op.registry import FUNCTIONS, Kind, Operator, calls, make, register
 from loopwright.relay.op.reshaping import vector_length
-from loopwright.relay.op.sizes import broadcast, normal_axis, same_dtype
+from loopwright.relay.op.sizes import broadcast, normal_axis, same_dtype, tensor_type_of
 from loopwright.relay.types import AnyDim, TensorType
 from loopwright.runtime.errors import NotBuilt
 
@@ -38,10 +39,10 @@ class Take(FromTopi):
             return []
         return [IndexRange(1, 0, None if self.axis is None else normal_axis("take", self.axis, len(data.shape)))]
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         return (*inputs, self.axis, self.batch_dims, self.mode)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         """Each row of the gradient is added to the row it was taken from; the axis comes first for that, and back."""
         data, indices = call.args
         shape = sizes_of("take", data)
@@ -51,7 +52,7 @@ class Take(FromTopi):
         of = make("reshape", data, newshape=(-1,)) if self.axis is None else data
         rows = shape if self.axis is not None else (int(np.prod(shape)),)
         order = (axis, *[k for k in range(len(rows)) if k != axis])
-        width = len(indices.checked_type.shape)
+        width = len(tensor_type_of(indices).shape)
         around = [k for k in range(len(rows) - 1 + width) if not axis <= k < axis + width]
         to_front = (*range(axis, axis + width), *around)
         front = make("transpose", grad, axes=to_front) if to_front else grad
@@ -93,7 +94,7 @@ class Gather(FromTopi):
     def index_ranges(self, data: TensorType, indices: TensorType) -> list[IndexRange]:
         return [IndexRange(1, 0, normal_axis("gather", self.axis, len(data.shape)))]
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         data, indices = inputs
         return data, self.axis, indices
 
@@ -127,10 +128,10 @@ class GatherNd(FromTopi):
         assert isinstance(count, int)  # of what is compiled
         return [IndexRange(1, 0, self.batch_dims + k, along=0, entry=k) for k in range(count)]
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         return (*inputs, self.batch_dims)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         data, indices = call.args
         return [make("scatter_nd", make("zeros_like", data), indices, grad, mode="add"), make("zeros_like", indices)]
 
@@ -144,7 +145,7 @@ class Where(FromTopi):
         shape = broadcast("where", broadcast("where", condition.shape, x.shape), y.shape)
         return TensorType(shape, str(x.dtype))
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         condition, x, y = call.args
         zero = make("zeros_like", grad)
         sides = make("where", condition, grad, zero), make("where", condition, zero, grad)
@@ -185,7 +186,7 @@ class AdvIndex(FromTopi):
     def index_ranges(self, inputs: TupleType) -> list[IndexRange]:
         return [IndexRange((0, k + 1), (0, 0), k, from_end=True) for k in range(len(inputs.fields) - 1)]
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: Any) -> Sequence[object]:
         data, *indices = inputs[0]
         return data, indices
 
@@ -221,7 +222,7 @@ class InvertPermutation(FromTopi):
 class MatrixSetDiag(FromTopi):
     """Matrices whose diagonals `k`, one or from the lowest to the highest, are replaced."""
 
-    k: Any = 0
+    k: object = 0
     align: str = "RIGHT_LEFT"
 
     def infer(self, data: TensorType, diagonal: TensorType) -> Type:
@@ -241,7 +242,7 @@ class Trilu(FromTopi):
 
 
 @calls("trilu")
-def trilu(data: Expr, k: Any, upper: bool = True) -> Expr:
+def trilu(data: Expr, k: Expr | int, upper: bool = True) -> Expr:
     """The data with zeros below or above diagonal `k`, a number or an expression that is one."""
     return make("trilu", data, k if isinstance(k, Expr) else const(int(k), "int32"), upper=upper)
 
@@ -257,12 +258,12 @@ class OneHot(FromTopi):
     def infer(self, indices: TensorType, on_value: TensorType, off_value: TensorType) -> Type:
         return self.type_of_compute(indices, on_value, off_value)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("zeros_like", arg) for arg in call.args]
 
 
 @calls("one_hot")
-def one_hot(indices: Expr, on_value: Any, off_value: Any, depth: Any, axis: int, dtype: str) -> Expr:
+def one_hot(indices: Expr, on_value: object, off_value: object, depth: object, axis: int, dtype: str) -> Expr:
     """One-hot vectors along a new axis; `depth` is a number, or an expression that is one when the program runs."""
     on, off = (value if isinstance(value, Expr) else const(value, dtype) for value in (on_value, off_value))
     numbers = numbers_of(depth)
@@ -282,7 +283,7 @@ class DynOneHot(Operator):
         at = len(indices.shape) if self.axis == -1 else self.axis
         return TensorType([*indices.shape[:at], AnyDim(), *indices.shape[at:]], self.dtype)
 
-    def compute(self, *inputs: Any) -> Any:
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
         raise only_interpreted("dyn.one_hot", "the depth")
 
     def reference(self, *inputs: np.ndarray) -> np.ndarray:
@@ -300,14 +301,14 @@ class SparseToDense(FromTopi):
     def infer(self, sparse_indices: TensorType, sparse_values: TensorType, default_value: TensorType) -> Type:
         return self.type_of_compute(sparse_indices, sparse_values, default_value)
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         indices, values, default = inputs
         return indices, self.output_shape, values, default
 
 
 @calls("sparse_to_dense")
 def sparse_to_dense(
-    sparse_indices: Expr, output_shape: Any, sparse_values: Expr, default_value: Any = 0
+    sparse_indices: Expr, output_shape: object, sparse_values: Expr, default_value: object = 0
 ) -> Expr:
     """A tensor of one value, but for a list of elements; its shape may be an expression."""
     default = default_value if isinstance(default_value, Expr) else const(default_value)
@@ -331,7 +332,7 @@ class DynSparseToDense(Operator):
         rank = vector_length("dyn.sparse_to_dense", "output_shape", output_shape)
         return TensorType([AnyDim()] * rank, str(sparse_values.dtype))
 
-    def compute(self, *inputs: Any) -> Any:
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
         raise only_interpreted("dyn.sparse_to_dense", "the shape")
 
     def reference(self, *inputs: np.ndarray) -> np.ndarray:
@@ -352,7 +353,7 @@ def segment_sum(data: Expr, segment_ids: Expr, num_segments: int | None = None) 
     if num_segments is None:
         last = make("max", make("cast", segment_ids, dtype="int64"))
         count = make("add", last, const(np.array(1, "int64"), "int64"))
-        shape: Any = make(
+        shape: object = make(
             "concatenate",
             [make("reshape", count, newshape=(1,)), const(np.array(rows, "int64").reshape(-1), "int64")],
             axis=0,

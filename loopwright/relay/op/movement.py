@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr, Tuple, TupleWrapper
+from loopwright.relay.expr import Call, Expr, Tuple, TupleWrapper
 from loopwright.relay.op.from_topi import FromTopi, numbers_of, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.reshaping import vector_length
@@ -39,7 +40,7 @@ class Transpose(FromTopi):
             raise TypeMismatch(f"transpose: axes {self.axes} do not name each axis of {data} once")
         return TensorType([data.shape[axis] for axis in order], str(data.dtype))
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         if self.axes is None:
             return [make("transpose", grad)]
         order = [axis % len(self.axes) for axis in self.axes]
@@ -56,7 +57,7 @@ class LayoutTransform(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("layout_transform", grad, src_layout=self.dst_layout, dst_layout=self.src_layout)]
 
 
@@ -77,12 +78,12 @@ class BroadcastTo(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("collapse_sum_like", grad, call.args[0])]
 
 
 @calls("broadcast_to")
-def broadcast_to(data: Expr, shape: Any) -> Expr:
+def broadcast_to(data: Expr, shape: object) -> Expr:
     """The data repeated to `shape`: numbers, or an expression that is the shape when the program runs."""
     numbers = numbers_of(shape)
     return make("dyn.broadcast_to", data, shape) if numbers is None else make("broadcast_to", data, shape=numbers)
@@ -100,13 +101,13 @@ class BroadcastToLike(Operator):
             )
         return TensorType(broadcast_type.shape, str(data.dtype))
 
-    def compute(self, data: Any, broadcast_type: Any) -> Any:
+    def compute(self, data: te.Tensor, broadcast_type: te.Tensor) -> te.Tensor:
         return topi.broadcast_to(data, broadcast_type.shape)
 
     def reference(self, data: np.ndarray, broadcast_type: np.ndarray) -> np.ndarray:
         return np.broadcast_to(data, broadcast_type.shape)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("collapse_sum_like", grad, call.args[0]), make("zeros_like", call.args[1])]
 
 
@@ -117,7 +118,7 @@ class DynBroadcastTo(Operator):
     def infer(self, data: TensorType, shape: TensorType) -> Type:
         return TensorType([AnyDim()] * vector_length("dyn.broadcast_to", "shape", shape), str(data.dtype))
 
-    def compute(self, data: Any, shape: Any) -> Any:
+    def compute(self, data: te.Tensor, shape: te.Tensor) -> te.Tensor:
         raise only_interpreted("dyn.broadcast_to", "the shape")
 
     def reference(self, data: np.ndarray, shape: np.ndarray) -> np.ndarray:
@@ -153,15 +154,20 @@ class Concatenate(FromTopi):
         along = self.axis % len(first.shape)
         return [pair for other in others for k, pair in enumerate(zip(first.shape, other.shape)) if k != along]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
-        parts = call.args[0].checked_type.fields
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
+        of = call.args[0].checked_type
+        assert isinstance(of, TupleType)
+        parts: Sequence[Any] = of.fields
         along = self.axis % len(parts[0].shape)
         ends = np.cumsum([int(part.shape[along]) for part in parts])[:-1]
         cuts = make("split", grad, indices_or_sections=tuple(int(end) for end in ends), axis=along)
         return [Tuple([cuts[k] for k in range(len(parts))])]
 
 
-def _tensors(op: str, data: Any) -> list[TensorType]:
+T = TypeVar("T")
+
+
+def _tensors(op: str, data: Type) -> list[TensorType]:
     """The fields of a tuple, which are tensors of one type and rank."""
     fields: list[Any] = list(data.fields) if isinstance(data, TupleType) else [data]
     if not fields:
@@ -173,7 +179,7 @@ def _tensors(op: str, data: Any) -> list[TensorType]:
     return fields
 
 
-def _listed(op: str, data: Any) -> Any:
+def _listed(op: str, data: T) -> T | list[Expr]:
     if isinstance(data, (list, tuple)):
         if not data:
             raise ValueError(f"relay.{op}: there are no tensors to join; give at least one")
@@ -182,7 +188,7 @@ def _listed(op: str, data: Any) -> Any:
 
 
 @calls("concatenate")
-def concatenate(data: Any, axis: int = 0) -> Expr:
+def concatenate(data: Expr | Sequence[Expr], axis: int = 0) -> Expr:
     """Tensors, a list of them or an expression that is a tuple, one after another along `axis`."""
     return make("concatenate", _listed("concatenate", data), axis=axis)
 
@@ -202,15 +208,17 @@ class Stack(FromTopi):
         at = normal_axis("stack", self.axis, len(shape), extra=1)
         return TensorType([*shape[:at], len(tensors), *shape[at:]], str(tensors[0].dtype))
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
-        parts = call.args[0].checked_type.fields
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
+        of = call.args[0].checked_type
+        assert isinstance(of, TupleType)
+        parts: Sequence[Any] = of.fields
         along = self.axis % (len(parts[0].shape) + 1)
         cuts = make("split", grad, indices_or_sections=len(parts), axis=along)
         return [Tuple([make("squeeze", cuts[k], axis=(along,)) for k in range(len(parts))])]
 
 
 @calls("stack")
-def stack(data: Any, axis: int = 0) -> Expr:
+def stack(data: Expr | Sequence[Expr], axis: int = 0) -> Expr:
     """Tensors, a list of them or an expression that is a tuple, side by side along a new axis."""
     return make("stack", _listed("stack", data), axis=axis)
 
@@ -219,7 +227,7 @@ def stack(data: Any, axis: int = 0) -> Expr:
 class Split(FromTopi):
     """The parts of the data along `axis`: so many equal ones, or those between the cut points of a list."""
 
-    indices_or_sections: Any
+    indices_or_sections: int | Sequence[Dim]
     axis: int = 0
 
     def results(self) -> int:
@@ -243,7 +251,7 @@ class Split(FromTopi):
         parts = [TensorType([*shape[:along], size, *shape[along + 1 :]], str(data.dtype)) for size in sizes]
         return TupleType(tuple(parts))
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("concatenate", grad, axis=self.axis)]
 
 
@@ -258,7 +266,7 @@ class Tile(FromTopi):
 
 
 @calls("tile")
-def tile(data: Expr, reps: Any) -> Expr:
+def tile(data: Expr, reps: object) -> Expr:
     """The data as often as `reps` says: numbers, or an expression that is them when the program runs."""
     numbers = numbers_of(reps)
     return make("dyn.tile", data, reps) if numbers is None else make("tile", data, reps=numbers)
@@ -272,7 +280,7 @@ class DynTile(Operator):
         rank = max(len(data.shape), vector_length("dyn.tile", "reps", reps))
         return TensorType([AnyDim()] * rank, str(data.dtype))
 
-    def compute(self, data: Any, reps: Any) -> Any:
+    def compute(self, data: te.Tensor, reps: te.Tensor) -> te.Tensor:
         raise only_interpreted("dyn.tile", "how often the data is repeated")
 
     def reference(self, data: np.ndarray, reps: np.ndarray) -> np.ndarray:
@@ -301,7 +309,7 @@ class Reverse(FromTopi):
         normal_axis("reverse", self.axis, len(data.shape))
         return data
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("reverse", grad, axis=self.axis)]
 
 
@@ -327,7 +335,7 @@ class Meshgrid(FromTopi):
 
 
 @calls("meshgrid")
-def meshgrid(data: Any, indexing: str = "ij") -> TupleWrapper:
+def meshgrid(data: Tuple | TupleWrapper | Sequence[Expr], indexing: str = "ij") -> TupleWrapper:
     """The grid that vectors, a list of them or a tuple, span: one tensor each."""
     listed = _listed("meshgrid", data)
     count = len(listed.fields) if isinstance(listed, Tuple) else len(listed)
@@ -380,7 +388,7 @@ class SpaceToBatchNd(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Any) -> list[Any]:
+    def arguments(self, *inputs: object) -> list[object]:
         before, after = ([pair[k] for pair in self.paddings] for k in range(2))
         return [*inputs, self.block_shape, before, after, self.pad_value]
 
@@ -395,7 +403,7 @@ class BatchToSpaceNd(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Any) -> list[Any]:
+    def arguments(self, *inputs: object) -> list[object]:
         return [*inputs, self.block_shape, *([pair[k] for pair in self.crops] for k in range(2))]
 
 

@@ -43,7 +43,7 @@ class Argsort(FromTopi):
         normal_axis("argsort", self.axis, len(data.shape))
         return TensorType(data.shape, self.dtype)
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         return (*inputs, None, self.axis, self.is_ascend, self.dtype)
 
 
@@ -67,12 +67,12 @@ class Topk(FromTopi):
 @calls("topk")
 def topk(
     data: Expr,
-    k: Any = 1,
+    k: object = 1,
     axis: int = -1,
     ret_type: str = "both",
     is_ascend: bool = False,
     dtype: str = "int32",
-) -> Any:
+) -> Expr:
     """The first `k` elements along `axis`; `k` is a number, or an expression that is one when the program runs."""
     attributes = {"axis": axis, "ret_type": ret_type, "is_ascend": is_ascend, "dtype": dtype}
     if isinstance(k, Constant):
@@ -103,7 +103,7 @@ class DynTopk(Operator):
             return TupleType((values, indices))
         return values if self.ret_type == "values" else indices
 
-    def compute(self, data: Any, k: Any) -> Any:
+    def compute(self, data: te.Tensor, k: te.Tensor) -> list[te.Tensor]:
         """All of a row in order, and how many of them are wanted."""
         result = topi.topk(data, 0, self.axis, self.ret_type, self.is_ascend, self.dtype)
         size = data.shape[normal_axis("dyn.topk", self.axis, data.ndim)].astype("int64")
@@ -113,7 +113,7 @@ class DynTopk(Operator):
         sizes = te.compute((count,), lambda _: wanted, name="sizes")
         return [*(result if isinstance(result, list) else [result]), sizes]
 
-    def reference(self, data: np.ndarray, k: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray, k: np.ndarray) -> np.ndarray:
         number = min(int(np.asarray(k).reshape(-1)[0]), data.shape[self.axis])
         return OPERATORS["topk"].reference(data, number, self.axis, self.ret_type, self.is_ascend, self.dtype)
 
@@ -155,7 +155,7 @@ class Argwhere(Operator):
     def infer(self, condition: TensorType) -> Type:
         return TensorType([AnyDim(), len(condition.shape)], "int32")
 
-    def compute(self, condition: Any) -> Any:
+    def compute(self, condition: te.Tensor) -> list[te.Tensor]:
         rows, count = topi.argwhere_padded(condition)
         return [rows, te.compute((1,), lambda _: count[0].astype("int64"), name="sizes")]
 
@@ -171,7 +171,7 @@ class _Scan(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         return (*inputs, self.axis, self.dtype or None, self.exclusive)
 
 
@@ -196,12 +196,12 @@ class Einsum(FromTopi):
             raise TypeMismatch(f"einsum: the data is {data}, not several tensors")
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: Any) -> Sequence[object]:
         return (self.equation, *inputs[0])
 
 
 @calls("einsum")
-def einsum(data: Any, equation: str) -> Expr:
+def einsum(data: Expr | Sequence[Expr], equation: str) -> Expr:
     """The sum of products of the tensors of `data` that `equation` describes."""
     if (isinstance(data, (list, tuple)) and not data) or not isinstance(equation, str):
         raise ValueError("relay.einsum: data is at least one tensor, and the equation a text, as in 'ij,jk->ik'")

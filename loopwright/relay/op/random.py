@@ -7,7 +7,6 @@ key, noise = relay.random.normal(key, (2, 3))
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Expr, const
@@ -36,7 +35,7 @@ class ThreefryGenerate(FromTopi):
 
 
 @calls("random.threefry_generate")
-def threefry_generate(key: Expr, shape: Sequence[int]) -> Any:
+def threefry_generate(key: Expr, shape: Sequence[int]) -> object:
     """A new key, and uint64 numbers of `shape` all of whose bits are random."""
     return make("random.threefry_generate", key, out_shape=tuple(shape))
 
@@ -56,7 +55,7 @@ class _Drawn(FromTopi):
     out_dtype: str = "float32"
     results = 2
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         return (*inputs, self.out_shape, self.out_dtype)
 
 
@@ -70,8 +69,8 @@ class Uniform(_Drawn):
 
 @calls("random.uniform")
 def uniform(
-    key: Expr, shape: Sequence[int], dtype: str = "float32", low: Any = None, high: Any = None
-) -> Any:
+    key: Expr, shape: Sequence[int], dtype: str = "float32", low: object = None, high: object = None
+) -> object:
     """A new key, and numbers from `low` (0) to below `high` (1): numbers or expressions."""
     ends = [_number(low, 0.0, dtype), _number(high, 1.0, dtype)]
     return make("random.uniform", key, *ends, out_shape=tuple(shape), out_dtype=dtype)
@@ -87,8 +86,8 @@ class Normal(_Drawn):
 
 @calls("random.normal")
 def normal(
-    key: Expr, shape: Sequence[int], dtype: str = "float32", mean: Any = None, scale: Any = None
-) -> Any:
+    key: Expr, shape: Sequence[int], dtype: str = "float32", mean: object = None, scale: object = None
+) -> object:
     """A new key, and numbers normally distributed around `mean` (0) with deviation `scale` (1)."""
     parameters = [_number(mean, 0.0, dtype), _number(scale, 1.0, dtype)]
     return make("random.normal", key, *parameters, out_shape=tuple(shape), out_dtype=dtype)
@@ -105,5 +104,5 @@ class Multinomial(FromTopi):
         return self.type_of_compute(key, probs)
 
 
-def _number(value: Any, default: float, dtype: str) -> Expr:
+def _number(value: object, default: float, dtype: str) -> Expr:
     return value if isinstance(value, Expr) else const(default if value is None else value, dtype)

@@ -5,16 +5,17 @@ Without axes (`None`, and here also an empty list) all are reduced; `exclude` re
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final
 
 import numpy as np
 
 from loopwright import te, topi
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import as_expr
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr, Tuple, TupleWrapper, const
+from loopwright.relay.expr import Call, Expr, Tuple, TupleWrapper, const
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.sizes import normal_axes
 from loopwright.relay.types import TensorType
@@ -25,7 +26,7 @@ from loopwright.topi.row_major import product
 class Reduction(Operator):
     """A reduction along axes, of the type of its elements."""
 
-    axis: Any = None
+    axis: int | Sequence[int] | None = None
     keepdims: bool = False
     exclude: bool = False
 
@@ -45,15 +46,15 @@ class Reduction(Operator):
             shape = [size for axis, size in enumerate(data.shape) if axis not in axes]
         return TensorType(shape, self.to_dtype or str(data.dtype))
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, data: te.Tensor) -> te.Tensor:
         if not data.ndim:  # one number is its own sum, product and extreme, and the place of that is 0
             return topi.full_like(topi.cast(data, "int32"), 0) if self.to_dtype else topi.identity(data)
         return self._reduce(data, self.axes(data.ndim))
 
-    def _reduce(self, data: Any, axes: list[int]) -> Any:
+    def _reduce(self, data: te.Tensor, axes: list[int]) -> te.Tensor:
         return getattr(topi, self.op_name)(data, axes, self.keepdims)
 
-    def reference(self, data: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray) -> np.ndarray:
         if not data.ndim:
             return np.zeros((), np.int32) if self.to_dtype else data
         result = OPERATORS[self.op_name].reference(data, tuple(self.axes(data.ndim)), self.keepdims)
@@ -70,7 +71,7 @@ class Reduction(Operator):
 
 
 class _Extreme(Reduction):
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         data = call.args[0]
         # Equal extremes share the gradient.
         chosen = make("cast_like", make("equal", data, self._spread(call, data)), data)
@@ -82,7 +83,7 @@ class _Extreme(Reduction):
 class Sum(Reduction):
     """The sum along axes; of truth values, whether any holds."""
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [self._spread(grad, call.args[0])]
 
 
@@ -100,7 +101,7 @@ class Min(_Extreme):
 class Prod(Reduction):
     """The product along axes."""
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         data = call.args[0]
         return [self._spread(grad * call, data) / data]
 
@@ -126,23 +127,23 @@ class AnyOf(_Truth):
 class Mean(Reduction):
     """The mean along axes; of integers, rounded towards zero."""
 
-    def _reduce(self, data: Any, axes: list[int]) -> Any:
+    def _reduce(self, data: te.Tensor, axes: list[int]) -> te.Tensor:
         return topi.divide(topi.sum(data, axes, self.keepdims), count_of(data, axes))
 
-    def reference(self, data: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray) -> np.ndarray:
         axes = tuple(self.axes(data.ndim))
         # Wider while it is added up, as a mean of many numbers should be; halves are summed in float32.
         total = data.sum(axis=axes, keepdims=self.keepdims, dtype=np.float64 if data.dtype.kind == "f" else data.dtype)
         count = int(np.prod([data.shape[axis] for axis in axes]))
         return (total / count if data.dtype.kind == "f" else np.trunc(total / count)).astype(data.dtype)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         data = call.args[0]
         count = make("sum", make("ones_like", data), **dict(self.items()))
         return [self._spread(grad / count, data)]
 
 
-def count_of(data: te.Tensor, axes: list[int]) -> Any:
+def count_of(data: te.Tensor, axes: list[int]) -> PrimExpr:
     """How many elements are reduced to one, as a number of the tensor's type."""
     return as_expr(product([data.shape[axis] for axis in axes])).astype(data.dtype)
 
@@ -152,16 +153,16 @@ class _Place(Reduction):
 
     to_dtype = "int32"
 
-    def _reduce(self, data: Any, axes: list[int]) -> Any:
+    def _reduce(self, data: te.Tensor, axes: list[int]) -> te.Tensor:
         return getattr(topi, self.op_name)(data, axes, self.keepdims, self.select_last_index)
 
-    def reference(self, data: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray) -> np.ndarray:
         if not data.ndim:
             return np.zeros((), np.int32)
         axes = tuple(self.axes(data.ndim))
         return OPERATORS[self.op_name].reference(data, axes, self.keepdims, self.select_last_index)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("zeros_like", call.args[0])]
 
 
@@ -184,19 +185,19 @@ class Variance(Reduction):
     def infer(self, data: TensorType, mean: TensorType) -> Type:  # type: ignore[override]
         return super().infer(data)
 
-    def compute(self, data: Any, mean: Any) -> Any:  # type: ignore[override]
+    def compute(self, data: te.Tensor, mean: te.Tensor) -> te.Tensor:  # type: ignore[override]
         axes = self.axes(data.ndim)
         away = topi.subtract(data, mean)
         count = count_of(data, axes) - int(self.unbiased)
         return topi.divide(topi.sum(topi.multiply(away, away), axes, self.keepdims), count)
 
-    def reference(self, data: np.ndarray, mean: np.ndarray) -> Any:  # type: ignore[override]
+    def reference(self, data: np.ndarray, mean: np.ndarray) -> np.ndarray:  # type: ignore[override]
         axes = tuple(self.axes(data.ndim))
         away = data.astype(np.float64) - mean
         count = int(np.prod([data.shape[axis] for axis in axes])) - int(self.unbiased)
         return ((away * away).sum(axis=axes, keepdims=self.keepdims) / count).astype(data.dtype)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         data, mean = call.args
         ones = make("sum", make("ones_like", data), axis=self.axis, keepdims=self.keepdims, exclude=self.exclude)
         count = ones - make("ones_like", ones) if self.unbiased else ones
@@ -209,7 +210,7 @@ class Variance(Reduction):
 @calls("variance")
 def variance(
     data: Expr,
-    axis: Any = None,
+    axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     exclude: bool = False,
     unbiased: bool = False,
@@ -224,7 +225,7 @@ def variance(
 @calls("std")
 def std(
     data: Expr,
-    axis: Any = None,
+    axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     exclude: bool = False,
     unbiased: bool = False,
@@ -237,7 +238,11 @@ def std(
 
 def _mean_and(spread: Callable[..., Expr]) -> Callable[..., TupleWrapper]:
     def both(
-        data: Expr, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
+        data: Expr,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        exclude: bool = False,
+        unbiased: bool = False,
     ) -> TupleWrapper:
         kept = make("mean", data, axis=axis, keepdims=True, exclude=exclude)
         second = spread(data, axis, keepdims, exclude, unbiased, kept)
@@ -255,7 +260,7 @@ for _name, (_spread, _words) in _PAIRS.items():
 
 
 @calls("logsumexp")
-def logsumexp(data: Expr, axis: Any = None, keepdims: bool = False) -> Expr:
+def logsumexp(data: Expr, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Expr:
     """log(sum(exp(x))) along axes, from the distances to the greatest element: it does not overflow.
 
     An infinite greatest element is no place to measure from: ∞ - ∞ is no number. The sum of the powers is right then,
@@ -277,13 +282,13 @@ class CollapseSumLike(Operator):
     def infer(self, data: TensorType, collapse_type: TensorType) -> Type:
         return TensorType(collapse_type.shape, str(data.dtype))
 
-    def compute(self, data: Any, collapse_type: Any) -> Any:
+    def compute(self, data: te.Tensor, collapse_type: te.Tensor) -> te.Tensor:
         return topi.collapse_sum(data, collapse_type.shape)
 
-    def reference(self, data: np.ndarray, collapse_type: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray, collapse_type: np.ndarray) -> np.ndarray:
         return OPERATORS["collapse_sum"].reference(data, collapse_type.shape)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("broadcast_to_like", grad, call.args[0]), make("zeros_like", call.args[1])]
 
 
@@ -296,11 +301,11 @@ class CollapseSumTo(Operator):
     def infer(self, data: TensorType) -> Type:
         return TensorType(self.shape, str(data.dtype))
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, data: te.Tensor) -> te.Tensor:
         return topi.collapse_sum(data, self.shape)
 
-    def reference(self, data: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray) -> np.ndarray:
         return OPERATORS["collapse_sum"].reference(data, self.shape)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("broadcast_to_like", grad, call.args[0])]

@@ -7,44 +7,45 @@ all sizes that are left, -3 joins the next two, -4 a b splits the next one into 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr
+from loopwright.relay.expr import Call, Expr
 from loopwright.relay.op.from_topi import numbers_of, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.sizes import divide_exactly, equal_dim, normal_axis, text, times
-from loopwright.relay.types import AnyDim, Dim, TensorType, as_dim, is_any, same_dim
+from loopwright.relay.types import AnyDim, Dim, DimLike, TensorType, as_dim, is_any, same_dim
 
 
-def resolve(op: str, shape: Sequence[Dim], newshape: Sequence[Any], allowzero: bool = False) -> list[Dim]:
+def resolve(op: str, shape: Sequence[Dim], newshape: Sequence[DimLike], allowzero: bool = False) -> list[Dim]:
     """The sizes that a new shape with codes means for data of `shape`."""
     return [size for group in _resolved(op, shape, _groups(op, newshape), allowzero) for size in group]
 
 
-def _groups(op: str, newshape: Sequence[Any]) -> list[list[Any]]:
+def _groups(op: str, newshape: Sequence[DimLike]) -> list[list[DimLike]]:
     """The codes, -4 together with the two sizes that follow it."""
-    result: list[list[Any]] = []
+    result: list[list[DimLike]] = []
     entries = iter(newshape)
     for code in entries:
         group = [code]
         if _is(code, -4):
-            group += [next(entries, None), next(entries, None)]
-            if group[-1] is None:
+            group += islice(entries, 2)
+            if len(group) < 3:
                 raise TypeMismatch(f"{op}: -4 in {tuple(newshape)} is followed by the two sizes to split into")
         result.append(group)
     return result
 
 
-def _is(code: Any, number: int) -> bool:
+def _is(code: object, number: int) -> bool:
     return isinstance(code, int) and code == number
 
 
-def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Any]], allowzero: bool) -> list[list[Dim]]:
+def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[DimLike]], allowzero: bool) -> list[list[Dim]]:
     """The sizes of each group; the data's own sizes that no code took are shared out by -1."""
     message = [code for group in groups for code in group]
     rest = list(shape)  # sizes of the data that the codes have yet to take
@@ -99,7 +100,7 @@ def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Any]], al
 
 
 def _quotient(
-    op: str, shape: Sequence[Dim], message: Sequence[Any], left: Dim, right: Dim, own: list[Dim], new: list[Dim]
+    op: str, shape: Sequence[Dim], message: Sequence[object], left: Dim, right: Dim, own: list[Dim], new: list[Dim]
 ) -> Dim:
     """What -1 stands for."""
     if isinstance(right, int) and isinstance(left, int):
@@ -118,7 +119,7 @@ def _quotient(
     return divide_exactly(times(*own), times(*new))
 
 
-def _split(op: str, size: Dim, parts: Sequence[Any]) -> list[Dim]:
+def _split(op: str, size: Dim, parts: Sequence[DimLike]) -> list[Dim]:
     one, other = parts
     if _is(one, -1) and _is(other, -1):
         raise TypeMismatch(f"{op}: -4 splits {size} into -1 and -1", hint="one of the two can be inferred")
@@ -138,7 +139,7 @@ class _Reshaping(Operator):
         """The new shape, from those of the inputs."""
         raise NotImplementedError
 
-    def compute(self, data: Any, *others: Any) -> Any:
+    def compute(self, data: te.Tensor, *others: te.Tensor) -> te.Tensor:
         shapes = [[as_dim(size) for size in tensor.shape] for tensor in (data, *others)]
         sizes: Sequence[Any] = self.sizes(*shapes)  # a tensor has no AnyDim
         return topi.reshape(data, sizes)
@@ -167,12 +168,12 @@ class Reshape(_Reshaping):
     def sizes(self, *shapes: Sequence[Dim]) -> list[Dim]:
         return resolve("reshape", shapes[0], self.newshape, self.allowzero)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("reshape_like", grad, call.args[0])]
 
 
 @calls("reshape")
-def reshape(data: Expr, newshape: Any, allowzero: bool = False) -> Expr:
+def reshape(data: Expr, newshape: object, allowzero: bool = False) -> Expr:
     """The data under `newshape`: numbers and codes, or an expression that is the shape when the program runs."""
     numbers = numbers_of(newshape)
     if numbers is None:
@@ -197,7 +198,7 @@ class ReverseReshape(_Reshaping):
 
 
 @calls("reverse_reshape")
-def reverse_reshape(data: Expr, newshape: Any) -> Expr:
+def reverse_reshape(data: Expr, newshape: object) -> Expr:
     """`reshape` whose codes are read from the right."""
     return make("contrib_reverse_reshape", data, newshape=newshape)
 
@@ -226,7 +227,7 @@ class ReshapeLike(_Reshaping):
         own[first:last] = like[slice(self.rhs_begin, self.rhs_end)]
         return own
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("reshape_like", grad, call.args[0]), make("zeros_like", call.args[1])]
 
 
@@ -240,7 +241,7 @@ class ExpandDims(_Reshaping):
     def infer(self, data: TensorType) -> Type:
         return TensorType(self.sizes(data.shape), str(data.dtype))
 
-    def compute(self, data: Any, *others: Any) -> Any:
+    def compute(self, data: te.Tensor, *others: te.Tensor) -> te.Tensor:
         return topi.expand_dims(data, self.axis, self.num_newaxis)
 
     def sizes(self, *shapes: Sequence[Dim]) -> list[Dim]:
@@ -248,19 +249,21 @@ class ExpandDims(_Reshaping):
         at = normal_axis("expand_dims", self.axis, len(shape), extra=1)
         return [*shape[:at], *[1] * self.num_newaxis, *shape[at:]]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("reshape_like", grad, call.args[0])]
 
 
 @calls("expand_dims")
-def expand_dims(data: Expr, axis: Any, num_newaxis: int = 1) -> Expr:
+def expand_dims(data: Expr, axis: Expr | int, num_newaxis: int = 1) -> Expr:
     """Sizes of 1 put in before `axis`, a number, or an expression that is one when the program runs."""
-    numbers = numbers_of(axis) if isinstance(axis, Expr) else None
-    if isinstance(axis, Expr) and numbers is None:
-        return make("dyn.expand_dims", data, axis, num_newaxis=num_newaxis)
-    if numbers is None and (isinstance(axis, bool) or not hasattr(axis, "__index__")):
+    if isinstance(axis, Expr):
+        numbers = numbers_of(axis)
+        if numbers is None:
+            return make("dyn.expand_dims", data, axis, num_newaxis=num_newaxis)
+        return make("expand_dims", data, axis=numbers[0], num_newaxis=num_newaxis)
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise ValueError(f"expand_dims: axis is {type(axis).__name__} {axis!r}; give an integer or an expression")
-    return make("expand_dims", data, axis=int(axis) if numbers is None else numbers[0], num_newaxis=num_newaxis)
+    return make("expand_dims", data, axis=int(axis), num_newaxis=num_newaxis)
 
 
 @register("squeeze", Kind.INJECTIVE)
@@ -272,7 +275,7 @@ class Squeeze(_Reshaping):
     def infer(self, data: TensorType) -> Type:
         return TensorType(self.sizes(data.shape), str(data.dtype))
 
-    def compute(self, data: Any, *others: Any) -> Any:
+    def compute(self, data: te.Tensor, *others: te.Tensor) -> te.Tensor:
         return topi.squeeze(data, self.axis)
 
     def sizes(self, *shapes: Sequence[Dim]) -> list[Dim]:
@@ -296,12 +299,12 @@ class Squeeze(_Reshaping):
         for axis in (self.axis,) if isinstance(self.axis, int) else self.axis:
             yield normal_axis("squeeze", axis, len(shape))
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("reshape_like", grad, call.args[0])]
 
 
 @calls("squeeze")
-def squeeze(data: Expr, axis: Any = None) -> Expr:
+def squeeze(data: Expr, axis: int | Sequence[int] | None = None) -> Expr:
     """The data without sizes of 1; an expression for the axes is read when the program runs."""
     if axis is not None:
         numbers = numbers_of(axis)
@@ -320,7 +323,7 @@ class DynReshape(Operator):
     def infer(self, data: TensorType, newshape: TensorType) -> Type:
         return TensorType([AnyDim()] * vector_length("dyn.reshape", "newshape", newshape), str(data.dtype))
 
-    def compute(self, data: Any, newshape: Any) -> Any:
+    def compute(self, data: te.Tensor, newshape: te.Tensor) -> te.Tensor:
         raise only_interpreted("dyn.reshape", "the shape")
 
     def reference(self, data: np.ndarray, newshape: np.ndarray) -> np.ndarray:
@@ -337,7 +340,7 @@ class DynExpandDims(Operator):
     def infer(self, data: TensorType, axis: TensorType) -> Type:
         return TensorType([AnyDim()] * (len(data.shape) + self.num_newaxis), str(data.dtype))
 
-    def compute(self, data: Any, axis: Any) -> Any:
+    def compute(self, data: te.Tensor, axis: te.Tensor) -> te.Tensor:
         raise only_interpreted("dyn.expand_dims", "the axis")
 
     def reference(self, data: np.ndarray, axis: np.ndarray) -> np.ndarray:
@@ -352,7 +355,7 @@ class DynSqueeze(Operator):
         gone = vector_length("dyn.squeeze", "axis", axis)
         return TensorType([AnyDim()] * (len(data.shape) - gone), str(data.dtype))
 
-    def compute(self, data: Any, axis: Any) -> Any:
+    def compute(self, data: te.Tensor, axis: te.Tensor) -> te.Tensor:
         raise only_interpreted("dyn.squeeze", "the axes")
 
     def reference(self, data: np.ndarray, axis: np.ndarray) -> np.ndarray:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from loopwright import te
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.types import Type
 from loopwright.relay.op.registry import Kind, Operator, register
 from loopwright.relay.types import TensorType
@@ -21,10 +20,10 @@ class Rint(Operator):
     def infer(self, data: TensorType) -> Type:
         return data
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, data: te.Tensor) -> te.Tensor:
         is_real = str(data.dtype).startswith(("float", "bfloat"))
 
-        def cell(*at: Any) -> Any:
+        def cell(*at: PrimExpr) -> PrimExpr:
             return te.nearbyint(data(*at)) if is_real else data(*at)
 
         return te.compute(data.shape, cell, name="T_rint", tag=default_tag(tag.ELEMWISE))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any
 
 import numpy as np
 
+from loopwright import te
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Constant, Expr, const
+from loopwright.relay.expr import Call, Constant, Expr, const
 from loopwright.relay.op.from_topi import FromTopi, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.types import AnyDim, TensorType
@@ -26,7 +26,7 @@ class ShapeOf(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return TensorType((len(data.shape),), self.dtype)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("zeros_like", call.args[0])]
 
 
@@ -39,7 +39,7 @@ class NdarraySize(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return TensorType((), self.dtype)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("zeros_like", call.args[0])]
 
 
@@ -56,7 +56,7 @@ class Arange(Operator):
                 raise TypeMismatch(f"arange: {what} is {given}, not one number")
         return TensorType((AnyDim() if self.size is None else self.size,), self.dtype)
 
-    def compute(self, start: Any, stop: Any, step: Any) -> Any:
+    def compute(self, start: te.Tensor, stop: te.Tensor, step: te.Tensor) -> te.Tensor:
         if self.size is None:
             raise only_interpreted("arange", "the range")
         first, way = start().astype(self.dtype), step().astype(self.dtype)
@@ -66,12 +66,12 @@ class Arange(Operator):
         values = np.arange(start.reshape(()).item(), stop.reshape(()).item(), step.reshape(()).item())
         return values[: self.size]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("zeros_like", arg) for arg in call.args]
 
 
 @calls("arange")
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: str = "float32") -> Expr:
+def arange(start: object, stop: object = None, step: object = None, dtype: str = "float32") -> Expr:
     """A range; its size is known when all of its arguments are numbers or constants."""
     if stop is None:
         start, stop = const(0, dtype), start

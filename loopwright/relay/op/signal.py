@@ -27,7 +27,7 @@ class Stft(FromTopi):
     def infer(self, data: TensorType, window: TensorType) -> Type:
         return self.type_of_compute(data, window)
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: Any) -> Sequence[object]:
         data, window = inputs
         frequencies = self.n_fft // 2 + 1 if self.onesided else self.n_fft
         frames = (data.shape[1] - self.n_fft) // self.hop_length + 1

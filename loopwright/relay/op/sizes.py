@@ -7,18 +7,25 @@ plus(size, 2), times(size, 2), divide_up(size, 2)      AnyDim() stays AnyDim()
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import as_expr
 from loopwright.ir.intrinsics import maximum
 from loopwright.ir.operators import floordiv
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.types import AnyDim, Dim, TensorType, as_dim, dims_differ, is_any, same_dim
+from loopwright.relay.expr import Expr
+from loopwright.relay.types import AnyDim, Dim, DimLike, TensorType, as_dim, dims_differ, is_any, same_dim
 from loopwright.te.assumed_sizes import assume, assume_broadcast, assume_equal, assume_repeated, broadcast_size
 
 
-def apply(function: Callable[..., Any], *sizes: Dim) -> Dim:
+def tensor_type_of(value: Expr) -> TensorType:
+    """The type of a value that is a tensor."""
+    of = value.checked_type
+    assert isinstance(of, TensorType)
+    return of
+
+
+def apply(function: Callable[..., DimLike], *sizes: Dim) -> Dim:
     """`function` of sizes; not known where one of them is not."""
     return AnyDim() if any(is_any(size) for size in sizes) else as_dim(function(*sizes))
 
@@ -36,8 +43,8 @@ def times(*sizes: Dim) -> Dim:
     if any(not is_any(size) and isinstance(size, int) and size == 0 for size in sizes):
         return 0
 
-    def product(*known: Any) -> Any:
-        total: Any = 1
+    def product(*known: int | PrimExpr) -> int | PrimExpr:
+        total: int | PrimExpr = 1
         for size in known:
             total = total * size
         return total
@@ -65,7 +72,7 @@ def divide_up(one: Dim, other: Dim) -> Dim:
     return apply(lambda a, b: _floor(a + b - 1, b), one, other)
 
 
-def _floor(one: Any, other: Any) -> Any:
+def _floor(one: int | PrimExpr, other: int | PrimExpr) -> int | PrimExpr:
     if isinstance(other, PrimExpr):
         # What is a size may be 0, and its quotient is computed before anybody can object.
         other = maximum(other, 1)
@@ -81,7 +88,7 @@ def normal_axis(op: str, axis: int, rank: int, *, extra: int = 0) -> int:
     return axis + rank + extra if axis < 0 else axis
 
 
-def normal_axes(op: str, axes: Any, rank: int) -> list[int]:
+def normal_axes(op: str, axes: int | Sequence[int] | None, rank: int) -> list[int]:
     """Axes counted from the front, in order, each once; None means all of them."""
     if axes is None:
         return list(range(rank))

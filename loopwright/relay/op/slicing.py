@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from loopwright import te
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import maximum, minimum, select
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr, const
+from loopwright.relay.expr import Call, Expr, const
 from loopwright.relay.op.from_topi import FromTopi, numbers_of
 from loopwright.relay.op.indexing import sizes_of
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
@@ -35,10 +35,10 @@ class StridedSlice(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         return (*inputs, self.begin, self.end, self.strides, self.axes, self.slice_mode)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         """The gradient set into zeros, where the slice was."""
         (data,) = call.args
         shape = sizes_of("strided_slice", data)
@@ -58,10 +58,10 @@ class StridedSlice(FromTopi):
 @calls("strided_slice")
 def strided_slice(
     data: Expr,
-    begin: Any,
-    end: Any,
-    strides: Any = None,
-    axes: Any = None,
+    begin: object,
+    end: object,
+    strides: object = None,
+    axes: int | Sequence[int] | None = None,
     slice_mode: str = "end",
 ) -> Expr:
     """A slice of the data: bounds are numbers, or expressions that are vectors when the program runs."""
@@ -100,7 +100,7 @@ class DynStridedSlice(Operator):
             raise TypeMismatch(f"dyn.strided_slice: bounds {begin} and {end} do not go with {data}")
         return TensorType([*[AnyDim()] * count, *data.shape[count:]], str(data.dtype))
 
-    def compute(self, data: Any, begin: Any, end: Any, strides: Any) -> Any:
+    def compute(self, data: te.Tensor, begin: te.Tensor, end: te.Tensor, strides: te.Tensor) -> list[te.Tensor]:
         """The slice in a corner of a tensor as large as the data, and its sizes."""
         op = "dyn.strided_slice"
         starts, steps, counts = [], [], []
@@ -126,14 +126,14 @@ class DynStridedSlice(Operator):
             counts.append(maximum((gap + stride - 1) // stride, te.const(0, "int64")))
         rest = data.ndim - len(starts)
 
-        def cell(*at: Any) -> Any:
+        def cell(*at: PrimExpr) -> PrimExpr:
             locations = [
                 maximum(minimum(index * step + start, size - 1), 0)  # past the slice nothing is asked for
                 for index, step, start, size in zip(at, steps, starts, data.shape, strict=False)
             ]
             return data(*locations, *at[len(at) - rest :])
 
-        def count_of(axis: Any) -> Any:
+        def count_of(axis: PrimExpr) -> PrimExpr:
             value = counts[-1]
             for k in range(len(counts) - 2, -1, -1):
                 value = select(axis == k, counts[k], value)
@@ -155,8 +155,11 @@ class StridedSet(FromTopi):
         return self.type_of_compute(data, v, begin, end, strides)
 
 
+Bounds = Expr | Iterable[int]
+
+
 @calls("strided_set")
-def strided_set(data: Expr, v: Expr, begin: Any, end: Any, strides: Any = None) -> Expr:
+def strided_set(data: Expr, v: Expr, begin: Bounds, end: Bounds, strides: Bounds | None = None) -> Expr:
     """The data with a slice of it replaced by `v`; bounds are numbers, or expressions that are vectors of int32."""
     low, high = (bound if isinstance(bound, Expr) else const(list(bound), "int32") for bound in (begin, end))
     if strides is None:
@@ -183,7 +186,7 @@ class SliceLike(Operator):
             raise TypeMismatch(f"slice_like: {data} is smaller than {shape_like}, whose sizes it is cut to")
         return TensorType(shape, str(data.dtype))
 
-    def compute(self, data: Any, shape_like: Any) -> Any:
+    def compute(self, data: te.Tensor, shape_like: te.Tensor) -> te.Tensor:
         shape = list(data.shape)
         for axis in normal_axes("slice_like", list(self.axes or range(data.ndim)), data.ndim):
             shape[axis] = shape_like.shape[axis]

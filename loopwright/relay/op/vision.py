@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
@@ -13,7 +12,7 @@ from loopwright.relay.op.registry import Kind, calls, make, register
 from loopwright.relay.types import TensorType
 
 
-def _scalar(value: Any, dtype: str) -> Expr:
+def _scalar(value: object, dtype: str) -> Expr:
     """An option that may be an expression, as one."""
     return value if isinstance(value, Expr) else const(value, dtype)
 
@@ -58,7 +57,7 @@ class GetValidCounts(FromTopi):
 
 
 @calls("vision.get_valid_counts")
-def get_valid_counts(data: Expr, score_threshold: Any, id_index: int = 0, score_index: int = 1) -> Any:
+def get_valid_counts(data: Expr, score_threshold: object, id_index: int = 0, score_index: int = 1) -> Expr:
     """How many boxes count, the boxes, and where they were; the threshold is a number or an expression."""
     threshold = _scalar(score_threshold, "float32")
     return make("vision.get_valid_counts", data, threshold, id_index=id_index, score_index=score_index)
@@ -95,8 +94,8 @@ def non_max_suppression(
     data: Expr,
     valid_count: Expr,
     indices: Expr,
-    max_output_size: Any = -1,
-    iou_threshold: Any = 0.5,
+    max_output_size: object = -1,
+    iou_threshold: object = 0.5,
     force_suppress: bool = False,
     top_k: int = -1,
     coord_start: int = 2,
@@ -104,7 +103,7 @@ def non_max_suppression(
     id_index: int = 0,
     return_indices: bool = True,
     invalid_to_bottom: bool = False,
-) -> Any:
+) -> Expr:
     """Of boxes that overlap, the one with the best score: (indices, counts), or the boxes."""
     return make(
         "vision.non_max_suppression",
@@ -147,11 +146,11 @@ class AllClassNonMaxSuppression(FromTopi):
 def all_class_non_max_suppression(
     boxes: Expr,
     scores: Expr,
-    max_output_boxes_per_class: Any = -1,
-    iou_threshold: Any = -1.0,
-    score_threshold: Any = -1.0,
+    max_output_boxes_per_class: object = -1,
+    iou_threshold: object = -1.0,
+    score_threshold: object = -1.0,
     output_format: str = "onnx",
-) -> Any:
+) -> object:
     """The best boxes of every class; limits and thresholds are numbers or expressions."""
     return make(
         "vision.all_class_non_max_suppression",
@@ -199,7 +198,7 @@ class RoiAlign(FromTopi):
     def _name(self) -> str:
         return f"vision.roi_align_{self.layout.lower()}"
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         return (*inputs, self.pooled_size, self.spatial_scale, self.mode, self.sample_ratio, self.aligned)
 
 
@@ -217,7 +216,7 @@ class RoiPool(FromTopi):
             raise TypeMismatch(f"vision.roi_pool: layout {self.layout} is not known", hint="use NCHW")
         return self.type_of_compute(data, rois)
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: object) -> Sequence[object]:
         return (*inputs, self.pooled_size, self.spatial_scale)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import TupleType, Type
-from loopwright.relay.expr import Expr, const
+from loopwright.relay.expr import Call, Expr, const
 from loopwright.relay.op.from_topi import FromTopi
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.sizes import normal_axis
@@ -22,7 +20,7 @@ class Relu(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return data
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         data = call.args[0]
         zeros = make("zeros_like", data)
         return [make("where", make("less", zeros, data), grad, zeros)]
@@ -37,7 +35,7 @@ class LeakyRelu(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return data
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         data = call.args[0]
         below = grad * make("full_like", grad, const(self.alpha))
         return [make("where", make("less", make("zeros_like", data), data), grad, below)]
@@ -71,7 +69,7 @@ class _Softmax(FromTopi):
 class Softmax(_Softmax):
     """exp(x - max) / Σ exp(x - max) along `axis`."""
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         inner = make("sum", grad * call, axis=self.axis, keepdims=True, exclude=False)
         return [(grad - inner) * call]
 
@@ -85,7 +83,7 @@ class FastSoftmax(_Softmax):
 class LogSoftmax(_Softmax):
     """The logarithm of nn.softmax, with no digits lost."""
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         total = make("sum", grad, axis=self.axis, keepdims=True, exclude=False)
         return [grad - make("exp", call) * total]
 
@@ -101,10 +99,10 @@ class Dropout(Operator):
     def infer(self, data: TensorType) -> Type:
         return TupleType((data, data))
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, data: te.Tensor) -> list[te.Tensor]:
         return [topi.identity(data), topi.full_like(data, 1)]
 
-    def reference(self, data: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray) -> list[np.ndarray]:
         return [data, np.ones_like(data)]
 
     def expand(self, data: Expr) -> list[Expr]:  # type: ignore[override]

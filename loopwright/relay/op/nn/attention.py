@@ -6,8 +6,6 @@ graphs get it from the pass FuseAttention, which finds the products around a sof
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Expr
@@ -42,7 +40,7 @@ class Attention(FromTopi):
             )
         return self.type_of_compute(*inputs)
 
-    def arguments(self, query: Any, key: Any, value: Any, *mask: Any) -> list[Any]:
+    def arguments(self, query: object, key: object, value: object, *mask: object) -> list[object]:
         return [query, key, value, mask[0] if mask else None, *self.values()]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
@@ -24,7 +24,7 @@ class Bitpack(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, data: Any) -> list[Any]:
+    def arguments(self, data: object) -> list[object]:
         return [data, self.bits, self.pack_axis, self.bit_axis, self.pack_type]
 
 
@@ -42,7 +42,7 @@ class BitserialDense(FromTopi):
     def infer(self, data: TensorType, weight: TensorType) -> Type:
         return self.type_of_compute(data, weight)
 
-    def arguments(self, *inputs: Any) -> list[Any]:
+    def arguments(self, *inputs: object) -> list[object]:
         return [*inputs, *self.values()[1:]]
 
 
@@ -50,10 +50,10 @@ class BitserialDense(FromTopi):
 class BitserialConv2d(FromTopi):
     """nn.conv2d of numbers of a few bits."""
 
-    strides: Any = (1, 1)
-    padding: Any = (0, 0)
+    strides: int | Sequence[int] = (1, 1)
+    padding: int | Sequence[int] = (0, 0)
     channels: int | None = None
-    kernel_size: Any = (3, 3)
+    kernel_size: int | Sequence[int] = (3, 3)
     activation_bits: int = 1
     weight_bits: int = 1
     data_layout: str = "NCHW"
@@ -70,6 +70,6 @@ class BitserialConv2d(FromTopi):
     def _name(self) -> str:
         return f"nn.bitserial_conv2d_{self.data_layout.lower()}"
 
-    def arguments(self, *inputs: Any) -> list[Any]:
+    def arguments(self, *inputs: object) -> list[object]:
         bits = self.activation_bits, self.weight_bits, self.pack_dtype, self.out_dtype, self.unipolar
         return [*inputs, self.strides, self.padding, *bits]

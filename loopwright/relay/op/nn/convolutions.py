@@ -6,20 +6,23 @@ indices of the weight, the convolution is depthwise: a weight (channels, multipl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr
+from loopwright.relay.expr import Call, Expr
 from loopwright.relay.op.from_topi import FromTopi, type_of_compute
 from loopwright.relay.op.registry import Kind, Operator, make, register
-from loopwright.relay.op.sizes import divide_down, equal_dim
+from loopwright.relay.op.sizes import divide_down, equal_dim, tensor_type_of
 from loopwright.relay.types import Dim, TensorType, same_dim
 from loopwright.topi.registry import OPERATORS
 from loopwright.topi.testing.convolution import conv_python
+
+Shaped = te.Tensor | TensorType | np.ndarray  # what has a shape
 
 
 class Convolution(Operator):
@@ -27,12 +30,12 @@ class Convolution(Operator):
 
     spatial: ClassVar[str]
 
-    strides: Any
-    padding: Any
-    dilation: Any
+    strides: int | Sequence[int]
+    padding: int | Sequence[int]
+    dilation: int | Sequence[int]
     groups: int = 1
     channels: int | None = None
-    kernel_size: Any = None
+    kernel_size: int | Sequence[int] | None = None
     data_layout: str
     kernel_layout: str
     out_layout: str = ""
@@ -68,14 +71,14 @@ class Convolution(Operator):
                     hint="leave kernel_size out, or give that of the weight",
                 )
 
-    def is_depthwise(self, data: Any, weight: Any) -> bool:
+    def is_depthwise(self, data: Shaped, weight: Shaped) -> bool:
         if self.groups == 1:
             return False
         channels = data.shape[self.data_layout.index("C")]
         features = weight.shape[self.kernel_layout.index("O")]
         return _number(channels) == self.groups == _number(features)
 
-    def compute(self, data: Any, weight: Any) -> Any:
+    def compute(self, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         window = self.strides, self.padding, self.dilation
         layouts = self.data_layout, self.kernel_layout
         out_layout = self.out_layout or self.data_layout
@@ -99,7 +102,7 @@ class Convolution(Operator):
         return out
 
 
-def each(given: Any, count: int) -> list[Any]:
+def each(given: int | Sequence[int] | None, count: int) -> list[Any]:
     """One number a dimension."""
     values = list(given) if isinstance(given, (list, tuple)) else [given]
     return values * count if len(values) == 1 else values
@@ -132,7 +135,7 @@ class Conv2d(Convolution):
     data_layout = "NCHW"
     kernel_layout = "OIHW"
 
-    def compute(self, data: Any, weight: Any) -> Any:
+    def compute(self, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         window = self.strides, self.padding, self.dilation
         if self.is_depthwise(data, weight) and self.out_layout in ("", self.data_layout):
             if (self.data_layout, self.kernel_layout) == ("NCHW", "OIHW"):
@@ -141,15 +144,16 @@ class Conv2d(Convolution):
                 return topi.nn.depthwise_conv2d_nhwc(data, weight, *window, self.kernel_layout, self.out_dtype or None)
         return super().compute(data, weight)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         if (self.data_layout, self.kernel_layout, self.out_layout or "NCHW") != ("NCHW", "OIHW", "NCHW"):
             raise TypeMismatch("nn.conv2d: gradients are there for data in NCHW and weights in OIHW alone")
         data, weight = call.args
-        sizes, window = data.checked_type.shape[2:], weight.checked_type.shape[2:]
+        sizes: Sequence[Any] = tensor_type_of(data).shape[2:]
+        window: Sequence[Any] = tensor_type_of(weight).shape[2:]
         steps, spread = each(self.strides, 2), each(self.dilation, 2)
         reach = [(taps - 1) * step + 1 for taps, step in zip(window, spread, strict=True)]
         pads = topi.nn.get_pad_tuple(self.padding, reach)
-        out = call.checked_type.shape[2:]
+        out: Sequence[Any] = tensor_type_of(call).shape[2:]
         # What the last windows did not reach: the transposed convolution must be told, as it cannot know.
         extra = []
         for axis in range(2):
@@ -196,12 +200,12 @@ class Conv2dBackwardWeight(FromTopi):
 
     topi_name = "nn.conv2d_backward_weight_nchw"
 
-    strides: Any = (1, 1)
-    padding: Any = (0, 0)
-    dilation: Any = (1, 1)
+    strides: int | Sequence[int] = (1, 1)
+    padding: int | Sequence[int] = (0, 0)
+    dilation: int | Sequence[int] = (1, 1)
     groups: int = 1
     channels: int | None = None
-    kernel_size: Any = None
+    kernel_size: int | Sequence[int] | None = None
     grad_layout: str = "NCHW"
     data_layout: str = "NCHW"
     kernel_layout: str = "OIHW"
@@ -214,7 +218,7 @@ class Conv2dBackwardWeight(FromTopi):
             raise TypeMismatch("nn.conv2d_backward_weight: data is in NCHW and the weight in OIHW")
         return self.type_of_compute(grad, data)
 
-    def arguments(self, grad: Any, data: Any) -> list[Any]:
+    def arguments(self, grad: object, data: object) -> list[Any]:
         window = self.strides, self.padding, self.dilation
         return [grad, data, tuple(each(self.kernel_size, 2)), *window, self.groups, self.out_dtype or None]
 
@@ -222,12 +226,12 @@ class Conv2dBackwardWeight(FromTopi):
 class _Blocked(FromTopi):
     """A convolution of blocked data (NCHW16c) by a blocked weight (OIHW16i16o)."""
 
-    strides: Any = (1, 1)
-    padding: Any = (0, 0)
-    dilation: Any = (1, 1)
+    strides: int | Sequence[int] = (1, 1)
+    padding: int | Sequence[int] = (0, 0)
+    dilation: int | Sequence[int] = (1, 1)
     groups: int = 1
     channels: int | None = None
-    kernel_size: Any = None
+    kernel_size: int | Sequence[int] | None = None
     data_layout: str = "NCHW8c"
     kernel_layout: str = "OIHW"
     out_layout: str = ""
@@ -236,7 +240,7 @@ class _Blocked(FromTopi):
     def infer(self, data: TensorType, weight: TensorType) -> Type:
         return self.type_of_compute(data, weight)
 
-    def arguments(self, data: Any, weight: Any) -> list[Any]:
+    def arguments(self, data: object, weight: object) -> list[Any]:
         window = self.strides, self.padding, self.dilation
         return [data, weight, *window, self.data_layout, self.out_layout or self.data_layout, self.out_dtype or None]
 
@@ -247,7 +251,7 @@ class Conv2dBlocked(_Blocked):
 
     topi_name = "nn.conv2d_NCHWc"
 
-    def compute(self, data: Any, weight: Any) -> Any:
+    def compute(self, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         if weight.ndim == 7:
             elems = _number(weight.shape[-1]) or 4
             return topi.nn.conv2d_NCHWc_int8(*self.arguments(data, weight), n_elems=elems)  # type: ignore[misc]
@@ -260,5 +264,5 @@ class DepthwiseConv2dBlocked(_Blocked):
 
     topi_name = "nn.depthwise_conv2d_NCHWc"
 
-    def reference(self, data: np.ndarray, weight: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
         return OPERATORS[self.topi_name].reference(data, weight, self.strides, self.padding, self.dilation)

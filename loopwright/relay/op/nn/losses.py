@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr, const
+from loopwright.relay.expr import Call, Expr, const
 from loopwright.relay.op.from_topi import FromTopi, type_of_compute
 from loopwright.relay.op.index_ranges import IndexRange
 from loopwright.relay.op.registry import Kind, Operator, make, register
@@ -30,11 +28,11 @@ class _CrossEntropy(Operator):
             )
         return type_of_compute(self, predictions, targets)
 
-    def compute(self, predictions: Any, targets: Any) -> Any:
+    def compute(self, predictions: te.Tensor, targets: te.Tensor) -> te.Tensor:
         total = topi.sum(topi.multiply(self._logarithm(predictions), targets))
         return topi.divide(topi.negative(total), predictions.shape[0].astype(str(predictions.dtype)))
 
-    def _logarithm(self, predictions: Any) -> Any:
+    def _logarithm(self, predictions: te.Tensor) -> te.Tensor:
         return topi.log(predictions)
 
     def _by_batch(self, expression: Expr) -> tuple[Expr, Expr]:
@@ -51,10 +49,10 @@ class _CrossEntropy(Operator):
 class CrossEntropy(_CrossEntropy):
     """-Σ targets · log(predictions), divided by the size of the batch; predictions are probabilities."""
 
-    def reference(self, predictions: np.ndarray, targets: np.ndarray) -> Any:
+    def reference(self, predictions: np.ndarray, targets: np.ndarray) -> np.ndarray:
         return -np.sum(np.log(predictions) * targets) / predictions.shape[0]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         x, y = call.args
         batch, like = self._by_batch(x)
         spread = make("broadcast_to_like", grad / batch, like)
@@ -65,13 +63,13 @@ class CrossEntropy(_CrossEntropy):
 class CrossEntropyWithLogits(_CrossEntropy):
     """-Σ targets · predictions, divided by the size of the batch; predictions are logarithms of probabilities."""
 
-    def _logarithm(self, predictions: Any) -> Any:
+    def _logarithm(self, predictions: te.Tensor) -> te.Tensor:
         return predictions
 
-    def reference(self, predictions: np.ndarray, targets: np.ndarray) -> Any:
+    def reference(self, predictions: np.ndarray, targets: np.ndarray) -> np.ndarray:
         return -np.sum(predictions * targets) / predictions.shape[0]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         x, y = call.args
         batch, like = self._by_batch(x)
         spread = make("broadcast_to_like", grad / batch, like)

@@ -7,11 +7,12 @@ element-wise operators would not.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.expr import Expr, const
 from loopwright.relay.op.from_topi import FromTopi, type_of_compute
@@ -28,6 +29,9 @@ def _channels(op: str, data: TensorType | None, axis: int, given: list[TensorTyp
     size = data.shape[normal_axis(op, axis, len(data.shape))]
     own = TensorType((size,), str(data.dtype))
     return [data, *[own if one is None else one for one in given]]
+
+
+Data = te.Tensor | np.ndarray  # an input of `compute`, and of `reference`
 
 
 @register("nn.batch_norm", Kind.OUT_FUSABLE)
@@ -87,15 +91,15 @@ class _Norm(Operator):
     def infer(self, data: TensorType, gamma: TensorType, beta: TensorType) -> Type:
         return type_of_compute(self, data, gamma, beta)
 
-    def call_topi(self, data: Any, gamma: Any, beta: Any) -> tuple[str, list[Any]]:
+    def call_topi(self, data: Data, gamma: Data | None, beta: Data | None) -> tuple[str, list[object]]:
         """The function of topi, and its arguments."""
         raise NotImplementedError
 
-    def compute(self, data: Any, gamma: Any, beta: Any) -> Any:
+    def compute(self, data: te.Tensor, gamma: te.Tensor, beta: te.Tensor) -> te.Tensor:
         name, arguments = self.call_topi(data, gamma if self.scale else None, beta if self.center else None)
         return getattr(topi.nn, name)(*arguments)
 
-    def reference(self, data: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> np.ndarray:
         given = gamma if self.scale else np.ones_like(gamma), beta if self.center else np.zeros_like(beta)
         wide = [one.astype(np.result_type(one.dtype, np.float32)) for one in (data, *given)]
         name, arguments = self.call_topi(*wide)
@@ -111,7 +115,7 @@ class LayerNorm(_Norm):
     center: bool = True  # type: ignore[misc]
     scale: bool = True  # type: ignore[misc]
 
-    def call_topi(self, data: Any, gamma: Any, beta: Any) -> tuple[str, list[Any]]:
+    def call_topi(self, data: Data, gamma: Data | None, beta: Data | None) -> tuple[str, list[object]]:
         return "layer_norm", [data, gamma, beta, [self.axis], self.epsilon]
 
 
@@ -124,7 +128,7 @@ class InstanceNorm(_Norm):
     center: bool = True  # type: ignore[misc]
     scale: bool = True  # type: ignore[misc]
 
-    def call_topi(self, data: Any, gamma: Any, beta: Any) -> tuple[str, list[Any]]:
+    def call_topi(self, data: Data, gamma: Data | None, beta: Data | None) -> tuple[str, list[object]]:
         channel = normal_axis("nn.instance_norm", self.axis, data.ndim)
         axes = [axis for axis in range(1, data.ndim) if axis != channel]
         return "instance_norm", [data, gamma, beta, axes, self.epsilon, channel]
@@ -140,7 +144,7 @@ class GroupNorm(_Norm):
     center: bool = True  # type: ignore[misc]
     scale: bool = True  # type: ignore[misc]
 
-    def call_topi(self, data: Any, gamma: Any, beta: Any) -> tuple[str, list[Any]]:
+    def call_topi(self, data: Data, gamma: Data | None, beta: Data | None) -> tuple[str, list[object]]:
         channel = normal_axis("nn.group_norm", self.axis, data.ndim)
         axes = [axis for axis in range(1, data.ndim) if axis != channel]
         return "group_norm", [data, gamma, beta, self.num_groups, channel, axes, self.epsilon]
@@ -150,13 +154,13 @@ class GroupNorm(_Norm):
 class RmsNorm(FromTopi):
     """x / sqrt(mean of x² + epsilon) · weight, along `axis`."""
 
-    axis: Any = -1
+    axis: int | Sequence[int] = -1
     epsilon: float = 1e-5
 
     def infer(self, data: TensorType, weight: TensorType) -> Type:
         return self.type_of_compute(data, weight)
 
-    def arguments(self, data: Any, weight: Any) -> list[Any]:
+    def arguments(self, data: object, weight: object) -> list[object]:
         return [data, weight, list(self.axis) if isinstance(self.axis, tuple) else [self.axis], self.epsilon]
 
 
@@ -173,7 +177,7 @@ class Lrn(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, data: Any) -> list[Any]:
+    def arguments(self, data: object) -> list[object]:
         return [data, self.size, self.axis, self.alpha, self.beta, self.bias]
 
 
@@ -182,13 +186,13 @@ class L2Normalize(Operator):
     """x / sqrt(max(Σ x² along `axis`, eps)); over all axes without one."""
 
     eps: float
-    axis: Any = None
+    axis: int | Sequence[int] | None = None
 
     def infer(self, data: TensorType) -> Type:
         normal_axes("nn.l2_normalize", self._axes(), len(data.shape))
         return data
 
-    def _axes(self) -> Any:
+    def _axes(self) -> int | Sequence[int] | None:
         return None if self.axis in (None, ()) else self.axis
 
     def expand(self, data: Expr) -> Expr:
@@ -199,10 +203,10 @@ class L2Normalize(Operator):
         length: Expr = data / make("sqrt", make("maximum", total, const(self.eps, dtype)))
         return length
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, data: te.Tensor) -> te.Tensor:
         total = topi.sum(topi.multiply(data, data), self._axes(), keepdims=True)
         return topi.divide(data, topi.sqrt(topi.maximum(total, self.eps)))
 
-    def reference(self, data: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray) -> np.ndarray:
         axes = tuple(normal_axes("nn.l2_normalize", self._axes(), data.ndim))
         return data / np.sqrt(np.maximum((data * data).sum(axis=axes, keepdims=True), self.eps))

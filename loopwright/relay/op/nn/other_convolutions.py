@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.op.from_topi import FromTopi, type_of_compute
@@ -23,16 +24,16 @@ class TransposedConvolution(Operator):
 
     spatial: ClassVar[str]
 
-    strides: Any
-    padding: Any
-    dilation: Any
+    strides: int | Sequence[int]
+    padding: int | Sequence[int]
+    dilation: int | Sequence[int]
     channels: int | None = None
-    kernel_size: Any = None
+    kernel_size: int | Sequence[int] | None = None
     groups: int = 1
     data_layout: str
     kernel_layout: str
     out_layout: str = ""
-    output_padding: Any
+    output_padding: int | Sequence[int]
     out_dtype: str = ""
 
     check_weight = Convolution.check_weight
@@ -46,7 +47,7 @@ class TransposedConvolution(Operator):
         Convolution.check_weight(self, weight)  # type: ignore[arg-type]
         return type_of_compute(self, data, weight)
 
-    def compute(self, data: Any, weight: Any) -> Any:
+    def compute(self, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         plain, count = "NC" + self.spatial, len(self.spatial)
         x = topi.layout_transform(data, self.data_layout, plain) if self.data_layout != plain else data
         w = weight
@@ -115,13 +116,13 @@ class Conv3dTranspose(TransposedConvolution):
 class DeformableConv2d(FromTopi):
     """A convolution whose taps are moved by offsets: (N, deformable_groups · rows · columns · 2, H, W)."""
 
-    strides: Any = (1, 1)
-    padding: Any = (0, 0)
-    dilation: Any = (1, 1)
+    strides: int | Sequence[int] = (1, 1)
+    padding: int | Sequence[int] = (0, 0)
+    dilation: int | Sequence[int] = (1, 1)
     deformable_groups: int = 1
     groups: int = 1
     channels: int | None = None
-    kernel_size: Any = None
+    kernel_size: int | Sequence[int] | None = None
     data_layout: str = "NCHW"
     kernel_layout: str = "OIHW"
     out_layout: str = ""
@@ -139,7 +140,7 @@ class DeformableConv2d(FromTopi):
     def _name(self) -> str:
         return f"nn.deformable_conv2d_{self.data_layout.lower()}"
 
-    def arguments(self, *inputs: Any) -> list[Any]:
+    def arguments(self, *inputs: object) -> list[object]:
         window = self.strides, self.padding, self.dilation, self.deformable_groups, self.groups
         return [*inputs, *window, self.out_dtype or None]
 
@@ -154,7 +155,7 @@ class Correlation(FromTopi):
     max_displacement: int
     stride1: int
     stride2: int
-    padding: Any
+    padding: int | Sequence[int]
     is_multiply: bool = True
     layout: str = "NCHW"
 
@@ -163,7 +164,7 @@ class Correlation(FromTopi):
             raise TypeMismatch(f"nn.correlation: the layout is {self.layout}, and there is NCHW alone")
         return self.type_of_compute(data1, data2)
 
-    def arguments(self, *inputs: Any) -> list[Any]:
+    def arguments(self, *inputs: object) -> list[object]:
         return [*inputs, *self.values()[:-1]]
 
 
@@ -207,12 +208,12 @@ class Conv2dWinograd(FromTopi):
     """The convolution of stride 1 by a weight that was made ready for winograd."""
 
     tile_size: int
-    strides: Any = (1, 1)
-    padding: Any = (0, 0)
-    dilation: Any = (1, 1)
+    strides: int | Sequence[int] = (1, 1)
+    padding: int | Sequence[int] = (0, 0)
+    dilation: int | Sequence[int] = (1, 1)
     groups: int = 1
     channels: int | None = None
-    kernel_size: Any = None
+    kernel_size: int | Sequence[int] | None = None
     data_layout: str = "NCHW"
     kernel_layout: str = "OIHW"
     out_layout: str = ""
@@ -230,5 +231,5 @@ class Conv2dWinograd(FromTopi):
     def _name(self) -> str:
         return f"nn.conv2d_winograd_{self.data_layout.lower()}_without_weight_transform"
 
-    def arguments(self, *inputs: Any) -> list[Any]:
+    def arguments(self, *inputs: object) -> list[object]:
         return [*inputs, self.strides, self.padding, self.dilation, self.out_dtype or None]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import SupportsInt
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from loopwright.relay.errors import BadAttribute, TypeMismatch
 from loopwright.relay.expr import Constant, Expr, const
 from loopwright.relay.op.from_topi import FromTopi, only_interpreted, type_of_compute
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
-from loopwright.relay.types import AnyDim, TensorType, as_dim
+from loopwright.relay.types import AnyDim, Dim, TensorType, as_dim
 from loopwright.te.tags import default_tag
 from loopwright.topi.nn.padding import require_cells
 
@@ -46,7 +46,7 @@ class Pad(Operator):
     def _sides(self) -> tuple[list[int], list[int]]:
         return [low for low, _ in self.pad_width], [high for _, high in self.pad_width]
 
-    def compute(self, data: Any, pad_value: Any) -> Any:
+    def compute(self, data: te.Tensor, pad_value: te.Tensor) -> te.Tensor:
         before, after = self._sides()
         if self.pad_mode == "reflect":
             return topi.nn.mirror_pad(data, before, after, "REFLECT")
@@ -55,19 +55,19 @@ class Pad(Operator):
         value = pad_value() if not pad_value.shape else pad_value(*[0] * pad_value.ndim)
         return topi.nn.pad(data, before, after, value.astype(data.dtype))
 
-    def reference(self, data: np.ndarray, pad_value: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray, pad_value: np.ndarray) -> np.ndarray:
         if self.pad_mode == "constant":
             return np.pad(data, self.pad_width, constant_values=pad_value.reshape(()).astype(data.dtype))
         return np.pad(data, self.pad_width, mode=self.pad_mode)  # type: ignore[call-overload]
 
 
-def _edge_pad(data: Any, before: Sequence[int], after: Sequence[int]) -> Any:
+def _edge_pad(data: te.Tensor, before: Sequence[int], after: Sequence[int]) -> te.Tensor:
     shape = [size + low + high for size, low, high in zip(data.shape, before, after, strict=True)]
     for size, low, high in zip(data.shape, before, after, strict=True):
         if not low == high == 0:
             require_cells("nn.pad", size, 1)
 
-    def cell(*at: Any) -> Any:
+    def cell(*at: PrimExpr) -> PrimExpr:
         inside = [
             index if low == high == 0 else maximum(minimum(index - low, size - 1), 0)
             for index, low, high, size in zip(at, before, after, data.shape, strict=True)
@@ -77,8 +77,13 @@ def _edge_pad(data: Any, before: Sequence[int], after: Sequence[int]) -> Any:
     return te.compute(shape, cell, name="T_edge_pad", tag=default_tag(f"{topi.tag.INJECTIVE},pad"))
 
 
+Width = SupportsInt | PrimExpr
+
+
 @calls("nn.pad")
-def pad(data: Expr, pad_width: Any, pad_value: Any = 0, pad_mode: str = "constant") -> Expr:
+def pad(
+    data: Expr, pad_width: Expr | Iterable[tuple[Width, Width]], pad_value: object = 0, pad_mode: str = "constant"
+) -> Expr:
     """Cells around the data; the widths may be an expression, of shape (dimensions, 2)."""
     value = pad_value if isinstance(pad_value, Expr) else const(pad_value)
     widths = pad_width.data.tolist() if isinstance(pad_width, Constant) else pad_width
@@ -91,7 +96,7 @@ def pad(data: Expr, pad_width: Any, pad_value: Any = 0, pad_mode: str = "constan
     return result
 
 
-def _width(given: Any) -> Any:
+def _width(given: Width) -> Dim:
     return as_dim(given) if isinstance(given, PrimExpr) else int(given)
 
 
@@ -104,10 +109,10 @@ class DynPad(Operator):
     def infer(self, data: TensorType, pad_width: TensorType, pad_value: TensorType) -> Type:
         return TensorType([AnyDim() for _ in data.shape], str(data.dtype))
 
-    def compute(self, *inputs: Any) -> Any:
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
         raise only_interpreted("dyn.nn.pad", "pad_width")
 
-    def reference(self, data: np.ndarray, pad_width: np.ndarray, pad_value: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray, pad_width: np.ndarray, pad_value: np.ndarray) -> np.ndarray:
         pairs = tuple((int(low), int(high)) for low, high in pad_width)
         return Pad(pad_width=pairs, pad_mode=self.pad_mode).reference(data, pad_value)
 
@@ -122,12 +127,12 @@ class MirrorPad(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def arguments(self, data: Any) -> list[Any]:
+    def arguments(self, data: object) -> list[object]:
         return [data, [low for low, _ in self.pad_width], [high for _, high in self.pad_width], self.mode]
 
 
 @calls("nn.mirror_pad")
-def mirror_pad(data: Expr, pad_width: Any, mode: str = "SYMMETRIC") -> Expr:
+def mirror_pad(data: Expr, pad_width: Iterable[tuple[SupportsInt, SupportsInt]], mode: str = "SYMMETRIC") -> Expr:
     """The data mirrored around itself, by pairs (before, after) for each dimension."""
     pairs = tuple((int(low), int(high)) for low, high in pad_width)
     result: Expr = make("nn.mirror_pad", data, pad_width=pairs, mode=mode)
@@ -162,8 +167,8 @@ class Upsampling(FromTopi):
 @calls("nn.upsampling")
 def upsampling(
     data: Expr,
-    scale_h: Any = 1,
-    scale_w: Any = 1,
+    scale_h: object = 1,
+    scale_w: object = 1,
     layout: str = "NCHW",
     method: str = "nearest_neighbor",
     align_corners: bool = False,
@@ -180,7 +185,7 @@ def upsampling(
     return result
 
 
-def _scale(op: str, given: Any) -> Any:
+def _scale(op: str, given: object) -> Expr | float:
     if isinstance(given, Constant):
         return given.data.reshape(()).item()
     if not isinstance(given, (Expr, int, float)):
@@ -201,10 +206,10 @@ class DynUpsampling(Operator):
         sizes = zip(letters, data.shape, strict=True)
         return TensorType([AnyDim() if axis in "HW" else size for axis, size in sizes], str(data.dtype))
 
-    def compute(self, *inputs: Any) -> Any:
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
         raise only_interpreted("dyn.nn.upsampling", "a scale")
 
-    def reference(self, data: np.ndarray, scale_h: np.ndarray, scale_w: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray, scale_h: np.ndarray, scale_w: np.ndarray) -> np.ndarray:
         scales = {"scale_h": scale_h.reshape(()).item(), "scale_w": scale_w.reshape(()).item()}
         return Upsampling(**scales, **dict(self.items())).reference(data)
 

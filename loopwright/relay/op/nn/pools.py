@@ -5,17 +5,19 @@ A mean counts the cells of the padding only where `count_include_pad` says so: h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from loopwright import topi
+from loopwright import te, topi
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr, const
+from loopwright.relay.expr import Call, Expr, const
 from loopwright.relay.op.from_topi import type_of_compute
 from loopwright.relay.op.nn.convolutions import each
 from loopwright.relay.op.registry import Kind, Operator, make, register
+from loopwright.relay.op.sizes import tensor_type_of
 from loopwright.relay.types import TensorType
 from loopwright.topi.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.registry import OPERATORS
@@ -34,13 +36,13 @@ class Pooling(Operator):
         """The function of topi, and its arguments."""
         raise NotImplementedError
 
-    def compute(self, *inputs: Any) -> Any:
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
         name, arguments = self.call_topi(*inputs)
         out = getattr(topi.nn, name)(*arguments)
         layout, wanted = str(self.layout), str(self.out_layout)  # type: ignore[attr-defined]
         return topi.layout_transform(out, layout, wanted) if wanted and wanted != layout else out
 
-    def reference(self, *inputs: np.ndarray) -> Any:
+    def reference(self, *inputs: np.ndarray) -> np.ndarray:
         name, arguments = self.call_topi(*inputs)
         letters = [axis for axis in str(self.layout) if axis.isalpha()]  # type: ignore[attr-defined]
         out = OPERATORS[f"nn.{name}"].reference(*[_letters(one) for one in arguments])
@@ -48,21 +50,21 @@ class Pooling(Operator):
         return out.transpose([letters.index(axis) for axis in wanted]) if wanted and wanted != letters else out
 
 
-def _letters(argument: Any) -> Any:
+def _letters(argument: object) -> object:
     """Layouts without the sizes of their blocks, which numpy does not need."""
     return "".join(axis for axis in argument if not axis.isdigit()) if isinstance(argument, str) else argument
 
 
 class _Windows(Pooling):
-    pool_size: Any
-    strides: Any
-    dilation: Any
-    padding: Any
+    pool_size: int | Sequence[int]
+    strides: int | Sequence[int]
+    dilation: int | Sequence[int]
+    padding: int | Sequence[int]
     layout: str
     out_layout: str = ""
     ceil_mode: bool = False
 
-    def call_topi(self, data: Any) -> tuple[str, list[Any]]:
+    def call_topi(self, data: te.Tensor | np.ndarray) -> tuple[str, list[object]]:
         count = len(self.spatial)
         kernel = each(self.pool_size, count)
         before, after = get_pad_tuple_generic(self.padding, kernel)
@@ -70,7 +72,7 @@ class _Windows(Pooling):
         counted = getattr(self, "count_include_pad", True)
         return f"pool{count}d", [data, *window, self.pool_type, self.ceil_mode, self.layout, counted]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         attributes = {name: value for name, value in self.items() if name != "dilation"}
         return [make(f"{self.op_name}_grad", grad, call.args[0], **attributes)]
 
@@ -79,25 +81,26 @@ class _Global(Pooling):
     layout: str
     out_layout: str = ""
 
-    def call_topi(self, data: Any) -> tuple[str, list[Any]]:
+    def call_topi(self, data: te.Tensor | np.ndarray) -> tuple[str, list[object]]:
         return "global_pool", [data, self.pool_type, self.layout]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         """That of a mean is dealt out in equal parts."""
         if self.pool_type != "avg" or self.out_layout not in ("", self.layout):
             raise TypeMismatch(f"{self.op_name} has no gradient")
-        sizes = zip([axis for axis in self.layout if axis.isalpha()], call.args[0].checked_type.shape, strict=True)
+        shape: Sequence[Any] = tensor_type_of(call.args[0]).shape
+        sizes = zip([axis for axis in self.layout if axis.isalpha()], shape, strict=True)
         count = int(np.prod([int(size) for axis, size in sizes if axis in self.spatial]))
         spread = make("broadcast_to_like", grad, call.args[0])
         return [make("divide", spread, make("full_like", spread, const(float(count))))]
 
 
 class _Adaptive(Pooling):
-    output_size: Any = None
+    output_size: int | Sequence[int] | None = None
     layout: str
     out_layout: str = ""
 
-    def call_topi(self, data: Any) -> tuple[str, list[Any]]:
+    def call_topi(self, data: te.Tensor | np.ndarray) -> tuple[str, list[object]]:
         letters = [axis for axis in self.layout if axis.isalpha()]
         own = [data.shape[letters.index(axis)] for axis in self.spatial]
         sizes = own if self.output_size in (None, ()) else each(self.output_size, len(self.spatial))
@@ -111,7 +114,7 @@ def _register_all() -> None:
         ones, zeros = (1,) * count, (0,) * count
         for kind, words in (("max", "The greatest value"), ("avg", "The mean")):
             shared = {"spatial": spatial, "pool_type": kind, "layout": layout}
-            windows: dict[str, Any] = {
+            windows: dict[str, object] = {
                 **shared,
                 "pool_size": ones,
                 "strides": ones,
@@ -137,9 +140,9 @@ _register_all()
 class _PoolGradient(Pooling):
     spatial = "HW"
 
-    pool_size: Any = (1, 1)
-    strides: Any = (1, 1)
-    padding: Any = (0, 0)
+    pool_size: int | Sequence[int] = (1, 1)
+    strides: int | Sequence[int] = (1, 1)
+    padding: int | Sequence[int] = (0, 0)
     layout: str = "NCHW"
     out_layout: str = ""
     ceil_mode: bool = False
@@ -147,7 +150,7 @@ class _PoolGradient(Pooling):
     def infer(self, out_grad: TensorType, data: TensorType) -> Type:  # type: ignore[override]
         return type_of_compute(self, out_grad, data)
 
-    def call_topi(self, out_grad: Any, data: Any) -> tuple[str, list[Any]]:
+    def call_topi(self, out_grad: te.Tensor | np.ndarray, data: te.Tensor | np.ndarray) -> tuple[str, list[object]]:
         kernel = each(self.pool_size, 2)
         before, after = get_pad_tuple_generic(self.padding, kernel)
         window = kernel, each(self.strides, 2), [*before, *after]

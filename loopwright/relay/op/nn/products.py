@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Constant, Expr, Var
+from loopwright.relay.expr import Call, Constant, Expr, Var
 from loopwright.relay.op.from_topi import FromTopi
 from loopwright.relay.op.registry import Kind, calls, make, register
-from loopwright.relay.op.sizes import equal_dim, normal_axis
+from loopwright.relay.op.sizes import equal_dim, normal_axis, tensor_type_of
 from loopwright.relay.types import Dim, TensorType
 
 
@@ -33,12 +31,12 @@ class Dense(FromTopi):
     def equal_sizes(self, data: TensorType, weight: TensorType) -> list[tuple[Dim, Dim]]:
         return [(data.shape[-1], weight.shape[-1])]
 
-    def arguments(self, data: Any, weight: Any) -> list[Any]:
+    def arguments(self, data: object, weight: object) -> list[object]:
         return [data, weight, None, self.out_dtype or None]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         data, weight = call.args
-        units, inner = weight.checked_type.shape
+        units, inner = tensor_type_of(weight).shape
         flat = make("reshape", grad, newshape=(-1, units)), make("reshape", data, newshape=(-1, inner))
         return [make("nn.matmul", grad, weight), make("nn.matmul", *flat, transpose_a=True)]
 
@@ -65,10 +63,10 @@ class Matmul(FromTopi):
     def equal_sizes(self, tensor_a: TensorType, tensor_b: TensorType) -> list[tuple[Dim, Dim]]:
         return [_depths(tensor_a, tensor_b, self.transpose_a, self.transpose_b)]
 
-    def arguments(self, tensor_a: Any, tensor_b: Any) -> list[Any]:
+    def arguments(self, tensor_a: object, tensor_b: object) -> list[object]:
         return [tensor_a, tensor_b, None, self.out_dtype or None, self.transpose_a, self.transpose_b]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return _product_gradient(call, grad, self.transpose_a, self.transpose_b, "nn.matmul")
 
 
@@ -110,7 +108,7 @@ def _is_matrix(expression: Expr) -> bool:
     return isinstance(known, TensorType) and len(known.shape) == 2
 
 
-def _product_gradient(call: Any, grad: Expr, turn_a: bool, turn_b: bool, name: str) -> list[Expr]:
+def _product_gradient(call: Call, grad: Expr, turn_a: bool, turn_b: bool, name: str) -> list[Expr]:
     """For out = a b: grad_a = grad bᵀ and grad_b = aᵀ grad, each transposed back where its operand was."""
     a, b = call.args
 
@@ -138,10 +136,10 @@ class BatchMatmul(FromTopi):
     def equal_sizes(self, tensor_a: TensorType, tensor_b: TensorType) -> list[tuple[Dim, Dim]]:
         return [_depths(tensor_a, tensor_b, self.transpose_a, self.transpose_b)]
 
-    def arguments(self, tensor_a: Any, tensor_b: Any) -> list[Any]:
+    def arguments(self, tensor_a: object, tensor_b: object) -> list[object]:
         return [tensor_a, tensor_b, None, self.out_dtype or None, self.transpose_a, self.transpose_b]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return _product_gradient(call, grad, self.transpose_a, self.transpose_b, "nn.batch_matmul")
 
 
@@ -158,7 +156,7 @@ class DensePack(FromTopi):
     def infer(self, data: TensorType, weight: TensorType) -> Type:
         return self.type_of_compute(data, weight)
 
-    def arguments(self, data: Any, weight: Any) -> list[Any]:
+    def arguments(self, data: object, weight: object) -> list[object]:
         return [data, weight, None, self.out_dtype or None]
 
 
@@ -180,7 +178,7 @@ class BiasAdd(FromTopi):
     def equal_sizes(self, data: TensorType, bias: TensorType) -> list[tuple[Dim, Dim]]:
         return [(data.shape[self.axis], bias.shape[0])]
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [grad, make("sum", grad, axis=self.axis, keepdims=False, exclude=True)]
 
 
@@ -193,5 +191,5 @@ class BatchFlatten(FromTopi):
     def infer(self, data: TensorType) -> Type:
         return self.type_of_compute(data)
 
-    def gradient(self, call: Any, grad: Expr) -> list[Expr]:
+    def gradient(self, call: Call, grad: Expr) -> list[Expr]:
         return [make("reshape_like", grad, call.args[0])]

@@ -8,7 +8,7 @@ go by way of float32.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import TypeMismatch
@@ -232,7 +232,8 @@ class AvgPool2d(_OneTensor):
 
     def _of(self, x: TensorType) -> Type:
         real = TensorType(x.shape, "float32")
-        result: Any = get("nn.avg_pool2d").attributes(**dict(self.items())).infer(real)
+        result = get("nn.avg_pool2d").attributes(**dict(self.items())).infer(real)
+        assert isinstance(result, TensorType)
         return TensorType(result.shape, str(x.dtype))
 
     def _function(self, x: Expr) -> Expr:
@@ -266,10 +267,10 @@ def avg_pool2d(
     input_zero_point: Expr,
     output_scale: Expr,
     output_zero_point: Expr,
-    pool_size: Any,
-    strides: Any,
-    padding: Any = (0, 0, 0, 0),
-    dilation: Any = (1, 1),
+    pool_size: object,
+    strides: object,
+    padding: object = (0, 0, 0, 0),
+    dilation: object = (1, 1),
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     layout: str = "NCHW",
@@ -297,9 +298,9 @@ def avg_pool2d(
 
 @calls("qnn.concatenate")
 def concatenate(
-    data: Any,
-    input_scales: Any,
-    input_zero_points: Any,
+    data: Expr | Sequence[Expr],
+    input_scales: object,
+    input_zero_points: object,
     output_scale: Expr,
     output_zero_point: Expr,
     axis: int,

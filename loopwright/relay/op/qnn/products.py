@@ -9,7 +9,7 @@ point, the differences are formed first. Results are int32 of the scale (scale o
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
@@ -35,11 +35,11 @@ def _summed(weight: Expr, axes: tuple[int, ...]) -> Expr:
 
 
 class _Convolution(Composed):
-    kernel_size: Any = None
-    channels: Any = None
-    strides: Any = (1, 1)
-    padding: Any = (0, 0)
-    dilation: Any = (1, 1)
+    kernel_size: int | Sequence[int] | None = None
+    channels: object = None
+    strides: int | Sequence[int] = (1, 1)
+    padding: int | Sequence[int] = (0, 0)
+    dilation: int | Sequence[int] = (1, 1)
     groups: int = 1
     data_layout: str = "NCHW"
     kernel_layout: str = "OIHW"
@@ -63,7 +63,8 @@ class _Convolution(Composed):
             )
         plain = self._plain()
         wide = [TensorType(one.shape, "int32") for one in (data, kernel)]
-        result: Any = get(plain).attributes(**self._attributes()).infer(*wide)
+        result = get(plain).attributes(**self._attributes()).infer(*wide)
+        assert isinstance(result, TensorType)
         return TensorType(result.shape, self.out_dtype)
 
     def _plain(self) -> str:
@@ -135,7 +136,7 @@ class Conv2dTranspose(_Convolution):
     """The transposed convolution of a quantized tensor with quantized weights, as int32."""
 
     kernel_layout: str = "IOHW"
-    output_padding: Any = (0, 0)
+    output_padding: int | Sequence[int] = (0, 0)
 
     def infer(
         self,
@@ -164,7 +165,7 @@ class Conv2dTranspose(_Convolution):
 class Dense(Composed):
     """data · weightᵀ of a quantized tensor and quantized weights (units, inputs), as int32."""
 
-    units: Any = None
+    units: object = None
     out_dtype: str = "int32"
 
     def infer(
@@ -180,7 +181,8 @@ class Dense(Composed):
         check_scale("qnn.dense", data, -1, input_scale, input_zero_point)
         check_scale("qnn.dense", weight, 0, kernel_scale, kernel_zero_point)
         wide = [TensorType(one.shape, "int32") for one in (data, weight)]
-        result: Any = get("nn.dense").attributes(units=self.units, out_dtype=self.out_dtype).infer(*wide)
+        result = get("nn.dense").attributes(units=self.units, out_dtype=self.out_dtype).infer(*wide)
+        assert isinstance(result, TensorType)
         return TensorType(result.shape, self.out_dtype)
 
     def expand(  # type: ignore[override]
@@ -221,7 +223,8 @@ class BatchMatmul(Composed):
     ) -> Type:
         _integers("qnn.batch_matmul", x, y)
         wide = [TensorType(one.shape, "int32") for one in (x, y)]
-        result: Any = get("nn.batch_matmul").attributes(out_dtype=self.out_dtype).infer(*wide)
+        result = get("nn.batch_matmul").attributes(out_dtype=self.out_dtype).infer(*wide)
+        assert isinstance(result, TensorType)
         return TensorType(result.shape, self.out_dtype)
 
     def expand(  # type: ignore[override]

@@ -9,13 +9,15 @@ when the program runs, with the same result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from loopwright import te, topi
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import const as number
 from loopwright.ir.intrinsics import maximum, minimum, reinterpret, select
 from loopwright.ir.types import Type
@@ -31,7 +33,7 @@ _ROUNDINGS: Final = ("UPWARD", "TONEAREST")
 _COMPUTE_TYPES: Final = ("int64", "float32", "float64")
 
 
-def fraction_and_shift(scale: Any) -> tuple[np.ndarray, np.ndarray]:
+def fraction_and_shift(scale: object) -> tuple[np.ndarray, np.ndarray]:
     """`scale` = fraction / 2^shift, the fraction below 2^31."""
     part, exponent = np.frexp(np.asarray(scale, np.float64))
     fraction = np.floor(part * 2.0**31 + 0.5).astype(np.int64)
@@ -97,11 +99,11 @@ class Requantize(Operator):
             moved = whole + make("cast", along(output_zero_point, self.axis, rank), dtype="int64")
         return saturated(moved, self.out_dtype)
 
-    def compute(self, data: Any, *scales: Any) -> Any:
+    def compute(self, data: te.Tensor, *scales: te.Tensor) -> te.Tensor:
         at = self.axis % data.ndim if data.ndim else 0
         low, high = limits(self.out_dtype)
 
-        def cell(*indices: Any) -> Any:
+        def cell(*indices: PrimExpr) -> PrimExpr:
             one, zero, other, new_zero = [_read(scale, indices, at) for scale in scales]
             ratio = one.astype("float64") / other.astype("float64")
             away = data(*indices).astype("int64") - zero.astype("int64")
@@ -111,7 +113,7 @@ class Requantize(Operator):
 
         return te.compute(data.shape, cell, name="T_requantize", tag=default_tag(tag.BROADCAST))
 
-    def _scaled(self, away: Any, ratio: Any) -> Any:
+    def _scaled(self, away: PrimExpr, ratio: PrimExpr) -> PrimExpr:
         """`away` · `ratio`, rounded, as int64."""
         if self.compute_dtype != "int64":
             real = away.astype(self.compute_dtype) * ratio.astype(self.compute_dtype)
@@ -154,7 +156,7 @@ class Requantize(Operator):
         return np.clip(rounded + new_zero, low, high).astype(self.out_dtype)
 
 
-def _read(scale: te.Tensor, indices: Any, axis: int) -> Any:
+def _read(scale: te.Tensor, indices: Sequence[PrimExpr], axis: int) -> PrimExpr:
     if not scale.ndim:
         return scale()
     return scale(0) if topi.utils.equal_const_int(scale.shape[0], 1) else scale(indices[axis])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from loopwright.relay.errors import TypeMismatch
@@ -58,7 +56,7 @@ def saturated(value: Expr, dtype: str) -> Expr:
     return result
 
 
-def check_scale(op: str, data: TensorType, axis: int, scale: Any, zero_point: Any) -> None:
+def check_scale(op: str, data: TensorType, axis: int, scale: TensorType, zero_point: TensorType) -> None:
     """Refuse scales and zero points that are not one number, or one a place along the axis."""
     for what, given, dtype in (("scale", scale, "float32"), ("zero point", zero_point, "int32")):
         if str(given.dtype) != dtype:
