@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from loopwright import relay
-from loopwright.ir.function import IRModule
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.transform import FirstOrderGradient, gradient
 from loopwright.relay.transform.first_order_gradient import NoGradient
-from tests.relay.transform.graphs import apply, function
+from tests.relay.pass_check import check, results_not_compared
+from tests.relay.transform.graphs import function
 
 STEP = 1e-5
 # The error of a difference to both sides: a third derivative times STEP² / 6, and roundings of 2^-53 / STEP.
@@ -34,7 +34,7 @@ def _check(body: Any, low: float = -1.5, high: float = 1.5, seed: int = 0) -> No
         else:
             arguments.append(random.integers(0, 3, of.concrete_shape).astype(of.dtype.numpy()))
     value, grads = evaluate(gradient(before), arguments)
-    np.testing.assert_allclose(np.asarray(value), evaluate(before, arguments))
+    np.testing.assert_array_equal(np.asarray(value), evaluate(before, arguments))
     for place, param in enumerate(before.params):
         if not param.checked_type.dtype.is_float:
             continue
@@ -165,10 +165,44 @@ def test_names_and_calls_are_written_out():
     x, y, v = _var("x", 3), _var("y", 3), relay.var("v")
     square = relay.Function([y], y * y)
     _check(relay.Let(v, relay.exp(x), relay.Call(square, [v])))
-    mod = IRModule({"main": relay.Function([x], x * x)})
-    found = FirstOrderGradient()(mod)["main"]
-    np.testing.assert_array_equal(evaluate(found, [np.arange(3.0)])[1][0], [0, 2, 4])
-    assert apply(FirstOrderGradient(), relay.exp(x)).body.checked_type.fields[1].fields
+
+
+def test_the_pass_returns_the_value_and_its_gradients():
+    found = check(
+        FirstOrderGradient(),
+        "fn (%x: Tensor[(3), float64]) { multiply(%x, %x) }",
+        """
+        fn (%x: Tensor[(3), float64]) {
+          %0 = multiply(%x, %x);
+          %1 = ones_like(%0);
+          (%0, (add(collapse_sum_like(multiply(%1, %x), %x), collapse_sum_like(multiply(%1, %x), %x)),))
+        }
+        """,
+        compare=results_not_compared,  # there are more of them
+    )
+    np.testing.assert_array_equal(evaluate(found["main"], [np.arange(3.0)])[1][0], [0, 2, 4])
+    check(
+        FirstOrderGradient(),
+        """
+        fn (%x: Tensor[(3), float64]) {
+          let %v = exp(%x);
+          %0 = fn (%y: Tensor[(3), float64]) {
+            multiply(%y, %y)
+          };
+          %0(%v)
+        }
+        """,
+        """
+        fn (%x: Tensor[(3), float64]) {
+          %0 = exp(%x);
+          %1 = multiply(%0, %0);
+          %2 = ones_like(%1);
+          %3 = add(collapse_sum_like(multiply(%2, %0), %0), collapse_sum_like(multiply(%2, %0), %0));
+          (%1, (multiply(%3, %0),))
+        }
+        """,
+        compare=results_not_compared,
+    )
 
 
 def test_what_has_no_gradient():
