@@ -165,7 +165,7 @@ def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main"
         _require_distinct_symbols(inputs.functions_items())
         return _named(inputs, name)
     if isinstance(inputs, PrimFunc):
-        # A name that is asked for wins over the function's own; the default is no wish.
+        # A name that is asked for wins over the function's own; the default does not count.
         symbol = name if name != "main" else inputs.attrs.get("global_symbol", name)
         return IRModule({str(symbol): inputs.with_attr("global_symbol", symbol)})
     from loopwright import te

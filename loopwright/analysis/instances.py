@@ -385,4 +385,4 @@ class InstanceWalk(Visitor):
             self.exact = False
 
     def visit_Prefetch(self, prefetch: Prefetch) -> None:
-        """A wish, not an access."""
+        """A request, not an access."""

@@ -85,8 +85,8 @@ def test_without_buffers_nothing_changes():
     unchanged(write_allocations, func)
 
 
-@pytest.mark.parametrize("wishes", ["[[0, 0, 8]]", "[[1, 0, 8, 0]]", "[[0, 2, 8, 0]]", "[[0, 0, 0, 0]]", "7", '["a"]'])
-def test_alignment_that_is_none(wishes):
+@pytest.mark.parametrize("asked", ["[[0, 0, 8]]", "[[1, 0, 8, 0]]", "[[0, 2, 8, 0]]", "[[0, 0, 0, 0]]", "7", '["a"]'])
+def test_alignment_that_is_none(asked):
     program = from_source(f"""
 @T.prim_func
 def main(C: T.Buffer((4,))):
@@ -94,7 +94,7 @@ def main(C: T.Buffer((4,))):
     for i in range(4):
         with T.block("B"):
             vi = T.axis.spatial(4, i)
-            T.block_attr({{"buffer_dim_align": {wishes}}})
+            T.block_attr({{"buffer_dim_align": {asked}}})
             B[vi] = 1.0
 """)
     with pytest.raises(BadAnnotation, match="the annotation buffer_dim_align is"):

@@ -1,8 +1,8 @@
-"""te schedules: `te.create_schedule`, whose stages hold wishes that lowering turns into proved steps.
+"""te schedules: `te.create_schedule`, whose stages hold directives that lowering turns into proved steps.
 
 Start with `schedule_state.py` (the graph of stages) and `schedule.py` (what users do with it), then `stage_loops.py`
-and `stage.py` (what can be asked of a stage); `replay.py` is where wishes become steps of the schedule engine. Changes
-of the graph have a file each: `caches.py`, `rfactor.py`, `groups.py`, `layouts.py`, `normalize.py`.
+and `stage.py` (what can be asked of a stage); `replay.py` is where directives become steps of the schedule engine.
+Changes of the graph have a file each: `caches.py`, `rfactor.py`, `groups.py`, `layouts.py`, `normalize.py`.
 """
 
 from loopwright.te.schedule.auto_inline import AutoInlineBroadcast, AutoInlineElemWise, AutoInlineInjective

@@ -71,7 +71,7 @@ def cache_write(sch: ScheduleState, tensor: Any, scope: str) -> Any:
             f"cache_write: {stage.name} has another layout already",
             hint="call cache_write first, then transform_layout of the stage that shall have it",
         )
-    if stage.relations or stage.wishes or stage.iter_var_attrs:
+    if stage.relations or stage.directives or stage.iter_var_attrs:
         cache, copied = _with_layout(sch, stage, op, scope)
     else:
         axes = [

@@ -22,7 +22,7 @@ from loopwright.te.axes import data_axis
 from loopwright.te.operation import ComputeOp, PlaceholderOp
 from loopwright.te.schedule.errors import CannotTransformLayout
 from loopwright.te.schedule.graph import BodyRewriter, rewrite_body, same_objects, tensors_in
-from loopwright.te.schedule.relations import Transform, Wish
+from loopwright.te.schedule.relations import Directive, Transform
 from loopwright.te.schedule.stage_state import StageState
 from loopwright.te.tensor import Operation, Tensor, dim_text
 
@@ -57,9 +57,9 @@ def transform_layout(stage: StageState, mapping_function: Callable[..., Any]) ->
     stage.all_iter_vars += built
     relation = Transform(tuple(axes), tuple(built), mapping, inverse)
     stage.relations.append(relation)
-    if stage.wishes:
+    if stage.directives:
         # Orders that were asked for name axes that are no more: the order that they made is asked for again.
-        stage.wishes.append(Wish(tuple(stage.leaf_iter_vars), caller()))
+        stage.directives.append(Directive(tuple(stage.leaf_iter_vars), caller()))
     stage._record("transform_layout")
     return built
 

@@ -90,7 +90,7 @@ class IterVarAttr:
 
 
 @dataclass(frozen=True, eq=False)
-class Wish:
+class Directive:
     """A change of a stage's loops, in the order in which they were asked for: what lowering replays."""
 
     what: Split | Fuse | Singleton | tuple[IterVar, ...]  # a tuple is the new order of these axes

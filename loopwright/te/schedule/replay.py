@@ -1,4 +1,4 @@
-"""replay: the wishes of a te schedule as steps of the schedule engine, each proved, each in the trace.
+"""replay: the directives of a te schedule as steps of the schedule engine, each proved, each in the trace.
 
 First the inlined stages go; then, from the outputs to the inputs, each stage moves to the place it was given and gets
 the loops it was given there, those on threads at once; last, loops get their other kinds. So an axis means a loop of
@@ -209,7 +209,7 @@ class _Replay:
     def step_loop(self, stage: Stage, nest: Nest, time: IterVar) -> None:
         """A loop of one iteration for the time axis of a stage in a scan, if something was asked of it."""
         used = time in stage.iter_var_attrs or time is not stage.leaf_iter_vars[0] if stage.leaf_iter_vars else False
-        named = [axis for wish in stage.wishes for axis in _axes_in(wish.what)]
+        named = [axis for directive in stage.directives for axis in _axes_in(directive.what)]
         hung = any([other.attach_stage is stage and other.attach_ivar is time for other in self.sch.stages])
         if used or time in named or hung:
             first = next(iter(nest.loops.values()), None)
@@ -245,37 +245,37 @@ class _Replay:
             if isinstance(relation, Rebase) and relation.parent in nest.loops:
                 nest.loops[relation.rebased] = nest.loops.pop(relation.parent)
                 nest.extents[relation.rebased] = nest.extents[relation.parent]
-        for wish in stage.wishes:
-            with self.asked_at(wish.where):
-                if isinstance(wish.what, Split):
-                    self.split(stage, nest, wish.what)
-                elif isinstance(wish.what, Fuse):
-                    self.fuse(nest, wish.what)
-                elif isinstance(wish.what, Singleton):
+        for directive in stage.directives:
+            with self.asked_at(directive.where):
+                if isinstance(directive.what, Split):
+                    self.split(stage, nest, directive.what)
+                elif isinstance(directive.what, Fuse):
+                    self.fuse(nest, directive.what)
+                elif isinstance(directive.what, Singleton):
                     first = next((nest.loops[leaf] for leaf in nest.loops), None)
                     loop = self.engine.add_unit_loop(first if first is not None else nest.block)
-                    self.name_loops(nest, [wish.what.iter], [loop])
+                    self.name_loops(nest, [directive.what.iter], [loop])
                 else:
-                    loops = [nest.loops[axis] for axis in wish.what if axis in nest.loops]
+                    loops = [nest.loops[axis] for axis in directive.what if axis in nest.loops]
                     if len(loops) > 1:
                         self.engine.reorder(*loops)
 
-    def split(self, stage: Stage, nest: Nest, wish: Split) -> None:
-        if wish.parent not in nest.loops:
+    def split(self, stage: Stage, nest: Nest, directive: Split) -> None:
+        if directive.parent not in nest.loops:
             return
-        loop = nest.loops.pop(wish.parent)
+        loop = nest.loops.pop(directive.parent)
         extent = self.extent(loop)
-        keep = self.is_bound(stage, wish.outer) or self.is_bound(stage, wish.inner)
-        outer, inner = split_sizes(extent, wish.factor, wish.nparts, keep)
-        sizes = [None, _plain(inner)] if wish.factor is not None else [_plain(outer), None]
+        keep = self.is_bound(stage, directive.outer) or self.is_bound(stage, directive.inner)
+        outer, inner = split_sizes(extent, directive.factor, directive.nparts, keep)
+        sizes = [None, _plain(inner)] if directive.factor is not None else [_plain(outer), None]
         result = self.engine.split(loop, sizes)
-        self.name_loops(nest, [wish.outer, wish.inner], result)
+        self.name_loops(nest, [directive.outer, directive.inner], result)
 
-    def fuse(self, nest: Nest, wish: Fuse) -> None:
-        if wish.outer not in nest.loops or wish.inner not in nest.loops:
+    def fuse(self, nest: Nest, directive: Fuse) -> None:
+        if directive.outer not in nest.loops or directive.inner not in nest.loops:
             return
-        fused = self.engine.fuse(nest.loops.pop(wish.outer), nest.loops.pop(wish.inner))
-        self.name_loops(nest, [wish.fused], [fused])
+        fused = self.engine.fuse(nest.loops.pop(directive.outer), nest.loops.pop(directive.inner))
+        self.name_loops(nest, [directive.fused], [fused])
 
     def is_bound(self, stage: Stage, axis: IterVar) -> bool:
         """Whether the axis, or one that comes from it, runs on threads."""

@@ -173,15 +173,15 @@ def _touched(stage: Stage, op: ComputeOp, axis: IterVar) -> set[IterVar]:
 
 def _carry(old: Stage, new: Stage, touched: set[IterVar]) -> None:
     """What was asked of reduce axes that have nothing to do with the factored one is asked of the new stage."""
-    for wish in old.wishes:
-        if isinstance(wish.what, (Split, Fuse)):
-            used, given = parts_of(wish.what)
+    for directive in old.directives:
+        if isinstance(directive.what, (Split, Fuse)):
+            used, given = parts_of(directive.what)
             if all([axis.iter_type is IterType.CommReduce and axis not in touched for axis in used]):
                 location = new.leaf_iter_vars.index(used[0])
                 new.leaf_iter_vars[location : location + len(used)] = given
                 new.all_iter_vars += given
-                new.relations.append(wish.what)
-                new.wishes.append(wish)
+                new.relations.append(directive.what)
+                new.directives.append(directive)
 
 
 def _single(reduce: Reduce, source: Sequence[Expr], condition: Expr, fields: Sequence[int]) -> list[Expr]:

@@ -3,7 +3,7 @@
 s = te.create_schedule(C.op)
 xo, yo, xi, yi = s[C].tile(C.op.axis[0], C.op.axis[1], 32, 32)        what the loops of a stage shall be: stage.py
 CC = s.cache_write(C, "local")                                        changes of the graph: one file each
-loopwright.build(s, [A, B, C])                                        replay.py: each wish becomes a proved step
+loopwright.build(s, [A, B, C])                                        replay.py: each directive becomes a proved step
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class Schedule(ScheduleState):
     def as_tir_schedule(
         self, args: Sequence[Tensor | Buffer | Var], binds: Mapping[Tensor, Buffer] | None = None
     ) -> Engine:
-        """The program with all wishes done to it, as a `tir.Schedule`: its trace holds every step, each proved."""
+        """The program with all directives done to it, as a `tir.Schedule`: its trace holds every step, each proved."""
         from loopwright.te.schedule.replay import replay  # and with it the schedule engine, when it is needed
 
         return replay(self, args, binds).schedule
 
     def finish(self, module: IRModule) -> IRModule:
-        """What lowering goes on with, once all wishes are done: here, nothing is added to them."""
+        """What lowering goes on with, once all directives are done: here, nothing is added to them."""
         return module
 
     def show(self, style: str | None = None) -> None:

@@ -19,7 +19,7 @@ from loopwright.te.schedule.stage_state import SCAN_UPDATE, StageState
 from loopwright.te.tensor import Operation, Tensor
 
 # Of a stage: a copy has its own.
-_LISTS: Final = ("all_iter_vars", "leaf_iter_vars", "relations", "wishes", "layout_transforms", "axis_separators")
+_LISTS: Final = ("all_iter_vars", "leaf_iter_vars", "relations", "directives", "layout_transforms", "axis_separators")
 
 
 class ScheduleState:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from loopwright.ir import Expr, IntImm, IterType, IterVar, Var, as_expr
 from loopwright.runtime.errors import LoopwrightError, NotBuilt, caller
 from loopwright.te.schedule.errors import BadReorder, BadSplit, CannotBind, CannotMark, NotAdjacent, NotALoop
-from loopwright.te.schedule.relations import Fuse, Singleton, Split, Wish
+from loopwright.te.schedule.relations import Directive, Fuse, Singleton, Split
 from loopwright.te.schedule.stage_state import StageState
 from loopwright.te.schedule.tensor_intrin import TensorIntrin
 from loopwright.te.tensor import Tensor
@@ -21,7 +21,7 @@ _UNAVAILABLE_PRAGMAS: Final = ("import_c", "import_llvm")
 
 
 class StageLoops(StageState):
-    """Wishes about loops."""
+    """Directives about loops."""
 
     def split(
         self, parent: IterVar, factor: Any = None, nparts: Any = None, disable_predication: bool = False
@@ -92,7 +92,7 @@ class StageLoops(StageState):
         for location, axis in zip(locations, wanted, strict=True):
             self.leaf_iter_vars[location] = axis
         if len(wanted) > 1:
-            self.wishes.append(Wish(tuple(wanted), caller()))
+            self.directives.append(Directive(tuple(wanted), caller()))
             self._record("reorder")
 
     def tile(
@@ -107,7 +107,7 @@ class StageLoops(StageState):
     def _relate(self, relation: Split | Fuse | Singleton, result: Sequence[IterVar]) -> None:
         self.relations.append(relation)
         self.all_iter_vars += result
-        self.wishes.append(Wish(relation, caller()))
+        self.directives.append(Directive(relation, caller()))
         self._record(type(relation).__name__.lower())
 
     # --- kinds of loops -------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What a te schedule holds of a stage: its operation, its loops in order, what was said about each, and its place.
 
-A stage holds wishes; nothing is checked against the program until it is lowered, where each wish is a proved step of
-the schedule engine (see `replay.py`).
+A stage holds directives; nothing is checked against the program until it is lowered, where each directive is a proved
+step of the schedule engine (see `replay.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loopwright.te.operation import ComputeOp
 from loopwright.te.scan import ScanOp
 from loopwright.te.schedule.axis_algebra import Values, extents
 from loopwright.te.schedule.errors import AxisGone, ForeignAxis
-from loopwright.te.schedule.relations import Fuse, IterVarAttr, IterVarRelation, Split, Wish, parts_of
+from loopwright.te.schedule.relations import Directive, Fuse, IterVarAttr, IterVarRelation, Split, parts_of
 from loopwright.te.tensor import Operation
 
 # Where a stage is computed (`attach_type`); the numbers are those that scripts know.
@@ -72,13 +72,13 @@ class StageState:
         self.reset()
 
     def reset(self) -> None:
-        """The loops as the operation comes with them; all wishes about them are forgotten."""
+        """The loops as the operation comes with them; all directives about them are forgotten."""
         roots = [] if self._op is None else list(root_axes(self._op))
         self.all_iter_vars: list[IterVar] = list(roots)
         self.leaf_iter_vars: list[IterVar] = list(roots)
         self.relations: list[IterVarRelation] = []
         self.iter_var_attrs: dict[IterVar, IterVarAttr] = {}
-        self.wishes: list[Wish] = []
+        self.directives: list[Directive] = []
 
     # --- what it is -----------------------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class StageState:
 
     def is_untouched(self) -> bool:
         """Whether nothing was said about the stage yet."""
-        return self.attach_type == GROUP_ROOT and not self.relations and not self.wishes and not self.iter_var_attrs
+        return self.attach_type == GROUP_ROOT and not self.relations and not self.directives and not self.iter_var_attrs
 
     def __repr__(self) -> str:
         return f"stage({self.name}, {self._op!r})"
@@ -160,7 +160,7 @@ class StageState:
 
     @property
     def _relation_lines(self) -> list[SourceLine | None]:
-        lines = {id(wish.what): wish.where for wish in self.wishes}
+        lines = {id(directive.what): directive.where for directive in self.directives}
         return [lines.get(id(relation)) for relation in self.relations]
 
     def _attr(self, axis: IterVar) -> IterVarAttr:

@@ -53,15 +53,15 @@ class _WriteAllocations(StmtRewriter):
         return block.with_(body=body, alloc_buffers=())
 
     def _note_alignment(self, block: Block) -> None:
-        wishes: Any = block.annotations.get(ALIGN_KEY, ())
-        for which, *wish in _read_wishes(block, wishes):
-            self.aligned.setdefault(block.writes[which].buffer, []).append(wish)
+        requests: Any = block.annotations.get(ALIGN_KEY, ())
+        for which, *request in _read_requests(block, requests):
+            self.aligned.setdefault(block.writes[which].buffer, []).append(request)
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
         """What blocks asked for holds also where memory is allocated further in."""
         body = self.visit(node.body)
-        wishes = [wish for buffer, result in self.aligned.items() if buffer.data is node.buffer_var for wish in result]
-        notes = {ALIGN_KEY: wishes, **node.annotations} if wishes else node.annotations
+        requests = [one for buffer, result in self.aligned.items() if buffer.data is node.buffer_var for one in result]
+        notes = {ALIGN_KEY: requests, **node.annotations} if requests else node.annotations
         return node.with_(body=body, annotations=notes) if notes is not node.annotations else node.with_(body=body)
 
     def visit_BufferRealize(self, node: BufferRealize) -> Stmt:
@@ -69,18 +69,18 @@ class _WriteAllocations(StmtRewriter):
         return allocate_around(node.buffer, self.visit(node.body))
 
 
-def _read_wishes(block: Block, wishes: Any) -> list[list[int]]:
+def _read_requests(block: Block, requests: Any) -> list[list[int]]:
     """[buffer, axis, factor, offset] each, of the buffers that the block writes."""
     try:
-        result = [[int(number) for number in wish] for wish in wishes]
+        result = [[int(number) for number in request] for request in requests]
     except (TypeError, ValueError):
         result = [[]]
-    for wish in result:
-        is_whole = len(wish) == 4 and 0 <= wish[0] < len(block.writes) and wish[2] > 0
-        rank = len(block.writes[wish[0]].buffer.shape) if is_whole else 0
-        if not is_whole or not -rank <= wish[1] < rank:
+    for request in result:
+        is_whole = len(request) == 4 and 0 <= request[0] < len(block.writes) and request[2] > 0
+        rank = len(block.writes[request[0]].buffer.shape) if is_whole else 0
+        if not is_whole or not -rank <= request[1] < rank:
             wanted = f"[buffer, axis, factor, offset] for some of the {len(block.writes)} buffers that it writes"
-            raise BadAnnotation(ALIGN_KEY, wishes, wanted, block)
+            raise BadAnnotation(ALIGN_KEY, requests, wanted, block)
     return result
 
 

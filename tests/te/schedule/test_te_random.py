@@ -46,7 +46,7 @@ def step(rng: random.Random, name: str, a, b):
 
 
 def ask(rng: random.Random, s, done: list[str]) -> None:
-    """One wish, sensible or not."""
+    """One directive, sensible or not."""
     stage = rng.choice([stage for stage in s.stages if stage.op.name != "A"])
     leaves = stage.leaf_iter_vars
     axis = rng.choice(leaves)

@@ -1,4 +1,4 @@
-"""te schedules as programs: every kind of wish, on whole tiles and on tails, computes what was there before."""
+"""te schedules as programs: every kind of directive, on whole tiles and on tails, computes what was there before."""
 
 from __future__ import annotations
 

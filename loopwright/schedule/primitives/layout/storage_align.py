@@ -33,7 +33,7 @@ def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int,
     home_of("storage_align", view, buffer, block)
     check_no_pointer("storage_align", view.function.body, buffer)
     position = [region.buffer for region in block.block.writes].index(buffer)
-    requests = [request for request in _wishes(block) if request[:2] != [position, axis]]
+    requests = [request for request in _requests(block) if request[:2] != [position, axis]]
     requests.append([position, axis, factor, offset])
 
     aligned = buffer.with_(strides=_strides(buffer, [request for request in requests if request[0] == position], block))
@@ -43,7 +43,7 @@ def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int,
     return Step(exchange(after, buffer, aligned), Proof.GIVEN, at=block)
 
 
-def _wishes(realize: BlockRealize) -> list[list[int]]:
+def _requests(realize: BlockRealize) -> list[list[int]]:
     """What was asked for so far: [buffer, axis, factor, offset] each."""
     result = requests_of(realize.block)
     if result is None:
