@@ -10,7 +10,7 @@ compiled once, for every number they may be.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +20,15 @@ from loopwright.frontends.pytorch.convert import import_module
 from loopwright.frontends.pytorch.element_types import as_array, as_tensor
 from loopwright.frontends.pytorch.errors import WrongInputs
 from loopwright.frontends.pytorch.program import request_of
+from loopwright.frontends.pytorch.values import Results
 from loopwright.ir import IRModule
 from loopwright.ir import Var as SizeVariable
 from loopwright.relay.expr import Var
 from loopwright.relay.types import TensorType
 from loopwright.runtime.dtype import DataType
+
+if TYPE_CHECKING:
+    import torch
 
 
 class CompiledModule:
@@ -40,14 +44,14 @@ class CompiledModule:
         self,
         model: Any,
         example_inputs: Any = None,
-        example_kwargs: Mapping[str, Any] | None = None,
+        example_kwargs: Mapping[str, object] | None = None,
         *,
         target: Any = None,
         dynamic_shapes: Any = None,
-        custom_convert_map: Mapping[str, Callable[..., Any]] | None = None,
+        custom_convert_map: Mapping[str, Callable[..., Results]] | None = None,
         winograd: bool | int = True,
         precision: str = "float32",
-        calibrate: Iterable[Any] | None = None,
+        calibrate: Iterable[object] | None = None,
         name: str | None = None,
         make_runner: Callable[[IRModule], Runner] | None = None,
     ) -> None:
@@ -59,7 +63,7 @@ class CompiledModule:
         self._run = make(self.mod)
         self.input_names = [var.name_hint for var in self._imported.inputs if var is not None]
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: object, **named: object) -> Any:
         """What the module returns, in its structure."""
         from torch.utils import _pytree
 
@@ -69,11 +73,11 @@ class CompiledModule:
         results = [_outside(next(tensors), theirs) if of is None else of[0] for of in self._imported.outputs]
         return _pytree.tree_unflatten(results, self._imported.program.call_spec.out_spec)
 
-    def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Any:
+    def profile(self, *args: object, repeat: int = 5, **named: object) -> Any:
         """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
         return self.library.profile(*self._arrays(args, named)[1], repeat=repeat)
 
-    def _arrays(self, args: Any, named: Mapping[str, Any]) -> tuple[list[Any], list[np.ndarray]]:
+    def _arrays(self, args: Any, named: Mapping[str, object]) -> tuple[list[Any], list[np.ndarray]]:
         """The tensors of a call in order, and those that the graph takes, as its parameters take them."""
         from torch.utils import _pytree
 
@@ -84,7 +88,7 @@ class CompiledModule:
                 f"the model takes {spec.in_spec.num_leaves} inputs ({', '.join(self.input_names)}), in the structure "
                 f"it was exported with, and {len(leaves)} are given"
             )
-        sizes: dict[Any, tuple[int, str]] = {}
+        sizes: dict[SizeVariable, tuple[int, str]] = {}
         return leaves, [_array(leaf, var, sizes) for leaf, var in zip(leaves, self._imported.inputs) if var is not None]
 
     @property
@@ -100,18 +104,18 @@ class CompiledModule:
         error says why."""
         return self.library.export_library(path, **options)
 
-    def _ordered(self, named: Mapping[str, Any]) -> dict[str, Any]:
+    def _ordered(self, named: Mapping[str, object]) -> dict[str, object]:
         """Keywords in the order that the model was exported with."""
         wanted = self._imported.program.call_spec.in_spec
         names = wanted.children()[1].context if hasattr(wanted, "children") else wanted.children_specs[1].context
         return {**{name: named[name] for name in names if name in named}, **named}
 
 
-def _outside(array: np.ndarray, theirs: bool) -> Any:
+def _outside(array: np.ndarray, theirs: bool) -> np.ndarray | torch.Tensor:
     return as_tensor(array) if theirs else array
 
 
-def _array(value: Any, var: Var, sizes: dict[Any, tuple[int, str]]) -> np.ndarray:
+def _array(value: Any, var: Var, sizes: dict[SizeVariable, tuple[int, str]]) -> np.ndarray:
     """An input as the parameter of `main` takes it."""
     of = var.type_annotation
     assert isinstance(of, TensorType)

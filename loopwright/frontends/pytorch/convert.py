@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,17 @@ from loopwright.frontends.pytorch.errors import ChangesState
 from loopwright.frontends.pytorch.importer import Importer
 from loopwright.frontends.pytorch.program import Request, exported, request_of
 from loopwright.frontends.pytorch.registry import full_name
+from loopwright.frontends.pytorch.values import Argument, Results
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import IRModule, SizeVar
 from loopwright.relay.expr import Constant, Expr, Function, Tuple, Var
 from loopwright.relay.infer_type import infer_module
-from loopwright.relay.types import TensorType, is_any
-from loopwright.runtime.tensor import from_numpy
+from loopwright.relay.types import Dim, TensorType, is_any
+from loopwright.runtime.errors import InternalError
+from loopwright.runtime.tensor import NDArray, from_numpy
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -35,14 +41,14 @@ class Imported:
     mod: IRModule
     params: dict[str, np.ndarray]
     inputs: tuple[Var | None, ...]  # one for each leaf of the arguments; None for one that is no tensor
-    outputs: tuple[Any, ...]  # one for each leaf of the result: None for a tensor, else (value,)
-    program: Any  # torch.export.ExportedProgram
+    outputs: tuple[tuple[str | None] | None, ...]  # one for each leaf of the result: None for a tensor, else (value,)
+    program: torch.export.ExportedProgram
 
 
 def from_pytorch(
     script_module: Any,
     input_infos: Any = None,
-    custom_convert_map: Mapping[str, Callable[..., Any]] | None = None,
+    custom_convert_map: Mapping[str, Callable[..., Results]] | None = None,
     default_dtype: str = "float32",
     use_parser_friendly_name: bool = False,
     keep_quantized_weight: bool = False,
@@ -50,10 +56,10 @@ def from_pytorch(
     preserve_pytorch_scopes: bool = False,
     *,
     example_inputs: Any = None,
-    example_kwargs: Mapping[str, Any] | None = None,
+    example_kwargs: Mapping[str, object] | None = None,
     dynamic_shapes: Any = None,
     freeze_params: bool = False,
-) -> tuple[IRModule, dict[str, Any]]:
+) -> tuple[IRModule, dict[str, NDArray]]:
     """A model as a module whose `main` computes it, and the parameters of `main` that are weights, by name.
 
     script_module: a torch.nn.Module (in the mode to be used: call `eval()` first), a torch.export.ExportedProgram, or
@@ -92,7 +98,7 @@ def import_module(
     model: Any,
     request: Request,
     *,
-    custom: Mapping[str, Callable[..., Any]] | None = None,
+    custom: Mapping[str, Callable[..., Results]] | None = None,
     freeze_params: bool = False,
     underscores: bool = False,
     scopes: bool = False,
@@ -119,16 +125,18 @@ def import_module(
     return Imported(module, reader.params, tuple(reader.inputs), described, program)
 
 
-def _as_tensor(importer: Importer, result: Any) -> Expr:
+def _as_tensor(importer: Importer, result: Argument) -> Expr:
     """A result as a tensor: a number is a tensor of one."""
     if isinstance(result, Expr):
         return result
     if isinstance(result, (bool, int, float)):
         return Constant(np.asarray(result, "bool" if isinstance(result, bool) else None))
-    return importer.size_tensor(result)
+    if isinstance(result, PrimExpr):
+        return importer.size_tensor(result)
+    raise InternalError(f"a result of the model is of the class {type(result).__name__}")
 
 
-def _refuse_changes(program: Any) -> None:
+def _refuse_changes(program: torch.export.ExportedProgram) -> None:
     """Refuse models that keep state; inputs that are changed in place are only warned of."""
     specs = program.graph_signature.output_specs
     buffers = [str(spec.target) for spec in specs if spec.kind.name in ("BUFFER_MUTATION", "PARAMETER_MUTATION")]
@@ -145,7 +153,14 @@ def _refuse_changes(program: Any) -> None:
 class _Placeholders:
     """The inputs of an exported graph: those of the user, weights, and constants."""
 
-    def __init__(self, importer: Importer, program: Any, request: Request, freeze: bool, underscores: bool) -> None:
+    def __init__(
+        self,
+        importer: Importer,
+        program: torch.export.ExportedProgram,
+        request: Request,
+        freeze: bool,
+        underscores: bool,
+    ) -> None:
         self.importer = importer
         self.program = program
         self.request = request
@@ -158,11 +173,11 @@ class _Placeholders:
         self._names: set[str] = set()
         self._shared: dict[Any, Expr] = {}  # memory of a weight → what stands for it
 
-    def read(self) -> list[Any]:
+    def read(self) -> list[Argument]:
         """What each placeholder of the graph stands for."""
         specs = self.program.graph_signature.input_specs
         nodes = [fx for fx in self.program.graph.nodes if fx.op == "placeholder"]
-        values: list[Any] = [None] * len(nodes)
+        values: list[Argument] = [None] * len(nodes)
         users = [k for k, spec in enumerate(specs) if spec.kind.name == "USER_INPUT"]
         shapes = self._input_shapes([nodes[k] for k in users])
         for index, k in enumerate(users):
@@ -172,11 +187,11 @@ class _Placeholders:
                 values[k] = self._stored(spec)
         return values
 
-    def _name(self, index: int, fx: Any) -> str:
+    def _name(self, index: int, fx: torch.fx.Node) -> str:
         names = self.request.names
         return names[index] if names is not None and index < len(names) else str(fx.name)
 
-    def _input_shapes(self, nodes: list[Any]) -> list[list[Any] | None]:
+    def _input_shapes(self, nodes: list[torch.fx.Node]) -> list[list[Dim] | None]:
         """The shapes of the user's inputs. Plain symbols first: 2*s0 may come before s0."""
         sizes = self.importer.sizes
         hints = []
@@ -191,7 +206,7 @@ class _Placeholders:
         for fx, own in zip(nodes, hints):
             if hasattr(fx.meta.get("val"), "shape"):
                 sizes.enter(fx.meta["val"].shape, own)
-        shapes: list[list[Any] | None] = []
+        shapes: list[list[Dim] | None] = []
         for fx, own in zip(nodes, hints):
             if not hasattr(fx.meta.get("val"), "shape"):
                 shapes.append(None)
@@ -203,7 +218,7 @@ class _Placeholders:
             shapes.append(result)
         return shapes
 
-    def _user_input(self, index: int, fx: Any, shape: list[Any] | None) -> Any:
+    def _user_input(self, index: int, fx: torch.fx.Node, shape: list[Dim] | None) -> Argument:
         value = fx.meta.get("val")
         if shape is None and type(value).__name__ not in ("SymInt", "SymFloat"):
             self.inputs.append(None)  # a number, a text or None: it was known when the model was exported

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopwright.frontends.common.tensors import as_list, name_calls, shape_text
 from loopwright.frontends.pytorch.element_types import as_array, our_dtype
@@ -20,12 +20,17 @@ from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import find, names_of
 from loopwright.frontends.pytorch.scalars import scalar, size_tensor
 from loopwright.frontends.pytorch.sizes import Sizes
+from loopwright.frontends.pytorch.values import Argument, Results
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Constant, Expr, TupleWrapper
 from loopwright.relay.infer_type import Inference
 from loopwright.relay.types import TensorType, dims_differ, is_any
 from loopwright.runtime.errors import InternalError, LoopwrightError
 from loopwright.runtime.op_errors import OpError, OpNotImplemented
+
+if TYPE_CHECKING:
+    import torch
 
 # Where tensors are, and how they lie there, is the compiler's to decide.
 _LEFT_OUT = frozenset({"device", "layout", "memory_format", "non_blocking", "pin_memory", "requires_grad", "stable"})
@@ -34,19 +39,19 @@ _LEFT_OUT = frozenset({"device", "layout", "memory_format", "non_blocking", "pin
 class Importer:
     """One import of an exported program."""
 
-    def __init__(self, custom: Mapping[str, Callable[..., Any]] | None = None, scopes: bool = False) -> None:
+    def __init__(self, custom: Mapping[str, Callable[..., Results]] | None = None, scopes: bool = False) -> None:
         self.custom = dict(custom or {})
         self.scopes = scopes
         self.sizes = Sizes()
         self.inference = Inference()
         self._size_tensors: dict[int, Expr] = {}
-        self._kept: list[Any] = []  # objects whose identities are keys
+        self._kept: list[object] = []  # objects whose identities are keys
 
-    def type_of(self, expression: Any) -> Type:
+    def type_of(self, expression: Expr) -> Type:
         result: Type = self.inference.visit(expression)
         return result
 
-    def size_tensor(self, size: Any) -> Expr:
+    def size_tensor(self, size: int | PrimExpr) -> Expr:
         """A size as a tensor of one int64 number, read from the shape of an input."""
         if id(size) not in self._size_tensors:
             self._kept.append(size)
@@ -55,9 +60,9 @@ class Importer:
 
     # Graphs.
 
-    def convert(self, module: Any, inputs: Sequence[Any]) -> list[Any]:
+    def convert(self, module: torch.fx.GraphModule, inputs: Sequence[Argument]) -> list[Argument]:
         """The outputs of the graph of a module for these inputs."""
-        values: dict[Any, Any] = {}
+        values: dict[torch.fx.Node, Argument] = {}
         given = iter(inputs)
         used = _used(module)
         for fx in module.graph.nodes:
@@ -72,13 +77,13 @@ class Importer:
                 values[fx] = self._node(fx, values)
         return []
 
-    def _attribute(self, module: Any, fx: Any) -> Any:
+    def _attribute(self, module: torch.fx.GraphModule, fx: torch.fx.Node) -> Argument:
         result = module
         for part in fx.target.split("."):
             result = getattr(result, part)
         return Constant(as_array(result, fx.target)) if hasattr(result, "dtype") else result
 
-    def _node(self, fx: Any, values: Mapping[Any, Any]) -> Any:
+    def _node(self, fx: torch.fx.Node, values: Mapping[torch.fx.Node, Argument]) -> Argument:
         args = _filled(fx.args, values)
         named = {key: _filled(value, values) for key, value in fx.kwargs.items() if key not in _LEFT_OUT}
         if fx.target is operator.getitem and isinstance(args[0], (list, tuple, TupleWrapper)):
@@ -106,7 +111,7 @@ class Importer:
                 node.name, node.op, f"it cannot be converted: {type(error).__name__}: {error}"
             ) from error
 
-    def _span(self, fx: Any) -> str:
+    def _span(self, fx: torch.fx.Node) -> str:
         """The name of the node; with the path of the module it is in, where that is wanted."""
         stack = fx.meta.get("nn_module_stack")
         if not self.scopes or not stack:
@@ -117,7 +122,7 @@ class Importer:
     def _input_types(self, args: Sequence[Any]) -> list[str]:
         return [str(self.type_of(one).dtype) if isinstance(one, Expr) else type(one).__name__ for one in args]  # type: ignore[attr-defined]
 
-    def _finished(self, node: Node, results: Any) -> Any:
+    def _finished(self, node: Node, results: Results) -> Argument:
         """Results as torch has them: one, or a list; named, typed, and of the element types that torch says."""
         expected = node.results
         several = isinstance(expected, (list, tuple))
@@ -127,7 +132,7 @@ class Importer:
         result += [None] * (len(expected) - len(result))
         return [None if one is None else self._checked(node, one, of) for one, of in zip(result, expected)]
 
-    def _checked(self, node: Node, result: Any, expected: Any) -> Any:
+    def _checked(self, node: Node, result: object, expected: object) -> Expr:
         if not isinstance(result, Expr):
             raise InternalError(f"the converter of {node.op} returns {type(result).__name__}")
         if hasattr(expected, "dtype"):
@@ -144,7 +149,7 @@ class Importer:
 
     # Operators.
 
-    def refuse_unsupported(self, module: Any) -> None:
+    def refuse_unsupported(self, module: torch.fx.GraphModule) -> None:
         """Name every operator that has no converter."""
         missing: dict[str, list[str]] = {}
         _look_for_missing(module, self.custom, missing)
@@ -152,22 +157,24 @@ class Importer:
             raise not_implemented(missing)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether torch says that a result is a number: one that is known, or one with a symbol."""
     return isinstance(value, (bool, int, float)) or type(value).__name__ in ("SymInt", "SymFloat", "SymBool")
 
 
-def _used(module: Any) -> set[Any]:
+def _used(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
     """The nodes that results are computed from; the others are checks, which torch has made."""
     nodes = list(module.graph.nodes)
-    result: set[Any] = {fx for fx in nodes if fx.op == "output"}
+    result: set[torch.fx.Node] = {fx for fx in nodes if fx.op == "output"}
     for fx in reversed(nodes):
         if fx in result:
             result.update(fx.all_input_nodes)
     return result
 
 
-def _look_for_missing(module: Any, custom: Mapping[str, Any], missing: dict[str, list[str]]) -> None:
+def _look_for_missing(
+    module: torch.fx.GraphModule, custom: Mapping[str, object], missing: dict[str, list[str]]
+) -> None:
     used = _used(module)
     for fx in module.graph.nodes:
         if fx.op != "call_function" or fx not in used or fx.target is operator.getitem:
@@ -193,7 +200,7 @@ def not_implemented(missing: Mapping[str, Sequence[str]]) -> OpNotImplemented:
     )
 
 
-def _filled(value: Any, values: Mapping[Any, Any]) -> Any:
+def _filled(value: Any, values: Mapping[torch.fx.Node, Argument]) -> Any:
     """Arguments of a node with what its inputs stand for."""
     if isinstance(value, (list, tuple)):
         return [_filled(item, values) for item in value]

@@ -10,7 +10,8 @@ import inspect
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from loopwright.frontends.pytorch.registry import find, names_of
 from loopwright.ir import Var as SizeVariable
 from loopwright.relay.types import AnyDim
 
+if TYPE_CHECKING:
+    import torch
+
 _EXAMPLE = 4  # an example of a size that stays open; 0 and 1 are special to torch
 
 
@@ -27,8 +31,8 @@ _EXAMPLE = 4  # an example of a size that stays open; 0 and 1 are special to tor
 class Request:
     """What a user says of the inputs of a model."""
 
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
+    args: tuple[object, ...] = ()
+    kwargs: dict[str, object] = field(default_factory=dict)
     dynamic_shapes: Any = None
     names: list[str] | None = None  # of the inputs, in place of torch's
     size_names: dict[tuple[int, int], str] = field(default_factory=dict)  # input, axis → the name of the size
@@ -36,7 +40,7 @@ class Request:
     numbers: dict[tuple[int, int], int] = field(default_factory=dict)  # input, axis → the number it is to be
 
 
-def torch_package() -> Any:
+def torch_package() -> ModuleType:
     """torch, or an ImportError that says how to get it."""
     try:
         import torch
@@ -48,7 +52,7 @@ def torch_package() -> Any:
     return torch
 
 
-def exported(model: Any, request: Request, kept: Iterable[str] = ()) -> Any:
+def exported(model: object, request: Request, kept: Iterable[str] = ()) -> torch.export.ExportedProgram:
     """The model as an ExportedProgram of operators that have converters; `kept` are names of others to keep."""
     torch = torch_package()
     if isinstance(model, torch.export.ExportedProgram):
@@ -62,7 +66,7 @@ def exported(model: Any, request: Request, kept: Iterable[str] = ()) -> Any:
     return _simplified(program, set(kept))
 
 
-def _from_module(module: Any, request: Request) -> Any:
+def _from_module(module: torch.nn.Module, request: Request) -> torch.export.ExportedProgram:
     torch = torch_package()
     if not request.given:
         raise InputsNeeded(module)
@@ -75,7 +79,7 @@ def _from_module(module: Any, request: Request) -> Any:
             raise CannotExport(module, "torch.export", error) from error
 
 
-def _nested(module: Any, request: Request) -> Any:
+def _nested(module: torch.nn.Module, request: Request) -> Any:
     """The open sizes of a list of inputs, in the structure of the arguments: those of `*args` are one."""
     shapes = request.dynamic_shapes
     if shapes is None:
@@ -85,7 +89,9 @@ def _nested(module: Any, request: Request) -> Any:
     return shapes if rest >= len(shapes) else (*shapes[:rest], shapes[rest:])
 
 
-def _from_script(model: Any, request: Request) -> Any:
+def _from_script(
+    model: torch.jit.ScriptModule | torch.jit.ScriptFunction, request: Request
+) -> torch.export.ExportedProgram:
     """TorchScript through torch's own converter; exported again, since that one leaves every size open."""
     if not request.given:
         raise InputsNeeded(model)
@@ -102,7 +108,7 @@ def _from_script(model: Any, request: Request) -> Any:
     return _from_module(module, request)
 
 
-def _simplified(program: Any, kept: set[str]) -> Any:
+def _simplified(program: torch.export.ExportedProgram, kept: set[str]) -> torch.export.ExportedProgram:
     torch = torch_package()
     table = torch.export.default_decompositions()
     for op in list(table.keys()):
@@ -134,7 +140,7 @@ def request_of(
     return Request(args, kwargs, dynamic_shapes, given=given)
 
 
-def _are_infos(value: Any) -> bool:
+def _are_infos(value: object) -> bool:
     """Whether names come first: [("x", (1, 3)), …]."""
     return (
         isinstance(value, (list, tuple))

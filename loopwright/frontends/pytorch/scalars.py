@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from loopwright import relay
 from loopwright.frontends.pytorch.errors import BadTorchNode
 from loopwright.frontends.pytorch.registry import names_of
 from loopwright.frontends.pytorch.sizes import Importing
+from loopwright.frontends.pytorch.values import Operand
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import IntImm
 from loopwright.ir import Var as SizeVariable
@@ -22,8 +23,11 @@ from loopwright.ir.expr import arithmetic
 from loopwright.relay.expr import Expr
 from loopwright.relay.types import is_any
 
+if TYPE_CHECKING:
+    import torch
 
-def scalar(importer: Importing, fx: Any, args: Sequence[Any]) -> Any:
+
+def scalar(importer: Importing, fx: torch.fx.Node, args: Sequence[Any]) -> Operand:
     """A number: as it is, as an expression of size variables, or as a tensor that has it when the model runs."""
     value = fx.meta["val"]
     if isinstance(value, (bool, int, float)):
@@ -49,7 +53,7 @@ def scalar(importer: Importing, fx: Any, args: Sequence[Any]) -> Any:
     return how(*[_tensor(importer, arg, kind) for arg in args])
 
 
-def _tensor(importer: Importing, value: Any, dtype: str) -> Any:
+def _tensor(importer: Importing, value: Operand, dtype: str) -> Expr:
     if isinstance(value, PrimExpr):
         value = importer.size_tensor(value)
     if not isinstance(value, Expr):
@@ -57,12 +61,12 @@ def _tensor(importer: Importing, value: Any, dtype: str) -> Any:
     return relay.cast(value, dtype)
 
 
-def _rounded(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _rounded(function: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
     return lambda x: relay.cast(function(x), "int64")
 
 
 # By the names of the functions of Python and torch that compute with sizes.
-_OPERATORS: Final[dict[str, Callable[..., Any]]] = {
+_OPERATORS: Final[dict[str, Callable[..., Expr]]] = {
     operator.add.__name__: relay.add,
     operator.sub.__name__: relay.subtract,
     operator.mul.__name__: relay.multiply,
@@ -82,7 +86,7 @@ _OPERATORS: Final[dict[str, Callable[..., Any]]] = {
     "_sym_sqrt": relay.sqrt,
 }
 
-_ARITHMETIC: Final[dict[type, Callable[..., Any]]] = {
+_ARITHMETIC: Final[dict[type, Callable[..., Expr]]] = {
     arithmetic.Add: relay.add,
     arithmetic.Sub: relay.subtract,
     arithmetic.Mul: relay.multiply,
@@ -94,7 +98,7 @@ _ARITHMETIC: Final[dict[type, Callable[..., Any]]] = {
 }
 
 
-def size_tensor(size: Any, locations: Mapping[str, tuple[Any, int]]) -> Expr:
+def size_tensor(size: int | PrimExpr, locations: Mapping[str, tuple[Expr, int]]) -> Expr:
     """An expression of size variables as a tensor of one int64 number; `locations` says which input has which size."""
     if isinstance(size, (int, IntImm)):
         result: Expr = relay.const(int(size if isinstance(size, int) else size.value), "int64")
@@ -104,5 +108,7 @@ def size_tensor(size: Any, locations: Mapping[str, tuple[Any, int]]) -> Expr:
     elif isinstance(size, arithmetic.Cast):
         result = size_tensor(size.value, locations)
     else:
-        result = _ARITHMETIC[type(size)](size_tensor(size.a, locations), size_tensor(size.b, locations))
+        how = _ARITHMETIC[type(size)]
+        assert isinstance(size, arithmetic.BinaryExpr)
+        result = how(size_tensor(size.a, locations), size_tensor(size.b, locations))
     return result

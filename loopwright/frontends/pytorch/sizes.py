@@ -7,10 +7,12 @@ that is known only when the model runs (how many elements are not zero) is AnyDi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from loopwright.frontends.pytorch.values import Argument
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import SizeVar
 from loopwright.ir.intrinsics import maximum, minimum
 from loopwright.ir.operators import floordiv, floormod
@@ -18,18 +20,25 @@ from loopwright.ir.types import Type
 from loopwright.relay.expr import Expr
 from loopwright.relay.types import AnyDim, Dim, as_dim, is_any
 
+if TYPE_CHECKING:
+    import torch
+
+
+# A size that is known: a number, or an expression of size variables.
+Known: TypeAlias = int | PrimExpr
+
 
 class Importing(Protocol):
     """The import that is going on, as nodes and numbers ask it; `importer.py` has it."""
 
     sizes: Sizes
 
-    def type_of(self, expression: Any) -> Type: ...
+    def type_of(self, expression: Expr) -> Type: ...
 
-    def size_tensor(self, size: Any) -> Expr:
+    def size_tensor(self, size: int | PrimExpr) -> Expr:
         """A size as a tensor of one int64 number, read from the shape of an input."""
 
-    def convert(self, module: Any, inputs: Sequence[Any]) -> list[Any]:
+    def convert(self, module: torch.fx.GraphModule, inputs: Sequence[Argument]) -> list[Argument]:
         """The outputs of the graph of a module for these inputs."""
 
 
@@ -37,17 +46,17 @@ class Sizes:
     """The symbols of one exported program."""
 
     def __init__(self) -> None:
-        self.symbols: dict[str, Any] = {}  # name of a symbol → what it is here
-        self.places: dict[str, tuple[Any, int]] = {}  # name of a size variable → an input and the axis that has it
+        self.symbols: dict[str, Dim] = {}  # name of a symbol → what it is here
+        self.places: dict[str, tuple[Expr, int]] = {}  # name of a size variable → an input and the axis that has it
         self._taken: set[str] = set()
 
-    def fix(self, size: Any, number: int) -> None:
+    def fix(self, size: int | torch.SymInt, number: int) -> None:
         """Let a size that is a symbol be a number."""
         expression = _expression(size)
         if expression is not None and expression.is_Symbol:
             self.symbols[expression.name] = number
 
-    def enter(self, sizes: Sequence[Any], hints: Sequence[str]) -> list[Dim]:
+    def enter(self, sizes: Sequence[int | torch.SymInt], hints: Sequence[str]) -> list[Dim]:
         """The sizes of an input; symbols that are new become size variables, named by the hints."""
         result: list[Dim] = []
         for size, hint in zip(sizes, hints):
@@ -57,7 +66,7 @@ class Sizes:
             result.append(self.of(size))
         return result
 
-    def enter_derived(self, size: Any, hint: str) -> Dim:
+    def enter_derived(self, size: int | torch.SymInt, hint: str) -> Dim:
         """A size such as 2*s of an input where no input has the size s: it is a variable, and s follows from it."""
         expression = _expression(size)
         unknown = [symbol for symbol in expression.free_symbols if symbol.name not in self.symbols]
@@ -82,7 +91,7 @@ class Sizes:
         self._taken.add(name)
         return SizeVar(name, "int32")
 
-    def of(self, size: Any) -> Dim:
+    def of(self, size: int | torch.SymInt) -> Dim:
         """A size of torch: a number, an expression of size variables, or AnyDim()."""
         expression = _expression(size)
         return int(size) if expression is None else self._of(expression)
@@ -93,9 +102,9 @@ class Sizes:
         if e.is_Symbol:
             return self.symbols.get(e.name, AnyDim())
         parts = [self._of(arg) for arg in e.args]
-        if any(is_any(part) for part in parts):
+        known: list[Known] = [part for part in parts if not is_any(part)]
+        if len(known) != len(parts):
             return AnyDim()
-        known: list[Any] = list(parts)
         match type(e).__name__:
             case "Add":
                 return as_dim(reduce(lambda a, b: a + b, known))
@@ -119,11 +128,13 @@ class Sizes:
         return AnyDim()
 
 
-def _whole(of_expressions: Any, of_numbers: Any, a: Any, b: Any) -> Any:
+def _whole(
+    of_expressions: Callable[[Known, Known], PrimExpr], of_numbers: Callable[[int, int], int], a: Known, b: Known
+) -> Known:
     return of_numbers(a, b) if isinstance(a, int) and isinstance(b, int) else of_expressions(a, b)
 
 
-def _expression(size: Any) -> Any:
+def _expression(size: int | torch.SymInt) -> Any:
     """The sympy expression of a size; None where it is a number."""
     if isinstance(size, int):
         return None

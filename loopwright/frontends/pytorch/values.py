@@ -23,5 +23,5 @@ PerAxis: TypeAlias = int | Sequence[int] | None
 Argument: TypeAlias = Union[
     Operand, str, Sequence["Argument"], dict[str, "Argument"], TupleWrapper, "torch.dtype", "torch.fx.GraphModule", None
 ]
-# What a converter returns: one result, or several; None is one that is not made. A branch may hand on numbers.
-Results: TypeAlias = Expr | TupleWrapper | Sequence[Argument]
+# What a converter returns: one result, or several; None is one that is not made.
+Results: TypeAlias = Expr | TupleWrapper | Sequence[Expr | None]
