@@ -17,6 +17,7 @@ from loopwright.arith.facts import Interval
 from loopwright.arith.linear import LinearForm, Terms, add_terms, is_index
 from loopwright.ir import (
     Add,
+    BinaryExpr,
     Broadcast,
     Call,
     Cast,
@@ -158,15 +159,15 @@ def _quotient(s: Engine, e: Expr, divide: Callable[[int, int], int]) -> Interval
     return -size, size
 
 
-def _floordiv(s: Engine, e: Any) -> Interval:
+def _floordiv(s: Engine, e: BinaryExpr) -> Interval:
     return _quotient(s, e, lambda x, y: x // y)
 
 
-def _div(s: Engine, e: Any) -> Interval:
+def _div(s: Engine, e: BinaryExpr) -> Interval:
     return _quotient(s, e, lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1))
 
 
-def _floormod(s: Engine, e: Any) -> Interval:
+def _floormod(s: Engine, e: BinaryExpr) -> Interval:
     a, b = operand_ranges(s, e)
     if b[0] > 0:
         if a[0] >= 0:
@@ -175,18 +176,18 @@ def _floormod(s: Engine, e: Any) -> Interval:
     return min(b[0] + 1, 0), max(b[1] - 1, 0)
 
 
-def _mod(s: Engine, e: Any) -> Interval:
+def _mod(s: Engine, e: BinaryExpr) -> Interval:
     a, b = operand_ranges(s, e)
     size = max(abs(b[0]), abs(b[1]), 1) - 1
     return max(-size, min(a[0], 0)), min(size, max(a[1], 0))
 
 
-def _min(s: Engine, e: Any) -> Interval:
+def _min(s: Engine, e: BinaryExpr) -> Interval:
     a, b = operand_ranges(s, e)
     return min(a[0], b[0]), min(a[1], b[1])
 
 
-def _max(s: Engine, e: Any) -> Interval:
+def _max(s: Engine, e: BinaryExpr) -> Interval:
     a, b = operand_ranges(s, e)
     return max(a[0], b[0]), max(a[1], b[1])
 
@@ -196,7 +197,7 @@ def _union(s: Engine, one: Expr, other: Expr) -> Interval:
     return min(a[0], b[0]), max(a[1], b[1])
 
 
-def _cast(s: Engine, e: Any) -> Interval:
+def _cast(s: Engine, e: Cast) -> Interval:
     limits = type_range(e)
     if not (e.value.dtype.is_int or e.value.dtype.is_bool):
         return limits
@@ -204,7 +205,7 @@ def _cast(s: Engine, e: Any) -> Interval:
     return inner if limits[0] <= inner[0] and inner[1] <= limits[1] else limits
 
 
-def _call(s: Engine, e: Any) -> Interval:
+def _call(s: Engine, e: Call) -> Interval:
     name, args, limits = e.op.name, e.args, type_range(e)
     if name == "tir.if_then_else":
         return _union(s, args[1], args[2])
@@ -225,16 +226,16 @@ def _call(s: Engine, e: Any) -> Interval:
     return limits
 
 
-def _literal(s: Engine, e: Any) -> Interval:
+def _literal(s: Engine, e: IntImm) -> Interval:
     return e.value, e.value
 
 
-def _sum(s: Engine, e: Any) -> Interval:
+def _sum(s: Engine, e: BinaryExpr) -> Interval:
     a, b = operand_ranges(s, e)
     return (a[0] + b[0], a[1] + b[1]) if type(e) is Add else (a[0] - b[1], a[1] - b[0])
 
 
-def _product(s: Engine, e: Any) -> Interval:
+def _product(s: Engine, e: BinaryExpr) -> Interval:
     factors = s.factors.get(e, ())
     if len(factors) > 3:  # reading the product of all but the last again, and so on, would make ever new ones
         of, result = _value_range if is_data(s, e) else expr_range, (1, 1)
@@ -244,7 +245,7 @@ def _product(s: Engine, e: Any) -> Interval:
     return _corners(lambda x, y: x * y, *operand_ranges(s, e))
 
 
-def _ramp(s: Engine, e: Any) -> Interval:
+def _ramp(s: Engine, e: Ramp) -> Interval:
     base, stride = expr_range(s, e.base), expr_range(s, e.stride)
     last = e.lanes - 1
     return base[0] + min(0, last * stride[0]), base[1] + max(0, last * stride[1])

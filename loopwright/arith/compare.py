@@ -16,11 +16,11 @@ from loopwright.arith.bounds import are_exact, at_least, at_most, form_range
 from loopwright.arith.engine import Engine
 from loopwright.arith.linear import LinearForm, TooWide, imm
 from loopwright.arith.modular import form_modular
-from loopwright.ir import EQ, GE, GT, LE, LT, NE, Expr, FloorDiv
-from loopwright.runtime.dtype import BOOL
+from loopwright.ir import EQ, GE, GT, LE, LT, NE, CompareExpr, Expr, FloorDiv
+from loopwright.runtime.dtype import BOOL, DataType
 
 
-def compare(s: Engine, e: Any) -> Expr:
+def compare(s: Engine, e: CompareExpr) -> Expr:
     """A comparison of two index expressions, simplified."""
     cls, a, b = type(e), s.form(e.a), s.form(e.b)
     known = decide(s, cls, a.plus(b, -1))
@@ -78,7 +78,7 @@ def _has_more_to_say(s: Engine, d: LinearForm) -> bool:
 _MIRROR: dict[type[Expr], type[Any]] = {LT: GT, LE: GE, GT: LT, GE: LE, EQ: EQ, NE: NE}
 
 
-def _shorten(s: Engine, e: Any, cls: type[Any], a: LinearForm, b: LinearForm) -> Expr:
+def _shorten(s: Engine, e: CompareExpr, cls: type[Any], a: LinearForm, b: LinearForm) -> Expr:
     left, right = dict(a.terms), dict(b.terms)
     for atom in a.terms:
         if atom in right:
@@ -127,7 +127,7 @@ def _divide_constant(cls: type[Expr], const: int, factor: int) -> int | None:
     return const // factor if const % factor == 0 else None
 
 
-def _open_division(s: Engine, cls: type[Any], left: dict[Expr, int], const: int, dtype: Any) -> Expr | None:
+def _open_division(s: Engine, cls: type[Any], left: dict[Expr, int], const: int, dtype: DataType) -> Expr | None:
     """x // c < k is x < k * c; x // c <= k is x < (k + 1) * c; and their opposites."""
     ((atom, k),) = left.items()
     if type(atom) is not FloorDiv or atom not in s.parts or abs(k) != 1 or cls is EQ or cls is NE:

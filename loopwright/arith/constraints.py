@@ -63,7 +63,7 @@ def is_stable(e: Expr) -> bool:
     return isinstance(e, (IntImm, Var)) or not any_node(e, _is_unstable)
 
 
-def _is_unstable(node: Any) -> bool:
+def _is_unstable(node: object) -> bool:
     if isinstance(node, Call):
         return not (isinstance(node.op, Op) and node.op.is_pure)
     return isinstance(node, (BufferLoad, ProducerLoad, Reduce))

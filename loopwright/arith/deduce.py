@@ -9,7 +9,6 @@ A condition is a linear form that is not negative; the variable's own term is br
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.bounds import at_least, at_most
@@ -163,7 +162,7 @@ class _Deduce:
         return IntervalSet(*ends)
 
 
-def _ceildiv(a: Expr, b: Any) -> Expr:
+def _ceildiv(a: Expr, b: object) -> Expr:
     return -floordiv(-a, b)
 
 

@@ -30,7 +30,7 @@ class Facts:
         self.truths: dict[Hashable, bool] = {}  # structural key of a condition → whether it holds
         self._log: list[tuple[dict[Any, Any], Any, Any]] = []
 
-    def put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+    def put(self, table: dict[Any, Any], key: object, value: object) -> None:
         """`table[key] = value`, until the scope ends."""
         self._log.append((table, key, table.get(key, _ABSENT)))
         table[key] = value

@@ -59,7 +59,7 @@ def _under(s: Engine, condition: Expr, holds: bool, e: Expr) -> Expr:
         s.leave(saved)
 
 
-def _select(s: Engine, e: Any) -> Expr:
+def _select(s: Engine, e: Select) -> Expr:
     condition = s.simplify(e.condition)
     if type(condition) is IntImm:
         return s.simplify(e.true_value if condition.value else e.false_value)
@@ -71,7 +71,7 @@ def _select(s: Engine, e: Any) -> Expr:
     return s.by_rules(e.with_(condition=condition, true_value=one, false_value=other))
 
 
-def _call(s: Engine, e: Any) -> Expr:
+def _call(s: Engine, e: Call) -> Expr:
     op = e.op
     if not isinstance(op, Op) or op.effect > CallEffect.READ_STATE:
         s.effects += 1
@@ -93,7 +93,7 @@ def _call(s: Engine, e: Any) -> Expr:
     return _fold_call(s, result)
 
 
-def _fold_call(s: Engine, e: Any) -> Expr:
+def _fold_call(s: Engine, e: Call) -> Expr:
     """Bit operations that are arithmetic, and folds of literals."""
     if e.op.name in ("tir.shift_left", "tir.shift_right") and is_index(e.dtype) and type(e.args[1]) is IntImm:
         locations = e.args[1].value
@@ -112,7 +112,7 @@ def _fold_call(s: Engine, e: Any) -> Expr:
     return e
 
 
-def _cast(s: Engine, e: Any) -> Expr:
+def _cast(s: Engine, e: Cast) -> Expr:
     value = s.simplify(e.value)
     if value.dtype is e.dtype:
         return value
@@ -133,7 +133,7 @@ def _cast(s: Engine, e: Any) -> Expr:
     return e if value is e.value else e.with_(value=value)
 
 
-def _let(s: Engine, e: Any) -> Expr:
+def _let(s: Engine, e: Let) -> Expr:
     value = s.simplify(e.value)
     # Asked out here, where the value is known: inside, nothing is remembered, and lets in lets would double the work.
     interval = expr_range(s, e.value) if is_index(e.var.dtype) else None

@@ -143,7 +143,7 @@ class IndexMap(Node):
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Signature([inspect.Parameter(var.name, kind) for var in self.initial_indices])
 
-    def __call__(self, *indices: Any) -> list[Expr]:
+    def __call__(self, *indices: object) -> list[Expr]:
         return self.map_indices(indices)
 
     def __repr__(self) -> str:
@@ -151,7 +151,7 @@ class IndexMap(Node):
         comma = "," if len(self.final_indices) == 1 else ""
         return f"lambda {', '.join(var.name for var in self.initial_indices)}: ({results}{comma})"
 
-    def map_indices(self, indices: Sequence[Any]) -> list[Expr]:
+    def map_indices(self, indices: Sequence[object]) -> list[Expr]:
         """The new indices of the element at `indices`."""
         self._check_rank(indices, "indices")
         pairs = zip(self.initial_indices, indices, strict=True)
@@ -159,7 +159,7 @@ class IndexMap(Node):
         facts = Analyzer()
         return [facts.simplify(substitute(result, values)) for result in self.final_indices]
 
-    def map_shape(self, shape: Sequence[Any]) -> list[Expr]:
+    def map_shape(self, shape: Sequence[object]) -> list[Expr]:
         """The shape that holds every new index, the old ones running from 0 to `shape`."""
         domains = self._domains(shape)
         facts = Analyzer.over(domains)
@@ -196,13 +196,13 @@ class IndexMap(Node):
 
         return array(target)
 
-    def inverse(self, shape: Sequence[Any]) -> IndexMap:
+    def inverse(self, shape: Sequence[object]) -> IndexMap:
         """The map back, for indices that run from 0 to `shape` (or over Ranges)."""
         if self.inverse_index_map is not None:
             return self.inverse_index_map
         return self._inverse(self._domains(shape), shape)
 
-    def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, Expr]:
+    def non_surjective_inverse(self, shape: Sequence[object]) -> tuple[IndexMap, Expr]:
         """The map back, and where it leads outside `shape`: the new indices that are only padding."""
         domains = self._domains(shape)
         padded = {var: _padded(var, domain, self.final_indices) for var, domain in domains.items()}
@@ -232,11 +232,11 @@ class IndexMap(Node):
         facts = Analyzer()
         return all(facts.can_prove_equal(a, b.astype(a.dtype)) for a, b in zip(mine, others, strict=True))
 
-    def _check_rank(self, given: Sequence[Any], what: str) -> None:
+    def _check_rank(self, given: Sequence[object], what: str) -> None:
         if len(given) != len(self.initial_indices):
             raise BadIndexMap(f"{self!r} takes {len(self.initial_indices)} {what}, got {len(given)}", None)
 
-    def _domains(self, shape: Sequence[Any]) -> dict[Var, Range]:
+    def _domains(self, shape: Sequence[object]) -> dict[Var, Range]:
         self._check_rank(shape, "dimensions")
         domains = {}
         for var, size in zip(self.initial_indices, shape, strict=True):
@@ -248,7 +248,7 @@ class IndexMap(Node):
     def _padded_sizes(self, padded: Mapping[Var, Range]) -> list[Expr]:
         return self.map_shape([domain.min + domain.extent for domain in padded.values()])
 
-    def _inverse(self, domains: Mapping[Var, Range], shape: Sequence[Any]) -> IndexMap:
+    def _inverse(self, domains: Mapping[Var, Range], shape: Sequence[object]) -> IndexMap:
         answer = detect_iter_map(self.final_indices, domains, check_level=IterMapLevel.Bijective)
         if len(answer.indices) != len(self.final_indices):
             raise NotBijective(self, shape, answer.errors)

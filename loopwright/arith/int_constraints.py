@@ -8,7 +8,7 @@ ranges, or an `IntConstraintsTransform` to new variables: `src_to_dst` writes ea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.int_set import IntervalSet
@@ -121,7 +121,7 @@ class System(NamedTuple):
     relations: list[Expr]
 
 
-def as_system(relations: Any, variables: Sequence[Var] | None, ranges: object) -> System:
+def as_system(relations: object, variables: Sequence[Var] | None, ranges: object) -> System:
     """The system that the arguments of a solver say: constraints, or relations with their variables and ranges."""
     source = relations if isinstance(relations, IntConstraints) else None
     if source is not None:

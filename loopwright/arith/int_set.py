@@ -16,6 +16,7 @@ from loopwright.arith.affine_bounds import affine_bounds
 from loopwright.arith.simplify import Simplifier
 from loopwright.ir import (
     Add,
+    BinaryExpr,
     Broadcast,
     Call,
     Cast,
@@ -84,7 +85,7 @@ class IntSet:
     values_of: ClassVar[Callable[[Expr], IntervalSet]]  # `int_set` without assumptions; `analyzer.py` sets it
 
     @staticmethod
-    def single_point(point: Any) -> IntervalSet:
+    def single_point(point: object) -> IntervalSet:
         """The set of one value."""
         value = as_expr(point)
         return IntervalSet(value, value)
@@ -113,7 +114,7 @@ class IntervalSet(_Ends, IntSet):
 
     __slots__ = ()
 
-    def __new__(cls, min_value: Any, max_value: Any) -> IntervalSet:
+    def __new__(cls, min_value: object, max_value: object) -> IntervalSet:
         return super().__new__(cls, as_expr(min_value), as_expr(max_value))
 
     def is_nothing(self) -> bool:
@@ -231,13 +232,13 @@ class _Eval:
 
     # --- rules -----------------------------------------------------------------------------------------------------
 
-    def sum(self, e: Any) -> IntervalSet:
+    def sum(self, e: BinaryExpr) -> IntervalSet:
         a, b = self.of(e.a), self.of(e.b)
         if isinstance(e, Sub):
             b = IntervalSet(_negative(b.max_value), _negative(b.min_value))
         return IntervalSet(_plus(a.min_value, b.min_value), _plus(a.max_value, b.max_value))
 
-    def product(self, e: Any) -> IntervalSet:
+    def product(self, e: BinaryExpr) -> IntervalSet:
         a, b = self.of(e.a), self.of(e.b)
         if a.is_single_point():
             a, b = b, a
@@ -253,7 +254,7 @@ class _Eval:
         ends = [_times(end, factor, sign) for end in a]
         return IntervalSet(*ends) if sign > 0 else IntervalSet(ends[1], ends[0])
 
-    def quotient(self, e: Any) -> IntervalSet:
+    def quotient(self, e: BinaryExpr) -> IntervalSet:
         a, b = self.of(e.a), self.of(e.b)
         if not _is_finite(*b) or self.sign(b.min_value - 1) <= 0:
             return IntSet.everything()
@@ -266,7 +267,7 @@ class _Eval:
             high = _fold(maximum, [divide(high, end) for end in (b[:1] if b.is_single_point() else b)])
         return IntervalSet(low, high)
 
-    def remainder(self, e: Any) -> IntervalSet:
+    def remainder(self, e: BinaryExpr) -> IntervalSet:
         a, b = self.of(e.a), self.of(e.b)
         divisor = b.max_value
         if _is_infinite(divisor) or _is_infinite(b.min_value) or self.sign(b.min_value - 1) <= 0:
@@ -283,23 +284,23 @@ class _Eval:
                     return IntervalSet(low - block * divisor, high - block * divisor)
         return IntervalSet(least, divisor - 1)
 
-    def minimum(self, e: Any) -> IntervalSet:
+    def minimum(self, e: BinaryExpr) -> IntervalSet:
         a, b = self.of(e.a), self.of(e.b)
         return IntervalSet(_least(a.min_value, b.min_value), _least(a.max_value, b.max_value))
 
-    def maximum(self, e: Any) -> IntervalSet:
+    def maximum(self, e: BinaryExpr) -> IntervalSet:
         a, b = self.of(e.a), self.of(e.b)
         return IntervalSet(_greatest(a.min_value, b.min_value), _greatest(a.max_value, b.max_value))
 
-    def select(self, e: Any) -> IntervalSet:
+    def select(self, e: Select) -> IntervalSet:
         return self.of(e.true_value).union(self.of(e.false_value))
 
-    def call(self, e: Any) -> IntervalSet:
+    def call(self, e: Call) -> IntervalSet:
         if e.op.name == "tir.if_then_else":
             return self.of(e.args[1]).union(self.of(e.args[2]))
         return self.of(e.args[0]) if e.op.name == "tir.likely" else IntSet.everything()
 
-    def ramp(self, e: Any) -> IntervalSet:
+    def ramp(self, e: Ramp) -> IntervalSet:
         base, stride = self.of(e.base), self.of(e.stride)
         last = const(e.lanes - 1, e.stride.dtype)
         if not stride.is_single_point() or (sign := self.sign(stride.min_value)) == 0:
@@ -308,14 +309,14 @@ class _Eval:
         reach = stride.min_value * last
         return IntervalSet(low, _plus(high, reach)) if sign > 0 else IntervalSet(_plus(low, reach), high)
 
-    def cast(self, e: Any) -> IntervalSet:
+    def cast(self, e: Cast) -> IntervalSet:
         source = e.value.dtype
         if not (source.is_int and e.dtype.is_int and e.dtype.bits >= source.bits) or source.is_unsigned:
             return IntSet.everything()
         result = self.of(e.value)
         return IntervalSet(*[end if _is_infinite(end) else end.astype(e.dtype.element) for end in result])
 
-    def let(self, e: Any) -> IntervalSet:
+    def let(self, e: Let) -> IntervalSet:
         inner = _Eval(self.analyzer, {**self.sets, e.var: self.of(e.value)})
         return inner.of(e.body)
 
@@ -359,7 +360,7 @@ def _high(walk: _Eval, end: Expr) -> Expr:
     return end if _is_infinite(end) else walk.of(end).max_value
 
 
-def _fold(combine: Any, values: Sequence[Expr]) -> Expr:
+def _fold(combine: Callable[[Expr, Expr], Expr], values: Sequence[Expr]) -> Expr:
     total = values[0]
     for value in values[1:]:
         total = combine(total, value)

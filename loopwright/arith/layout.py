@@ -118,19 +118,19 @@ class BijectiveLayout(Node):
     src_layout: Layout
     dst_layout: Layout
 
-    def forward_index(self, index: Any) -> list[Expr]:
+    def forward_index(self, index: object) -> list[Expr]:
         """The indices in the second layout of the element at `index` in the first."""
         return _map_index(self.src_layout, self.dst_layout, as_exprs(_sequence(index)))
 
-    def backward_index(self, index: Any) -> list[Expr]:
+    def backward_index(self, index: object) -> list[Expr]:
         """The indices in the first layout of the element at `index` in the second."""
         return _map_index(self.dst_layout, self.src_layout, as_exprs(_sequence(index)))
 
-    def forward_shape(self, shape: Any) -> list[Expr]:
+    def forward_shape(self, shape: object) -> list[Expr]:
         """The shape in the second layout of an array of `shape` in the first; a last part may be padding."""
         return _map_shape(self.src_layout, self.dst_layout, as_exprs(_sequence(shape)))
 
-    def backward_shape(self, shape: Any) -> list[Expr]:
+    def backward_shape(self, shape: object) -> list[Expr]:
         """The shape in the first layout of an array of `shape` in the second."""
         return _map_shape(self.dst_layout, self.src_layout, as_exprs(_sequence(shape)))
 
@@ -146,7 +146,7 @@ def bijective_layout(src_layout: str | Layout, dst_layout: str | Layout) -> Bije
     return BijectiveLayout(src, dst)
 
 
-def _sequence(values: Any) -> tuple[Any, ...]:
+def _sequence(values: object) -> tuple[Any, ...]:
     return tuple(values) if isinstance(values, (list, tuple)) else (values,)
 
 

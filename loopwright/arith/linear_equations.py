@@ -10,7 +10,6 @@ columns beyond the rank are free.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.int_constraints import (
@@ -31,7 +30,7 @@ Matrix = list[list[int]]
 
 @deep
 def solve_linear_equations(
-    equations: Any, variables: Sequence[Var] | None = None, ranges: Any = None
+    equations: object, variables: Sequence[Var] | None = None, ranges: object = None
 ) -> IntConstraintsTransform:
     """New variables that run over exactly the solutions of the equations; symbols that are no variables stay."""
     system = as_system(equations, variables, ranges)

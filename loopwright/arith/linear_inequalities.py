@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
-from typing import Any
 
 from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.int_constraints import (
@@ -31,7 +30,7 @@ Inequality = tuple[tuple[int, ...], Expr]  # sum(coefficients * variables) + res
 
 @deep
 def solve_linear_inequalities(
-    equations: Any, variables: Sequence[Var] | None = None, ranges: Any = None, deskew_range: bool = False
+    equations: object, variables: Sequence[Var] | None = None, ranges: object = None, deskew_range: bool = False
 ) -> IntConstraints | IntConstraintsTransform:
     """The variables with ranges that say what the inequalities say; what is about no variable stays a relation.
 

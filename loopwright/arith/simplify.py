@@ -504,7 +504,7 @@ class Simplifier:
             self._forms[result] = form
         return result
 
-    def _reads(self, e: Any, order: list[tuple[Expr, int]], const: int, const_first: bool) -> bool:
+    def _reads(self, e: object, order: list[tuple[Expr, int]], const: int, const_first: bool) -> bool:
         if const_first or not order:
             if not order:
                 return type(e) is IntImm and e.value == const

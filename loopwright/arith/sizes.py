@@ -7,8 +7,6 @@ as_stored(i * 4, facts)               i * 4 where that fits, else T.Cast("int32"
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.data import holds_data
 from loopwright.arith.linear import is_index
@@ -16,7 +14,7 @@ from loopwright.ir import Cast, Expr, IntImm, as_expr, deep, product
 from loopwright.runtime.dtype import INT32, INT64
 
 
-def simplified_size(value: Any) -> Expr:
+def simplified_size(value: object) -> Expr:
     """`value` simplified; a number is a literal, of 64 bits where its own type has none for it."""
     size = as_expr(value)
     if isinstance(size, IntImm):

@@ -77,7 +77,7 @@ def _float(e: Expr, a: Expr, b: Expr) -> Expr | None:
     return None
 
 
-def _integer(s: Engine, e: Any, a: Any, b: Any) -> Expr | None:
+def _integer(s: Engine, e: BinaryExpr, a: Expr, b: Expr) -> Expr | None:
     cls = type(e)
     if cls in (Add, Mul) and type(a) is IntImm:
         a, b = b, a
@@ -95,7 +95,7 @@ def _integer(s: Engine, e: Any, a: Any, b: Any) -> Expr | None:
     return None
 
 
-def _compare(s: Engine, e: Any) -> Expr | None:
+def _compare(s: Engine, e: CompareExpr) -> Expr | None:
     """Limits of the type settle some comparisons; nothing is moved from one side to the other."""
     (low_a, high_a), (low_b, high_b) = operand_ranges(s, e)
     result = by_interval(type(e), low_a - high_b, high_a - low_b)
@@ -104,7 +104,7 @@ def _compare(s: Engine, e: Any) -> Expr | None:
     return None if result is None else imm(int(result), BOOL)
 
 
-def _vector(e: Any, a: Any, b: Any) -> Expr | None:
+def _vector(e: Any, a: Expr, b: Expr) -> Expr | None:
     """Operations on equal lanes, and ramps that are shifted or scaled."""
     cls = type(e)
     if type(a) is Broadcast and type(b) is Broadcast:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from loopwright.analysis.written_memory import written_pointers
 from loopwright.evaluator.arithmetic import rounding, wrapping
 from loopwright.evaluator.expressions import ExpressionCompiler
 from loopwright.evaluator.memory import Memory, Pointer
+from loopwright.evaluator.values import Value
 from loopwright.ir import Buffer, Expr, IntImm, PrimFunc, Var
 from loopwright.ir.argument_sizes import Solution, solved_sizes
 from loopwright.ir.buffer import DEFAULT_ALIGNMENT
@@ -38,14 +39,14 @@ from loopwright.runtime.dtype import DataType
 class Array(NamedTuple):
     """An array argument; shape and strides are None when only a pointer is known."""
 
-    pointer: Any
+    pointer: Value
     dtype: DataType | None
     shape: tuple[int, ...] | None
     strides: tuple[int, ...] | None  # in elements
     address: int = 0  # of its first element; 0 when it is not known
 
 
-def as_array(value: Any, name: str, function: str) -> Array:
+def as_array(value: object, name: str, function: str) -> Array:
     """`value` (a numpy array, or anything that speaks DLPack) as an argument; memory is shared, not copied."""
     if not isinstance(value, np.ndarray):
         if not hasattr(value, "__dlpack__"):
@@ -83,7 +84,7 @@ def _compact(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def as_scalar(value: Any, var: Var, function: str) -> Any:
+def as_scalar(value: object, var: Var, function: str) -> Value:
     """A number as a value of the parameter's type."""
     dtype = var.dtype
     if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -115,15 +116,15 @@ class Parameters:
         self.compiler, self.func = compiler, func
         self.needed = needed_handles(func, functions or {})
         self.written = written_pointers(func)
-        self.setters: list[Callable[[Any], None]] = []
+        self.setters: list[Callable[[Value], None]] = []
         for param in func.params:
             if param in func.buffer_map:
                 self.setters.append(self._array_setter(param, func.buffer_map[param]))
             else:
                 self.setters.append(compiler.binder(param))
         # Variables first, everything else in terms of them: a shape may use a variable that a later array gives.
-        self.bindings: list[Callable[[Sequence[Any]], None]] = []
-        self.checks: list[Callable[[Sequence[Any]], None]] = []
+        self.bindings: list[Callable[[Sequence[Value]], None]] = []
+        self.checks: list[Callable[[Sequence[Value]], None]] = []
         later: list[Callable[[], None]] = []
         for position, param in enumerate(func.params):
             buffer = func.buffer_map.get(param)
@@ -138,7 +139,7 @@ class Parameters:
         for make in later:
             make()
 
-    def _array_setter(self, param: Var, buffer: Buffer) -> Callable[[Any], None]:
+    def _array_setter(self, param: Var, buffer: Buffer) -> Callable[[Value], None]:
         frame, slot = self.compiler.frame, self.compiler.slot(param)
         bind = self.compiler.pointer(buffer.data)
 
@@ -148,11 +149,11 @@ class Parameters:
 
         return set_array
 
-    def _extent(self, position: int, buffer: Buffer, axis: int, size: Expr, later: list[Any]) -> None:
-        def actual(values: Sequence[Any]) -> Any:
+    def _extent(self, position: int, buffer: Buffer, axis: int, size: Expr, later: list[Callable[[], None]]) -> None:
+        def actual(values: Sequence[Value]) -> Value:
             return None if values[position].shape is None else values[position].shape[axis]
 
-        def wrong(values: Sequence[Any], expected: int) -> Exception:
+        def wrong(values: Sequence[Value], expected: int) -> Exception:
             declared = [extent.value if isinstance(extent, IntImm) else None for extent in buffer.shape]
             declared[axis] = expected
             shape = ", ".join(["?" if extent is None else str(extent) for extent in declared])
@@ -164,16 +165,16 @@ class Parameters:
 
         self._bind_or_check(size, actual, wrong, later)
 
-    def _stride(self, position: int, buffer: Buffer, axis: int, stride: Expr, later: list[Any]) -> None:
+    def _stride(self, position: int, buffer: Buffer, axis: int, stride: Expr, later: list[Callable[[], None]]) -> None:
         broadcasts = buffer.buffer_type == "auto_broadcast"
 
-        def actual(values: Sequence[Any]) -> Any:
+        def actual(values: Sequence[Value]) -> Value:
             array = values[position]
             if array.strides is None:
                 return None
             return 0 if broadcasts and array.shape[axis] == 1 else array.strides[axis]
 
-        def wrong(values: Sequence[Any], expected: int) -> Exception | None:
+        def wrong(values: Sequence[Value], expected: int) -> Exception | None:
             if values[position].shape[axis] <= 1 and not broadcasts:
                 return None  # the stride of a unit dimension is never used
             return StrideMismatch(
@@ -183,10 +184,10 @@ class Parameters:
 
         self._bind_or_check(stride, actual, wrong, later)
 
-    def _offset(self, buffer: Buffer, later: list[Any]) -> None:
+    def _offset(self, buffer: Buffer, later: list[Callable[[], None]]) -> None:
         """An array's first element is where its memory begins, so an offset that is declared must be 0."""
 
-        def wrong(values: Sequence[Any], expected: int) -> Exception:
+        def wrong(values: Sequence[object], expected: int) -> Exception:
             return StrideMismatch(
                 f"{self.func.name}: argument {buffer.name} starts 0 bytes into its memory, expected "
                 f"{expected * buffer.dtype.nbytes * buffer.dtype.lanes}{SEPARATOR}{buffer.name} is declared with "
@@ -203,7 +204,7 @@ class Parameters:
         position = [self.func.buffer_map.get(param) for param in self.func.params].index(entry.buffer)
         rest, bind = self.compiler.visit(solution.rest), self.compiler.binder(solution.var)
 
-        def set_variable(values: Sequence[Any]) -> None:
+        def set_variable(values: Sequence[Value]) -> None:
             numbers = values[position].shape if entry.part == "shape" else values[position].strides
             if numbers is not None:
                 difference = numbers[entry.axis] - rest()
@@ -211,11 +212,17 @@ class Parameters:
 
         self.bindings.append(set_variable)
 
-    def _bind_or_check(self, declared: Expr, actual: Any, wrong: Any, later: list[Any]) -> None:
+    def _bind_or_check(
+        self,
+        declared: Expr,
+        actual: Callable[[Sequence[Value]], Value],
+        wrong: Callable[[Sequence[Value], int], Exception | None],
+        later: list[Callable[[], None]],
+    ) -> None:
         if isinstance(declared, Var) and declared not in self.compiler.slots:
             bind, wrap = self.compiler.binder(declared), wrapping(declared.dtype)
 
-            def bind_actual(values: Sequence[Any]) -> None:
+            def bind_actual(values: Sequence[Value]) -> None:
                 result = actual(values)
                 if result is not None and wrap(result) != result:  # more than the variable can say
                     error = wrong(values, wrap(result))
@@ -230,7 +237,7 @@ class Parameters:
         def make() -> None:
             expected = self.compiler.visit(declared)
 
-            def check(values: Sequence[Any]) -> None:
+            def check(values: Sequence[Value]) -> None:
                 result = actual(values)
                 if result is not None and result != expected():
                     error = wrong(values, expected())
@@ -241,7 +248,7 @@ class Parameters:
 
         later.append(make)
 
-    def set(self, values: Sequence[Any]) -> None:
+    def set(self, values: Sequence[object]) -> None:
         """Give every parameter its value (see `convert`), and check the shapes."""
         for setter, value in zip(self.setters, values, strict=True):
             setter(value)
@@ -250,7 +257,7 @@ class Parameters:
         for check in self.checks:
             check(values)
 
-    def convert(self, arguments: Sequence[Any]) -> list[Any]:
+    def convert(self, arguments: Sequence[object]) -> list[Value]:
         """The user's arguments as values of the parameters."""
         func = self.func
         check_count(func, arguments)
@@ -272,7 +279,7 @@ class Parameters:
         self._check_apart(values)
         return values
 
-    def _check_apart(self, values: Sequence[Any]) -> None:
+    def _check_apart(self, values: Sequence[Value]) -> None:
         """What is written shares no memory with another argument, and no two of its elements do."""
         name, buffers = self.func.name, self.func.buffer_map
         arrays = [(buffers[p], value) for p, value in zip(self.func.params, values, strict=True) if p in buffers]
@@ -318,7 +325,7 @@ def _addresses(buffer: Buffer, array: Array) -> tuple[int, int]:
     return array.address, array.address + (last + 1) * buffer.dtype.nbytes * buffer.dtype.lanes
 
 
-def check_count(func: PrimFunc, arguments: Sequence[Any]) -> None:
+def check_count(func: PrimFunc, arguments: Sequence[object]) -> None:
     """Refuse too many or too few arguments."""
     if len(arguments) != len(func.params):
         names = [func.buffer_map[p].name if p in func.buffer_map else p.name for p in func.params]

@@ -13,9 +13,10 @@ import struct
 from array import array
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from loopwright.evaluator.errors import IndexTooLarge, IntegerDivisionByZero
+from loopwright.evaluator.values import Value
 from loopwright.ir import (
     EQ,
     GE,
@@ -39,8 +40,8 @@ from loopwright.ir import (
 from loopwright.runtime.dtype import FLOAT32, INT64, DataType
 from loopwright.runtime.errors import NotBuilt
 
-Unary = Callable[[Any], Any]
-Binary = Callable[[Any, Any], Any]
+Unary = Callable[[Value], Value]
+Binary = Callable[[Value, Value], Value]
 
 COMPARISONS: Final[dict[type[Expr], Binary]] = {
     EQ: operator.eq,
@@ -169,7 +170,7 @@ def exact(cls: type[Expr], is_small: bool) -> Binary:
         return operation
     low, high = INT64.lowest, INT64.highest
 
-    def within_64_bits(a: int, b: int) -> Any:
+    def within_64_bits(a: int, b: int) -> Value:
         if low <= a <= high and low <= b <= high:
             return operation(a, b)
         raise IndexTooLarge(cls.__name__, a, b)
@@ -322,7 +323,7 @@ _BITS: Final = {
 }
 
 
-def to_bytes(value: Any, dtype: DataType) -> bytes:
+def to_bytes(value: Value, dtype: DataType) -> bytes:
     """The little-endian bytes of one value."""
     if dtype.kind == "bfloat":
         return struct.pack("<f", value)[2:]
@@ -337,7 +338,7 @@ def to_bytes(value: Any, dtype: DataType) -> bytes:
     return struct.pack("<" + _BITS[dtype.element], value)
 
 
-def from_bytes(data: bytes, dtype: DataType) -> Any:
+def from_bytes(data: bytes, dtype: DataType) -> Value:
     """The value that little-endian bytes hold."""
     if dtype.kind == "bfloat":
         return struct.unpack("<f", b"\0\0" + data)[0]
@@ -355,7 +356,7 @@ def from_bytes(data: bytes, dtype: DataType) -> Any:
 # --- fused multiply-add -------------------------------------------------------------------------------------------
 
 
-def fused_multiply_add(dtype: DataType) -> Callable[[Any, Any, Any], Any]:
+def fused_multiply_add(dtype: DataType) -> Callable[[Value, Value, Value], Value]:
     """x * y + z rounded once (for the narrow types: once to float32, then to the type)."""
     if dtype.is_int:
         wrap = wrapping(dtype)

@@ -12,6 +12,7 @@ from loopwright.evaluator.foreign_calls import FOREIGN_CALLS
 from loopwright.evaluator.functions import FUNCTIONS
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.memory import Pointer
+from loopwright.evaluator.values import Value
 from loopwright.ir import BufferLoad, Call, Expr, GlobalVar
 from loopwright.ir.intrinsic_rules import apply_rules
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
@@ -24,7 +25,7 @@ _NO_EFFECT: Final = ("prefetch", "start_profile_intrinsic", "end_profile_intrins
 class Returned(Exception):
     """The program left the function with a value."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         super().__init__()
         self.value = value
 
@@ -71,13 +72,13 @@ class CallCompiler(ExpressionCompiler):
             return lambda: function(x(), y())
         return lambda: function(*[argument() for argument in arguments])
 
-    def _function(self, name: str, call: Call) -> Callable[..., Any]:
+    def _function(self, name: str, call: Call) -> Callable[..., Value]:
         dtype = call.dtype.element if name == "large_uint_imm" else call.args[0].dtype.element
         if name == "likely":
             return lambda x: x
         return self.lift(name, FUNCTIONS[name](dtype), call.args, call.dtype.element)
 
-    def _call_lane(self, function: Callable[..., Any], call: Call) -> Lane:
+    def _call_lane(self, function: Callable[..., Value], call: Call) -> Lane:
         of = self.lane if call.op.name.removeprefix("tir.") in _ASKS_INDICES else self.lane_value
         arguments = [of(argument) for argument in call.args]
         return lambda k: function(*[argument(k) for argument in arguments])
@@ -111,11 +112,11 @@ class CallCompiler(ExpressionCompiler):
             return lambda: true() if condition() else false()
         return lambda: choose(condition(), true, false)
 
-    def _choice(self, call: Call) -> Callable[[Any, Run, Run], Any]:
+    def _choice(self, call: Call) -> Callable[[Value, Run, Run], Value]:
         """A condition and closures for both sides: the chosen side, or both as a term where the condition is one."""
         function = self.lift("if_then_else", lambda c, x, y: x if c else y, call.args, call.dtype.element)
 
-        def choose(condition: Any, true: Run, false: Run) -> Any:
+        def choose(condition: object, true: Run, false: Run) -> Value:
             if condition is True:
                 return true()
             return false() if condition is False else function(condition, true(), false())
@@ -138,7 +139,7 @@ class CallCompiler(ExpressionCompiler):
         if min(source.bits, target.bits) < 8 and not (source.is_bool or target.is_bool):
             raise NotBuilt(f"evaluation of a reinterpret of {source} as {target}, which share bytes")
 
-        def run() -> Any:
+        def run() -> Value:
             lanes = value() if source.lanes > 1 else [value()]
             data = b"".join([to_bytes(x, source) for x in lanes])
             size = target.nbytes
@@ -170,7 +171,7 @@ class CallCompiler(ExpressionCompiler):
     def _ret(self, call: Call) -> Run:
         value = self.value(call.args[0])
 
-        def leave() -> Any:
+        def leave() -> Value:
             raise Returned(value())
 
         return leave
@@ -194,7 +195,7 @@ class CallCompiler(ExpressionCompiler):
         vector, half = self.value(call.args[0]), call.dtype.lanes
         low = call.op.name == "tir.vectorlow"
 
-        def part() -> Any:
+        def part() -> Value:
             result = vector()[:half] if low else vector()[half : 2 * half]
             return result if half > 1 else result[0]
 

@@ -27,11 +27,11 @@ _FLOATS: Final = (float("nan"), -2.0, -1.0, -0.0, 0.0, 1.0, 3.0)
 _POINTS: Final = 1 << 18
 
 
-def _least(a: Any, b: Any) -> Any:
+def _least(a: object, b: object) -> Any:
     return _extreme(a, b, lambda x, y: (x < y) | ((x == y) & np.signbit(x)))
 
 
-def _greatest(a: Any, b: Any) -> Any:
+def _greatest(a: object, b: object) -> Any:
     return _extreme(a, b, lambda x, y: (x > y) | ((x == y) & ~np.signbit(x)))
 
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from loopwright.evaluator.calls import Returned
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.statements import OnStep
 from loopwright.evaluator.threads import ThreadCompiler
+from loopwright.evaluator.values import Value
 from loopwright.ir import GlobalVar, IRModule, PrimFunc, deep
 from loopwright.runtime.call_errors import ArgumentCountMismatch
 from loopwright.runtime.errors import LoopwrightError
@@ -61,11 +61,11 @@ class NotAProgram(LoopwrightError, TypeError):
 @deep
 def evaluate(
     program: PrimFunc | IRModule,
-    *arguments: Any,
+    *arguments: object,
     on_step: OnStep | None = None,
     check: bool = True,
     function: str | None = None,
-) -> Any:
+) -> Value:
     """Run a function, or a module's `function` (default "main", or its only one); what it returns, else None.
 
     Arguments are numpy arrays, which are written in place, and numbers. `on_step` is called with a `Step` before each
@@ -113,7 +113,7 @@ class Program:
             )
         takes_array = [param in func.buffer_map for param in func.params]
 
-        def run() -> Any:
+        def run() -> Value:
             values = []
             for argument, array in zip(arguments, takes_array, strict=True):
                 value = argument()
@@ -149,10 +149,10 @@ class Function:
                 gc.enable()
         self.running = False
 
-    def __call__(self, arguments: Sequence[Any]) -> Any:
+    def __call__(self, arguments: Sequence[object]) -> Value:
         return self.run(self.parameters.convert(arguments))
 
-    def run(self, values: Sequence[Any]) -> Any:
+    def run(self, values: Sequence[object]) -> Value:
         frame = self.compiler.frame
         saved = list(frame) if self.running else None  # a recursive call
         was, self.running = self.running, True

@@ -7,7 +7,7 @@ The evaluation on terms (`terms.py`) overrides the hooks `lift`, `concrete`, `lo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from loopwright.arith.index_arithmetic import IndexArithmetic
 from loopwright.evaluator.arithmetic import binary, cast, exact, rounding, wrapping
@@ -20,6 +20,7 @@ from loopwright.evaluator.errors import (
 )
 from loopwright.evaluator.locations import Place, Run
 from loopwright.evaluator.memory import Pointer, decoder, encoder
+from loopwright.evaluator.values import Value
 from loopwright.ir import (
     Add,
     And,
@@ -52,7 +53,7 @@ from loopwright.runtime.call_errors import ReadOnlyArgument
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import NotBuilt
 
-Lane = Callable[[int], Any]
+Lane = Callable[[int], Value]
 
 
 class Scope(NamedTuple):
@@ -67,7 +68,7 @@ class Store(NamedTuple):
     """One compiled store in two halves, so that lanes in lockstep can all load before one stores."""
 
     prepare: Run  # → what to store
-    commit: Callable[[Any], None]
+    commit: Callable[[Value], None]
 
 
 class ExpressionCompiler(Visitor):
@@ -75,7 +76,7 @@ class ExpressionCompiler(Visitor):
 
     def __init__(self, check: bool) -> None:
         self.check = check
-        self.frame: list[Any] = []
+        self.frame: list[Value] = []
         self.slots: dict[Var, int] = {}
         self.scope: Scope | None = None
         self.in_lockstep = False
@@ -114,13 +115,13 @@ class ExpressionCompiler(Visitor):
 
         return bind
 
-    def binder(self, var: Var) -> Callable[[Any], None]:
+    def binder(self, var: Var) -> Callable[[Value], None]:
         """What sets a variable of any type."""
         if var.dtype.kind == "handle":
             return self.pointer(var)
         frame, slot = self.frame, self.slot(var)
 
-        def bind(value: Any) -> None:
+        def bind(value: object) -> None:
             frame[slot] = value
 
         return bind
@@ -137,7 +138,7 @@ class ExpressionCompiler(Visitor):
         self.views[var].append((element, view, flags))
         return view, flags
 
-    def loops(self, scope: Scope | None) -> dict[str, Any]:
+    def loops(self, scope: Scope | None) -> dict[str, Value]:
         """The iteration variables and their values now, outermost first."""
         result = []
         while scope is not None:
@@ -150,8 +151,8 @@ class ExpressionCompiler(Visitor):
     numeric = True
 
     def lift(
-        self, name: str, function: Callable[..., Any], operands: Sequence[Expr], result: DataType
-    ) -> Callable[..., Any]:
+        self, name: str, function: Callable[..., Value], operands: Sequence[Expr], result: DataType
+    ) -> Callable[..., Value]:
         """The function on values, one lane each."""
         return function
 
@@ -161,7 +162,7 @@ class ExpressionCompiler(Visitor):
 
     # --- leaves ---------------------------------------------------------------------------------------------------
 
-    def visit_children(self, node: Node) -> Any:
+    def visit_children(self, node: Node) -> Value:
         raise NotBuilt(f"evaluation of {type(node).__name__} nodes", hint="te expressions become a function first")
 
     def visit_Var(self, var: Var) -> Run:
@@ -203,7 +204,7 @@ class ExpressionCompiler(Visitor):
         wrap = self._low_bits(expr.dtype.element)
         return lambda k: wrap(run(k))
 
-    def _low_bits(self, dtype: DataType) -> Callable[[Any], Any]:
+    def _low_bits(self, dtype: DataType) -> Callable[[Value], Value]:
         wrap = wrapping(dtype)
         return wrap if self.numeric else lambda x: wrap(x) if isinstance(x, int) else x
 
@@ -225,7 +226,7 @@ class ExpressionCompiler(Visitor):
             return lambda: function(a(), b())
         return lambda: [function(x, y) for x, y in zip(a(), b(), strict=True)]
 
-    def _binary(self, expr: BinaryExpr) -> Callable[[Any, Any], Any]:
+    def _binary(self, expr: BinaryExpr) -> Callable[[Value, Value], Value]:
         """The operator on two lanes; an integer division without result says where it happened."""
         cls, dtype = type(expr), expr.a.dtype.element
         is_small = True
@@ -239,7 +240,7 @@ class ExpressionCompiler(Visitor):
             return function
         scope = self.scope
 
-        def tells_where(a: Any, b: Any) -> Any:
+        def tells_where(a: Value, b: Value) -> Value:
             try:
                 return function(a, b)
             except IntegerDivisionByZero:
@@ -331,11 +332,11 @@ class ExpressionCompiler(Visitor):
         join, lane = self.joined(expr, goes_on), self.lane(expr.b)
         return lambda: [join(first, lambda k=k: lane(k)) for k, first in enumerate(a())]  # type: ignore[misc]
 
-    def joined(self, expr: And | Or, goes_on: bool) -> Callable[[Any, Run], Any]:
+    def joined(self, expr: And | Or, goes_on: bool) -> Callable[[Value, Run], Value]:
         """An operand and a closure for the other, combined; goes on to the other where the first is `goes_on`."""
         function = self.lift(type(expr).__name__, lambda x, y: y, (expr.a, expr.b), expr.dtype.element)
 
-        def join(first: Any, second: Run) -> Any:
+        def join(first: object, second: Run) -> Value:
             if first is goes_on:
                 return second()
             return first if first is (not goes_on) else function(first, second())
@@ -369,7 +370,7 @@ class ExpressionCompiler(Visitor):
             return lambda: function(condition(), true(), false())
         if operands[0].dtype.lanes == 1:
 
-            def broadcast() -> list[Any]:
+            def broadcast() -> list[Value]:
                 c = condition()
                 return [function(c, x, y) for x, y in zip(true(), false(), strict=True)]
 
@@ -381,7 +382,7 @@ class ExpressionCompiler(Visitor):
         self.numbers.let(expr.var, expr.value)
         body = self.visit(expr.body)
 
-        def run() -> Any:
+        def run() -> Value:
             bind(value())
             return body()
 
@@ -405,8 +406,8 @@ class ExpressionCompiler(Visitor):
         indices = [self.concrete(index, self.visit(index)) for index in expr.indices]
         scalars = [vector.dtype.lanes == 1 for vector in expr.vectors]
 
-        def run() -> Any:
-            joined: list[Any] = []
+        def run() -> Value:
+            joined: list[Value] = []
             for vector, scalar in zip(vectors, scalars, strict=True):
                 value = vector()
                 joined += [value] if scalar else value
@@ -478,7 +479,7 @@ class ExpressionCompiler(Visitor):
         scope = self.scope
         return Place(buffer, runs, layout, vector, self.check, lambda: self.loops(scope), writes, at)
 
-    def constant_or_run(self, expr: Expr) -> Any:
+    def constant_or_run(self, expr: Expr) -> Value:
         """An integer literal as a number; anything else as a closure."""
         return expr.value if isinstance(expr, IntImm) else self.concrete(expr, self.visit(expr))
 
@@ -497,13 +498,13 @@ class ExpressionCompiler(Visitor):
         one, where = self.read(load.buffer, location, load), location.run
         frame = self.frame
 
-        def run(k: int) -> Any:
+        def run(k: int) -> Value:
             frame[slot] = last(k)
             return one(where())
 
         return run
 
-    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Any]:
+    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Value]:
         """What reads the element at an offset."""
         frame, scope = self.frame, self.scope
         view, flags = self.view_of(buffer)
@@ -511,7 +512,7 @@ class ExpressionCompiler(Visitor):
         if not self.check:
             return (lambda k: frame[view][k]) if table is None else (lambda k: table[frame[view][k]])
 
-        def one(k: int) -> Any:
+        def one(k: int) -> Value:
             written = frame[flags]
             try:
                 if written is not None and k >= 0 and not written[k]:
@@ -525,13 +526,13 @@ class ExpressionCompiler(Visitor):
 
         return one
 
-    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Any], None]:
+    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Value], None]:
         """What writes the element at an offset; the value None takes its value away."""
         frame = self.frame
         view, flags = self.view_of(buffer)
         encode = encoder(buffer.dtype.element)
 
-        def one(k: int, value: Any) -> None:
+        def one(k: int, value: object) -> None:
             written = frame[flags]
             try:
                 if k < 0:
@@ -553,13 +554,13 @@ class ExpressionCompiler(Visitor):
         """A store to an element, or to one element a lane."""
         one, where = self.write(buffer, location, at), location.run
 
-        def prepare() -> Any:
+        def prepare() -> Value:
             return where(), value()
 
         if lanes == 1:
             return Store(prepare, lambda ready: one(*ready))
 
-        def commit(ready: Any) -> None:
+        def commit(ready: Value) -> None:
             for k, lane in zip(*ready, strict=True):
                 one(k, lane)
 

@@ -11,10 +11,10 @@ a new one, on top of what they made; and one that may not with its own kind, lik
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from loopwright.evaluator.commuting_terms import Shape, commute, shape_of
 from loopwright.evaluator.term import Term, as_term, fill, hole, holes, make, symbol
+from loopwright.evaluator.values import Value
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import NotBuilt
 
@@ -25,9 +25,9 @@ class TermMemory:
     def __init__(self, name: str, dtype: DataType, names: Mapping[int, tuple[int, ...]] | None, size: int = 0) -> None:
         self.name, self.dtype, self.names = name, dtype, names
         self.size = size
-        self.cells: dict[int, Any] = {}
+        self.cells: dict[int, Value] = {}
 
-    def raw(self, index: int) -> Any:
+    def raw(self, index: int) -> Value:
         """What the cell holds, folds as they are; None without value. IndexError outside the memory."""
         result = self.cells.get(index)
         if result is None:
@@ -39,7 +39,7 @@ class TermMemory:
                 raise IndexError(index)
         return result
 
-    def get(self, index: int) -> Any:
+    def get(self, index: int) -> Value:
         """The number or term in the cell."""
         result = self.raw(index)
         return result[0].term(result[1]) if type(result) is tuple else result
@@ -103,12 +103,12 @@ class Update:
     """One run of a reduction block: it loads holes, and its stores wait until the end."""
 
     def __init__(self) -> None:
-        self.stores: dict[Cell, Any] = {}
+        self.stores: dict[Cell, Value] = {}
 
-    def load(self, cell: Cell) -> Any:
+    def load(self, cell: Cell) -> Value:
         return self.stores[cell] if cell in self.stores else hole(cell, cell[0].dtype)
 
-    def commit(self, only_if: Callable[[Term, Any], bool] | None = None) -> None:
+    def commit(self, only_if: Callable[[Term, Value], bool] | None = None) -> None:
         """Make the stores: those that update what they loaded join their fold, the rest are plain values."""
         read = {cell: holes(value) if type(value) is Term else set() for cell, value in self.stores.items()}
         before: dict[Cell, Term] = {}
@@ -122,7 +122,7 @@ class Update:
         for cell, value in self.stores.items():
             if only_if is not None and cell not in plain and not only_if(value, cell):
                 plain.add(cell)
-        ready: list[tuple[Cell, Any]] = []
+        ready: list[tuple[Cell, Value]] = []
         folds: list[tuple[list[Cell], tuple[Term, ...], Shape]] = []
         for group in groups:
             update = self._of_group(group, old)

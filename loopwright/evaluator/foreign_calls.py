@@ -27,7 +27,7 @@ class ArgumentCompiler(Protocol):
 
     numeric: bool  # values are numbers, not terms
 
-    def visit(self, node: Any) -> Any: ...
+    def visit(self, node: object) -> Any: ...
 
     def value(self, expr: Expr) -> Run: ...
 
@@ -175,7 +175,7 @@ def _view(pointer: Pointer, dtype: DataType, extents: tuple[int, ...], strides: 
     return whole[: int(np.prod(extents, dtype=np.int64))].reshape(extents)
 
 
-def _as_number(result: Any, dtype: DataType, name: str) -> Any:
+def _as_number(result: object, dtype: DataType, name: str) -> Any:
     if result is None or dtype.kind in ("void", "handle"):
         return 0
     if isinstance(result, (bool, int, float, np.generic)):
@@ -218,7 +218,7 @@ def _c_type_of(dtype: DataType) -> Any:
     return result
 
 
-def _c_value(value: Any, wrapped: bool = False) -> Any:
+def _c_value(value: object, wrapped: bool = False) -> Any:
     """A value as C takes it; a pointer into the program's memory as an address."""
     if isinstance(value, str):
         return value.encode()

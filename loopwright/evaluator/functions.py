@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from loopwright.evaluator.arithmetic import fused_multiply_add, rounding, wrapping
+from loopwright.evaluator.values import Value
 from loopwright.runtime.dtype import DataType
 
-Function = Callable[..., Any]
+Function = Callable[..., Value]
 
 
 def _sigmoid(x: float) -> float:
@@ -85,7 +86,7 @@ def _float_function(name: str, dtype: DataType) -> Function:
     plain, outside = _FLOAT64[name]
     rounded = rounding(dtype)
 
-    def compute(*arguments: float) -> Any:
+    def compute(*arguments: float) -> Value:
         try:
             value = plain(*arguments)
         except (ValueError, OverflowError):

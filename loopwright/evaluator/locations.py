@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from loopwright.evaluator.errors import OutOfBounds
+from loopwright.evaluator.values import Value
 from loopwright.ir import Buffer, Node
 
-Run = Callable[[], Any]
+Run = Callable[[], Value]
 
 
 class Place:
@@ -36,7 +37,7 @@ class Place:
         layout: tuple[Sequence[Any], Sequence[Any], Any],
         vector: bool,
         check: bool,
-        loops: Callable[[], dict[str, Any]],
+        loops: Callable[[], dict[str, Value]],
         writes: bool,
         at: Node,
     ) -> None:
@@ -66,7 +67,7 @@ class Place:
             result[-1] = result[-1][self._general().index(offset) // self.buffer.dtype.lanes]
         return result
 
-    def _general(self) -> Any:
+    def _general(self) -> Value:
         """Symbolic layouts, vector indices and buffers of vectors."""
         total = _value(self.offset)
         steps: list[int] | None = None
@@ -138,7 +139,7 @@ class Place:
         return run
 
 
-def _value(item: Any) -> int:
+def _value(item: Value) -> int:
     """A number, or what its closure gives."""
     number: int = item if isinstance(item, int) else item()
     return number

@@ -7,11 +7,12 @@ bound inside the loop lives in slots of its own at the end of the frame, so a la
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.statements import OnStep, StatementCompiler
+from loopwright.evaluator.values import Value
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -30,7 +31,7 @@ from loopwright.ir import (
     While,
 )
 
-Lanes = list[list[Any]]
+Lanes = list[list[Value]]
 InLockstep = Callable[[Lanes], None]
 
 
@@ -70,11 +71,11 @@ class LockstepCompiler(StatementCompiler):
         compiled: InLockstep = getattr(self, _LOCKSTEP.get(type(stmt), "each_lane"))(stmt)
         return compiled
 
-    def _in_lane(self, run: Run) -> Callable[[list[Any]], Any]:
+    def _in_lane(self, run: Run) -> Callable[[list[Value]], Value]:
         """Run something as one lane, which keeps what it binds."""
         frame, first = self.frame, self.lanes_from
 
-        def as_lane(lane: list[Any]) -> Any:
+        def as_lane(lane: list[Value]) -> Value:
             frame[first:] = lane
             result = run()
             lane[:] = frame[first:]

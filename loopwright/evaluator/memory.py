@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from loopwright.evaluator.arithmetic import to_bytes, wrapping
+from loopwright.evaluator.values import Value
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import NotBuilt
 
@@ -41,7 +42,7 @@ _FORMATS: Final = {
 
 
 @cache
-def decoder(dtype: DataType) -> Sequence[Any] | None:
+def decoder(dtype: DataType) -> Sequence[Value] | None:
     """A table from the stored integer to the value, for types whose view holds something else than values."""
     if dtype.is_bool:
         return [False] + [True] * 255
@@ -56,7 +57,7 @@ def decoder(dtype: DataType) -> Sequence[Any] | None:
     return table
 
 
-def encoder(dtype: DataType) -> Callable[[Any], Any] | None:
+def encoder(dtype: DataType) -> Callable[[Value], Value] | None:
     """From a value to the stored integer, for the same types."""
     if dtype.is_bool:
         return bool
@@ -72,7 +73,7 @@ class Memory:
 
     def __init__(self, data: memoryview, unit: int, written: bytearray | None) -> None:
         self.data, self.unit, self.written = data, unit, written
-        self.views: dict[tuple[str, int], memoryview[Any]] = {}  # by element, and where the first one begins
+        self.views: dict[tuple[str, int], memoryview[Value]] = {}  # by element, and where the first one begins
 
     @staticmethod
     def allocate(count: int, dtype: DataType, track: bool = True) -> Memory:
@@ -89,7 +90,7 @@ class Memory:
             return Memory(memoryview(bytearray(16)), array.itemsize, None)
         return Memory(memoryview(array.view(np.uint8).data), array.itemsize, None)
 
-    def view(self, dtype: DataType, begin: int = 0) -> memoryview[Any]:
+    def view(self, dtype: DataType, begin: int = 0) -> memoryview[Value]:
         """The memory as elements of `dtype`, the first of them `begin` bytes in (less than one element)."""
         name = dtype.element
         result = self.views.get((name, begin))
@@ -138,7 +139,7 @@ class Pointer:
         """The pointer `count` elements further on."""
         return Pointer(self.memory, self.offset + count * dtype.nbytes) if count else self
 
-    def view(self, dtype: DataType) -> memoryview[Any]:
+    def view(self, dtype: DataType) -> memoryview[Value]:
         """The elements from here on; what lies before is out of reach."""
         if self.offset == 0:
             return self.memory.view(dtype)

@@ -32,6 +32,7 @@ from loopwright.evaluator.expressions import Scope
 from loopwright.evaluator.locations import Place, Run
 from loopwright.evaluator.memory import Memory, Pointer
 from loopwright.evaluator.threads import ThreadCompiler
+from loopwright.evaluator.values import Value
 from loopwright.ir import BlockRealize, Buffer, IRModule, Node, PrimFunc, Stmt, deep
 from loopwright.runtime.dtype import DataType
 
@@ -68,7 +69,7 @@ class Event(NamedTuple):
     site: int  # its number among the sites
     piece: int  # its number among the pieces of memory
     offset: int  # of the element in that memory
-    value: Any
+    value: Value
     iteration: tuple[int, ...]  # the values of the site's names
 
 
@@ -91,7 +92,7 @@ class Recording:
 
 @deep
 def record(
-    program: PrimFunc | IRModule, *arguments: Any, function: str | None = None, most: int | None = None
+    program: PrimFunc | IRModule, *arguments: object, function: str | None = None, most: int | None = None
 ) -> Recording:
     """Run a function as `evaluate` does, and give what was loaded and stored; it stops after `most` of these."""
     module, func = choose_function(program, function)
@@ -153,7 +154,7 @@ class _RecordingCompiler(ThreadCompiler):
         self.allocated = None
         return run
 
-    def new_memory(self, name: str, dtype: DataType, sizes: Sequence[Any]) -> Run:
+    def new_memory(self, name: str, dtype: DataType, sizes: Sequence[object]) -> Run:
         make, buffer, recorder = super().new_memory(name, dtype, sizes), self.allocated, self.recorder
         if buffer is None:
             return make
@@ -161,7 +162,7 @@ class _RecordingCompiler(ThreadCompiler):
         strides = [self.constant_or_run(stride) for stride in buffer.effective_strides()]
         begin = [self.constant_or_run(buffer.elem_offset)]
 
-        def known() -> Any:
+        def known() -> Value:
             pointer = make()
             (first,) = _numbers(begin)
             recorder.know(pointer.memory, Piece(buffer, _numbers(shape), _numbers(strides), first, False))
@@ -169,32 +170,32 @@ class _RecordingCompiler(ThreadCompiler):
 
         return known
 
-    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Any]:
+    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Value]:
         one, tell = super().read(buffer, location, at), self._teller(buffer, writes=False)
 
-        def message(k: int) -> Any:
+        def message(k: int) -> Value:
             value = one(k)
             tell(k, value)
             return value
 
         return message
 
-    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Any], None]:
+    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Value], None]:
         one, tell = super().write(buffer, location, at), self._teller(buffer, writes=True)
 
-        def message(k: int, value: Any) -> None:
+        def message(k: int, value: object) -> None:
             one(k, value)
             tell(k, value)
 
         return message
 
-    def _teller(self, buffer: Buffer, writes: bool) -> Callable[[int, Any], None]:
+    def _teller(self, buffer: Buffer, writes: bool) -> Callable[[int, Value], None]:
         names, slots = _around(self.scope)
         number = len(self.recorder.made.sites)
         self.recorder.made.sites.append(Site(writes, self.block, names))
         recorder, frame, pointer, size = self.recorder, self.frame, self.slots[buffer.data], buffer.dtype.element.nbytes
 
-        def tell(k: int, value: Any) -> None:
+        def tell(k: int, value: object) -> None:
             where: Pointer = frame[pointer]
             piece = recorder.numbers.get(id(where.memory))
             if piece is None:  # memory that no buffer was declared for: a constant, or a raw allocation
@@ -216,5 +217,5 @@ def _around(scope: Scope | None) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return tuple([name for name, _ in reversed(result)]), tuple([slot for _, slot in reversed(result)])
 
 
-def _numbers(items: Sequence[Any]) -> tuple[int, ...]:
+def _numbers(items: Sequence[Value]) -> tuple[int, ...]:
     return tuple([item if isinstance(item, int) else item() for item in items])

@@ -13,6 +13,7 @@ from loopwright.evaluator.errors import AxisOutsideDomain, BadRegion, FailedChec
 from loopwright.evaluator.expressions import Scope, Store
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.memory import Memory, Pointer
+from loopwright.evaluator.values import Value
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -51,10 +52,10 @@ class Step(NamedTuple):
 
     kind: str  # "store" or "block"
     statement: Stmt  # the BufferStore or the BlockRealize
-    loops: dict[str, Any]  # loop variables and block axes around it, outermost first
+    loops: dict[str, Value]  # loop variables and block axes around it, outermost first
     buffer: Buffer | None = None  # of a store
-    indices: tuple[Any, ...] = ()
-    value: Any = None
+    indices: tuple[Value, ...] = ()
+    value: Value = None
 
     def __str__(self) -> str:
         where = ", ".join([f"{name}={value}" for name, value in self.loops.items()])
@@ -76,7 +77,7 @@ class StatementCompiler(CallCompiler):
         self.on_step = on_step
         self.matched: set[Var] = set()  # variables that match_buffers bind
 
-    def inside(self, var: Var, body: Callable[[], Any]) -> Any:
+    def inside(self, var: Var, body: Callable[[], Value]) -> Value:
         """What `body` compiles, with `var` shown among the iteration variables."""
         outer = self.scope
         self.scope = Scope(var, self.slots[var], outer)
@@ -115,7 +116,7 @@ class StatementCompiler(CallCompiler):
         on_step, scope, prepare = self.on_step, self.scope, store.prepare
         indices = [self.visit(index) for index in stmt.indices]
 
-        def message() -> Any:
+        def message() -> Value:
             ready = prepare()
             on_step(
                 Step(
@@ -243,7 +244,7 @@ class StatementCompiler(CallCompiler):
 
     # --- memory ---------------------------------------------------------------------------------------------------
 
-    def new_memory(self, name: str, dtype: DataType, sizes: Sequence[Any]) -> Run:
+    def new_memory(self, name: str, dtype: DataType, sizes: Sequence[Value]) -> Run:
         """What makes a pointer to fresh memory; sizes are numbers or closures."""
         element, lanes, check = dtype.element, dtype.lanes, self.check
 
@@ -256,7 +257,7 @@ class StatementCompiler(CallCompiler):
 
         return make
 
-    def constant_memory(self, name: str, dtype: DataType, data: Any) -> Run:
+    def constant_memory(self, name: str, dtype: DataType, data: object) -> Run:
         """What makes a pointer to memory that holds `data`."""
         array = np.array(values_of(data)).reshape(-1)
         array.flags.writeable = False
@@ -403,7 +404,7 @@ class StatementCompiler(CallCompiler):
             checks += [self._bind_or_check(buffer, "stride", a, b, size) for size, a, b in rows]
         bind = self.pointer(buffer.data)
         own: Run | None = None
-        set_own: Callable[[Any], None] | None = None
+        set_own: Callable[[Value], None] | None = None
         if self._binds(buffer.elem_offset):
             set_own = self.binder(buffer.elem_offset)  # type: ignore[arg-type]
         else:
@@ -450,7 +451,7 @@ def _no_memory(name: str, size: int) -> WorkspaceExhausted:
     return WorkspaceExhausted(SEPARATOR.join((message, "", "free memory, or tile the program")))
 
 
-def values_of(data: Any) -> np.ndarray:
+def values_of(data: object) -> np.ndarray:
     """The values of a constant: a numpy array, or a tensor that speaks DLPack."""
     if not isinstance(data, np.ndarray) and hasattr(data, "__dlpack__"):
         return np.from_dlpack(data)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from loopwright.evaluator.races import Races, RunningLoop
 from loopwright.evaluator.statements import OnStep, values_of
 from loopwright.evaluator.term import Term, as_term, make
 from loopwright.evaluator.threads import ThreadCompiler
+from loopwright.evaluator.values import Value
 from loopwright.ir import (
     BlockRealize,
     Buffer,
@@ -63,7 +64,7 @@ Terms = dict[str, np.ndarray]
 @deep
 def evaluate_terms(
     program: PrimFunc | IRModule,
-    *arguments: Any,
+    *arguments: object,
     check_races: bool = False,
     all_reductions: bool = False,
     on_step: OnStep | None = None,
@@ -115,7 +116,7 @@ def difference(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]
     return None
 
 
-def _argument(func: PrimFunc, param: Var, given: Any) -> Any:
+def _argument(func: PrimFunc, param: Var, given: Value) -> Value:
     buffer = func.buffer_map.get(param)
     if buffer is None:
         if given is None and param.dtype.is_float:
@@ -182,12 +183,12 @@ class _TermCompiler(ThreadCompiler):
         self.reduces: set[Var] = set()  # at compile time: the pointers whose cells it updates
 
     def lift(
-        self, name: str, function: Callable[..., Any], operands: Sequence[Expr], result: DataType
-    ) -> Callable[..., Any]:
+        self, name: str, function: Callable[..., Value], operands: Sequence[Expr], result: DataType
+    ) -> Callable[..., Value]:
         dtypes = [operand.dtype.element for operand in operands]
         chooses = name in ("Select", "if_then_else")
 
-        def apply(*values: Any) -> Any:
+        def apply(*values: object) -> Value:
             if not any(type(value) is Term for value in values) or (chooses and type(values[0]) is not Term):
                 return function(*values)
             return make(name, result, [as_term(value, dtype) for value, dtype in zip(values, dtypes, strict=True)])
@@ -222,7 +223,7 @@ class _TermCompiler(ThreadCompiler):
             return run
         scope = self.scope
 
-        def known() -> Any:
+        def known() -> Value:
             value = run()
             for item in value if type(value) is list else (value,):
                 if type(item) is Term:
@@ -231,25 +232,25 @@ class _TermCompiler(ThreadCompiler):
 
         return known
 
-    def new_memory(self, name: str, dtype: DataType, sizes: Sequence[Any]) -> Run:
+    def new_memory(self, name: str, dtype: DataType, sizes: Sequence[Value]) -> Run:
         def make_memory() -> TermPointer:
             count = prod([size if isinstance(size, int) else size() for size in sizes]) * dtype.lanes
             return TermPointer(TermMemory(name, dtype.element, None, count))
 
         return make_memory
 
-    def constant_memory(self, name: str, dtype: DataType, data: Any) -> Run:
+    def constant_memory(self, name: str, dtype: DataType, data: object) -> Run:
         memory = TermMemory(name, dtype.element, None)
         memory.cells = dict(enumerate(values_of(data).reshape(-1).tolist()))
         memory.size = len(memory.cells)
         return lambda: TermPointer(memory)
 
-    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Any]:
+    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Value]:
         frame, scope, races, updates = self.frame, self.scope, self.races, self.updates
         view, _ = self.view_of(buffer)
         updated = buffer.data in self.reduces
 
-        def one(k: int) -> Any:
+        def one(k: int) -> Value:
             pointer = frame[view]
             memory, k = pointer.memory, k + pointer.offset
             if races is not None:
@@ -268,12 +269,12 @@ class _TermCompiler(ThreadCompiler):
 
         return self.watched_read(one, buffer, location, at)
 
-    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Any], None]:
+    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Value], None]:
         frame, races, updates = self.frame, self.races, self.updates
         view, _ = self.view_of(buffer)
         updated = buffer.data in self.reduces
 
-        def one(k: int, value: Any) -> None:
+        def one(k: int, value: object) -> None:
             pointer = frame[view]
             memory, k = pointer.memory, k + pointer.offset
             if races is not None:
@@ -323,7 +324,7 @@ class _TermCompiler(ThreadCompiler):
         self.reduces = set()
         return lambda lanes: self._as_update(lambda: run(lanes), _is_plain_update)
 
-    def _as_update(self, run: Run, only_if: Callable[[Term, Any], bool] | None = None) -> None:
+    def _as_update(self, run: Run, only_if: Callable[[Term, Value], bool] | None = None) -> None:
         self.updates.append(Update())
         run()
         self.updates.pop().commit(only_if)
@@ -350,7 +351,7 @@ class _TermCompiler(ThreadCompiler):
         return run
 
 
-def _is_plain_update(value: Any, cell: Any) -> bool:
+def _is_plain_update(value: object, cell: object) -> bool:
     """Whether a value is `□ op y` (or fma(x, y, □)) with a y that does not depend on the cell."""
     if type(value) is not Term:
         return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from loopwright.analysis.thread_axes import (
     Axis,
@@ -26,6 +26,7 @@ from loopwright.evaluator.errors import BarrierDivergence, UninitialisedRead
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.thread_memory import Group, Thread, Threads
 from loopwright.evaluator.thread_reductions import ReductionCompiler
+from loopwright.evaluator.values import Value
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -191,9 +192,9 @@ class GroupCompiler(ReductionCompiler):
 
         return run
 
-    def _agreed(self, stmt: Stmt, what: str, threads: Threads, ask: Callable[[Thread], Any]) -> Any:
+    def _agreed(self, stmt: Stmt, what: str, threads: Threads, ask: Callable[[Thread], Value]) -> Value:
         """The value that is the same in all threads; BarrierDivergence when it is not."""
-        first: tuple[str, Any] | None = None
+        first: tuple[str, Value] | None = None
         for thread in threads:
             value = ask(thread)
             if first is None:

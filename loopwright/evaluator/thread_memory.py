@@ -8,7 +8,6 @@ whatever order they ran; so are two blocks, at any time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from loopwright.analysis.thread_axes import Axis, axis_of, is_of_block, scope_of
 from loopwright.analysis.thread_work import Together
@@ -16,6 +15,7 @@ from loopwright.evaluator.errors import ThreadRace, element
 from loopwright.evaluator.locations import Place, Run
 from loopwright.evaluator.lockstep import LockstepCompiler
 from loopwright.evaluator.statements import OnStep
+from loopwright.evaluator.values import Value
 from loopwright.evaluator.watch import Watch
 from loopwright.ir import (
     AttrStmt,
@@ -38,7 +38,7 @@ class Thread:
 
     __slots__ = ("current", "index", "name", "slots")
 
-    def __init__(self, slots: list[Any], index: dict[Axis, int], current: dict[str, int]) -> None:
+    def __init__(self, slots: list[Value], index: dict[Axis, int], current: dict[str, int]) -> None:
         self.slots, self.index = slots, index
         self.current = current  # the indices of its block and its own, by tag
         self.name = self.name_along(index)
@@ -55,9 +55,9 @@ Group = Callable[[Threads], None]
 class Private:
     """Memory that exists once for each block or thread, though it is allocated outside their loops."""
 
-    def __init__(self, tags: frozenset[str], bind: Callable[[Any], None], make: Run) -> None:
+    def __init__(self, tags: frozenset[str], bind: Callable[[Value], None], make: Run) -> None:
         self.tags, self.bind, self.make = tags, bind, make
-        self.copies: dict[tuple[tuple[str, int], ...], Any] = {}
+        self.copies: dict[tuple[tuple[str, int], ...], Value] = {}
 
     def switch(self, current: dict[str, int]) -> None:
         """Set the pointer to the copy of the thread that is to run."""
@@ -85,7 +85,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
         self.current: dict[str, int] = {}  # the indices of the running block and thread
         self.interval = Watch("")
         self.blocks: list[Watch[str]] = []
-        self.pool: dict[Var, Any] = {}  # memory of the block, while its threads get the pointer
+        self.pool: dict[Var, Value] = {}  # memory of the block, while its threads get the pointer
 
     # --- blocks ---------------------------------------------------------------------------------------------------
 
@@ -170,33 +170,35 @@ class ThreadMemoryCompiler(LockstepCompiler):
 
     # --- races ----------------------------------------------------------------------------------------------------
 
-    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Any]:
+    def read(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int], Value]:
         return self.watched_read(super().read(buffer, location, at), buffer, location, at)
 
-    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Any], None]:
+    def write(self, buffer: Buffer, location: Place, at: Node) -> Callable[[int, Value], None]:
         return self.watched_write(super().write(buffer, location, at), buffer, location, at)
 
-    def watched_read(self, one: Callable[[int], Any], buffer: Buffer, offset: Place, at: Node) -> Callable[[int], Any]:
+    def watched_read(
+        self, one: Callable[[int], Value], buffer: Buffer, offset: Place, at: Node
+    ) -> Callable[[int], Value]:
         """The read, with a look at who else touches the cell."""
         watch = self._watch(buffer, offset, False, at)
         if watch is None:
             return one
 
-        def read(k: int) -> Any:
+        def read(k: int) -> Value:
             watch(k)
             return one(k)
 
         return read
 
     def watched_write(
-        self, one: Callable[[int, Any], None], buffer: Buffer, location: Place, at: Node
-    ) -> Callable[[int, Any], None]:
+        self, one: Callable[[int, Value], None], buffer: Buffer, location: Place, at: Node
+    ) -> Callable[[int, Value], None]:
         """The write, with a look at who else touches the cell."""
         watch = self._watch(buffer, location, True, at)
         if watch is None:
             return one
 
-        def write(k: int, value: Any) -> None:
+        def write(k: int, value: object) -> None:
             watch(k)
             one(k, value)
 
@@ -215,13 +217,13 @@ class ThreadMemoryCompiler(LockstepCompiler):
 
         return watch
 
-    def watched_touch(self, writes: bool, at: Node) -> Callable[[Any, Callable[[], str]], None] | None:
+    def watched_touch(self, writes: bool, at: Node) -> Callable[[Value, Callable[[], str]], None] | None:
         """A look at who else touches a cell, which has a name for the message; None where there is one thread."""
         in_threads = bool(self.axes)
         if not self.check or not (in_threads or self.block_depth):
             return None
 
-        def touch(cell: Any, name: Callable[[], str]) -> None:
+        def touch(cell: Value, name: Callable[[], str]) -> None:
             if in_threads:
                 result = self.interval.touch(cell, writes)
                 if result is not None:
@@ -235,11 +237,11 @@ class ThreadMemoryCompiler(LockstepCompiler):
 
     # --- threads --------------------------------------------------------------------------------------------------
 
-    def as_thread(self, run: Run, along: Sequence[Axis] | None = None) -> Callable[[Thread], Any]:
+    def as_thread(self, run: Run, along: Sequence[Axis] | None = None) -> Callable[[Thread], Value]:
         """Run something as one thread, which keeps what it binds; races are told `along` these axes only."""
         frame, first, outside = self.frame, self.threads_from, self.outside
 
-        def run_as(thread: Thread) -> Any:
+        def run_as(thread: Thread) -> Value:
             frame[first:] = thread.slots
             self.current = thread.current
             for memory in outside:
@@ -254,5 +256,5 @@ class ThreadMemoryCompiler(LockstepCompiler):
     def barrier(self) -> None:
         self.interval.clear()
 
-    def steered(self, expr: Expr) -> Callable[[Thread], Any]:
+    def steered(self, expr: Expr) -> Callable[[Thread], Value]:
         return self.as_thread(self.concrete(expr, self.visit(expr)))

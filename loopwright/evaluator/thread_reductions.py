@@ -7,6 +7,7 @@ from typing import Any
 
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.thread_memory import Group, Thread, ThreadMemoryCompiler, Threads
+from loopwright.evaluator.values import Value
 from loopwright.ir import AttrStmt, BufferLoad, BufferStore, Call, CommReducer, Evaluate, Expr, IntImm, Stmt, Var
 from loopwright.runtime.errors import NotBuilt
 
@@ -38,7 +39,7 @@ class ReductionCompiler(ThreadMemoryCompiler):
 
         def run(threads: Threads) -> None:
             self.barrier()
-            totals: dict[tuple[int, ...], list[Any]] = {}
+            totals: dict[tuple[int, ...], list[Value]] = {}
             for thread in threads:
                 key = tuple([thread.index[axis] for axis in rest])
                 result = totals.get(key) or identity()
@@ -54,19 +55,19 @@ class ReductionCompiler(ThreadMemoryCompiler):
         runs = [self.visit(expr) for expr in exprs]
         return lambda: [run() for run in runs]
 
-    def _combiner(self, reducer: CommReducer) -> tuple[Callable[[list[Any], list[Any]], list[Any]], Run]:
+    def _combiner(self, reducer: CommReducer) -> tuple[Callable[[list[Value], list[Value]], list[Value]], Run]:
         left, right = [self.slot(var) for var in reducer.lhs], [self.slot(var) for var in reducer.rhs]
         result, frame = self._values(reducer.result), self.frame
 
-        def combine(a: list[Any], b: list[Any]) -> list[Any]:
+        def combine(a: list[Value], b: list[Value]) -> list[Value]:
             for slot, value in zip([*left, *right], [*a, *b], strict=True):
                 frame[slot] = value
-            answer: list[Any] = result()
+            answer: list[Value] = result()
             return answer
 
         return combine, self._values(reducer.identity_element)
 
-    def _as_results(self, results: Sequence[Expr]) -> Callable[[Thread, list[Any]], None]:
+    def _as_results(self, results: Sequence[Expr]) -> Callable[[Thread, list[Value]], None]:
         stores = []
         for result in results:
             if isinstance(result, BufferLoad):
@@ -85,7 +86,7 @@ class ReductionCompiler(ThreadMemoryCompiler):
 
         as_thread = self.as_thread(store)
 
-        def put(thread: Thread, values: list[Any]) -> None:
+        def put(thread: Thread, values: list[Value]) -> None:
             box[0] = values
             as_thread(thread)
 

@@ -48,7 +48,7 @@ class CannotBind(LoopwrightError, ValueError, TypeError):
 
 
 @deep
-def bind_constants(func: PrimFunc, values: Mapping[Any, Any]) -> PrimFunc:
+def bind_constants(func: PrimFunc, values: Mapping[object, object]) -> PrimFunc:
     """A copy of `func` without the parameters in `values`: {a parameter or its name: the array it always is}."""
     numbers: dict[Var, Any] = {}
     arrays: dict[Var, np.ndarray] = {}
@@ -93,7 +93,7 @@ def _shown(func: PrimFunc, param: Var) -> str:
     return param.name if buffer is None else buffer.name
 
 
-def _array(func: PrimFunc, buffer: Buffer, given: Any) -> np.ndarray:
+def _array(func: PrimFunc, buffer: Buffer, given: object) -> np.ndarray:
     """A copy of what was given, as an array that fits the buffer and cannot be written."""
     wanted = buffer.dtype.numpy()
     array = given if isinstance(given, np.ndarray) else np.asarray(given)

@@ -213,7 +213,7 @@ class Buffer(Node):
     def __iter__(self) -> NoReturn:
         raise BufferNotASequence(self)  # without it, Python would try the indices 0, 1, 2, … and never stop
 
-    def __getitem__(self, indices: Any) -> BufferLoad | BufferRegion:
+    def __getitem__(self, indices: object) -> BufferLoad | BufferRegion:
         """`A[i, j]` reads an element; `A[0:4, j]` is a region (or, with a step, a vector)."""
         if not isinstance(indices, tuple):
             indices = tuple(indices) if isinstance(indices, list) else (indices,)
@@ -225,11 +225,11 @@ class Buffer(Node):
             return BufferLoad(self, tuple([_ramp(self, k, index) for k, index in enumerate(indices)]))
         return BufferRegion(self, tuple([_range(self, k, index) for k, index in enumerate(indices)]))
 
-    def vload(self, begin: Any, dtype: str | DataType | None = None) -> BufferLoad:
+    def vload(self, begin: object, dtype: str | DataType | None = None) -> BufferLoad:
         """A vector of `dtype` read from consecutive elements of the last dimension."""
         return BufferLoad(self, _vector_indices(self, begin, DataType(dtype or self.dtype)))
 
-    def vstore(self, begin: Any, value: Any) -> Node:
+    def vstore(self, begin: object, value: object) -> Node:
         """A statement that stores a vector to consecutive elements of the last dimension."""
         stored = as_expr(value)
         return store_statement[0](self, stored, _vector_indices(self, begin, stored.dtype))
@@ -239,8 +239,8 @@ class Buffer(Node):
         access_mask: int | str,
         ptr_type: str | DataType = "handle",
         content_lanes: int = 1,
-        offset: Any = 0,
-        extent: Any = None,
+        offset: object = 0,
+        extent: object = None,
     ) -> Expr:
         """A pointer to the buffer's memory, `offset` elements in, to hand to a call.
 
@@ -307,14 +307,14 @@ _TYPE_ANNOTATION: Final = register_op("tir.type_annotation", CallEffect.PURE)
 store_statement: Final[list[Any]] = []  # how to make a store: statements come after buffers, and put it here
 
 
-def _vector_indices(buffer: Buffer, begin: Any, dtype: DataType) -> tuple[Expr, ...]:
+def _vector_indices(buffer: Buffer, begin: object, dtype: DataType) -> tuple[Expr, ...]:
     indices = list(as_exprs(begin if isinstance(begin, (tuple, list)) else (begin,)))
     if dtype.lanes > buffer.dtype.lanes:
         indices[-1] = Ramp(indices[-1], const(1, indices[-1].dtype), dtype.lanes // buffer.dtype.lanes)
     return tuple(indices)
 
 
-def _range(buffer: Buffer, axis: int, index: Any) -> Range:
+def _range(buffer: Buffer, axis: int, index: object) -> Range:
     if not isinstance(index, slice):
         value = as_expr(index)
         return Range.from_min_extent(value, const(1, value.dtype))
@@ -323,7 +323,7 @@ def _range(buffer: Buffer, axis: int, index: Any) -> Range:
     return Range.from_min_extent(low, high - low)
 
 
-def _ramp(buffer: Buffer, axis: int, index: Any) -> Expr:
+def _ramp(buffer: Buffer, axis: int, index: object) -> Expr:
     if not isinstance(index, slice):
         return as_expr(index)
     span = _range(buffer, axis, slice(index.start, index.stop))
@@ -387,7 +387,7 @@ def stored_dtype(dtype: DataType) -> DataType:
 
 
 def decl_buffer(
-    shape: Any,
+    shape: object,
     dtype: str | DataType | None = None,
     name: str = "buffer",
     data: Var | None = None,

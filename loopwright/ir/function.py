@@ -121,7 +121,7 @@ class PrimFunc(Node):
 
     def __init__(
         self,
-        params: Sequence[Any],
+        params: Sequence[object],
         body: Stmt,
         ret_type: Type | None = None,
         buffer_map: Mapping[Var, Buffer] | None = None,
@@ -381,12 +381,12 @@ class IRModule:
             return self.script(show_meta=show_meta_data)
         return form.text(self, header=True, show_meta_data=show_meta_data, annotate=annotate)
 
-    def script(self, **options: Any) -> str:
+    def script(self, **options: object) -> str:
         """The module as text that parses back to it."""
         form = self._form()
         return script_text[0](self, **options) if form is None else form.text(self, **options)
 
-    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: object) -> None:
         """Print the text, highlighted when the terminal or notebook can show colours."""
         form = self._form()
         if form is None:

@@ -102,7 +102,7 @@ class _Transform(Rewriter, memo=True):
         return node
 
 
-def _checked(node: Node, result: Any) -> Any:
+def _checked(node: Node, result: object) -> Any:
     wanted = Expr if isinstance(node, Expr) else Stmt if isinstance(node, Stmt) else Node
     if not isinstance(result, wanted):
         raise BadReplacement(node, result)
@@ -111,7 +111,7 @@ def _checked(node: Node, result: Any) -> Any:
 
 @deep
 def ir_transform(
-    stmt: Any, preorder: Change | None, postorder: Change | None, only_enable: Sequence[str] | None = None
+    stmt: object, preorder: Change | None, postorder: Change | None, only_enable: Sequence[str] | None = None
 ) -> Any:
     """`stmt` with nodes replaced; a PrimFunc is changed in its body.
 

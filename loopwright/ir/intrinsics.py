@@ -101,10 +101,10 @@ def _number(name: str, value: Expr) -> Expr:
     return value
 
 
-def _unary_float(name: str) -> Callable[[Any], Expr]:
+def _unary_float(name: str) -> Callable[[object], Expr]:
     op = Op.get(f"tir.{name}")
 
-    def build(x: Any) -> Expr:
+    def build(x: object) -> Expr:
         value = _number(name, as_expr(x))
         if not (value.dtype.is_float or value.dtype.custom):
             value = cast(value, DataType("float32").with_lanes(value.dtype.lanes))
@@ -113,20 +113,20 @@ def _unary_float(name: str) -> Callable[[Any], Expr]:
     return _named(build, name, f"{name} of a floating-point value, lane by lane.")
 
 
-def _rounding(name: str) -> Callable[[Any], Expr]:
+def _rounding(name: str) -> Callable[[object], Expr]:
     op = Op.get(f"tir.{name}")
 
-    def build(x: Any) -> Expr:
+    def build(x: object) -> Expr:
         value = _number(name, as_expr(x))
         return Call(value.dtype, op, (value,)) if value.dtype.is_float else value
 
     return _named(build, name, f"{name}, as a value of the same type; integers come back unchanged.")
 
 
-def _binary_float(name: str) -> Callable[[Any, Any], Expr]:
+def _binary_float(name: str) -> Callable[[object, object], Expr]:
     op = Op.get(f"tir.{name}")
 
-    def build(x: Any, y: Any) -> Expr:
+    def build(x: object, y: object) -> Expr:
         a, b = match_types(x, y)
         if not (_number(name, a).dtype.is_float or a.dtype.custom):
             common = DataType("float32").with_lanes(a.dtype.lanes)
@@ -136,10 +136,10 @@ def _binary_float(name: str) -> Callable[[Any, Any], Expr]:
     return _named(build, name, f"{name} of two floating-point values.")
 
 
-def _predicate(name: str) -> Callable[[Any], Expr]:
+def _predicate(name: str) -> Callable[[object], Expr]:
     op = Op.get(f"tir.{name}")
 
-    def build(x: Any) -> Expr:
+    def build(x: object) -> Expr:
         value = _number(name, as_expr(x))
         if not value.dtype.is_float:
             return const(name == "isfinite", BOOL.with_lanes(value.dtype.lanes))
@@ -161,7 +161,7 @@ all = logical_and
 any = logical_or
 
 
-def abs(x: Any) -> Expr:
+def abs(x: object) -> Expr:
     """|x|; the least signed integer stays itself."""
     value = as_expr(x)
     if isinstance(value, FloatImm):
@@ -174,7 +174,7 @@ def abs(x: Any) -> Expr:
 fabs = abs
 
 
-def _power_operator(x: Any, y: Any) -> Expr:
+def _power_operator(x: object, y: object) -> Expr:
     """x ** y of floating-point values: integers have no exact power of every exponent."""
     a, b = match_types(x, y)
     if not a.dtype.is_float:
@@ -186,13 +186,13 @@ def _power_operator(x: Any, y: Any) -> Expr:
 binary_operators["**"], unary_operators["abs"] = _power_operator, abs
 
 
-def fma(x: Any, y: Any, z: Any) -> Expr:
+def fma(x: object, y: object, z: object) -> Expr:
     """x * y + z, rounded once."""
     a, b, c = as_exprs((x, y, z))
     return Call(a.dtype, Op.get("tir.fma"), (a, b, c))
 
 
-def if_then_else(cond: Any, t: Any, f: Any) -> Expr:
+def if_then_else(cond: object, t: object, f: object) -> Expr:
     """`t` when `cond` holds, else `f`; only the chosen one is evaluated, so it may guard a load."""
     condition = logical_and(cond)
     a, b = match_types(t, f)
@@ -201,18 +201,18 @@ def if_then_else(cond: Any, t: Any, f: Any) -> Expr:
     return Call(a.dtype, Op.get("tir.if_then_else"), (condition, a, b))
 
 
-def select(cond: Any, t: Any, f: Any) -> Expr:
+def select(cond: object, t: object, f: object) -> Expr:
     """`t` where `cond` holds, else `f`; both are evaluated."""
     return Select(as_expr(cond), *match_types(t, f))
 
 
-def likely(cond: Any) -> Expr:
+def likely(cond: object) -> Expr:
     """`cond`, with the hint that it nearly always holds."""
     condition = as_expr(cond)
     return condition if isinstance(condition, IntImm) else Call(condition.dtype, Op.get("tir.likely"), (condition,))
 
 
-def in_bounds(index: Any, extent: Any) -> Expr:
+def in_bounds(index: object, extent: object) -> Expr:
     """Whether 0 <= index < extent; lowering asks this of the very number that goes into an address."""
     return Call(BOOL, Op.get("tir.in_bounds"), as_exprs((index, extent)))
 
@@ -225,25 +225,25 @@ def _bits_of(name: str, value: Expr) -> Expr:
     return value
 
 
-def clz(x: Any) -> Expr:
+def clz(x: object) -> Expr:
     """How many leading bits are zero, as int32."""
     value = _bits_of("clz", as_expr(x))
     return Call(DataType("int32").with_lanes(value.dtype.lanes), Op.get("tir.clz"), (value,))
 
 
-def popcount(x: Any) -> Expr:
+def popcount(x: object) -> Expr:
     """How many bits are set."""
     value = _bits_of("popcount", as_expr(x))
     return Call(value.dtype, Op.get("tir.popcount"), (value,))
 
 
-def ldexp(x: Any, exponent: Any) -> Expr:
+def ldexp(x: object, exponent: object) -> Expr:
     """x times two to the integer `exponent`."""
     value = as_expr(x)
     return Call(value.dtype, Op.get("tir.ldexp"), (value, as_expr(exponent)))
 
 
-def reinterpret(dtype: str | DataType, value: Any) -> Expr:
+def reinterpret(dtype: str | DataType, value: object) -> Expr:
     """The bits of `value` read as `dtype`, which has the same width."""
     source, target = as_expr(value), DataType(dtype)
     if source.dtype.bits * source.dtype.lanes != target.bits * target.lanes:
@@ -251,7 +251,7 @@ def reinterpret(dtype: str | DataType, value: Any) -> Expr:
     return source if source.dtype is target else Call(target, Op.get("tir.reinterpret"), (source,))
 
 
-def ceildiv(a: Any, b: Any) -> Expr:
+def ceildiv(a: object, b: object) -> Expr:
     """a / b on integers, rounded up."""
     a, b = match_types(a, b)
     return floordiv(a + (b - 1), b)
@@ -280,49 +280,49 @@ def address_of(load: BufferLoad) -> Expr:
     return Call(DataType("handle"), Op.get("tir.address_of"), (load,))
 
 
-def ret(value: Any) -> Expr:
+def ret(value: object) -> Expr:
     """Leave the function with `value`."""
     result = as_expr(value)
     return Call(result.dtype, Op.get("tir.ret"), (result,))
 
 
-def assume(cond: Any) -> Expr:
+def assume(cond: object) -> Expr:
     """The promise that `cond` holds here."""
     return Call(BOOL, Op.get("tir.assume"), (as_expr(cond),))
 
 
-def call_intrin(dtype: str | DataType, op: str | Callee, *args: Any) -> Expr:
+def call_intrin(dtype: str | DataType, op: str | Callee, *args: object) -> Expr:
     """A call of the registered operator `op` ("tir.exp" or an Op)."""
     return Call(DataType(dtype), Op.get(op) if isinstance(op, str) else op, as_exprs(args))
 
 
-def call_extern(dtype: str | DataType, symbol: str, *args: Any) -> Expr:
+def call_extern(dtype: str | DataType, symbol: str, *args: object) -> Expr:
     """A call of the C function `symbol`, which may do anything."""
     return Call(DataType(dtype), Op.get("tir.call_extern"), (StringImm(symbol), *as_exprs(args)))
 
 
-def call_pure_extern(dtype: str | DataType, symbol: str, *args: Any) -> Expr:
+def call_pure_extern(dtype: str | DataType, symbol: str, *args: object) -> Expr:
     """A call of the C function `symbol`, whose result depends on its arguments alone."""
     return Call(DataType(dtype), Op.get("tir.call_pure_extern"), (StringImm(symbol), *as_exprs(args)))
 
 
-def call_llvm_intrin(dtype: str | DataType, name: str, *args: Any) -> Expr:
+def call_llvm_intrin(dtype: str | DataType, name: str, *args: object) -> Expr:
     """A call of an LLVM intrinsic such as "llvm.sqrt.f32"."""
     return Call(DataType(dtype), Op.get("tir.call_llvm_intrin"), (StringImm(name), *as_exprs(args)))
 
 
-def call_llvm_pure_intrin(dtype: str | DataType, name: str, *args: Any) -> Expr:
+def call_llvm_pure_intrin(dtype: str | DataType, name: str, *args: object) -> Expr:
     """A call of an LLVM intrinsic without side effects."""
     return Call(DataType(dtype), Op.get("tir.call_llvm_pure_intrin"), (StringImm(name), *as_exprs(args)))
 
 
-def call_packed(name: str, *args: Any) -> Expr:
+def call_packed(name: str, *args: object) -> Expr:
     """A call of a registered packed function; buffers are passed as arrays."""
     given = as_exprs([as_array(arg) for arg in args])
     return Call(DataType("int32"), Op.get("tir.call_packed"), (StringImm(name), *given))
 
 
-def as_array(arg: Any) -> Any:
+def as_array(arg: object) -> Any:
     """A buffer as the array structure that packed functions take; anything else as it is."""
     if not isinstance(arg, Buffer):
         return arg
@@ -332,19 +332,19 @@ def as_array(arg: Any) -> Any:
     return Call(handle, Op.get("tir.tvm_stack_make_array"), (*fields, arg.elem_offset))
 
 
-def trace(args: Sequence[Any], trace_action: str = "tvm.default_trace_action") -> Expr:
+def trace(args: Sequence[object], trace_action: str = "tvm.default_trace_action") -> Expr:
     """A call, when the program runs, of the packed function `trace_action`, which returns the value to go on with."""
     given = as_exprs(args)
     return Call(given[-1].dtype, Op.get("tir.tvm_call_trace_packed"), (StringImm(trace_action), *given))
 
 
-def tvm_thread_invariant(cond: Any) -> Expr:
+def tvm_thread_invariant(cond: object) -> Expr:
     """`cond`, with the promise that all threads agree on it."""
     condition = as_expr(cond)
     return Call(condition.dtype, Op.get("tir.tvm_thread_invariant"), (condition,))
 
 
-def call_tir(function: GlobalVar, *args: Any) -> Expr:
+def call_tir(function: GlobalVar, *args: object) -> Expr:
     """A call of a function of the same module."""
     return Call(DataType("void"), function, as_exprs(args))
 

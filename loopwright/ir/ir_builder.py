@@ -181,7 +181,7 @@ class BufferVar:
         """What a function takes for it: the pointer alone where nothing is known of the memory's size."""
         return self._buffer.data if self._is_pointer else self._buffer
 
-    def _indices(self, index: Any) -> tuple[Expr, ...]:
+    def _indices(self, index: object) -> tuple[Expr, ...]:
         given = list(as_exprs(index if isinstance(index, (tuple, list)) else (index,)))
         buffer = self._buffer
         if len(given) == 1 and buffer.ndim > 1:
@@ -197,10 +197,10 @@ class BufferVar:
             given[-1] = Ramp(given[-1] * lanes, const(1, given[-1].dtype), lanes)
         return tuple(given)
 
-    def __getitem__(self, index: Any) -> Expr:
+    def __getitem__(self, index: object) -> Expr:
         return BufferLoad(self._buffer, self._indices(index))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         indices = self._indices(index)
         wanted = loaded_dtype(self._buffer, indices)
         stored = as_expr(value)
@@ -223,7 +223,7 @@ class IRBuilder:
 
     # --- statements ------------------------------------------------------------------------------------------------
 
-    def emit(self, stmt: Any) -> None:
+    def emit(self, stmt: object) -> None:
         """Add a statement, an expression to evaluate, or a function that wraps the rest of the scope."""
         if isinstance(stmt, Expr):
             stmt = Evaluate(stmt)
@@ -231,21 +231,21 @@ class IRBuilder:
             raise NotAStatement(stmt)
         self._scopes[-1].append(stmt)
 
-    def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
+    def scope_attr(self, node: object, attr_key: str, value: object) -> None:
         """The rest of the scope runs under this attribute."""
         if isinstance(node, str):
             node = StringImm(node)
         shown = as_expr(value)
         self.emit(lambda body: AttrStmt(node, attr_key, shown, body))
 
-    def let(self, var_name: str | Var, value: Any) -> Var:
+    def let(self, var_name: str | Var, value: object) -> Var:
         """A name for a value, in the rest of the scope."""
         given = as_expr(value)
         var = var_name if isinstance(var_name, Var) else Var(var_name, given.dtype)
         self.emit(lambda body: LetStmt(var, given, body))
         return var
 
-    def assert_(self, condition: Any, message: str = "assertion failed") -> None:
+    def assert_(self, condition: object, message: str = "assertion failed") -> None:
         """Stop with the message unless the condition holds."""
         checked = logical_and(condition)
         self.emit(lambda body: AssertStmt(checked, StringImm(message), body))
@@ -253,7 +253,7 @@ class IRBuilder:
     def allocate(
         self,
         dtype: str | DataType,
-        shape: Any,
+        shape: object,
         name: str = "buf",
         axis_separators: Sequence[int] | None = None,
         scope: str = "",
@@ -276,7 +276,7 @@ class IRBuilder:
         """A buffer to read and write by subscript."""
         return BufferVar(self, buf, buf.dtype)
 
-    def likely(self, expr: Any) -> Expr:
+    def likely(self, expr: object) -> Expr:
         """The condition, with the hint that it nearly always holds."""
         return likely_hint(expr)
 
@@ -295,7 +295,7 @@ class IRBuilder:
         return no_op() if body is None else body
 
     @contextmanager
-    def _scope(self, finish: Callable[[Stmt], Pending], value: Any = None) -> Iterator[Any]:
+    def _scope(self, finish: Callable[[Stmt], Pending], value: object = None) -> Iterator[Any]:
         self._open()
         depth = len(self._scopes)
         try:
@@ -308,7 +308,7 @@ class IRBuilder:
 
     @contextmanager
     def for_range(
-        self, begin: Any, end: Any, name: str = "i", dtype: str | DataType | None = None, kind: str = "serial"
+        self, begin: object, end: object, name: str = "i", dtype: str | DataType | None = None, kind: str = "serial"
     ) -> Iterator[Var]:
         """A loop from `begin` to `end`, which is left out; gives the loop variable."""
         if kind not in _KINDS:
@@ -322,14 +322,14 @@ class IRBuilder:
             yield loop_var
 
     @contextmanager
-    def while_loop(self, condition: Any) -> Iterator[None]:
+    def while_loop(self, condition: object) -> Iterator[None]:
         """A loop that runs as long as the condition holds."""
         checked = logical_and(condition)
         with self._scope(lambda body: While(checked, body)):
             yield
 
     @contextmanager
-    def if_scope(self, cond: Any) -> Iterator[None]:
+    def if_scope(self, cond: object) -> Iterator[None]:
         """Statements that run when the condition holds."""
         checked = logical_and(cond)
         with self._scope(lambda body: IfThenElse(checked, body)):

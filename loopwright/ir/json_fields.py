@@ -25,7 +25,7 @@ class FieldCheck(NamedTuple):
     wanted: str
 
 
-def wrong_field(cls: type, values: Mapping[str, Any], declared: object = None) -> str | None:
+def wrong_field(cls: type, values: Mapping[str, object], declared: object = None) -> str | None:
     """What is wrong with one of the values, in words; None where each may stand in its field.
 
     The types are declared by the class, or by another object that has annotations: its constructor.
@@ -38,12 +38,12 @@ def wrong_field(cls: type, values: Mapping[str, Any], declared: object = None) -
 
 
 @cache
-def _checks(declared: Any) -> tuple[FieldCheck, ...]:
+def _checks(declared: object) -> tuple[FieldCheck, ...]:
     hints = get_type_hints(declared)
     return tuple([FieldCheck(name, check, _words(hint)) for name, hint in hints.items() if (check := _check(hint))])
 
 
-def _check(hint: Any) -> Check | None:
+def _check(hint: object) -> Check | None:
     """A function that says whether a value is of the type; None where anything is."""
     parts = get_args(hint)
     if isinstance(hint, type) and not parts:
@@ -67,5 +67,5 @@ def _check(hint: Any) -> Check | None:
     return None
 
 
-def _words(hint: Any) -> str:
+def _words(hint: object) -> str:
     return str(getattr(hint, "__name__", hint)) if not get_args(hint) else str(hint).replace("loopwright.", "")

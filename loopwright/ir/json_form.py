@@ -116,7 +116,7 @@ class _Writer:
         self.kept: list[Any] = []  # so that no id is used twice
         self.levels = 0  # of lists and dicts around the value at hand
 
-    def node(self, node: Any) -> dict[str, int]:
+    def node(self, node: object) -> dict[str, int]:
         location = self.places.get(id(node))
         if location is None:
             outer, self.levels = self.levels, 0  # a row of its own
@@ -150,7 +150,7 @@ class _Writer:
             raise NotSaved(node)
         return {field.name: self.value(getattr(node, field.name)) for field in node.node_fields}
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> Any:
         if value is None or type(value) in (bool, int, str):
             return value
         if isinstance(value, (Node, IRModule)):
@@ -187,11 +187,11 @@ class _Writer:
         return {"list" if isinstance(value, list) else "tuple": [self.value(item) for item in value]}
 
 
-def _layer(node: Any) -> str:
+def _layer(node: object) -> str:
     return type(node).__module__.split(".")[1]
 
 
-def _name(node: Any) -> str:
+def _name(node: object) -> str:
     """The name of a node's class; of a later layer, which has a `Var` and a `Call` too, with the layer before it."""
     layer = _layer(node)
     return f"{layer}.{type(node).__name__}" if layer in _LATER else type(node).__name__
@@ -219,7 +219,7 @@ class _Reader:
         for name, fields in rows:
             self.made.append(self._node(name, fields))
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> Any:
         if not isinstance(value, dict):
             return value
         ((marker, content),) = value.items()
@@ -261,7 +261,7 @@ def _check(cls: type, values: dict[str, Any]) -> None:
         raise BadJson(f"the program is damaged ({problem})")
 
 
-def _check_module(functions: dict[Any, Any], types: dict[Any, Any], attrs: Any) -> None:
+def _check_module(functions: dict[Any, Any], types: dict[Any, Any], attrs: object) -> None:
     for header, data in types.items():
         if not hasattr(header, "name_hint") or not hasattr(data, "type_vars"):
             kinds = f"{type(header).__name__} and {type(data).__name__}"
@@ -275,7 +275,7 @@ def _check_module(functions: dict[Any, Any], types: dict[Any, Any], attrs: Any) 
 
 
 @deep
-def save_json(node: Any) -> str:
+def save_json(node: object) -> str:
     """The program, or any node, module, list or dict of them, as JSON text."""
     writer = _Writer()
     root = writer.value(node)

@@ -9,7 +9,7 @@ code generation: one without a rule is refused there, by name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir.expr import Call, Expr, StringImm, as_exprs
 from loopwright.ir.intrinsics import as_array
@@ -78,7 +78,7 @@ for _name in (*_FIXED, *DTYPE_FIRST, *_OTHERS):
 def _fixed(name: str) -> Callable[..., Expr]:
     op, (dtype, count) = Op.get(f"tir.{name}"), _FIXED[name]
 
-    def build(*args: Any) -> Expr:
+    def build(*args: object) -> Expr:
         if count is not None and len(args) != count:
             raise TypeError(f"{name}() takes {count} argument{'s' * (count != 1)}, but {len(args)} were given")
         return Call(dtype, op, as_exprs(args))
@@ -91,7 +91,7 @@ def _fixed(name: str) -> Callable[..., Expr]:
 def _dtype_first(name: str) -> Callable[..., Expr]:
     op = Op.get(f"tir.{name}")
 
-    def build(dtype: str | DataType, *args: Any) -> Expr:
+    def build(dtype: str | DataType, *args: object) -> Expr:
         return Call(DataType(dtype), op, as_exprs(tuple([arg for arg in args if arg is not None])))
 
     build.__name__ = build.__qualname__ = name
@@ -135,7 +135,7 @@ def type_annotation(dtype: str | DataType) -> Expr:
     return Call(DataType(dtype), Op.get("tir.type_annotation"), ())
 
 
-def tvm_struct_get(arr: Any, index: Any, field: Any, dtype: str | DataType) -> Expr:
+def tvm_struct_get(arr: object, index: object, field: object, dtype: str | DataType) -> Expr:
     """Field number `field` of the array structure at `arr[index]`, as `dtype`."""
     return Call(DataType(dtype), Op.get("tir.tvm_struct_get"), as_exprs((arr, index, field)))
 
@@ -143,7 +143,7 @@ def tvm_struct_get(arr: Any, index: Any, field: Any, dtype: str | DataType) -> E
 def _shuffle(name: str) -> Callable[..., Expr]:
     op = Op.get(f"tir.{name}")
 
-    def build(mask: Any, value: Any, warp_id: Any, width: Any, warp_size: Any) -> Expr:
+    def build(mask: object, value: object, warp_id: object, width: object, warp_size: object) -> Expr:
         given = as_exprs((mask, value, warp_id, width, warp_size))
         return Call(given[1].dtype, op, given)
 
@@ -161,21 +161,21 @@ def undef(dtype: str | DataType = INT32) -> Expr:
     return Call(DataType(dtype), Op.get("tir.undef"), ())
 
 
-def q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> Expr:
+def q_multiply_shift(x: object, y: object, q: object, s: object) -> Expr:
     """x * y * 2^(s - q) on integers, rounded half up: `y` has `q` bits of fraction."""
     given = as_exprs((x, y, q, s))
     return Call(given[0].dtype, Op.get("tir.q_multiply_shift"), given)
 
 
 def q_multiply_shift_per_axis(
-    x: Any, y: Any, ls: Any, rs: Any, q: Any, is_lshift_required: Any, is_rshift_required: Any
+    x: object, y: object, ls: object, rs: object, q: object, is_lshift_required: object, is_rshift_required: object
 ) -> Expr:
     """The same with shifts of their own for each channel: left by `ls` before, right by `rs` after."""
     given = as_exprs((x, y, ls, rs, q, is_lshift_required, is_rshift_required))
     return Call(given[0].dtype, Op.get("tir.q_multiply_shift_per_axis"), given)
 
 
-def call_cpacked(name: str, *args: Any) -> Expr:
+def call_cpacked(name: str, *args: object) -> Expr:
     """A call of a C function with the packed convention; buffers are passed as arrays."""
     return Call(INT32, Op.get("tir.call_cpacked"), (StringImm(name), *as_exprs([as_array(arg) for arg in args])))
 

@@ -120,11 +120,11 @@ class Node:
         """The script, under the name that older programs call."""
         return self.script(show_meta=show_meta_data)
 
-    def script(self, **options: Any) -> str:
+    def script(self, **options: object) -> str:
         """This node as Python text that parses back to it."""
         return script_text[0](self, **options)
 
-    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: object) -> None:
         """Print the script, highlighted when the terminal or notebook can show colours."""
         script_show[0](self, style, black_format, **options)
 
@@ -137,7 +137,7 @@ def when_used(module: str, name: str) -> Callable[..., Any]:
     """The function `name` of `module`, imported at its first call: ir stands below the printer and cannot import it."""
     result: list[Callable[..., Any]] = []
 
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: object, **options: object) -> Any:
         if not result:
             result.append(getattr(importlib.import_module(module), name))
         return result[0](*args, **options)
@@ -265,7 +265,7 @@ def _kind_of(annotation: str) -> FieldKind:
     return FieldKind.DATA
 
 
-def _globals_for(module: Mapping[str, Any], result: type[Node]) -> dict[str, Any]:
+def _globals_for(module: Mapping[str, object], result: type[Node]) -> dict[str, Any]:
     """Globals of generated code: the names of the declaring module so far, and our helpers."""
     return {
         **module,
@@ -375,7 +375,7 @@ def _rewrite_text(field: Field) -> str:
     }[field.kind]
 
 
-def rewrite_tuple(items: tuple[Any, ...], rewrite: Callable[[Any], Any]) -> tuple[Any, ...]:
+def rewrite_tuple(items: tuple[object, ...], rewrite: Callable[[Any], Any]) -> tuple[Any, ...]:
     """`rewrite` over every item; the same tuple when no item changed."""
     changed = None
     for index, item in enumerate(items):
@@ -387,7 +387,7 @@ def rewrite_tuple(items: tuple[Any, ...], rewrite: Callable[[Any], Any]) -> tupl
     return items if changed is None else tuple(changed)
 
 
-def rewrite_mapping(items: Mapping[Any, Any], rewrite: Callable[[Any], Any]) -> Mapping[Any, Any]:
+def rewrite_mapping(items: Mapping[object, object], rewrite: Callable[[Any], Any]) -> Mapping[Any, Any]:
     """`rewrite` over every value; the same mapping when no value changed."""
     new = {key: rewrite(value) for key, value in items.items()}
     return items if all(new[key] is value for key, value in items.items()) else new

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any
 
 from loopwright.ir.expr import Range
 from loopwright.ir.node import NODE_TYPES, Node
@@ -27,7 +26,7 @@ class NoSuchNode(LoopwrightError, ValueError):
         super().__init__(f"no node is called {type_key!r}", hint=f"did you mean {', '.join(near)}?" if near else None)
 
 
-def make_node(type_key: str, **kwargs: Any) -> Node:
+def make_node(type_key: str, **kwargs: object) -> Node:
     """A node from the name of its class (`"IntImm"`, `"tir.For"`, `"Range"`) and its fields."""
     cls = NODE_TYPES.get(type_key.rpartition(".")[2])
     if cls is None:

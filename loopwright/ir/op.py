@@ -153,13 +153,13 @@ def user_op(name: str, effect: CallEffect = CallEffect.OPAQUE) -> Op:
     return register_op(name, effect)
 
 
-def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
+def register_op_attr(op_name: str, attr_key: str, value: object = None, level: int = 10) -> Any:
     """Attach `value` to an operator, also as a decorator: `@register_op_attr("tir.exp", "my.rule")`.
 
     An operator that does not exist yet is made.
     """
 
-    def attach(attached: Any) -> Any:
+    def attach(attached: object) -> Any:
         user_op(op_name).set_attr(attr_key, attached, level)
         return attached
 

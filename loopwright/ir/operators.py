@@ -243,10 +243,10 @@ def fold_or_build(cls: type[Any], a: Expr, b: Expr) -> Expr:
     return built
 
 
-def _arithmetic(cls: type[Expr], sign: str) -> Callable[[Any, Any], Expr]:
+def _arithmetic(cls: type[Expr], sign: str) -> Callable[[object, object], Expr]:
     divides = cls in (Div, Mod, FloorDiv, FloorMod)
 
-    def build(a: Any, b: Any) -> Expr:
+    def build(a: object, b: object) -> Expr:
         a, b = match_types(a, b)
         if a.dtype.is_bool:
             raise BadOperand(
@@ -259,8 +259,8 @@ def _arithmetic(cls: type[Expr], sign: str) -> Callable[[Any, Any], Expr]:
     return build
 
 
-def _comparison(cls: type[Expr]) -> Callable[[Any, Any], Expr]:
-    def build(a: Any, b: Any) -> Expr:
+def _comparison(cls: type[Expr]) -> Callable[[object, object], Expr]:
+    def build(a: object, b: object) -> Expr:
         return fold_or_build(cls, *match_types(a, b))
 
     return build
@@ -277,7 +277,7 @@ minimum = _arithmetic(Min, "min")
 maximum = _arithmetic(Max, "max")
 
 
-def true_divide(a: Any, b: Any) -> Expr:
+def true_divide(a: object, b: object) -> Expr:
     """a / b on floats; the division of two integers must say how it rounds."""
     a, b = match_types(a, b)
     if not (a.dtype.is_float or a.dtype.custom):
@@ -291,13 +291,13 @@ def true_divide(a: Any, b: Any) -> Expr:
     return fold_or_build(Div, a, b)
 
 
-def div(a: Any, b: Any) -> Expr:
+def div(a: object, b: object) -> Expr:
     """a / b as C has it: floats are rounded, integers are rounded towards zero."""
     a, b = match_types(a, b)
     return true_divide(a, b) if a.dtype.is_float else truncdiv(a, b)
 
 
-def negative(a: Any) -> Expr:
+def negative(a: object) -> Expr:
     """-a. Floats flip their sign (also of zero); integers subtract from zero and wrap."""
     a = as_expr(a)
     if a.dtype.is_bool:
@@ -307,11 +307,11 @@ def negative(a: Any) -> Expr:
     return mul(a, const(-1, a.dtype)) if not a.dtype.is_unsigned else sub(const(0, a.dtype), a)
 
 
-def _bitwise(name: str, sign: str, fold: Callable[[int, int], int]) -> Callable[[Any, Any], Expr]:
+def _bitwise(name: str, sign: str, fold: Callable[[int, int], int]) -> Callable[[object, object], Expr]:
     op = register_op(f"tir.{name}", CallEffect.PURE)
     shifts = name.startswith("shift")
 
-    def build(a: Any, b: Any) -> Expr:
+    def build(a: object, b: object) -> Expr:
         a, b = match_types(a, b)
         if a.dtype.is_bool and not shifts:
             return _build_logic({"bitwise_and": And, "bitwise_or": Or, "bitwise_xor": NE}[name], a, b)
@@ -336,7 +336,7 @@ shift_right = _bitwise("shift_right", ">>", operator.rshift)
 _BITWISE_NOT: Final = register_op("tir.bitwise_not", CallEffect.PURE)
 
 
-def bitwise_not(a: Any) -> Expr:
+def bitwise_not(a: object) -> Expr:
     """~a: every bit flipped; the opposite of a truth value."""
     a = as_expr(a)
     if a.dtype.is_bool:

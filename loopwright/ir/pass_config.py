@@ -180,7 +180,7 @@ def checked_config(config: Mapping[str, object] | None) -> dict[str, Any]:
     return {key: _checked(key, value) for key, value in (config or {}).items()}
 
 
-def _checked(key: str, value: Any) -> Any:
+def _checked(key: str, value: object) -> Any:
     known = CONFIG_KEYS.get(key)
     if known is None:
         raise UnknownConfig(key, CONFIG_KEYS)

@@ -67,7 +67,7 @@ class NotAPassClass(LoopwrightError, TypeError):
 
 
 def module_pass(
-    pass_func: Any = None,
+    pass_func: object = None,
     opt_level: int | None = None,
     name: str | None = None,
     required: Sequence[str] | None = None,
@@ -78,7 +78,7 @@ def module_pass(
 
 
 def prim_func_pass(
-    pass_func: Any = None,
+    pass_func: object = None,
     opt_level: int | None = None,
     name: str | None = None,
     required: Sequence[str] | None = None,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any
 
 from loopwright.ir.expr import Expr, IntImm, as_expr, const
 from loopwright.ir.operators import cast
@@ -38,7 +37,7 @@ class TooManyElements(LoopwrightError, OverflowError):
         )
 
 
-def product(sizes: Iterable[Any], dtype: str | DataType = INT32) -> Expr:
+def product(sizes: Iterable[object], dtype: str | DataType = INT32) -> Expr:
     """The product of sizes, at least of type `dtype`; int64 where a literal factor needs it."""
     factors = [as_expr(size) for size in sizes]
     literal = prod([factor.value for factor in factors if isinstance(factor, IntImm)])

@@ -91,7 +91,7 @@ def _parameter(func: PrimFunc, key: object) -> Var:
     raise CannotSpecialize(func, f"{shown} is none of its parameters, which are {names}", "use func.params[k]")
 
 
-def _match_scalar(func: PrimFunc, param: Var, given: Any, values: dict[Var, Expr]) -> None:
+def _match_scalar(func: PrimFunc, param: Var, given: object, values: dict[Var, Expr]) -> None:
     if isinstance(given, Buffer):
         problem = f"parameter {param.name} is a {param.dtype}, and was given the buffer {given.name}"
         raise CannotSpecialize(func, problem, "give a value")

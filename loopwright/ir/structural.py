@@ -89,7 +89,7 @@ class _Comparison:
             else:
                 table[key] = old
 
-    def nodes(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    def nodes(self, a: tuple[object, ...], b: tuple[object, ...]) -> bool:
         return self._each(a, b, self.node)
 
     def _each(self, a: Any, b: Any, same: Callable[[Any, Any], bool]) -> bool:
@@ -136,10 +136,10 @@ class _Comparison:
 
     # --- variables and buffers ---
 
-    def is_known(self, a: Any, b: Any) -> bool:
+    def is_known(self, a: object, b: object) -> bool:
         return a in self.forward or b in self.backward
 
-    def pair(self, a: Any, b: Any) -> None:
+    def pair(self, a: object, b: object) -> None:
         """From here on, `a` and `b` are the same variable or buffer."""
         self.equal.clear()
         self.undo.append((self.forward, a, self.forward.get(a)))
@@ -324,7 +324,7 @@ def _value_text(value: object) -> str:
     return lines[0] if len(lines) == 1 else f"{lines[0]} …"
 
 
-def _excerpt(root: Any, result: _Comparison, side: int) -> Iterator[str]:
+def _excerpt(root: object, result: _Comparison, side: int) -> Iterator[str]:
     """A few lines of the program around the difference."""
     if not isinstance(root, (Node, IRModule)):
         yield repr(root)
@@ -336,25 +336,25 @@ def _excerpt(root: Any, result: _Comparison, side: int) -> Iterator[str]:
 
 
 @deep
-def _compare(a: Any, b: Any, map_free_vars: bool) -> tuple[bool, _Comparison]:
+def _compare(a: object, b: object, map_free_vars: bool) -> tuple[bool, _Comparison]:
     comparison = _Comparison(map_free_vars)
     same = comparison.node if isinstance(a, (Node, IRModule)) else comparison.data
     return a is b or same(a, b), comparison
 
 
-def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
+def structural_equal(a: object, b: object, map_free_vars: bool = False) -> bool:
     """Whether `a` and `b` are the same program up to the names of variables; see the module docstring."""
     return _compare(a, b, map_free_vars)[0]
 
 
-def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
+def assert_structural_equal(a: object, b: object, map_free_vars: bool = False) -> None:
     """Raise `StructuralMismatch`, which names and shows the first difference, unless the programs are the same."""
     same, result = _compare(a, b, map_free_vars)
     if not same:
         raise StructuralMismatch(a, b, result)
 
 
-def get_first_structural_mismatch(a: Any, b: Any, map_free_vars: bool = False) -> tuple[str, str] | None:
+def get_first_structural_mismatch(a: object, b: object, map_free_vars: bool = False) -> tuple[str, str] | None:
     """The paths in `a` and in `b` to the first difference, or None."""
     same, result = _compare(a, b, map_free_vars)
     return None if same else (_path_text(result), _path_text(result))

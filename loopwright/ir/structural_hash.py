@@ -76,7 +76,7 @@ class Serialization:
         # surrogatepass: any Python text may stand in an annotation.
         return hashlib.blake2b("\n".join(self.parts).encode("utf-8", "surrogatepass"), digest_size=size).digest()
 
-    def node(self, node: Any) -> None:
+    def node(self, node: object) -> None:
         cls = type(node)
         special = self.special[cls]
         if special is not None:
@@ -106,7 +106,7 @@ class Serialization:
     def text(self, value: str) -> None:
         self.parts.append(f"{len(value)}:{value}")
 
-    def nodes(self, nodes: tuple[Any, ...]) -> None:
+    def nodes(self, nodes: tuple[object, ...]) -> None:
         self.parts.append(f"({len(nodes)}")
         for node in nodes:
             self.node(node)
@@ -117,7 +117,7 @@ class Serialization:
             self.data(key)
             self.data(values[key])
 
-    def data(self, value: Any) -> None:
+    def data(self, value: object) -> None:
         cls = type(value)
         if cls is not str and cls is not int and cls is not DataType:
             value = plain_value(value)
@@ -145,7 +145,7 @@ class Serialization:
 
     # --- variables and buffers ---
 
-    def number(self, key: Any) -> None:
+    def number(self, key: object) -> None:
         self.undo.append((key, self.numbers.get(key)))
         self.numbers[key] = self.count
         self.count += 1
@@ -253,7 +253,7 @@ class _ByObject(Serialization):
             # Whether a variable is met for the first time must not depend on the place it is met in.
             post_order_visit(root, lambda node: self.bind(node) if isinstance(node, Var) else None)
 
-    def node(self, node: Any) -> None:
+    def node(self, node: object) -> None:
         if not isinstance(node, Expr) or not has_children(type(node)):
             super().node(node)
             return
@@ -273,7 +273,7 @@ _WRITTEN_OUT: Final = 200_000  # places of an expression beyond which it is not 
 
 
 @deep
-def _digest(root: Any, map_free_vars: bool, size: int) -> bytes:
+def _digest(root: object, map_free_vars: bool, size: int) -> bytes:
     serialization = Serialization(map_free_vars)
     if isinstance(root, Expr) and has_children(type(root)) and tree_size(root) > _WRITTEN_OUT:
         serialization = _ByObject(map_free_vars, root)
@@ -284,11 +284,11 @@ def _digest(root: Any, map_free_vars: bool, size: int) -> bytes:
     return serialization.digest(size)
 
 
-def structural_hash(root: Any, map_free_vars: bool = False) -> int:
+def structural_hash(root: object, map_free_vars: bool = False) -> int:
     """A 64-bit hash, the same for structurally equal programs and in every process."""
     return int.from_bytes(_digest(root, map_free_vars, 8), "little")
 
 
-def structural_digest(root: Any, map_free_vars: bool = False) -> str:
+def structural_digest(root: object, map_free_vars: bool = False) -> str:
     """128 bits of hash in hexadecimal, for the keys of caches."""
     return _digest(root, map_free_vars, 16).hex()

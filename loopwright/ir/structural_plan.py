@@ -138,5 +138,5 @@ class ByClass(dict[type, Any]):
         result = self[cls] = next((self[base] for base in cls.__mro__[1:] if base in self), None)
         return result
 
-    def get(self, cls: type, default: Any = None) -> Any:
+    def get(self, cls: type, default: object = None) -> Any:
         return self[cls]

@@ -7,7 +7,6 @@ LOOPWRIGHT_BLACK_FORMAT (1: lines are broken by the formatter `black`). `script(
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from loopwright.display.sheet import Code, Sheet
 from loopwright.ir import IRModule, PrimFunc
@@ -34,7 +33,7 @@ class NoFormatter(LoopwrightError, ImportError):
         super().__init__("show: black_format needs the package black", hint="pip install black, or leave it out")
 
 
-def script_show(obj: Any, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+def script_show(obj: object, style: str | None = None, black_format: bool | None = None, **options: object) -> None:
     """Write the script of `obj` to the screen."""
     Sheet(Code(show_script(script_text(obj, **options), black_format))).show(style)
 
@@ -56,6 +55,6 @@ def black_formatted(text: str) -> str:
     return formatted.rstrip("\n")
 
 
-def script_html(obj: Any) -> str:
+def script_html(obj: object) -> str:
     """The script of `obj` as HTML; a part of a program shows as it does in `repr`."""
     return Sheet(Code(script_text(obj) if isinstance(obj, (PrimFunc, IRModule)) else render(obj))).html()

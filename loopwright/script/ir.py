@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from loopwright.ir import GlobalVar
 from loopwright.script.parser.directives import AttributesSpec
@@ -12,6 +11,6 @@ from loopwright.script.parser.entry import ir_module
 __all__ = ["GlobalVar", "ir_module", "module_attrs"]
 
 
-def module_attrs(attrs: Mapping[str, Any]) -> AttributesSpec:
+def module_attrs(attrs: Mapping[str, object]) -> AttributesSpec:
     """Attributes of the module."""
     return AttributesSpec("module_attrs", attrs)

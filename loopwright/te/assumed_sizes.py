@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from loopwright.arith import Analyzer
 from loopwright.ir import EQ, Expr, IntImm, Select, as_expr, is_one, logical_not, logical_or, structural_equal
@@ -64,18 +64,18 @@ def kept() -> Iterator[list[Assumption]]:
         yield result
 
 
-def assume(condition: Any, sizes: Sequence[Any], needs: str) -> None:
+def assume(condition: object, sizes: Sequence[object], needs: str) -> None:
     """Say that the result is right only where `condition` holds; `needs` is about `sizes`: "it at least 3"."""
     _add(condition, sizes, needs)
 
 
-def assume_equal(one: Any, other: Any) -> None:
+def assume_equal(one: object, other: object) -> None:
     """Say that two sizes are taken to be one number."""
     if one is not other and _is_wanted(one, other):
         _add(as_expr(one).equal(other), (one, other), EQUAL, equal=True)
 
 
-def assume_broadcast(one: Any, other: Any) -> None:
+def assume_broadcast(one: object, other: object) -> None:
     """Say that two sizes are repeated to one: they are equal, or one of them is 1."""
     one, other = as_expr(one), as_expr(other)
     if one is other or not _is_wanted(one, other) or is_one(one) or is_one(other) or _is_repeated(one, other):
@@ -89,18 +89,18 @@ def fit_together(one: Expr, other: Expr) -> Expr:
     return logical_or(*choices)
 
 
-def assume_repeated(own: Any, wanted: Any) -> None:
+def assume_repeated(own: object, wanted: object) -> None:
     """Say that a size is repeated to `wanted`: it is that, or 1."""
     own, wanted = as_expr(own), as_expr(wanted)
     if own is not wanted and _is_wanted(own, wanted) and not is_one(own):
         _add(logical_or(own.equal(wanted), own.equal(1)), (own, wanted), "the first to be 1, or equal to the second")
 
 
-def _is_wanted(*sizes: Any) -> bool:
+def _is_wanted(*sizes: object) -> bool:
     return _collecting.get() is not None and not all(isinstance(size, (int, IntImm)) for size in sizes)
 
 
-def _add(condition: Any, sizes: Sequence[Any], needs: str, equal: bool = False) -> None:
+def _add(condition: object, sizes: Sequence[object], needs: str, equal: bool = False) -> None:
     result = _collecting.get()
     if result is None:
         return

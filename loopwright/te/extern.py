@@ -135,7 +135,7 @@ class ExternOp(Operation):
 
 
 def extern(
-    shape: Any,
+    shape: object,
     inputs: Sequence[Tensor],
     fcompute: Callable[[list[Buffer], list[Buffer]], Stmt | Expr],
     name: str = "extern",
@@ -200,7 +200,7 @@ def _shapes(name: str, shape: Any) -> list[tuple[Expr, ...]]:
     return [check_shape(one, f"te.extern {name}") for one in listed]
 
 
-def _types(name: str, dtype: Any, count: int, inputs: Sequence[Tensor]) -> list[DataType]:
+def _types(name: str, dtype: object, count: int, inputs: Sequence[Tensor]) -> list[DataType]:
     if dtype is None:
         types = {tensor.dtype for tensor in inputs}
         if len(types) != 1:

@@ -23,9 +23,9 @@ indexdiv = floordiv
 indexmod = floormod
 
 
-def _of_tensors_too(function: Callable[[Any], Expr]) -> Callable[[Any], Any]:
+def _of_tensors_too(function: Callable[[object], Expr]) -> Callable[[Any], Any]:
     @functools.wraps(function)
-    def of_either(x: Any) -> Any:
+    def of_either(x: object) -> Any:
         if isinstance(x, Tensor) and x.shape:
             return each_element(f"T_{function.__name__}", function, x)
         return function(x)
@@ -46,7 +46,7 @@ round, trunc = map(_of_tensors_too, (intrinsics.round, intrinsics.trunc))
 isfinite, isinf, isnan = map(_of_tensors_too, (intrinsics.isfinite, intrinsics.isinf, intrinsics.isnan))
 
 
-def trace(args: Any, trace_action: str = "tvm.default_trace_action") -> Expr:
+def trace(args: object, trace_action: str = "tvm.default_trace_action") -> Expr:
     """Show values while the program runs."""
     raise NotBuilt("te.trace", "run the function in loopwright.evaluator, whose step hook shows every value")
 

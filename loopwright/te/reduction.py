@@ -111,7 +111,7 @@ def comm_reducer(
     # Reductions of one reducer over values of the same types share their combiner.
     combiners: dict[tuple[DataType, ...], CommReducer] = {}
 
-    def reducer(expr: Any, *args: Any, axis: Any = _UNSET, where: Any = None, init: Any = None) -> Any:
+    def reducer(expr: object, *args: object, axis: object = _UNSET, where: object = None, init: object = None) -> Any:
         given = (*args,) if axis is _UNSET else (axis, *args)
         if not given:
             raise BadReduceAxis(name, "no axis is given")
@@ -157,7 +157,7 @@ def _positional_names(function: Callable[..., Any]) -> list[str] | None:
     return result
 
 
-def _combine_directly(name: str, fcombine: Callable[..., Any], values: Sequence[Any]) -> Any:
+def _combine_directly(name: str, fcombine: Callable[..., Any], values: Sequence[object]) -> Any:
     if len(values) < 2:
         raise BadReducerCall(name, "one value alone has nothing to combine with", "give an axis or a second value")
     result = as_expr(values[0])
@@ -166,7 +166,7 @@ def _combine_directly(name: str, fcombine: Callable[..., Any], values: Sequence[
     return result
 
 
-def _check_axes(name: str, axis: Any) -> tuple[IterVar, ...]:
+def _check_axes(name: str, axis: object) -> tuple[IterVar, ...]:
     axes = tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
     if not axes:
         raise BadReduceAxis(name, "the list of axes is empty", "give at least one reduce axis")
@@ -185,14 +185,14 @@ def _check_axes(name: str, axis: Any) -> tuple[IterVar, ...]:
     return axes
 
 
-def _check_where(name: str, where: Any) -> Expr:
+def _check_where(name: str, where: object) -> Expr:
     condition = as_expr(where)
     if condition.dtype.is_float or condition.dtype.lanes != 1:
         raise BadReducerCall(name, f"where= has type {condition.dtype}, not bool", "compare the value with something")
     return logical_and(condition)
 
 
-def _check_init(name: str, init: Any, dtypes: tuple[DataType, ...]) -> tuple[Expr, ...]:
+def _check_init(name: str, init: object, dtypes: tuple[DataType, ...]) -> tuple[Expr, ...]:
     values = tuple(init) if isinstance(init, (tuple, list)) else (init,)
     if len(values) != len(dtypes):
         raise BadReducerCall(
@@ -203,7 +203,7 @@ def _check_init(name: str, init: Any, dtypes: tuple[DataType, ...]) -> tuple[Exp
     )
 
 
-def _as_type(name: str, what: str, field: int, value: Any, dtype: DataType) -> Expr:
+def _as_type(name: str, what: str, field: int, value: object, dtype: DataType) -> Expr:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return const(value, dtype)
     result = as_expr(value)
@@ -266,7 +266,7 @@ def _make_combiner(
     return CommReducer(left, right, tuple(results), tuple(identities))
 
 
-def _fields(name: str, what: str, returned: Any, count: int, is_tuple: bool) -> list[Any]:
+def _fields(name: str, what: str, returned: object, count: int, is_tuple: bool) -> list[Any]:
     """What a user's function returned, one entry a field."""
     values = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     role = "the identity" if what == "fidentity" else "the combined value"

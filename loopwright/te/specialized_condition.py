@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar, Token
-from typing import Any
 
 from loopwright.ir import Expr, as_expr
 from loopwright.runtime.errors import LoopwrightError
@@ -54,7 +53,7 @@ class SpecializedCondition:
         self._tokens.append(_stack.set((*_stack.get(), self)))
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         _stack.reset(self._tokens.pop())
 
     def __repr__(self) -> str:

@@ -191,7 +191,7 @@ class TensorSlice(ScalarOperators):
     def dtype(self) -> DataType:
         return self.tensor.dtype
 
-    def __getitem__(self, indices: Any) -> TensorSlice:
+    def __getitem__(self, indices: object) -> TensorSlice:
         return TensorSlice(self.tensor, (*self.indices, *_indices(self.tensor, indices, len(self.indices))))
 
     def as_expr(self) -> Expr:
@@ -238,14 +238,14 @@ class Tensor(ScalarOperators, Producer):
         axes: tuple[Any, ...] = self.op.axis  # type: ignore[attr-defined]
         return axes
 
-    def __getitem__(self, indices: Any) -> Any:
+    def __getitem__(self, indices: object) -> Any:
         """An element, or the part with these first indices; with ranges among them, a part for a tensor intrinsic."""
         given = indices if isinstance(indices, (tuple, list)) else (indices,)
         if any([isinstance(index, slice) for index in given]):
             return _region(self, given)
         return TensorSlice(self, _indices(self, indices, 0))
 
-    def __call__(self, *indices: Any) -> ProducerLoad:
+    def __call__(self, *indices: object) -> ProducerLoad:
         """The element at `indices`."""
         given = _indices(self, indices, 0)
         if len(given) != self.ndim:
@@ -278,7 +278,7 @@ class Tensor(ScalarOperators, Producer):
 
     __str__ = __repr__
 
-    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: object) -> None:
         """Show what the tensor is computed from: every tensor on the way, with its type and formula."""
         self._sheet().show(style)
 
@@ -357,7 +357,7 @@ class TensorRegion(ScalarOperators):
         return f"{self.tensor.name}[{', '.join(parts)}]"
 
 
-def _region(tensor: Tensor, given: Sequence[Any]) -> TensorRegion:
+def _region(tensor: Tensor, given: Sequence[object]) -> TensorRegion:
     """The part of `tensor` at indices and ranges, one a dimension."""
     if len(given) != tensor.ndim:
         raise WrongIndexCount(tensor.name, tensor.ndim, len(given))
@@ -374,7 +374,7 @@ def _region(tensor: Tensor, given: Sequence[Any]) -> TensorRegion:
     return TensorRegion(tensor, parts)
 
 
-def _indices(tensor: Tensor, indices: Any, before: int) -> tuple[Expr, ...]:
+def _indices(tensor: Tensor, indices: object, before: int) -> tuple[Expr, ...]:
     """`indices` as integer expressions, given that `before` of them were there already."""
     given = tuple(indices) if isinstance(indices, (tuple, list)) else (indices,)
     if before + len(given) > tensor.ndim:

@@ -90,7 +90,7 @@ def each_element(name: str, function: Callable[[Expr], Any], tensor: Tensor) -> 
     return _made(tensor.shape, lambda *indices: function(tensor(*indices)), name, "elemwise")
 
 
-def broadcast(name: str, function: Callable[..., Any], *operands: Any) -> Tensor:
+def broadcast(name: str, function: Callable[..., Any], *operands: object) -> Tensor:
     """The tensor of `function` at every element of the operands, repeated to one shape; some may be expressions."""
     with kept() as assumed:
         shape = broadcast_shape(name, *[operand for operand in operands if isinstance(operand, Tensor)])
@@ -143,7 +143,7 @@ def _made(
     return result
 
 
-def _element(operand: Any, indices: Sequence[Var], shape: Sequence[Expr]) -> Expr:
+def _element(operand: object, indices: Sequence[Var], shape: Sequence[Expr]) -> Expr:
     if not isinstance(operand, Tensor):
         return as_expr(operand)
     skipped = len(indices) - operand.ndim

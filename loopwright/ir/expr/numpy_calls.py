@@ -94,7 +94,7 @@ def answer_numpy(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **option
     raise NumpyFunction(name, self, _INSTEAD.get(name)) from None
 
 
-def _in_array(value: Any) -> Any:
+def _in_array(value: object) -> Any:
     """An expression in an array of objects, which numpy's operators take element by element."""
     if _is_numpys(value) or not hasattr(value, "__array_ufunc__"):
         return value

@@ -101,7 +101,7 @@ class IRBuilder:
         return bool(_current.get())
 
     @staticmethod
-    def name(name: str, obj: Any) -> Any:
+    def name(name: str, obj: object) -> Any:
         """Give a variable or buffer its name; returns the object."""
         if isinstance(obj, (Var, Buffer)):
             if isinstance(obj, Buffer) and obj.data.name == obj.name:
@@ -111,7 +111,7 @@ class IRBuilder:
         return obj
 
     @staticmethod
-    def name_many(names: Sequence[str], objs: Sequence[Any]) -> list[Any]:
+    def name_many(names: Sequence[str], objs: Sequence[object]) -> list[Any]:
         """Give each object its name."""
         if len(names) != len(objs):
             raise ValueError(f"name_many: {len(names)} names for {len(objs)} objects")
@@ -127,7 +127,7 @@ class IRBuilder:
             raise NothingBuilt("nothing was built")
         return sequence(self.statements[0])
 
-    def add(self, result: Any) -> None:
+    def add(self, result: object) -> None:
         """Put what a frame or a word made into the frame around it."""
         if isinstance(result, Stmt):
             self.statements[-1].append(result)

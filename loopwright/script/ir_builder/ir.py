@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from loopwright.ir import GlobalVar, IRModule, PrimFunc, Stmt
 from loopwright.script.ir_builder.builder import BuilderFrame, Engine, IRBuilder, Opened
@@ -36,7 +35,7 @@ def _module() -> IRModule:
     return module
 
 
-def module_attrs(attrs: Mapping[str, Any]) -> None:
+def module_attrs(attrs: Mapping[str, object]) -> None:
     """Attributes of the module."""
     _module().attrs.update(attrs)
 

@@ -70,12 +70,12 @@ def func_name(name: str) -> None:
     _function("func_name").name = name
 
 
-def func_ret(ret_type: Any) -> None:
+def func_ret(ret_type: object) -> None:
     """What the function returns."""
     _function("func_ret").ret_type = IRBuilder.current().engine.as_type(ret_type, NOWHERE)
 
 
-def func_attr(attrs: Mapping[str, Any]) -> None:
+def func_attr(attrs: Mapping[str, object]) -> None:
     """Attributes of the function."""
     _perform(words.func_attr(attrs))
 
@@ -99,17 +99,17 @@ def arg(name: str, obj: Any) -> Any:
 # --- directives ---------------------------------------------------------------------------------------------------
 
 
-def _perform(spec: Any) -> None:
+def _perform(spec: object) -> None:
     engine = IRBuilder.current().engine
     engine.performers[type(spec)](engine, spec, NOWHERE)
 
 
-def _named(spec: Any, name: str = "v") -> Any:
+def _named(spec: object, name: str = "v") -> Any:
     engine = IRBuilder.current().engine
     return engine.namers[type(spec)](engine, spec, name, NOWHERE)
 
 
-def _scope(spec: Any, name: str = "v") -> BuilderFrame:
+def _scope(spec: object, name: str = "v") -> BuilderFrame:
     def opening(engine: Engine) -> Opened:
         bound, close = engine.openers[type(spec)](engine, spec, name, NOWHERE)
         return Frame("inside a with"), bound, close
@@ -118,7 +118,7 @@ def _scope(spec: Any, name: str = "v") -> BuilderFrame:
 
 
 def _performing(word: Callable[..., Any]) -> Callable[..., None]:
-    def perform(*args: Any, **kwargs: Any) -> None:
+    def perform(*args: object, **kwargs: object) -> None:
         _perform(word(*args, **kwargs))
 
     perform.__name__, perform.__doc__ = word.__name__, word.__doc__
@@ -126,7 +126,7 @@ def _performing(word: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _naming(word: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def make(*args: Any, **kwargs: Any) -> Any:
+    def make(*args: object, **kwargs: object) -> Any:
         return _named(word(*args, **kwargs), name)
 
     make.__name__, make.__doc__ = word.__name__, word.__doc__
@@ -134,7 +134,7 @@ def _naming(word: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _scoping(word: Callable[..., Any], name: str) -> Callable[..., BuilderFrame]:
-    def open_scope(*args: Any, **kwargs: Any) -> BuilderFrame:
+    def open_scope(*args: object, **kwargs: object) -> BuilderFrame:
         return _scope(word(*args, **kwargs), name)
 
     open_scope.__name__, open_scope.__doc__ = word.__name__, word.__doc__
@@ -151,7 +151,7 @@ attr, launch_thread = _scoping(words.attr, ""), _scoping(words.launch_thread, ""
 Assert = _scoping(words.Assert, "")
 
 
-def LetStmt(value: Any, type_annotation: Type | None = None, *, var: Var | None = None) -> BuilderFrame:
+def LetStmt(value: object, type_annotation: Type | None = None, *, var: Var | None = None) -> BuilderFrame:
     """A scope with a name for `value`."""
     return _scope(words.LetStmt(value, type_annotation, var=var))
 
@@ -166,7 +166,7 @@ class axis:
     remap = staticmethod(_naming(words.axis.remap, "v"))
 
 
-def evaluate(value: Any) -> None:
+def evaluate(value: object) -> None:
     """Compute `value` for its effect."""
     IRBuilder.current().add(words.evaluate(value))
 
@@ -219,7 +219,7 @@ def _loop(spec: d.LoopSpec, name: str) -> Callable[[Engine], Opened]:
 
 
 def _looping(word: Callable[..., d.LoopSpec]) -> Callable[..., BuilderFrame]:
-    def loop(*args: Any, **kwargs: Any) -> BuilderFrame:
+    def loop(*args: object, **kwargs: object) -> BuilderFrame:
         return BuilderFrame(_loop(word(*args, **kwargs), "i"))
 
     loop.__name__, loop.__doc__ = word.__name__, word.__doc__
@@ -230,13 +230,13 @@ serial, parallel, vectorized = _looping(words.serial), _looping(words.parallel),
 unroll, thread_binding = _looping(words.unroll), _looping(words.thread_binding)
 
 
-def grid(*extents: Any) -> BuilderFrame:
+def grid(*extents: object) -> BuilderFrame:
     """A nest of serial loops, outermost first."""
     names = "ijklmn"
     return BuilderFrame(*[_loop(words.serial(extent), names[k % 6]) for k, extent in enumerate(extents)])
 
 
-def While(condition: Any) -> BuilderFrame:
+def While(condition: object) -> BuilderFrame:
     """A loop that runs as long as the condition holds."""
     test: Expr = logical_and(condition)
     return BuilderFrame(lambda engine: (Frame("inside a while loop"), None, lambda body: WhileNode(test, body)))
@@ -249,7 +249,7 @@ class _Branches(Frame):
     otherwise: Stmt | None = None
 
 
-def If(condition: Any) -> BuilderFrame:
+def If(condition: object) -> BuilderFrame:
     """A choice; `Then` and `Else` frames inside it say what runs."""
     test = logical_and(as_expr(condition))
 

@@ -60,7 +60,7 @@ class Assignments(BlockStatements):
                 raise WrongTargets(f"{describe(value)} cannot be unpacked", self.place(target)) from error
             result: list[Any] = []
 
-            def bind(name: ast.Name, part: Any) -> None:
+            def bind(name: ast.Name, part: object) -> None:
                 bound = self.bind(name, part, node.value)
                 if bound is not None:
                     result.append(bound)
@@ -94,7 +94,7 @@ class Assignments(BlockStatements):
             else:
                 raise WrongTargets("only names can be unpacked into", self.place(one))
 
-    def bind(self, target: ast.Name, value: Any, node: ast.expr) -> Wrap | None:
+    def bind(self, target: ast.Name, value: object, node: ast.expr) -> Wrap | None:
         """`target = value`: name a directive's result, or bind an expression for the rest of the body."""
         name = target.id
         opener = self.openers.get(type(value))
@@ -167,7 +167,7 @@ class Assignments(BlockStatements):
             return None
         return self._let(node.target, result, annotation)
 
-    def _store(self, target: ast.Subscript, value: Any, node: ast.stmt) -> Stmt:
+    def _store(self, target: ast.Subscript, value: object, node: ast.stmt) -> Stmt:
         buffer = self.evaluate(target.value)
         if not isinstance(buffer, Buffer):
             raise BadValueType(

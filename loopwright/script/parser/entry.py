@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 def prim_func(function: FunctionType) -> PrimFunc: ...
 @overload
 def prim_func(*, private: bool = False) -> Callable[[FunctionType], PrimFunc]: ...
-def prim_func(function: Any = None, *, private: bool = False) -> Any:
+def prim_func(function: object = None, *, private: bool = False) -> Any:
     """Read the decorated function as a program; it is never run as Python.
 
     `private=True` leaves it without a global symbol: only other functions of its module can call it. Inside a class
@@ -38,7 +38,7 @@ def prim_func(function: Any = None, *, private: bool = False) -> Any:
     return _read_function(function, sys._getframe(1), private)
 
 
-def _read_function(function: Any, frame: FrameType, private: bool) -> Any:
+def _read_function(function: object, frame: FrameType, private: bool) -> Any:
     if not inspect.isfunction(function):
         raise NotAFunction("@T.prim_func", "a function", function)
     if _inside_module_class(function, frame):
@@ -80,7 +80,7 @@ def _inside_module_class(function: FunctionType, frame: FrameType) -> bool:
 def macro(function: FunctionType) -> Macro: ...
 @overload
 def macro(*, hygienic: bool = True) -> Callable[[FunctionType], Macro]: ...
-def macro(function: Any = None, *, hygienic: bool = True) -> Any:
+def macro(function: object = None, *, hygienic: bool = True) -> Any:
     """Make the decorated function a body of statements that scripts splice in where they call it."""
     if function is None:
         frame = sys._getframe(1)
@@ -88,7 +88,7 @@ def macro(function: Any = None, *, hygienic: bool = True) -> Any:
     return _read_macro(function, sys._getframe(1), hygienic)
 
 
-def _read_macro(function: Any, frame: FrameType, hygienic: bool) -> Macro:
+def _read_macro(function: object, frame: FrameType, hygienic: bool) -> Macro:
     if not inspect.isfunction(function):
         raise NotAFunction("@T.macro", "a function", function)
     source, node = function_source(function)
@@ -96,7 +96,7 @@ def _read_macro(function: Any, frame: FrameType, hygienic: bool) -> Macro:
     return Macro(node, source, environment, hygienic, function)
 
 
-def ir_module(cls: Any = None) -> Any:
+def ir_module(cls: object = None) -> Any:
     """Read the decorated class as a module; its functions may call each other as `Module.function(...)`."""
     frame = sys._getframe(1)
     if cls is None:
@@ -104,7 +104,7 @@ def ir_module(cls: Any = None) -> Any:
     return _read_class(cls, frame)
 
 
-def _read_class(cls: Any, frame: FrameType) -> IRModule:
+def _read_class(cls: object, frame: FrameType) -> IRModule:
     if not inspect.isclass(cls):
         raise NotAFunction("@I.ir_module", "a class", cls)
     # While decorators are applied, the running line is that of a decorator or of the class statement itself.
@@ -117,7 +117,7 @@ def _closures(cls: type) -> dict[str, dict[str, Any]]:
     return {name: closure_of(value) for name, value in vars(cls).items() if inspect.isfunction(value)}
 
 
-def from_source(program: str | Callable[..., Any] | type, extra_vars: Mapping[str, Any] | None = None) -> Any:
+def from_source(program: str | Callable[..., Any] | type, extra_vars: Mapping[str, object] | None = None) -> Any:
     """The function or module that a text, a Python function or a class defines.
 
     In text `T`, `I`, `tir`, `ir` and `tvm` are known without imports; `extra_vars` adds names.
@@ -134,7 +134,7 @@ def from_source(program: str | Callable[..., Any] | type, extra_vars: Mapping[st
     raise NotAFunction("from_source", "a text, a function or a class", program)
 
 
-def _read_given_class(cls: type, extra_vars: Mapping[str, Any]) -> IRModule:
+def _read_given_class(cls: type, extra_vars: Mapping[str, object]) -> IRModule:
     try:
         file, (_, line) = inspect.getfile(cls), inspect.getsourcelines(cls)
     except (OSError, TypeError):
@@ -143,7 +143,7 @@ def _read_given_class(cls: type, extra_vars: Mapping[str, Any]) -> IRModule:
     return parse_module(*class_source(cls, file, line), environment, _closures(cls))
 
 
-def _read_text(text: str, extra_vars: Mapping[str, Any]) -> Any:
+def _read_text(text: str, extra_vars: Mapping[str, object]) -> Any:
     source, module = text_source(text)
     imported: dict[str, Any] = {}
     environment = Environment(extra_vars, imported, _PREDEFINED)

@@ -69,7 +69,7 @@ def _comparison(sign: str, by_python: Callable[[Any, Any], Any]) -> Callable[[An
     # Python turns `0 < x` into `x > 0` when the left side is its own; the program keeps the order written.
     build = binary_operators[sign]
 
-    def compare(a: Any, b: Any) -> Any:
+    def compare(a: object, b: object) -> Any:
         if isinstance(b, Expr) and isinstance(a, (int, float)):
             return build(a, b)
         return by_python(a, b)
@@ -114,7 +114,7 @@ class TakesRegions:
         self.function = function
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.function(*args, **kwargs)
 
 
@@ -273,7 +273,7 @@ class Evaluator:
         index = self.evaluate(node.slice)
         return index if isinstance(index, tuple) else (index,)
 
-    def access(self, buffer: Buffer, indices: tuple[Any, ...], node: ast.AST) -> BufferLoad | BufferRegion:
+    def access(self, buffer: Buffer, indices: tuple[object, ...], node: ast.AST) -> BufferLoad | BufferRegion:
         """`buffer[indices]`: a load, a region when slices have no step, or a vector load."""
         try:
             return read(buffer, indices, lambda: self.place(node))
@@ -284,7 +284,7 @@ class Evaluator:
         """The values of a region as one vector."""
         return vector_of(region, lambda: self.place(node))
 
-    def store_indices(self, buffer: Buffer, indices: tuple[Any, ...], node: ast.AST) -> tuple[Expr, ...]:
+    def store_indices(self, buffer: Buffer, indices: tuple[object, ...], node: ast.AST) -> tuple[Expr, ...]:
         """Indices of a store: slices become vectors of indices."""
         try:
             return indices_of(buffer, indices, lambda: self.place(node))
@@ -404,7 +404,7 @@ class Evaluator:
     }
 
 
-def _place_dtype(function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+def _place_dtype(function: object, args: list[Any], kwargs: dict[str, Any]) -> None:
     """`dtype=` as scripts write it after any intrinsic: in front where the result type is asked for, else left out."""
     if getattr(function, "__module__", None) not in _INTRINSIC_MODULES:
         return
@@ -416,7 +416,7 @@ def _place_dtype(function: Any, args: list[Any], kwargs: dict[str, Any]) -> None
         del kwargs["dtype"]
 
 
-def stored_value(value: Any, dtype: DataType) -> Expr:
+def stored_value(value: object, dtype: DataType) -> Expr:
     """`value` as it is stored in memory of `dtype`: Python numbers take the type, expressions are cast."""
     if isinstance(value, (bool, int, float)) and not dtype.is_vector:
         if dtype.is_float:

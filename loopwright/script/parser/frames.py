@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from loopwright.ir import Block, Buffer, BufferRegion, Call, Expr, IterVar, MatchBufferRegion, PrimType, Stmt, Type, Var
 from loopwright.runtime.dtype import DataType
@@ -63,7 +62,7 @@ class Frames(Evaluator):
         # Blocks that may turn out to be the root, whose regions are left empty, with those still to infer.
         self.deferred: dict[Block, Callable[[], Block]] = {}
 
-    def define(self, target: ast.Name, value: Any) -> None:
+    def define(self, target: ast.Name, value: object) -> None:
         """Give the name a value; the same name again in one scope is an error."""
         self.scopes.define(target.id, value, lambda: self.place(target))
 
@@ -88,7 +87,7 @@ class Frames(Evaluator):
         """What an annotation such as `T.int32` or `T.handle("float32")` means."""
         return self.as_type(self.evaluate(node), node)
 
-    def as_type(self, value: Any, node: ast.AST) -> Type:
+    def as_type(self, value: object, node: ast.AST) -> Type:
         """The type that an annotation's value stands for."""
         if isinstance(value, Type):
             return value

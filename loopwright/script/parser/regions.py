@@ -246,7 +246,7 @@ class _Accesses(Visitor):
         pre_order_visit(index, look)
         return outer
 
-    def _inner_interval(self, index: Any) -> Interval | None:
+    def _inner_interval(self, index: object) -> Interval | None:
         if isinstance(index, IntImm):
             return Interval(index, index)
         if isinstance(index, Var):

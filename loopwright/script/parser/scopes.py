@@ -18,7 +18,7 @@ _USED_BUILTINS: Final = {"abs", "bool", "float", "int", "len", "max", "min", "ra
 class Environment:
     """The names around a script: closure, enclosing locals, globals, builtins; what was found is remembered."""
 
-    def __init__(self, *layers: Mapping[str, Any]) -> None:
+    def __init__(self, *layers: Mapping[str, object]) -> None:
         self.layers = (*layers, vars(builtins))
         self.found: dict[str, Any] = {}
 
@@ -79,7 +79,7 @@ class Scopes:
             else:
                 self.values[name] = outer
 
-    def define(self, name: str, value: Any, location: Callable[[], SourceLine]) -> None:
+    def define(self, name: str, value: object, location: Callable[[], SourceLine]) -> None:
         """Give `name` a value in the innermost frame; a second, different one there is an error."""
         frame = self.frames[-1]
         if name in frame:
@@ -105,7 +105,7 @@ class Scopes:
         return {**self.environment.flat(), **self.values}
 
 
-def _identical(a: Any, b: Any) -> bool:
+def _identical(a: object, b: object) -> bool:
     if a is b:
         return True
     if isinstance(a, Expr) or isinstance(b, Expr):

@@ -254,7 +254,7 @@ class StatementParser(Assignments):
         value = self.evaluate(node.value)
         return self.perform(value, node)
 
-    def perform(self, value: Any, node: ast.Expr) -> Any:
+    def perform(self, value: object, node: ast.Expr) -> Any:
         """A value that stands alone: a statement, something computed for its effect, or a directive."""
         if isinstance(value, Stmt):
             return _at(value, self.place(node))

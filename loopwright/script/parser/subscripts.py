@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from loopwright.ir import Buffer, BufferLoad, BufferRegion, Expr, IntImm, Ramp, Range, WrongIndexCount, as_expr, const
 from loopwright.runtime.errors import SourceLine
@@ -13,7 +12,7 @@ from loopwright.script.parser.errors import BadValueType
 Place = Callable[[], SourceLine]
 
 
-def read(buffer: Buffer, indices: tuple[Any, ...], location: Place) -> BufferLoad | BufferRegion:
+def read(buffer: Buffer, indices: tuple[object, ...], location: Place) -> BufferLoad | BufferRegion:
     """`buffer[indices]`: a load, a region when slices have no step, or a vector load."""
     _check_count(buffer, indices)
     slices = [index for index in indices if type(index) is slice]
@@ -30,7 +29,7 @@ def vector_of(region: BufferRegion, location: Place) -> BufferLoad:
     return BufferLoad(buffer, tuple([_lanes(buffer, part, 1, location) for part in region.region]))
 
 
-def indices_of(buffer: Buffer, indices: tuple[Any, ...], location: Place) -> tuple[Expr, ...]:
+def indices_of(buffer: Buffer, indices: tuple[object, ...], location: Place) -> tuple[Expr, ...]:
     """Indices as expressions; slices become vectors of indices."""
     _check_count(buffer, indices)
     if any(type(index) is slice for index in indices):
@@ -38,12 +37,12 @@ def indices_of(buffer: Buffer, indices: tuple[Any, ...], location: Place) -> tup
     return _integers(buffer, indices, location)
 
 
-def _check_count(buffer: Buffer, indices: tuple[Any, ...]) -> None:
+def _check_count(buffer: Buffer, indices: tuple[object, ...]) -> None:
     if len(indices) != len(buffer.shape):
         raise WrongIndexCount(buffer.name, len(buffer.shape), len(indices))
 
 
-def _integers(buffer: Buffer, indices: tuple[Any, ...], location: Place) -> tuple[Expr, ...]:
+def _integers(buffer: Buffer, indices: tuple[object, ...], location: Place) -> tuple[Expr, ...]:
     result = []
     for axis, index in enumerate(indices):
         value = as_expr(index)
@@ -57,7 +56,7 @@ def _integers(buffer: Buffer, indices: tuple[Any, ...], location: Place) -> tupl
     return tuple(result)
 
 
-def _range(buffer: Buffer, axis: int, index: Any) -> Range:
+def _range(buffer: Buffer, axis: int, index: object) -> Range:
     if type(index) is not slice:
         value = as_expr(index)
         return Range.from_min_extent(value, const(1, value.dtype))
@@ -66,7 +65,7 @@ def _range(buffer: Buffer, axis: int, index: Any) -> Range:
     return Range.from_min_extent(*extent_between(low, high))
 
 
-def _ramp(buffer: Buffer, axis: int, index: Any, location: Place) -> Expr:
+def _ramp(buffer: Buffer, axis: int, index: object, location: Place) -> Expr:
     if type(index) is not slice:
         return as_expr(index)
     step = 1 if index.step is None else index.step

@@ -17,13 +17,13 @@ _EXCERPT_LINES: Final = 8
 
 
 @deep
-def script_text(obj: Any, **options: Any) -> str:
+def script_text(obj: object, **options: object) -> str:
     """`obj` as Python text; functions and modules parse back to the same program."""
     return _print(obj, make_options(obj, options), declarations=True)
 
 
 @deep
-def render(obj: Any) -> str:
+def render(obj: object) -> str:
     """What `repr` shows: the script, without the declarations that a fragment would need to be parsed."""
     try:
         return _print(obj, Options(), declarations=False)
@@ -32,7 +32,7 @@ def render(obj: Any) -> str:
 
 
 @deep
-def render_node(obj: Any) -> str:
+def render_node(obj: object) -> str:
     """A node in an error message: its first lines, the first one marked."""
     if not isinstance(obj, (Node, IRModule)):
         return str(obj)
@@ -43,7 +43,7 @@ def render_node(obj: Any) -> str:
     return "\n".join([f"  > {lines[0]}", *lines[1:]]) if lines else ""
 
 
-def _print(obj: Any, options: Options, declarations: bool) -> str:
+def _print(obj: object, options: Options, declarations: bool) -> str:
     if isinstance(obj, IRModule):
         lines, metadata = _module_lines(obj, options)
     elif isinstance(obj, PrimFunc):

@@ -243,7 +243,7 @@ class ExpressionPrinter(Visitor):
         if level > _NOT:
             self.out.append(")")
 
-    def call(self, function: str, args: tuple[Any, ...], first: str = "", last: str = "") -> None:
+    def call(self, function: str, args: tuple[object, ...], first: str = "", last: str = "") -> None:
         """A call; `first` and `last` are arguments that are text already."""
         self.count()
         out, table = self.out, self._table
@@ -282,7 +282,7 @@ class ExpressionPrinter(Visitor):
     def visit_Shuffle(self, node: Shuffle, level: int = 0) -> None:
         self.list_call(f"{self.prefix}.Shuffle", node.vectors, node.indices)
 
-    def list_call(self, function: str, *lists: tuple[Any, ...]) -> None:
+    def list_call(self, function: str, *lists: tuple[object, ...]) -> None:
         """A call whose arguments are lists."""
         self.out.append(function)
         opening = "(["
@@ -292,7 +292,7 @@ class ExpressionPrinter(Visitor):
             opening = "], ["
         self.out.append("])")
 
-    def items(self, nodes: tuple[Any, ...]) -> None:
+    def items(self, nodes: tuple[object, ...]) -> None:
         """The nodes, separated by commas, appended in place."""
         self.count()
         separator = ""

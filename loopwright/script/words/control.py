@@ -34,7 +34,7 @@ __all__ = [
 
 
 def _loop(kind: ForKind, name: str, words: str) -> Callable[..., d.LoopSpec]:
-    def loop(start: Any, stop: Any = None, *, annotations: Mapping[str, Any] | None = None) -> d.LoopSpec:
+    def loop(start: object, stop: object = None, *, annotations: Mapping[str, object] | None = None) -> d.LoopSpec:
         return d.LoopSpec(kind, start, stop, None, annotations or {})
 
     loop.__name__, loop.__doc__ = name, words
@@ -48,7 +48,7 @@ unroll = _loop(ForKind.UNROLLED, "unroll", "A loop whose iterations are written 
 
 
 def thread_binding(
-    start: Any, stop: Any = None, thread: str | None = None, *, annotations: Mapping[str, Any] | None = None
+    start: object, stop: object = None, thread: str | None = None, *, annotations: Mapping[str, object] | None = None
 ) -> d.LoopSpec:
     """A loop whose iterations are the threads of an axis such as "threadIdx.x"."""
     if isinstance(stop, str) and thread is None:
@@ -58,7 +58,7 @@ def thread_binding(
     return d.LoopSpec(ForKind.THREAD_BINDING, start, stop, thread, annotations or {})
 
 
-def grid(*extents: Any) -> d.GridSpec:
+def grid(*extents: object) -> d.GridSpec:
     """A nest of serial loops, outermost first."""
     if not extents:
         raise TypeError("grid: give at least one extent")
@@ -82,27 +82,27 @@ class axis:
     """The iteration variables of a block."""
 
     @staticmethod
-    def spatial(dom: Any, binding: Any, dtype: str = "int32") -> d.AxisSpec:
+    def spatial(dom: object, binding: object, dtype: str = "int32") -> d.AxisSpec:
         """An axis whose iterations write distinct elements."""
         return d.AxisSpec("spatial", IterType.DataPar, dom, binding, dtype)
 
     @staticmethod
-    def reduce(dom: Any, binding: Any, dtype: str = "int32") -> d.AxisSpec:
+    def reduce(dom: object, binding: object, dtype: str = "int32") -> d.AxisSpec:
         """An axis whose iterations are combined into the same elements."""
         return d.AxisSpec("reduce", IterType.CommReduce, dom, binding, dtype)
 
     @staticmethod
-    def scan(dom: Any, binding: Any, dtype: str = "int32") -> d.AxisSpec:
+    def scan(dom: object, binding: object, dtype: str = "int32") -> d.AxisSpec:
         """An axis whose iterations run in order."""
         return d.AxisSpec("scan", IterType.Ordered, dom, binding, dtype)
 
     @staticmethod
-    def opaque(dom: Any, binding: Any, dtype: str = "int32") -> d.AxisSpec:
+    def opaque(dom: object, binding: object, dtype: str = "int32") -> d.AxisSpec:
         """An axis of which nothing is known."""
         return d.AxisSpec("opaque", IterType.Opaque, dom, binding, dtype)
 
     @staticmethod
-    def remap(kinds: str, bindings: Any, dtype: str = "int32") -> d.RemapSpec:
+    def remap(kinds: str, bindings: object, dtype: str = "int32") -> d.RemapSpec:
         """One axis for each loop: "S" spatial, "R" reduce; domains are those of the loops."""
         return d.RemapSpec(kinds, tuple(bindings) if isinstance(bindings, (tuple, list)) else (bindings,))
 
@@ -110,27 +110,27 @@ class axis:
 
 
 @TakesRegions
-def reads(*regions: Any) -> d.RegionsSpec:
+def reads(*regions: object) -> d.RegionsSpec:
     """What the block reads."""
     return d.RegionsSpec("reads", _flat(regions))
 
 
 @TakesRegions
-def writes(*regions: Any) -> d.RegionsSpec:
+def writes(*regions: object) -> d.RegionsSpec:
     """What the block writes."""
     return d.RegionsSpec("writes", _flat(regions))
 
 
-def _flat(regions: tuple[Any, ...]) -> tuple[Any, ...]:
+def _flat(regions: tuple[object, ...]) -> tuple[Any, ...]:
     return tuple(regions[0]) if len(regions) == 1 and isinstance(regions[0], (list, tuple)) else regions
 
 
-def where(predicate: Any) -> d.WhereSpec:
+def where(predicate: object) -> d.WhereSpec:
     """The block runs only where this holds."""
     return d.WhereSpec(predicate)
 
 
-def block_attr(attrs: Mapping[str, Any]) -> d.AttributesSpec:
+def block_attr(attrs: Mapping[str, object]) -> d.AttributesSpec:
     """Annotations of the block."""
     return d.AttributesSpec("block_attr", attrs)
 
@@ -138,17 +138,17 @@ def block_attr(attrs: Mapping[str, Any]) -> d.AttributesSpec:
 # --- functions, scopes, threads -----------------------------------------------------------------------------------
 
 
-def func_attr(attrs: Mapping[str, Any]) -> d.AttributesSpec:
+def func_attr(attrs: Mapping[str, object]) -> d.AttributesSpec:
     """Attributes of the function."""
     return d.AttributesSpec("func_attr", attrs)
 
 
-def attr(node: Any, attr_key: str, value: Any) -> d.AttrSpec:
+def attr(node: object, attr_key: str, value: object) -> d.AttrSpec:
     """A fact that holds in the scope."""
     return d.AttrSpec(node, attr_key, as_expr(value))
 
 
-def Assert(condition: Any, message: Any) -> d.AssertSpec:
+def Assert(condition: object, message: object) -> d.AssertSpec:
     """A condition that must hold when the scope is entered."""
     return d.AssertSpec(logical_and(condition), as_expr(message))
 
@@ -167,11 +167,11 @@ def env_thread(thread_tag: str) -> d.EnvThread:
     return d.EnvThread(thread_tag)
 
 
-def launch_thread(thread: str | Var, extent: Any) -> d.LaunchThread:
+def launch_thread(thread: str | Var, extent: object) -> d.LaunchThread:
     """Run the scope once a thread of the axis."""
     return d.LaunchThread(thread, as_expr(extent))
 
 
-def meta_var(value: Any) -> d.MetaVar:
+def meta_var(value: object) -> d.MetaVar:
     """A value of the parser: it leaves nothing in the program."""
     return d.MetaVar(value)

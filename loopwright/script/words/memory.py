@@ -34,11 +34,11 @@ __all__ = [
 
 
 def _spec(
-    shape: Any,
+    shape: object,
     dtype: str | None = "float32",
     data: Var | None = None,
-    strides: Sequence[Any] | None = None,
-    elem_offset: Any = None,
+    strides: Sequence[object] | None = None,
+    elem_offset: object = None,
     scope: str = "global",
     align: int = 0,
     offset_factor: int = 0,
@@ -59,7 +59,7 @@ class _BufferWord:
     def __call__(self, shape: Any, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.BufferSpec:
         return _spec(shape, dtype, *args, **kwargs)
 
-    def __getitem__(self, keys: Any) -> d.BufferSpec:
+    def __getitem__(self, keys: object) -> d.BufferSpec:
         """The older spelling `T.Buffer[(16, 16), "float32"]`."""
         warnings.warn("T.Buffer[...] is deprecated: write T.Buffer(shape, dtype)", DeprecationWarning, stacklevel=2)
         return _spec(*keys) if isinstance(keys, tuple) and len(keys) == 2 else _spec(keys)
@@ -91,11 +91,11 @@ def match_buffer(param: Any, shape: Any = None, dtype: str | None = None, *args:
 
 
 def allocate(
-    extents: Any,
+    extents: object,
     dtype: str,
     scope: str = "global",
-    condition: Any = None,
-    annotations: Mapping[str, Any] | None = None,
+    condition: object = None,
+    annotations: Mapping[str, object] | None = None,
 ) -> d.AllocateSpec:
     """A pointer to fresh memory."""
     sizes = extents if isinstance(extents, (tuple, list)) else (extents,)
@@ -104,7 +104,7 @@ def allocate(
 
 
 def allocate_const(
-    data: Any, dtype: str, extents: Sequence[Any], annotations: Mapping[str, Any] | None = None
+    data: object, dtype: str, extents: Sequence[object], annotations: Mapping[str, object] | None = None
 ) -> d.AllocateConstSpec:
     """A pointer to constant memory that holds `data`, a list or an array."""
     sizes = as_exprs(tuple(extents))
@@ -119,7 +119,7 @@ def allocate_const(
 
 
 @TakesRegions
-def realize(buffer_slice: Any, storage_scope: str = "", condition: Any = True) -> d.RealizeSpec:
+def realize(buffer_slice: object, storage_scope: str = "", condition: object = True) -> d.RealizeSpec:
     """Have a region stored while the scope runs."""
     region = d.region_of(buffer_slice)
     if region is None:
@@ -132,12 +132,12 @@ def prefetch(buffer: BufferNode, bounds: Sequence[Any]) -> Stmt:
     return Prefetch(buffer, tuple([one if isinstance(one, RangeNode) else Range(*one) for one in bounds]))
 
 
-def buffer_store(buffer: BufferNode, value: Any, indices: Sequence[Any]) -> Stmt:
+def buffer_store(buffer: BufferNode, value: object, indices: Sequence[object]) -> Stmt:
     """The assignment `buffer[indices] = value`."""
     locations = as_exprs(tuple(indices) if isinstance(indices, (tuple, list)) else (indices,))
     return BufferStore(buffer, cast(as_expr(value), BufferLoad(buffer, locations).dtype), locations)
 
 
-def evaluate(value: Any) -> Stmt:
+def evaluate(value: object) -> Stmt:
     """Compute `value` for its effect."""
     return Evaluate(as_expr(value))

@@ -18,7 +18,7 @@ class DtypeFunction:
         self.dtype = DataType(dtype)
         self.__name__ = dtype
 
-    def __call__(self, expr: Any = None, is_size_var: bool = False) -> Expr:
+    def __call__(self, expr: object = None, is_size_var: bool = False) -> Expr:
         if expr is None:
             return SizeVar("", self.dtype) if is_size_var else Var("", self.dtype)
         if isinstance(expr, str):
@@ -69,7 +69,7 @@ def ptr(dtype: Any, storage_scope: str = "global") -> Var:
     return handle(dtype.dtype if isinstance(dtype, DtypeFunction) else dtype, storage_scope)
 
 
-def Ptr(dtype: Any, storage_scope: str = "global") -> Var:
+def Ptr(dtype: object, storage_scope: str = "global") -> Var:
     """An older spelling of `T.handle(dtype, scope)`, no longer recommended."""
     warnings.warn("T.Ptr is deprecated: write T.handle(dtype, scope)", DeprecationWarning, stacklevel=2)
     return ptr(dtype, storage_scope)

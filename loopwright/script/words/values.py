@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-def cast(value: Any, dtype: str) -> Expr:
+def cast(value: object, dtype: str) -> Expr:
     """`value` converted to `dtype`."""
     return cast_expr(as_expr(value), DataType(dtype))
 
@@ -60,7 +60,7 @@ def broadcast(value: Any, lanes: int) -> Expr:
     return Broadcast(value, lanes)
 
 
-def Call(dtype: str, op: str | Callee, args: Sequence[Any]) -> Expr:
+def Call(dtype: str, op: str | Callee, args: Sequence[object]) -> Expr:
     """A call of an operator (or of a function of the module) with that result type."""
     return CallNode(DataType(dtype), OpNode.get(op) if isinstance(op, str) else op, as_exprs(args))
 
@@ -70,7 +70,7 @@ def Op(name: str) -> OpNode:
     return OpNode.get(name)
 
 
-def Let(expr: Any, where: Mapping[Var, Any]) -> Expr:
+def Let(expr: object, where: Mapping[Var, Any]) -> Expr:
     """`expr` with each variable of `where` standing for its value."""
     result = as_expr(expr)
     for name, value in reversed(list(where.items())):
@@ -78,25 +78,25 @@ def Let(expr: Any, where: Mapping[Var, Any]) -> Expr:
     return result
 
 
-def let(v: Var, value: Any, body: Any = None) -> Any:
+def let(v: Var, value: object, body: object = None) -> Any:
     """With `body`: that expression with `v` standing for `value`; without: the same for the rest of the scope."""
     if body is not None:
         return LetNode(v, as_expr(value), as_expr(body))
     return LetSpec(as_expr(value), None, v)
 
 
-def Range(begin: Any, end: Any = None) -> RangeNode:
+def Range(begin: object, end: object = None) -> RangeNode:
     """The integers from `begin` up to, not including, `end`; from 0 when only one number is given."""
     return RangeNode(begin) if end is None else RangeNode.from_min_extent(*extent_between(begin, end))
 
 
-def iter_var(v: Var | str, dom: Any, iter_type: str | int, thread_tag: str = "") -> IterVar:
+def iter_var(v: Var | str, dom: object, iter_type: str | int, thread_tag: str = "") -> IterVar:
     """An iteration variable; the kind by name, e.g. "DataPar" or "CommReduce"."""
     kind = IterType[iter_type] if isinstance(iter_type, str) else IterType(iter_type)
     return IterVar(dom, v, kind, thread_tag)
 
 
-def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> CommReducer:
+def comm_reducer(combiner: Callable[..., Any], identity: Sequence[object]) -> CommReducer:
     """A commutative combination: `combiner` of twice as many arguments as there are identities."""
     identities = as_exprs(identity if isinstance(identity, (tuple, list)) else (identity,))
     names = list(inspect.signature(combiner).parameters)

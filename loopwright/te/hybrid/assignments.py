@@ -89,7 +89,7 @@ class AssignmentReader(ExpressionReader):
         except WrongCall as error:
             raise HybridError(error.problem, self.place(value), error.hint) from None
 
-    def _define(self, target: ast.Name, value: Any) -> None:
+    def _define(self, target: ast.Name, value: object) -> None:
         """A name for something that is not a number."""
         self._refuse_loop_variable(target)
         self.scope.names[target.id] = Value(value)

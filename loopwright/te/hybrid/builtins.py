@@ -23,7 +23,7 @@ class WrongCall(Exception):
         self.problem, self.hint = problem, hint
 
 
-def number(value: Any, what: str) -> Expr:
+def number(value: object, what: str) -> Expr:
     """`value` as an expression."""
     if isinstance(value, Tensor) and value.shape:
         raise WrongCall(f"{what} is the whole tensor {value.name}", f"index it: {value.name}[…]")
@@ -36,22 +36,22 @@ def _math(name: str) -> Callable[..., Expr]:
     build: Callable[..., Expr] = getattr(intrinsics, name)
     count = 2 if name == "power" else 1
 
-    def call(*args: Any) -> Expr:
+    def call(*args: object) -> Expr:
         _count(name, args, count)
         return build(*[number(arg, f"an argument of {name}") for arg in args])
 
     return call
 
 
-def _count(name: str, args: Sequence[Any], *counts: int) -> None:
+def _count(name: str, args: Sequence[object], *counts: int) -> None:
     if len(args) not in counts:
         takes = " or ".join([str(count) for count in counts])
         plural = "s" * (counts != (1,))
         raise WrongCall(f"{name} takes {takes} argument{plural}, got {len(args)}", f"call {name} with {takes}")
 
 
-def _fold(name: str, combine: Callable[[Any, Any], Expr]) -> Callable[..., Expr]:
-    def call(*args: Any) -> Expr:
+def _fold(name: str, combine: Callable[[object, object], Expr]) -> Callable[..., Expr]:
+    def call(*args: object) -> Expr:
         _count(name, args, 2)
         a, b = match_types(*[number(arg, f"an argument of {name}") for arg in args])
         return combine(a, b)
@@ -60,14 +60,14 @@ def _fold(name: str, combine: Callable[[Any, Any], Expr]) -> Callable[..., Expr]
 
 
 def _cast(name: str) -> Callable[..., Expr]:
-    def call(*args: Any) -> Expr:
+    def call(*args: object) -> Expr:
         _count(name, args, 1)
         return cast(number(args[0], f"the argument of {name}"), DataType(name))
 
     return call
 
 
-def _len(*args: Any) -> Any:
+def _len(*args: object) -> Any:
     _count("len", args, 1)
     (value,) = args
     if isinstance(value, (tuple, list)):
@@ -80,17 +80,17 @@ def _len(*args: Any) -> Any:
     raise WrongCall(f"len of {type(value).__name__} {value!r}", "give a tensor of one dimension, or a tuple")
 
 
-def _ceil_div(*args: Any) -> Expr:
+def _ceil_div(*args: object) -> Expr:
     _count("ceil_div", args, 2)
     return intrinsics.ceildiv(*[number(arg, "an argument of ceil_div") for arg in args])
 
 
-def _likely(*args: Any) -> Expr:
+def _likely(*args: object) -> Expr:
     _count("likely", args, 1)
     return intrinsics.likely(number(args[0], "the argument of likely"))
 
 
-def _max_num_threads(*args: Any) -> Expr:
+def _max_num_threads(*args: object) -> Expr:
     from loopwright.te.hybrid.emulation import WORDS
 
     _count("max_num_threads", args, 0, 1)
@@ -98,14 +98,14 @@ def _max_num_threads(*args: Any) -> Expr:
 
 
 def _infinity(sign: int, name: str) -> Callable[..., Expr]:
-    def call(*args: Any) -> Expr:
+    def call(*args: object) -> Expr:
         _count(name, args, 0, 1)
         return const(sign * float("inf"), type_named(args[0]) if args else "float32")
 
     return call
 
 
-def type_named(value: Any) -> DataType:
+def type_named(value: object) -> DataType:
     """The type that `value` (a text, or some tensor's dtype) names."""
     text = str(value)
     if not isinstance(value, (str, DataType)) or not (text.startswith(("int", "uint", "float")) or text == "bool"):
@@ -116,7 +116,7 @@ def type_named(value: Any) -> DataType:
         raise WrongCall(f"{value!r} is no type", 'write "float32", "int8" or the like') from error
 
 
-def abs_(*args: Any) -> Expr:
+def abs_(*args: object) -> Expr:
     """|x|."""
     _count("abs", args, 1)
     return intrinsics.abs(number(args[0], "the argument of abs"))
@@ -137,7 +137,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-def literal_int(value: Any) -> int | None:
+def literal_int(value: object) -> int | None:
     """A constant integer as a Python number."""
     if isinstance(value, IntImm):
         return value.value

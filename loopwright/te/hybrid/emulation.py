@@ -25,7 +25,7 @@ CASTS: Final = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float3
 def _function(name: str) -> Callable[..., Any]:
     table = FUNCTIONS[RENAMED.get(name, name)]
 
-    def call(*values: Any) -> Any:
+    def call(*values: object) -> Any:
         numbers = [np.asarray(value)[()] for value in values]
         dtype = np.result_type(*[_kind(value) for value in values])
         if dtype.kind in "iub" and name in ("floor", "ceil", "trunc", "round"):
@@ -39,14 +39,14 @@ def _function(name: str) -> Callable[..., Any]:
     return call
 
 
-def _kind(value: Any) -> np.dtype:
+def _kind(value: object) -> np.dtype:
     """The type hybrid script gives a number: a plain int is int32, a plain float float32."""
     if isinstance(value, (bool, int)):
         return np.dtype("int32")
     return np.dtype("float32") if isinstance(value, float) else np.asarray(value).dtype
 
 
-def _new_array(shape: Any, dtype: Any = "float32", scope: str = "global") -> np.ndarray:
+def _new_array(shape: object, dtype: object = "float32", scope: str = "global") -> np.ndarray:
     return np.zeros(shape if isinstance(shape, (tuple, list)) else (shape,), np.dtype(str(dtype)))
 
 
@@ -61,7 +61,7 @@ def _max_num_threads(allow_none: bool = True) -> int:
     return int(getattr(target, "max_num_threads", 1) or 1) if target is not None else 1
 
 
-def _infinity(dtype: Any = "float32") -> Any:
+def _infinity(dtype: object = "float32") -> Any:
     return np.dtype(str(dtype)).type(np.inf)
 
 
@@ -80,7 +80,7 @@ WORDS: Final[dict[str, Any]] = {
 }
 
 
-def run_as_python(function: types.FunctionType, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def run_as_python(function: types.FunctionType, arguments: tuple[object, ...], keywords: dict[str, Any]) -> Any:
     """Call `function` with the words of hybrid script among its globals."""
     constants = {name: value for name, value in function.__globals__.items() if _is_constant(value)}
     scope = {**function.__globals__, **WORDS, **constants}  # imported functions do not change what the words mean
@@ -89,5 +89,5 @@ def run_as_python(function: types.FunctionType, arguments: tuple[Any, ...], keyw
     return built(*arguments, **keywords)
 
 
-def _is_constant(value: Any) -> bool:
+def _is_constant(value: object) -> bool:
     return isinstance(value, (bool, int, float, str, tuple, list, np.generic))

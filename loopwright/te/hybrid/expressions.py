@@ -140,7 +140,7 @@ class ExpressionReader:
                     return _MISSING
         return self.function.__globals__.get(name, _MISSING)
 
-    def _captured(self, node: ast.Name, value: Any) -> Any:
+    def _captured(self, node: ast.Name, value: object) -> Any:
         if isinstance(value, (bool, int, float, np.generic)):
             return const(value)
         if isinstance(value, (IntImm, FloatImm, str, DataType)):
@@ -307,6 +307,6 @@ class ExpressionReader:
             raise HybridCallError(f"{name} takes no keywords", self.place(node), "give the arguments by position")
         return FUNCTIONS[name](*arguments)
 
-    def call_function(self, node: ast.Call, other: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    def call_function(self, node: ast.Call, other: object, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """A call of another hybrid function: its statements become part of this one."""
         raise NotImplementedError

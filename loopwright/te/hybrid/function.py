@@ -59,7 +59,7 @@ class HybridFunction:
         self.__name__ = function.__name__
         self.func = function
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *arguments: object, **keywords: object) -> Any:
         given = [*arguments, *keywords.values()]
         tensors = [value for value in given if _is_symbolic(value)]
         arrays = [value for value in given if _is_array(value)]
@@ -73,7 +73,7 @@ class HybridFunction:
         return self._as_operation(arguments, keywords)
 
     @deep
-    def _as_operation(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+    def _as_operation(self, arguments: tuple[object, ...], keywords: Mapping[str, object]) -> Any:
         reading, statements = Reading(), list[Stmt]()
         bound = self._bind(arguments, keywords, None)
         scope = Scope(None, False, False)
@@ -91,8 +91,8 @@ class HybridFunction:
         reading: Reading,
         caller: Scope,
         statements: list[Stmt],
-        arguments: Sequence[Any],
-        keywords: Mapping[str, Any],
+        arguments: Sequence[object],
+        keywords: Mapping[str, object],
         location: SourceLine,
     ) -> list[Tensor]:
         """Add this function's statements to those of the function that calls it; what it returns."""
@@ -115,7 +115,9 @@ class HybridFunction:
         reader.read_function(tree)
         return reader.returned or []
 
-    def _bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any], offset: SourceLine | None) -> dict[str, Any]:
+    def _bind(
+        self, arguments: Sequence[object], keywords: Mapping[str, object], offset: SourceLine | None
+    ) -> dict[str, Any]:
         signature = inspect.signature(self.func)
         for parameter in signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -147,23 +149,23 @@ def script(function: Callable[..., Any]) -> HybridFunction:
     return HybridFunction(function)
 
 
-def _is_symbolic(value: Any) -> bool:
+def _is_symbolic(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_is_symbolic(item) for item in value)
     return isinstance(value, (Tensor, TensorSlice, Expr))
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_is_array(item) for item in value)
     return isinstance(value, np.ndarray) or (hasattr(value, "__dlpack__") and not isinstance(value, Tensor))
 
 
-def _describe(value: Any) -> str:
+def _describe(value: object) -> str:
     return f"te tensor {value.name}" if isinstance(value, Tensor) else f"{type(value).__name__}"
 
 
-def _argument(name: str, value: Any) -> Any:
+def _argument(name: str, value: object) -> Any:
     """An argument of the call as what its name stands for."""
     if isinstance(value, (Tensor, str)):
         return value
@@ -177,7 +179,7 @@ def _argument(name: str, value: Any) -> Any:
     )
 
 
-def _tensors_in(value: Any) -> list[Tensor]:
+def _tensors_in(value: object) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
     return [tensor for item in value for tensor in _tensors_in(item)] if isinstance(value, (list, tuple)) else []

@@ -49,7 +49,7 @@ class HybridModule:
         self.func_ = result if isinstance(result, HybridFunction) else script(result)
         self.src_, self.name = src, chosen
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         if self.func_ is None:
             raise HybridError("the module holds no function yet", hint="load one: module.load(path)")
         return self.func_(*args)

@@ -70,12 +70,12 @@ def _lows(done: Replayed, stage: Stage, nest: Any) -> dict[IterVar, Expr]:
     return dict(zip(axes, values, strict=False))
 
 
-def ScheduleOps(sch: Schedule, bounds: Any = None, debug_keep_trivial_loop: bool = False) -> Stmt:
+def ScheduleOps(sch: Schedule, bounds: object = None, debug_keep_trivial_loop: bool = False) -> Stmt:
     """The statement of the whole schedule: loops and blocks, as the function holds them before any pass."""
     return named_function(replay(sch, _all_args(sch))).body
 
 
-def SchedulePostProcToPrimFunc(arg_list: Any, body: Stmt, extern_buffer: Any = None) -> PrimFunc:
+def SchedulePostProcToPrimFunc(arg_list: object, body: Stmt, extern_buffer: object = None) -> PrimFunc:
     """Not built: a statement alone does not know the buffers of its tensors."""
     raise NotBuilt(
         "te.schedule.SchedulePostProcToPrimFunc",

@@ -42,5 +42,5 @@ class Threads(tuple[IterVar, ...]):
         result._set = set_them
         return result
 
-    def __call__(self, threads: Any) -> None:
+    def __call__(self, threads: object) -> None:
         self._set(threads)

@@ -168,7 +168,7 @@ class Stage(StageLoops):
         self.env_threads_, self.env_line = tuple(given), caller()
         self._record("env_threads")
 
-    def set_store_predicate(self, predicate: Any) -> None:
+    def set_store_predicate(self, predicate: object) -> None:
         """Store only where the condition, in terms of the stage's axes, holds."""
         self.store_predicate = as_expr(predicate)
         self._record("set_store_predicate")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir import Expr, IntImm, IterType, IterVar, Var, as_expr
 from loopwright.runtime.errors import LoopwrightError, NotBuilt, caller
@@ -24,7 +24,7 @@ class StageLoops(StageState):
     """Directives about loops."""
 
     def split(
-        self, parent: IterVar, factor: Any = None, nparts: Any = None, disable_predication: bool = False
+        self, parent: IterVar, factor: object = None, nparts: object = None, disable_predication: bool = False
     ) -> tuple[IterVar, IterVar]:
         """The loop as two, outer and inner: `factor` iterations inside, or `nparts` outside."""
         if (factor is None) == (nparts is None):
@@ -44,7 +44,7 @@ class StageLoops(StageState):
         self._relate(relation, [outer, inner])
         return outer, inner
 
-    def fuse(self, *args: Any) -> IterVar:
+    def fuse(self, *args: object) -> IterVar:
         """Neighbouring loops as one, the first of them outermost; without arguments, a new loop that runs once."""
         axes = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
         if not axes:
@@ -73,7 +73,7 @@ class StageLoops(StageState):
         self._relate(Fuse(outer, inner, fused), [fused])
         return fused
 
-    def reorder(self, *args: Any) -> None:
+    def reorder(self, *args: object) -> None:
         """The named loops in this order, in the places that they hold together; the others stay."""
         axes = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
         wanted: list[IterVar] = []
@@ -96,7 +96,7 @@ class StageLoops(StageState):
             self._record("reorder")
 
     def tile(
-        self, x_parent: IterVar, y_parent: IterVar, x_factor: Any, y_factor: Any
+        self, x_parent: IterVar, y_parent: IterVar, x_factor: object, y_factor: object
     ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
         """Two loops as tiles: x and y over the tiles, then x and y inside one."""
         xo, xi = self.split(x_parent, factor=x_factor)
@@ -169,7 +169,7 @@ class StageLoops(StageState):
         attr.lines["bind"] = caller()
         self._record("bind")
 
-    def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
+    def pragma(self, var: IterVar, pragma_type: str, pragma_value: object = None) -> None:
         """A note for later passes at a loop: "auto_unroll_max_step" and others; "unroll" and "vectorize" mark it."""
         if not isinstance(pragma_type, str):
             raise CannotMark(f"pragma: the type is {pragma_type!r}", hint='give a text, such as "auto_unroll_max_step"')
@@ -185,7 +185,7 @@ class StageLoops(StageState):
         attr.lines["pragma"] = caller()
         self._record("pragma")
 
-    def prefetch(self, tensor: Tensor, var: IterVar, offset: Any) -> None:
+    def prefetch(self, tensor: Tensor, var: IterVar, offset: object) -> None:
         """Each iteration asks for what `tensor` gives `offset` iterations later."""
         axis = self._leaf("prefetch", var)
         if not isinstance(tensor, Tensor):
@@ -216,7 +216,7 @@ class StageLoops(StageState):
         self._record("tensorize")
 
 
-def _checked_size(step: str, name: str, given: Any) -> Expr:
+def _checked_size(step: str, name: str, given: object) -> Expr:
     """A number of iterations: a whole number of at least 1, or an expression for one."""
     is_size = not isinstance(given, (bool, float, str, IterVar)) and given is not None
     if is_size:

@@ -127,7 +127,7 @@ class StageState:
 
     # --- its axes -------------------------------------------------------------------------------------------------
 
-    def _leaf(self, step: str, axis: Any) -> IterVar:
+    def _leaf(self, step: str, axis: object) -> IterVar:
         """`axis`, when it is a loop of the stage now."""
         if isinstance(axis, IterVar) and axis in self.leaf_iter_vars:
             return axis

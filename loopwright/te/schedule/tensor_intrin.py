@@ -124,7 +124,7 @@ class TensorIntrin:
         """Whether the instruction reduces."""
         return bool(self.op.reduce_axis)
 
-    def __call__(self, *args: Any, **options: Any) -> TensorIntrinCall:
+    def __call__(self, *args: object, **options: object) -> TensorIntrinCall:
         """The intrinsic on parts of tensors, as the body of a te.compute over tiles."""
         return TensorIntrinCall.of(self, args, options)
 

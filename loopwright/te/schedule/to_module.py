@@ -7,7 +7,6 @@ script can write it: `i.outer` is `i_outer`. Names are all that changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from loopwright.ir import Buffer, Expr, For, IRModule, PrimFunc, Rewriter, Stmt, Var, deep
 from loopwright.te.function_in_making import identifier
@@ -17,7 +16,10 @@ from loopwright.te.tensor import Tensor
 
 
 def schedule_to_module(
-    sch: Schedule, args: Sequence[Any] | None = None, name: str = "main", binds: Mapping[Tensor, Buffer] | None = None
+    sch: Schedule,
+    args: Sequence[object] | None = None,
+    name: str = "main",
+    binds: Mapping[Tensor, Buffer] | None = None,
 ) -> IRModule:
     """The program of a te schedule, before any pass."""
     function = named_function(replay(sch, args, binds))
