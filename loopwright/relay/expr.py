@@ -33,18 +33,13 @@ from loopwright.relay.types import (
 )
 from loopwright.runtime.dtype import DataType
 
-# Who prints graphs and looks for their variables imports the classes of this file.
+# Who prints graphs, looks for their variables and makes calls of operators imports the classes of this file.
 _astext = when_used("loopwright.relay.text.printer", "astext")
 _plain_text = when_used("loopwright.relay.text.printer", "plain_text")
 _show = when_used("loopwright.relay.text.show", "show")
 _html = when_used("loopwright.relay.text.show", "html")
 _free_vars = when_used("loopwright.relay.analysis.variables", "free_vars")
-_make_call: list[Callable[..., Any]] = []
-
-
-def use_for_operators(make: Callable[..., Any]) -> None:
-    """Have `make(name, *operands, **attributes)` answer Python's operators on expressions."""
-    _make_call[:] = [make]
+_make_call = when_used("loopwright.relay.op.registry", "make")
 
 
 class Expr(Node):
@@ -405,7 +400,7 @@ def require_expr(value: object, what: str) -> Expr:
 
 
 def _call(name: str, *args: Expr, **attributes: object) -> Expr:
-    result: Expr = _make_call[0](name, *args, **attributes)
+    result: Expr = _make_call(name, *args, **attributes)
     return result
 
 

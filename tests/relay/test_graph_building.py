@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -152,3 +154,9 @@ def test_damaged_json_is_told():
 def test_parameters_are_saved_as_the_runtime_does():
     saved = relay.save_param_dict({"w": np.ones(3, "float32")})
     np.testing.assert_array_equal(relay.load_param_dict(saved)["w"].numpy(), np.ones(3))
+
+
+def test_operators_work_before_anything_else_of_relay_is_used():
+    code = "from loopwright import relay; x = relay.var('x', shape=(2,)); print((x + x).op.name, (-x).op.name)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["add", "negative"]

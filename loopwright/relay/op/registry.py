@@ -51,7 +51,7 @@ import numpy as np
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import BadAttribute, UnknownOperator
-from loopwright.relay.expr import Call, Expr, Tuple, TupleWrapper, require_expr, use_for_operators
+from loopwright.relay.expr import Call, Expr, Tuple, TupleWrapper, require_expr
 
 
 class Kind(IntEnum):
@@ -284,9 +284,6 @@ def make(name: str, *args: Any, **attributes: object) -> Any:
         return result
     count = results(result.attrs) if callable(results) else results
     return TupleWrapper(result, count) if count is not None else result
-
-
-use_for_operators(make)
 
 
 def as_input(value: Any, name: str) -> Expr:
