@@ -64,7 +64,8 @@ def test_an_index_that_is_held_between_bounds_is_no_row():
     plan = planned(function(A, across), AVX512)
     told = plan.explain()
     assert "lanes of A loaded one by one: the index is clamped" in told
-    assert "4 steps of dx × 64 of j at a time: an accumulator is loaded and stored once for 4 additions; of 5 steps" in told
+    assert "4 steps of dx × 64 of j at a time: an accumulator is loaded and stored once for 4 additions" in told
+    assert "for 4 additions; of 5 steps" in told
     assert plan.decisions[-1].roofline.share < 0.5
     down = te.compute((8, 320), lambda i, j: te.sum(A[held(i + dx, 8), j], axis=dx), name="S")  # whole rows
     assert "one by one" not in planned(function(A, down), AVX512).explain()

@@ -132,7 +132,8 @@ def test_a_condition_of_the_program_itself_is_told_from_that_of_a_split():
     start = te.compute((1, 16), lambda t, i: X[0, i], name="start")
     scan = te.scan(start, te.compute((n, 16), lambda t, i: state[t - 1, i] + X[t, i]), state, inputs=[X])
     told = planned(te.create_prim_func([X, scan]), AVX512).explain()
-    assert "it runs only where t < n: n, known only at run time, may be smaller than the loop, as in the start of" in told
+    assert "it runs only where t < n: n, known only at run time, may be smaller than the loop" in told
+    assert "than the loop, as in the start of a te.scan" in told
 
 
 def test_rows_that_go_on_from_their_first_cell_take_several_steps_at_once():

@@ -12,7 +12,7 @@ from loopwright.script import tir as T
 
 
 def told(recording):
-    return [recording.told(event) for event in recording.events]
+    return [recording.message(event) for event in recording.events]
 
 
 @T.prim_func
