@@ -10,8 +10,6 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from loopwright.runtime import shown as _shown
-
 __version__ = "0.1.0"
 
 # Public name → module that holds it; loaded on first use (PEP 562), so that `import loopwright` stays fast.
@@ -43,18 +41,18 @@ _TO_COME = "auto_scheduler autotvm micro meta_schedule relax rpc".split()
 __all__ = [*_NAMES, *_MODULES]
 
 # What shows an object, by kind: it imports the class of the object, which therefore cannot import it.
-_shown.homes.update(
-    error="loopwright.display.error_sheet:error_sheet",
-    traceback="loopwright.display.error_sheet:traceback_lines",
-    module="loopwright.display.module_sheet:module_sheet",
-    source="loopwright.display.module_sheet:source_sheet",
-    target="loopwright.target.target_sheet:target_sheet",
-    tensor="loopwright.te.graph_sheet:graph_sheet",
-    te_schedule="loopwright.te.schedule.stages_sheet:stages_sheet",
-    plan="loopwright.autosched.plan_sheet:plan_sheet",
-    memory_plan="loopwright.model.plan_sheet:plan_sheet",
-    profile="loopwright.model.profile_table:profile_table",
-)
+_VIEWS = {
+    "error": "loopwright.display.error_sheet:error_sheet",
+    "traceback": "loopwright.display.error_sheet:traceback_lines",
+    "module": "loopwright.display.module_sheet:module_sheet",
+    "source": "loopwright.display.module_sheet:source_sheet",
+    "target": "loopwright.target.target_sheet:target_sheet",
+    "tensor": "loopwright.te.graph_sheet:graph_sheet",
+    "te_schedule": "loopwright.te.schedule.stages_sheet:stages_sheet",
+    "plan": "loopwright.autosched.plan_sheet:plan_sheet",
+    "memory_plan": "loopwright.model.plan_sheet:plan_sheet",
+    "profile": "loopwright.model.profile_table:profile_table",
+}
 
 
 def __getattr__(name: str) -> Any:

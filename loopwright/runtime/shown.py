@@ -1,12 +1,12 @@
 """shown: how errors, modules, plans and other objects are shown to people: by a module that imports their class.
 
-`loopwright/__init__.py`, which sees all layers, fills `homes`; a view is loaded when something of its kind is first
-shown.
+`loopwright/__init__.py`, which sees all layers, names the views; one is loaded when it is first needed.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -22,12 +22,11 @@ class View(Protocol):
 
 
 views: Final[dict[str, Callable[..., Any]]] = {}
-homes: Final[dict[str, str]] = {}  # kind → "module:function"
 
 
 def view(kind: str, *given: Any) -> Any:
     """What the view of that kind (error, module, plan, …) makes of `given`."""
     if kind not in views:
-        module, function = homes[kind].split(":")
+        module, function = sys.modules["loopwright"]._VIEWS[kind].split(":")  # a layer imports no facade
         views[kind] = getattr(importlib.import_module(module), function)
     return views[kind](*given)

@@ -102,7 +102,7 @@ def test_other_types(dtype: str) -> None:
 def test_the_packed_panels_are_all_that_is_left() -> None:
     func = bind_constants(matmul(64, 48, 96), {"B": numbers((48, 96))})
     plan = autosched.apply(func, ONE)
-    assert "B prepacked in panels of" in plan.explain() and "it is a constant" in plan.explain()
+    assert "B prepacked in panels of" in plan.explain() and "it is constant: packed" in plan.explain()
     assert plan.schedule.is_proved
     again = Schedule(func)
     Trace.apply_json_to_schedule(plan.trace.as_json(), again)
