@@ -68,7 +68,7 @@ def detect_feature(a: Expr | IRModule | None, b: Expr | IRModule | None = None) 
     """The features of an expression, or of all graph functions of a module; the other argument may add some."""
     if isinstance(a, IRModule):
         a, b = b, a
-    result = set() if a is None else _features(a)
+    result = set() if a is None or isinstance(a, IRModule) else _features(a)
     if isinstance(b, IRModule):
         for function in graph_functions(b).values():
             result |= _features(function)
