@@ -30,8 +30,8 @@ from loopwright.relay.expr import Constant, Function, Var
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.lower.lower_to_program import lower_to_program, name_outputs
 from loopwright.relay.size_checks import graph_checks
-from loopwright.relay.transform.infer_type import InferType
 from loopwright.relay.transform.pipeline import optimize as run_passes
+from loopwright.relay.transform.types.infer_type import InferType
 from loopwright.relay.types import TensorType, is_any
 from loopwright.relay.unify_dims import unify_dims
 from loopwright.relay.visitor import bind, post_order

@@ -6,7 +6,7 @@ An operator says itself what it is (`Operator.expand`), on every target alike: b
 from __future__ import annotations
 
 from loopwright.relay.transform.graph_pass import GraphPass
-from loopwright.relay.transform.simplify_inference import SimplifyInference
+from loopwright.relay.transform.simplify.simplify_inference import SimplifyInference
 
 
 def CanonicalizeOps() -> GraphPass:

@@ -19,7 +19,7 @@ from loopwright.relay.expr import Function, Tuple, Var
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.quantize.ranges import Seen
-from loopwright.relay.transform.infer_type import InferType
+from loopwright.relay.transform.types.infer_type import InferType
 from loopwright.relay.types import TensorType
 from loopwright.relay.visitor import post_order
 from loopwright.runtime.errors import LoopwrightError

@@ -20,8 +20,8 @@ from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, const
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.op.registry import make
 from loopwright.relay.quantize.config import QConfig
-from loopwright.relay.transform.infer_type import InferType
 from loopwright.relay.transform.typed_rewrite import is_call
+from loopwright.relay.transform.types.infer_type import InferType
 from loopwright.relay.types import TensorType
 from loopwright.relay.visitor import ExprMutator, post_order
 

@@ -15,7 +15,7 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext
 from loopwright.relay.quantize.config import qconfig
 from loopwright.relay.quantize.quantize import prerequisite_optimize, quantize
-from loopwright.relay.transform.to_mixed_precision import ToMixedPrecision
+from loopwright.relay.transform.precision.to_mixed_precision import ToMixedPrecision
 from loopwright.runtime.errors import LoopwrightError
 
 PRECISIONS: Final = ("float32", "float16", "bfloat16", "int8")

@@ -15,14 +15,14 @@ from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.quantize.calibrate import count_numbers, samples_of
 from loopwright.relay.quantize.config import QConfig, current_qconfig
 from loopwright.relay.quantize.insert import Layer, insert, is_never_negative, layers_of
-from loopwright.relay.transform.canonicalize_ops import CanonicalizeOps
-from loopwright.relay.transform.dynamic_to_static import DynamicToStatic
-from loopwright.relay.transform.fold_constant import FoldConstant
-from loopwright.relay.transform.fold_explicit_padding import FoldExplicitPadding
-from loopwright.relay.transform.fold_scale_axis import FoldScaleAxis
-from loopwright.relay.transform.infer_type import InferType
-from loopwright.relay.transform.integer_products import IntegerProducts
-from loopwright.relay.transform.simplify_inference import SimplifyInference
+from loopwright.relay.transform.precision.integer_products import IntegerProducts
+from loopwright.relay.transform.simplify.canonicalize_ops import CanonicalizeOps
+from loopwright.relay.transform.simplify.fold_constant import FoldConstant
+from loopwright.relay.transform.simplify.fold_explicit_padding import FoldExplicitPadding
+from loopwright.relay.transform.simplify.fold_scale_axis import FoldScaleAxis
+from loopwright.relay.transform.simplify.simplify_inference import SimplifyInference
+from loopwright.relay.transform.types.dynamic_to_static import DynamicToStatic
+from loopwright.relay.transform.types.infer_type import InferType
 
 
 def quantize(

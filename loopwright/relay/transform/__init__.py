@@ -1,7 +1,9 @@
-"""relay.transform: passes over graphs, one file each; `graph_pass.py` is what they share.
+"""relay.transform: passes over graphs, one file each; `graph_pass.py` and `typed_rewrite.py` are what they share.
 
 A pass is made by calling its name: `relay.transform.FuseOps()(mod)`. `Sequential`, `PassContext` and instruments are
-those of every layer. `pipeline.py` is the list that `relay.build` runs, in its order, with the reasons.
+those of every layer. `pipeline.py` is the list that `relay.build` runs, in its order, with the reasons; the passes
+lie in folders by what they change: `types/`, `simplify/`, `layout/`, `fusion/`, `precision/`, `partition/` (for other
+compilers) and `functions/` (calls, lets, control flow).
 """
 
 from __future__ import annotations
@@ -9,50 +11,48 @@ from __future__ import annotations
 import importlib
 from typing import Any, Final
 
-from loopwright.relay.expr import Expr
-
 # Public name → file of this folder.
 _FILES: Final = {
     "graph_pass": "GraphPass function_pass graph_pass",
-    "alter_op_layout": "AlterOpLayout register_alter_op_layout",
-    "annotate_target": "AnnotateTarget",
-    "canonicalize_cast": "CanonicalizeCast",
-    "canonicalize_ops": "CanonicalizeOps",
-    "bind_sizes": "BindSizes",
-    "choose_layouts": "ChooseLayouts",
-    "combine_parallel_batch_matmul": "CombineParallelBatchMatmul",
-    "combine_parallel_conv2d": "CombineParallelConv2D",
-    "combine_parallel_dense": "CombineParallelDense",
-    "convert_layout": "ConvertLayout LayoutConfig",
-    "dead_code_elimination": "DeadCodeElimination",
-    "dynamic_to_static": "DynamicToStatic",
-    "eliminate_common_subexpr": "EliminateCommonSubexpr",
-    "eta_expand": "EtaExpand",
-    "fake_quantization_to_integer": "FakeQuantizationToInteger",
-    "fake_quantization.rules": "register_fake_quantization_to_integer",
-    "fast_math": "FastMath",
-    "flatten_atrous_conv": "FlattenAtrousConv",
-    "fold_constant": "FoldConstant FoldConstantExpr",
-    "fold_explicit_padding": "FoldExplicitPadding",
-    "fold_scale_axis": "BackwardFoldScaleAxis FoldScaleAxis ForwardFoldScaleAxis",
-    "fuse_attention": "FuseAttention",
-    "fuse_ops": "DefuseOps FuseOps",
-    "infer_type": "InferType",
-    "first_order_gradient": "FirstOrderGradient gradient",
-    "inline": "Inline",
-    "integer_products": "IntegerProducts",
-    "lambda_lift": "LambdaLift",
-    "legalize": "Legalize register_legalize",
-    "merge_compiler_regions": "MergeCompilerRegions",
-    "merge_composite": "MergeComposite",
-    "normal_forms": "ToANormalForm ToBasicBlockNormalForm ToGraphNormalForm",
-    "partial_evaluate": "PartialEvaluate",
-    "partition_graph": "PartitionGraph",
-    "remove_unused_functions": "RemoveUnusedFunctions",
-    "simplify_expr": "SimplifyExpr SimplifyExprPostAlterOp",
-    "sink_reshapes": "SinkReshapes",
-    "simplify_inference": "SimplifyInference",
-    "to_mixed_precision": "ToMixedPrecision register_mixed_precision_conversion",
+    "functions.dead_code_elimination": "DeadCodeElimination",
+    "functions.eta_expand": "EtaExpand",
+    "functions.first_order_gradient": "FirstOrderGradient gradient",
+    "functions.inline": "Inline",
+    "functions.lambda_lift": "LambdaLift",
+    "functions.normal_forms": "ToANormalForm ToBasicBlockNormalForm ToGraphNormalForm",
+    "functions.partial_evaluate": "PartialEvaluate",
+    "functions.remove_unused_functions": "RemoveUnusedFunctions",
+    "fusion.combine_parallel_batch_matmul": "CombineParallelBatchMatmul",
+    "fusion.combine_parallel_conv2d": "CombineParallelConv2D",
+    "fusion.combine_parallel_dense": "CombineParallelDense",
+    "fusion.fuse_attention": "FuseAttention",
+    "fusion.fuse_ops": "DefuseOps FuseOps",
+    "fusion.sink_reshapes": "SinkReshapes",
+    "layout.alter_op_layout": "AlterOpLayout register_alter_op_layout",
+    "layout.choose_layouts": "ChooseLayouts",
+    "layout.convert_layout": "ConvertLayout LayoutConfig",
+    "partition.annotate_target": "AnnotateTarget",
+    "partition.merge_compiler_regions": "MergeCompilerRegions",
+    "partition.merge_composite": "MergeComposite",
+    "partition.partition_graph": "PartitionGraph",
+    "precision.fake_quantization.rules": "register_fake_quantization_to_integer",
+    "precision.fake_quantization_to_integer": "FakeQuantizationToInteger",
+    "precision.integer_products": "IntegerProducts",
+    "precision.to_mixed_precision": "ToMixedPrecision register_mixed_precision_conversion",
+    "simplify.canonicalize_cast": "CanonicalizeCast",
+    "simplify.canonicalize_ops": "CanonicalizeOps",
+    "simplify.eliminate_common_subexpr": "EliminateCommonSubexpr",
+    "simplify.fast_math": "FastMath",
+    "simplify.flatten_atrous_conv": "FlattenAtrousConv",
+    "simplify.fold_constant": "FoldConstant FoldConstantExpr",
+    "simplify.fold_explicit_padding": "FoldExplicitPadding",
+    "simplify.fold_scale_axis": "BackwardFoldScaleAxis FoldScaleAxis ForwardFoldScaleAxis",
+    "simplify.legalize": "Legalize register_legalize",
+    "simplify.simplify_expr": "SimplifyExpr SimplifyExprPostAlterOp",
+    "simplify.simplify_inference": "SimplifyInference",
+    "types.bind_sizes": "BindSizes",
+    "types.dynamic_to_static": "DynamicToStatic",
+    "types.infer_type": "InferType",
 }
 _HOMES = {name: f"loopwright.relay.transform.{file}" for file, names in _FILES.items() for name in names.split()}
 _HOMES |= dict.fromkeys(
@@ -63,7 +63,7 @@ _HOMES |= dict.fromkeys(
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> Expr:
+def __getattr__(name: str) -> Any:
     if name.startswith("_") or name not in _HOMES:
         from loopwright.runtime.guesses import no_attribute
 

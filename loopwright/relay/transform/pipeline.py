@@ -10,31 +10,31 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import Pass, Sequential
 from loopwright.relay.expr import Call
-from loopwright.relay.transform.alter_op_layout import AlterOpLayout
-from loopwright.relay.transform.bind_sizes import BindSizes
-from loopwright.relay.transform.canonicalize_cast import CanonicalizeCast
-from loopwright.relay.transform.canonicalize_ops import CanonicalizeOps
-from loopwright.relay.transform.choose_layouts import ChooseLayouts
-from loopwright.relay.transform.combine_parallel_batch_matmul import CombineParallelBatchMatmul
-from loopwright.relay.transform.combine_parallel_conv2d import CombineParallelConv2D
-from loopwright.relay.transform.combine_parallel_dense import CombineParallelDense
-from loopwright.relay.transform.dynamic_to_static import DynamicToStatic
-from loopwright.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr
-from loopwright.relay.transform.fake_quantization_to_integer import FakeQuantizationToInteger
-from loopwright.relay.transform.fast_math import FastMath
-from loopwright.relay.transform.flatten_atrous_conv import FlattenAtrousConv
-from loopwright.relay.transform.fold_constant import FoldConstant
-from loopwright.relay.transform.fold_explicit_padding import FoldExplicitPadding
-from loopwright.relay.transform.fold_scale_axis import FoldScaleAxis
-from loopwright.relay.transform.fuse_attention import FuseAttention
-from loopwright.relay.transform.fuse_ops import FuseOps
-from loopwright.relay.transform.infer_type import InferType
-from loopwright.relay.transform.integer_products import IntegerProducts
-from loopwright.relay.transform.legalize import Legalize
-from loopwright.relay.transform.simplify_expr import SimplifyExpr, SimplifyExprPostAlterOp
-from loopwright.relay.transform.simplify_inference import SimplifyInference
-from loopwright.relay.transform.sink_reshapes import SinkReshapes
+from loopwright.relay.transform.fusion.combine_parallel_batch_matmul import CombineParallelBatchMatmul
+from loopwright.relay.transform.fusion.combine_parallel_conv2d import CombineParallelConv2D
+from loopwright.relay.transform.fusion.combine_parallel_dense import CombineParallelDense
+from loopwright.relay.transform.fusion.fuse_attention import FuseAttention
+from loopwright.relay.transform.fusion.fuse_ops import FuseOps
+from loopwright.relay.transform.fusion.sink_reshapes import SinkReshapes
+from loopwright.relay.transform.layout.alter_op_layout import AlterOpLayout
+from loopwright.relay.transform.layout.choose_layouts import ChooseLayouts
+from loopwright.relay.transform.precision.fake_quantization_to_integer import FakeQuantizationToInteger
+from loopwright.relay.transform.precision.integer_products import IntegerProducts
+from loopwright.relay.transform.simplify.canonicalize_cast import CanonicalizeCast
+from loopwright.relay.transform.simplify.canonicalize_ops import CanonicalizeOps
+from loopwright.relay.transform.simplify.eliminate_common_subexpr import EliminateCommonSubexpr
+from loopwright.relay.transform.simplify.fast_math import FastMath
+from loopwright.relay.transform.simplify.flatten_atrous_conv import FlattenAtrousConv
+from loopwright.relay.transform.simplify.fold_constant import FoldConstant
+from loopwright.relay.transform.simplify.fold_explicit_padding import FoldExplicitPadding
+from loopwright.relay.transform.simplify.fold_scale_axis import FoldScaleAxis
+from loopwright.relay.transform.simplify.legalize import Legalize
+from loopwright.relay.transform.simplify.simplify_expr import SimplifyExpr, SimplifyExprPostAlterOp
+from loopwright.relay.transform.simplify.simplify_inference import SimplifyInference
 from loopwright.relay.transform.typed_rewrite import is_call
+from loopwright.relay.transform.types.bind_sizes import BindSizes
+from loopwright.relay.transform.types.dynamic_to_static import DynamicToStatic
+from loopwright.relay.transform.types.infer_type import InferType
 
 
 def graph_passes() -> list[Pass]:

@@ -14,8 +14,8 @@ from loopwright.relay.transform import (
     register_alter_op_layout,
     register_legalize,
 )
-from loopwright.relay.transform.alter_op_layout import ALTERATIONS
-from loopwright.relay.transform.legalize import LEGAL
+from loopwright.relay.transform.layout.alter_op_layout import ALTERATIONS
+from loopwright.relay.transform.simplify.legalize import LEGAL
 from tests.relay.pass_check import check, check_unchanged, drawn
 
 

@@ -8,7 +8,7 @@ import pytest
 from loopwright import relay
 from loopwright.ir.pass_context import PassContext
 from loopwright.relay.interpreter import evaluate
-from loopwright.relay.transform.choose_layouts import ChooseLayouts
+from loopwright.relay.transform.layout.choose_layouts import ChooseLayouts
 from loopwright.target import Target
 from tests.relay.pass_check import Constants, check, check_unchanged, drawn, program
 

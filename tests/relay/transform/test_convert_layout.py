@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from loopwright.relay.transform import ConvertLayout, FoldConstant, LayoutConfig, SimplifyExpr
-from loopwright.relay.transform.convert_layout import BadLayouts
+from loopwright.relay.transform.layout.convert_layout import BadLayouts
 from tests.relay.pass_check import check, check_unchanged, drawn
 
 NHWC = {"nn.conv2d": ["NHWC", "default"]}

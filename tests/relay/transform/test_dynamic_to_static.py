@@ -11,8 +11,8 @@ from loopwright import relay, te
 from loopwright.ir.function import IRModule
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.transform import DynamicToStatic, FoldConstant
-from loopwright.relay.transform.shape_values import ShapeValues
 from loopwright.relay.transform.typed_rewrite import KnownTypes
+from loopwright.relay.transform.types.shape_values import ShapeValues
 from tests.relay.pass_check import check, check_unchanged, program
 from tests.relay.transform.graphs import function
 

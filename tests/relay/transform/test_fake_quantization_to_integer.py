@@ -9,7 +9,7 @@ import pytest
 
 from loopwright import relay
 from loopwright.relay.transform import FakeQuantizationToInteger
-from loopwright.relay.transform.fake_quantization_to_integer import NoIntegerRule
+from loopwright.relay.transform.precision.fake_quantization_to_integer import NoIntegerRule
 from tests.relay.pass_check import Constants, check, check_unchanged, drawn, program, quantized
 
 
@@ -396,8 +396,8 @@ def test_an_operator_without_a_rule():
 
 def test_a_rule_of_the_users():
     from loopwright.relay.transform import register_fake_quantization_to_integer
-    from loopwright.relay.transform.fake_quantization.affine import Quantized
-    from loopwright.relay.transform.fake_quantization.rules import RULES
+    from loopwright.relay.transform.precision.fake_quantization.affine import Quantized
+    from loopwright.relay.transform.precision.fake_quantization.rules import RULES
 
     @register_fake_quantization_to_integer("negative")
     def negative(call: Any, args: Any, wanted: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from loopwright import relay
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.transform import FirstOrderGradient, gradient
-from loopwright.relay.transform.first_order_gradient import NoGradient
+from loopwright.relay.transform.functions.first_order_gradient import NoGradient
 from tests.relay.pass_check import check, results_not_compared
 from tests.relay.transform.graphs import function
 

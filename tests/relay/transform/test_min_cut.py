@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from loopwright.relay.transform.min_cut import Cut
+from loopwright.relay.transform.layout.min_cut import Cut
 
 
 @pytest.mark.parametrize("seed", range(20))

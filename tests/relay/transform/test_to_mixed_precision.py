@@ -11,7 +11,7 @@ import pytest
 from loopwright.ir.pass_context import PassContext
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.transform import ToMixedPrecision, register_mixed_precision_conversion
-from loopwright.relay.transform.to_mixed_precision import CONVERSIONS, NoPrecision
+from loopwright.relay.transform.precision.to_mixed_precision import CONVERSIONS, NoPrecision
 from tests.relay.pass_check import check, check_unchanged, program, results_not_compared
 
 

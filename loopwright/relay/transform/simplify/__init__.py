@@ -1,4 +1,5 @@
-"""The rules of SimplifyExpr, a file for each kind; a rule takes a call and gives what it becomes.
+"""Passes that replace operators and expressions by simpler ones, or by what the target has; a file for each pass.
 
-`rule.py` says how one is written, `simplify_expr.py` (one folder up) applies them until none does.
+`simplify_expr.py` applies the rules of `rules/`. The `fold_*` passes move constants, factors and padding into the
+operator beside them.
 """

@@ -1,0 +1,77 @@
+"""AlterOpLayout: operators become those that the target computes best, in layouts of their own.
+
+    @register_alter_op_layout("nn.conv2d")
+    def alter(attrs, inputs, types, out_type):
+        ...                                     an expression in the place of the call, or None
+
+What takes the place has the layout of the call (a change of layout at its end); those changes then move on through
+element-wise operators (`layouts.py`) until they meet the next, and vanish. The current target is `Target.current()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from loopwright.ir.function import IRModule
+from loopwright.ir.pass_context import PassContext, PassInfo
+from loopwright.ir.types import Type
+from loopwright.relay.expr import Call, Expr, Function
+from loopwright.relay.transform.graph_pass import GraphPass
+from loopwright.relay.transform.layout.layouts import brought, laid, sink
+from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
+
+Alter = Callable[[Any, list[Expr], list[Type], Type], Expr | None]  # of the attributes, the arguments, their types
+ALTERATIONS: Final[dict[str, Alter]] = {}
+
+
+def register_alter_op_layout(
+    op_name: str, alter_layout: Alter | None = None, level: int = 10
+) -> Alter | Callable[[Alter], Alter]:
+    """Say what an operator becomes on a target: `alter(attrs, inputs, types, out_type)`; a decorator without one."""
+
+    def enter(alter: Alter) -> Alter:
+        ALTERATIONS[op_name] = alter
+        return alter
+
+    return enter if alter_layout is None else enter(alter_layout)
+
+
+class _Alter(TypedRewrite):
+    def rewrite(self, call: Call) -> Expr:
+        if is_call(call, "layout_transform"):
+            answer = laid(call.args[0])
+            if answer is not None and answer.layout == call.attrs.src_layout and answer.source == call.attrs.dst_layout:
+                return brought(call.args[0], call.attrs.src_layout, call.attrs.dst_layout)
+            return call
+        alter = ALTERATIONS.get(call.op.name)
+        if alter is not None:
+            types = [self.type_of(arg) for arg in call.args]
+            result = alter(call.attrs, list(call.args), types, self.type_of(call))
+            if result is not None:
+                # Its arguments may be changes of layout that undo each other.
+                return _meet(result)
+        found_place = sink(call, self)
+        return call if found_place is None else found_place
+
+
+def _meet(result: Expr) -> Expr:
+    """What was made, its changes of layout each with the one before it, as one or none; only what is new is walked."""
+    if not isinstance(result, Call) or result.checked_type_ is not None:
+        return result
+    one = laid(result)
+    if one is not None:
+        return brought(_meet(one.value), one.source, one.layout)
+    args = [_meet(arg) for arg in result.args]
+    if all(new is old for new, old in zip(args, result.args, strict=True)):
+        return result
+    return Call(result.op, args, result.attrs, result.type_args, result.span)
+
+
+def AlterOpLayout() -> GraphPass:
+    """Replace operators by those that were registered for them."""
+
+    def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
+        return _Alter(mod).apply(function) if ALTERATIONS else function
+
+    return GraphPass(change, PassInfo(3, "AlterOpLayout"))

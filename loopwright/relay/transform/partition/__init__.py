@@ -1,0 +1,1 @@
+"""Passes that hand parts of a graph to another compiler: annotate, merge, make functions of the regions."""
