@@ -123,11 +123,20 @@ VIEWS: Final[dict[str, str]] = {
     "topi.vision.nms": "loopwright.topi.vision",
     **dict.fromkeys(
         (
+            f"topi.{name}"
+            for name in """
+            argwhere broadcast einsum reduction scan scatter searchsorted signal sort unique
+            """.split()
+        ),
+        "loopwright.topi",
+    ),
+    **dict.fromkeys(
+        (
             f"topi.nn.{name}"
             for name in """
             batch_matmul bitserial_conv2d bitserial_dense conv1d conv1d_transpose conv2d conv2d_transpose conv3d
-            conv3d_transpose deformable_conv2d dense depthwise_conv2d elemwise flatten group_conv2d group_norm
-            instance_norm layer_norm mapping pad prelu qnn rms_norm utils winograd_util
+            conv3d_transpose correlation deformable_conv2d dense depthwise_conv2d dilate elemwise flatten
+            group_conv2d group_norm instance_norm layer_norm mapping pad prelu qnn rms_norm utils winograd_util
             """.split()
         ),
         "loopwright.topi.nn",

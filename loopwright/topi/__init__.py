@@ -5,13 +5,14 @@
     out = topi.nn.conv2d_nchw(data, weight, stride=1, padding=1, dilation=1)
 
 An operator is a function from tensors to tensors; how it runs is decided later (`autosched`, or a schedule of your
-own, which finds the stages by name and tag). Start with `nn/convolution.py`; `testing/` says in numpy what each means.
+own, which finds the stages by name and tag). Start with `nn/conv/convolution.py`; `testing/` says in numpy what each
+means, `registry.py` holds both together. `math/`, `movement/`, `ordering/` and `sparse/` have the operators outside
+`nn/`; `parts/` is what they share.
 """
 
 from loopwright.topi import arm_cpu, generic, image, nn, random, sparse, tag, utils, vision, x86
-from loopwright.topi.argwhere import argwhere, argwhere_padded
-from loopwright.topi.axes import BadAxis
-from loopwright.topi.broadcast import (
+from loopwright.topi.errors import BadPadding, BadWindow, InvalidShapeError, UnsupportedLayout
+from loopwright.topi.math.broadcast import (
     add,
     bitwise_and,
     bitwise_or,
@@ -41,10 +42,8 @@ from loopwright.topi.broadcast import (
     trunc_mod,
     where,
 )
-from loopwright.topi.choices import UnknownChoice, UnsuitableType
-from loopwright.topi.creation import arange, meshgrid, ndarray_size, one_hot, shape
-from loopwright.topi.einsum import BadSubscripts, einsum
-from loopwright.topi.elementwise import (
+from loopwright.topi.math.einsum import BadSubscripts, einsum
+from loopwright.topi.math.elementwise import (
     abs,
     acos,
     acosh,
@@ -89,18 +88,13 @@ from loopwright.topi.elementwise import (
     trilu,
     trunc,
 )
-from loopwright.topi.errors import BadPadding, BadWindow, InvalidShapeError, UnsupportedLayout
-from loopwright.topi.fast_math import (
+from loopwright.topi.math.fast_math import (
     fast_erf,
     fast_exp,
     fast_tanh,
 )
-from loopwright.topi.indexing import adv_index, gather, gather_nd, take, unravel_index
-from loopwright.topi.joining import CannotSplit, concatenate, split, stack
-from loopwright.topi.layout_transform import layout_transform
-from loopwright.topi.matmul import matmul, tensordot
-from loopwright.topi.matrix_diagonals import matrix_set_diag
-from loopwright.topi.reduction import (
+from loopwright.topi.math.matmul import matmul, tensordot
+from loopwright.topi.math.reduction import (
     all,
     any,
     argmax,
@@ -111,20 +105,28 @@ from loopwright.topi.reduction import (
     prod,
     sum,
 )
-from loopwright.topi.repeating import repeat, tile
-from loopwright.topi.reshape import expand_dims, expand_like, reshape, squeeze
+from loopwright.topi.math.scan import cumprod, cumsum, scanop
+from loopwright.topi.math.signal import dft, stft
+from loopwright.topi.movement.creation import arange, meshgrid, ndarray_size, one_hot, shape
+from loopwright.topi.movement.indexing import adv_index, gather, gather_nd, take, unravel_index
+from loopwright.topi.movement.joining import CannotSplit, concatenate, split, stack
+from loopwright.topi.movement.layout_transform import layout_transform
+from loopwright.topi.movement.matrix_diagonals import matrix_set_diag
+from loopwright.topi.movement.repeating import repeat, tile
+from loopwright.topi.movement.reshape import expand_dims, expand_like, reshape, squeeze
+from loopwright.topi.movement.scatter import UnknownReduction, invert_permutation, scatter_elements, scatter_nd
+from loopwright.topi.movement.sequences import reverse_sequence, sequence_mask
+from loopwright.topi.movement.slicing import BadSlice, dynamic_strided_slice, sliding_window, strided_set, strided_slice
+from loopwright.topi.movement.transpose import flip, transpose
+from loopwright.topi.ordering.argwhere import argwhere, argwhere_padded
+from loopwright.topi.ordering.searchsorted import searchsorted
+from loopwright.topi.ordering.sort import argsort, sort, topk
+from loopwright.topi.ordering.unique import unique
+from loopwright.topi.parts.axes import BadAxis
+from loopwright.topi.parts.choices import UnknownChoice, UnsuitableType
 from loopwright.topi.rule_schedules import NoScheduleForTarget
-from loopwright.topi.scan import cumprod, cumsum, scanop
-from loopwright.topi.scatter import UnknownReduction, invert_permutation, scatter_elements, scatter_nd
-from loopwright.topi.searchsorted import searchsorted
-from loopwright.topi.sequences import reverse_sequence, sequence_mask
-from loopwright.topi.signal import dft, stft
-from loopwright.topi.slicing import BadSlice, dynamic_strided_slice, sliding_window, strided_set, strided_slice
-from loopwright.topi.sort import argsort, sort, topk
-from loopwright.topi.sparse_rows import sparse_fill_empty_rows, sparse_reshape
-from loopwright.topi.sparse_to_dense import sparse_to_dense
-from loopwright.topi.transpose import flip, transpose
-from loopwright.topi.unique import unique
+from loopwright.topi.sparse.sparse_rows import sparse_fill_empty_rows, sparse_reshape
+from loopwright.topi.sparse.sparse_to_dense import sparse_to_dense
 
 __all__ = [
     "BadAxis",

@@ -14,10 +14,10 @@ from loopwright.ir.intrinsics import select
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.row_major import product, ravel, unravel
+from loopwright.topi.parts.row_major import product, ravel, unravel
+from loopwright.topi.parts.sizes import known
+from loopwright.topi.parts.sizes import simplify as _simplified
 from loopwright.topi.rule_schedules import traverse_inline
-from loopwright.topi.sizes import known
-from loopwright.topi.sizes import simplify as _simplified
 from loopwright.topi.types import Dim, Shape
 
 T = TypeVar("T")

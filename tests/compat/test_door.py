@@ -122,10 +122,12 @@ def test_modules_are_ours():
     tvm.tir.stmt_functor: post_order_visit substitute
     tvm.tir.transform: prim_func_pass
     tvm.topi: add reshape sum topk
+    tvm.topi.broadcast: add
     tvm.topi.generic: schedule_injective
     tvm.topi.image: resize2d
     tvm.topi.math: exp
     tvm.topi.nn: conv2d dense relu softmax
+    tvm.topi.reduction: sum argmax
     tvm.topi.testing: conv2d_nchw_python
     tvm.topi.transform: concatenate reshape
     tvm.topi.utils: get_const_tuple

@@ -7,8 +7,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.topi.einsum import BadSubscripts
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.math.einsum import BadSubscripts
 
 n = te.size_var("n")
 

@@ -7,8 +7,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.topi.choices import UnknownChoice
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.parts.choices import UnknownChoice
 from loopwright.topi.registry import OPERATORS
 from loopwright.topi.testing import image as meaning
 

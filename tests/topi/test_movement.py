@@ -8,14 +8,14 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.ir import IntImm, substitute
-from loopwright.topi.axes import BadAxis
-from loopwright.topi.choices import UnknownChoice, UnsuitableType
 from loopwright.topi.errors import BadWindow, InvalidShapeError, UnsupportedLayout
-from loopwright.topi.joining import CannotSplit
+from loopwright.topi.movement.joining import CannotSplit
+from loopwright.topi.movement.scatter import UnknownReduction
+from loopwright.topi.movement.slicing import BadSlice
+from loopwright.topi.parts.axes import BadAxis
+from loopwright.topi.parts.choices import UnknownChoice, UnsuitableType
+from loopwright.topi.parts.sizes import known
 from loopwright.topi.registry import OPERATORS
-from loopwright.topi.scatter import UnknownReduction
-from loopwright.topi.sizes import known
-from loopwright.topi.slicing import BadSlice
 
 N = 5  # what the symbolic size is when the programs run
 

@@ -11,8 +11,8 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.target import Target
-from loopwright.topi.axes import BadAxis
-from loopwright.topi.choices import UnknownChoice
+from loopwright.topi.parts.axes import BadAxis
+from loopwright.topi.parts.choices import UnknownChoice
 from loopwright.topi.registry import OPERATORS
 from loopwright.topi.rounding import Rounded, rounding_of
 from loopwright.topi.samples import real_numbers, whole_numbers

@@ -7,8 +7,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.topi.axes import BadAxis
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.axes import BadAxis
 
 
 @pytest.mark.parametrize(("shape", "axis"), [(("n", "m", 3), 1), ((1, "n", "m"), 1), (("n", "m"), None)])

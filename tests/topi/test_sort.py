@@ -7,9 +7,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.topi.axes import BadAxis
-from loopwright.topi.choices import UnknownChoice, UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.axes import BadAxis
+from loopwright.topi.parts.choices import UnknownChoice, UnsuitableType
 
 n, m = te.size_var("n"), te.size_var("m")
 

@@ -7,8 +7,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.parts.choices import UnsuitableType
 from loopwright.topi.testing.sparse import csr, to_dense
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
-from loopwright.topi.choices import UnknownChoice, UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.choices import UnknownChoice, UnsuitableType
 from loopwright.topi.registry import OPERATORS
 
 

@@ -19,8 +19,8 @@ from loopwright.relay.expr import Call, Expr, Tuple, TupleWrapper, const
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.sizes import normal_axes
 from loopwright.relay.types import TensorType
+from loopwright.topi.parts.row_major import product
 from loopwright.topi.registry import OPERATORS
-from loopwright.topi.row_major import product
 
 
 class Reduction(Operator):

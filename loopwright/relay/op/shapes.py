@@ -13,7 +13,7 @@ from loopwright.relay.expr import Call, Constant, Expr, const
 from loopwright.relay.op.from_topi import FromTopi, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.types import AnyDim, TensorType
-from loopwright.topi.moving import moved
+from loopwright.topi.movement.moving import moved
 
 
 @register("shape_of", Kind.OPAQUE)

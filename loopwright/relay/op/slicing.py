@@ -18,8 +18,8 @@ from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.reshaping import vector_length
 from loopwright.relay.op.sizes import at_most, normal_axes
 from loopwright.relay.types import AnyDim, TensorType
-from loopwright.topi.moving import moved
-from loopwright.topi.slicing import read_bounds, slice_at
+from loopwright.topi.movement.moving import moved
+from loopwright.topi.movement.slicing import read_bounds, slice_at
 
 
 @register("strided_slice", Kind.INJECTIVE)

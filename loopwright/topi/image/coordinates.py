@@ -18,8 +18,8 @@ from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import ceil, floor, select
 from loopwright.ir.operators import div
 from loopwright.runtime.dtype import DataType
-from loopwright.topi.choices import UnknownChoice
-from loopwright.topi.sizes import known, simplify
+from loopwright.topi.parts.choices import UnknownChoice
+from loopwright.topi.parts.sizes import known, simplify
 
 MODES: Final = (
     "half_pixel",

@@ -12,12 +12,12 @@ from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.te.tensor import shape_text
 from loopwright.topi import tag
-from loopwright.topi.choices import choose
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.image.coordinates import cropped
 from loopwright.topi.image.sampling import interpolated, linear_weights
+from loopwright.topi.parts.choices import choose
+from loopwright.topi.parts.sizes import at_least, check_rank, check_same
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import at_least, check_rank, check_same
 from loopwright.topi.testing import image as meaning
 from loopwright.topi.types import Dim
 

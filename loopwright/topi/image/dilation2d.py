@@ -8,9 +8,9 @@ from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import if_then_else, infinity, min_value
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
-from loopwright.topi.pad_amounts import get_pad_tuple
+from loopwright.topi.parts.pad_amounts import get_pad_tuple
+from loopwright.topi.parts.sizes import check_rank, check_same, each, is_zero, places, simplify, tap_place
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, check_same, each, is_zero, places, simplify, tap_place
 from loopwright.topi.testing import image as meaning
 from loopwright.topi.types import Dims, Padding
 

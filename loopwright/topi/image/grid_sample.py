@@ -18,11 +18,11 @@ from loopwright.ir.intrinsics import floor, if_then_else, maximum, minimum, near
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.choices import choose
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.image.sampling import cubic_weights, interpolated, linear_weights
+from loopwright.topi.parts.choices import choose
+from loopwright.topi.parts.sizes import check_rank, check_same, is_zero
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, check_same, is_zero
 from loopwright.topi.testing import image as meaning
 from loopwright.topi.types import Shape
 

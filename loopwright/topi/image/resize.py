@@ -20,12 +20,12 @@ from loopwright.runtime.dtype import DataType
 from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.choices import choose
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.image.coordinates import MODES, Fraction, Real, rounding_of, source_of
 from loopwright.topi.image.sampling import Read, cubic_weights, interpolated, linear_weights
+from loopwright.topi.parts.choices import choose
+from loopwright.topi.parts.sizes import check_rank, is_zero, known, shape_text
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, is_zero, known, shape_text
 from loopwright.topi.testing import image as meaning
 from loopwright.topi.types import Dim, Shape
 

@@ -1,17 +1,17 @@
 """topi.nn: the operators of neural networks.
 
-`convolution.py` holds the general convolution and its names for each layout; `depthwise.py`, `blocked.py`,
-`transposed.py`, `deformable.py` and `winograd.py` are its kin. `pooling.py` and `adaptive_pool.py` are windows without
-weights, `matmul.py` has products, `softmax.py` and `normalization.py` what runs along rows, `lstm.py` a recurrence.
-`padding.py` and `window.py` are shared: the cells around data, and how a window moves over it. `hooks.py` is what a
-target may change about operators before they are computed.
+`conv/` holds the convolutions; start with `conv/convolution.py`, the general one and its names for each layout.
+`pooling.py` and `adaptive_pool.py` are windows without weights, `matmul.py` has matmuls, `softmax.py` and
+`normalization.py` what runs along rows, `lstm.py` a recurrence. `padding.py` adds the cells around data. `hooks.py` is
+what a target may change about operators before they are computed.
 """
 
+from loopwright.topi.movement.reshape import flatten
 from loopwright.topi.nn.activation import leaky_relu, prelu, relu
 from loopwright.topi.nn.adaptive_pool import adaptive_pool, adaptive_pool1d, adaptive_pool3d
 from loopwright.topi.nn.attention import attention
 from loopwright.topi.nn.batch_norm import batch_norm
-from loopwright.topi.nn.bitserial import (
+from loopwright.topi.nn.conv.bitserial import (
     binarize_pack,
     binary_dense,
     bitpack,
@@ -19,9 +19,9 @@ from loopwright.topi.nn.bitserial import (
     bitserial_conv2d_nhwc,
     bitserial_dense,
 )
-from loopwright.topi.nn.blocked import conv2d_NCHWc, conv2d_NCHWc_int8, unpack_NCHWc_to_nchw
-from loopwright.topi.nn.conv2d_backward_weight import conv2d_backward_weight_nchw
-from loopwright.topi.nn.convolution import (
+from loopwright.topi.nn.conv.blocked import conv2d_NCHWc, conv2d_NCHWc_int8, unpack_NCHWc_to_nchw
+from loopwright.topi.nn.conv.conv2d_backward_weight import conv2d_backward_weight_nchw
+from loopwright.topi.nn.conv.convolution import (
     conv,
     conv1d,
     conv1d_ncw,
@@ -37,15 +37,35 @@ from loopwright.topi.nn.convolution import (
     group_conv2d_nchw,
     group_conv2d_nhwc,
 )
-from loopwright.topi.nn.correlation import correlation_nchw
-from loopwright.topi.nn.deformable import deformable_conv2d_nchw, deformable_conv2d_nhwc
-from loopwright.topi.nn.depth_to_space import depth_to_space, space_to_depth
-from loopwright.topi.nn.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_NCHWc, depthwise_conv2d_nhwc
-from loopwright.topi.nn.depthwise_backward import (
+from loopwright.topi.nn.conv.correlation import correlation_nchw
+from loopwright.topi.nn.conv.deformable import deformable_conv2d_nchw, deformable_conv2d_nhwc
+from loopwright.topi.nn.conv.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_NCHWc, depthwise_conv2d_nhwc
+from loopwright.topi.nn.conv.depthwise_backward import (
     depthwise_conv2d_backward_input_nhwc,
     depthwise_conv2d_backward_weight_nhwc,
 )
-from loopwright.topi.nn.dilate import dilate
+from loopwright.topi.nn.conv.dilate import dilate
+from loopwright.topi.nn.conv.transposed import (
+    conv1d_transpose_ncw,
+    conv2d_transpose_nchw,
+    conv3d_transpose_ncdhw,
+    group_conv1d_transpose_ncw,
+    group_conv2d_transpose_nchw,
+    group_conv3d_transpose_ncdhw,
+)
+from loopwright.topi.nn.conv.winograd import (
+    conv2d_winograd_nchw,
+    conv2d_winograd_nchw_without_weight_transform,
+    conv2d_winograd_nhwc,
+    conv2d_winograd_nhwc_without_weight_transform,
+)
+from loopwright.topi.nn.conv.winograd_weights import (
+    NoWinograd,
+    conv2d_gemm_weight_transform,
+    conv2d_winograd_weight_transform,
+    conv3d_winograd_weight_transform,
+)
+from loopwright.topi.nn.depth_to_space import depth_to_space, space_to_depth
 from loopwright.topi.nn.fifo_buffer import fifo_buffer
 from loopwright.topi.nn.hooks import (
     NoLayoutKnown,
@@ -89,29 +109,8 @@ from loopwright.topi.nn.sparse import (
     sparse_dense_sp_rhs,
     sparse_transpose,
 )
-from loopwright.topi.nn.transposed import (
-    conv1d_transpose_ncw,
-    conv2d_transpose_nchw,
-    conv3d_transpose_ncdhw,
-    group_conv1d_transpose_ncw,
-    group_conv2d_transpose_nchw,
-    group_conv3d_transpose_ncdhw,
-)
 from loopwright.topi.nn.upsampling import upsampling, upsampling3d
-from loopwright.topi.nn.winograd import (
-    conv2d_winograd_nchw,
-    conv2d_winograd_nchw_without_weight_transform,
-    conv2d_winograd_nhwc,
-    conv2d_winograd_nhwc_without_weight_transform,
-)
-from loopwright.topi.nn.winograd_weights import (
-    NoWinograd,
-    conv2d_gemm_weight_transform,
-    conv2d_winograd_weight_transform,
-    conv3d_winograd_weight_transform,
-)
-from loopwright.topi.pad_amounts import get_pad_tuple, get_pad_tuple1d, get_pad_tuple3d, get_pad_tuple_generic
-from loopwright.topi.reshape import flatten
+from loopwright.topi.parts.pad_amounts import get_pad_tuple, get_pad_tuple1d, get_pad_tuple3d, get_pad_tuple_generic
 
 __all__ = [
     "NoLayoutKnown",

@@ -11,10 +11,10 @@ from loopwright.ir import Expr, const
 from loopwright.ir.intrinsics import maximum
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.axes import axis_of
+from loopwright.topi.parts.axes import axis_of
+from loopwright.topi.parts.sizes import check_rank, check_same
 from loopwright.topi.registry import Sample, operator, ulps
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same
 from loopwright.topi.types import Scalar
 
 

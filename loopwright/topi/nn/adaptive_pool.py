@@ -20,10 +20,10 @@ from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.nn.pooling import TAPS, check_type, divide, spatial_axes
+from loopwright.topi.parts.sizes import each, known, simplify
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import Rounded, rounded_sample
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import each, known, simplify
 from loopwright.topi.types import Dims
 
 

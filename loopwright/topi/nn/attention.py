@@ -30,10 +30,10 @@ from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.nn.attention_kernel import Attention, attention_body
 from loopwright.topi.nn.attention_tiles import choose_tiles
+from loopwright.topi.parts.sizes import check_rank, check_same, known, simplify
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.samples import real_numbers
-from loopwright.topi.sizes import check_rank, check_same, known, simplify
 
 PLAIN = "BHSD BHSD BHSD BHSD"
 _OP = "attention"

@@ -30,7 +30,7 @@ from loopwright.ir.intrinsics import ceildiv, exp, infinity, maximum, minimum, s
 from loopwright.ir.ir_builder import BufferVar, create
 from loopwright.runtime.dtype import DataType
 from loopwright.topi.nn.attention_tiles import AttentionTiles
-from loopwright.topi.sizes import known
+from loopwright.topi.parts.sizes import known
 from loopwright.topi.types import Dim
 
 

@@ -15,12 +15,12 @@ from loopwright import te
 from loopwright.ir import Expr, const
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.axes import axis_of
+from loopwright.topi.parts.axes import axis_of
+from loopwright.topi.parts.row_major import count_as
+from loopwright.topi.parts.sizes import check_rank, check_same
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
-from loopwright.topi.row_major import count_as
 from loopwright.topi.samples import positive_numbers, real_numbers
-from loopwright.topi.sizes import check_rank, check_same
 
 
 def _batch_norm(

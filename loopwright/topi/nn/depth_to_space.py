@@ -14,12 +14,12 @@ import numpy as np
 from loopwright import te
 from loopwright.ir import Expr
 from loopwright.te.tensor import shape_text
-from loopwright.topi.choices import choose
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
-from loopwright.topi.moving import moved
+from loopwright.topi.movement.moving import moved
+from loopwright.topi.parts.choices import choose
+from loopwright.topi.parts.sizes import check_rank, each, known, multiple_of, simplify
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import check_rank, each, known, multiple_of, simplify
 
 _LAYOUTS: Final = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}  # where N, C, H and W are
 

@@ -11,12 +11,12 @@ from loopwright.ir import Expr
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.te.assumed_sizes import assume
 from loopwright.te.tensor import shape_text
-from loopwright.topi.axes import axis_of
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.moving import moved
+from loopwright.topi.movement.moving import moved
+from loopwright.topi.parts.axes import axis_of
+from loopwright.topi.parts.sizes import known, one_size, simplify
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import TYPES, numbers
-from loopwright.topi.sizes import known, one_size, simplify
 
 
 def _reference(data: np.ndarray, buffer: np.ndarray, axis: int) -> np.ndarray:

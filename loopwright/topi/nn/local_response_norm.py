@@ -14,9 +14,9 @@ from loopwright.ir import Expr, const
 from loopwright.ir.intrinsics import power
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.axes import axis_of
 from loopwright.topi.errors import BadWindow
 from loopwright.topi.nn.padding import pad
+from loopwright.topi.parts.axes import axis_of
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import Rounded, rounded_sample
 from loopwright.topi.samples import real_numbers

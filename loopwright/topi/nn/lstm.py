@@ -19,10 +19,10 @@ from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.nn.matmul import matmul
+from loopwright.topi.parts.sizes import check_rank, check_same, known, multiple_of, simplify
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample, sigmoid, stacked
 from loopwright.topi.samples import real_numbers
-from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify
 
 Activation = Callable[[te.Tensor], te.Tensor]
 

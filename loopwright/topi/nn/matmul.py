@@ -21,10 +21,10 @@ from loopwright.te.tags import default_tag
 from loopwright.te.whole_tensors import common_size, repeated
 from loopwright.topi import tag
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.sizes import check_rank, check_same, one_size, simplify
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same, one_size, simplify
 from loopwright.topi.types import DType, Shape
 
 

@@ -13,12 +13,12 @@ from loopwright import te
 from loopwright.ir import Expr, const
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.choices import choose
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.choices import choose
+from loopwright.topi.parts.sizes import check_rank, check_same
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import Rounded, rounded_sample
 from loopwright.topi.samples import positive_numbers, real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same
 
 
 def _nll_loss(

@@ -17,13 +17,13 @@ from loopwright.ir import Expr, as_expr, const
 from loopwright.ir.intrinsics import rsqrt
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.axes import axes_of, axis_of
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.axes import axes_of, axis_of
+from loopwright.topi.parts.row_major import count_as
+from loopwright.topi.parts.sizes import check_rank, check_same, known, multiple_of, simplify
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
-from loopwright.topi.row_major import count_as
 from loopwright.topi.samples import real_numbers
-from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify
 from loopwright.topi.types import Axes, Dim, Ints, Shape
 
 # From the name of a stage and a term, which is made of the indices of a row and of an element of it: the row's sum.

@@ -14,10 +14,10 @@ from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.errors import BadPadding
-from loopwright.topi.pad_amounts import check_amount
+from loopwright.topi.parts.pad_amounts import check_amount
+from loopwright.topi.parts.sizes import is_zero, known, simplify
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import is_zero, known, simplify
 from loopwright.topi.types import Dim, Scalar, Shape
 
 

@@ -15,13 +15,13 @@ from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import if_then_else, maximum, min_value, minimum
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.math.reduction import place_reducer
 from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.nn.pooling import Counted, check_type, counted_cells, spatial_axes
-from loopwright.topi.pad_amounts import get_pad_tuple_generic
-from loopwright.topi.reduction import place_reducer
+from loopwright.topi.parts.pad_amounts import get_pad_tuple_generic
+from loopwright.topi.parts.sizes import each, one_size, places, simplify
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import each, one_size, places, simplify
 from loopwright.topi.types import Dim, Dims, Padding
 
 

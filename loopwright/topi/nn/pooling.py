@@ -24,10 +24,10 @@ from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.errors import BadPadding, BadWindow, UnsupportedLayout
 from loopwright.topi.nn.padding import pad_unless_zero
-from loopwright.topi.pad_amounts import get_pad_tuple_generic
+from loopwright.topi.parts.pad_amounts import get_pad_tuple_generic
+from loopwright.topi.parts.sizes import check_rank, each, places, simplify, tap_place
 from loopwright.topi.registry import Sample, operator, ulps
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, each, places, simplify, tap_place
 from loopwright.topi.testing.pooling import poolnd_python
 from loopwright.topi.types import Dim, Dims, Padding
 

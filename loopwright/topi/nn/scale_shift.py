@@ -10,11 +10,11 @@ from loopwright import te
 from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.axes import axis_of
+from loopwright.topi.parts.axes import axis_of
+from loopwright.topi.parts.sizes import check_rank, check_same
 from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same
 
 
 def _bias_add(data: np.ndarray, bias: np.ndarray, axis: int = 1) -> np.ndarray:

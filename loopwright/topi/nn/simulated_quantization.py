@@ -19,11 +19,11 @@ from loopwright.ir import Expr, const
 from loopwright.ir.intrinsics import if_then_else, maximum, minimum
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.axes import axis_of
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.axes import axis_of
+from loopwright.topi.parts.sizes import check_same, known
 from loopwright.topi.registry import Sample, operator, ulps
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_same, known
 
 DTYPE_CODES: Final = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
 _RANGES: Final = {1: (-128, 127), 2: (0, 255), 3: (-(2**31), 2**31 - 1)}

@@ -16,7 +16,7 @@ from loopwright import te
 from loopwright.ir import Expr
 from loopwright.ir.intrinsics import exp, log
 from loopwright.te.tags import default_tag
-from loopwright.topi.axes import axis_of
+from loopwright.topi.parts.axes import axis_of
 from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.samples import real_numbers

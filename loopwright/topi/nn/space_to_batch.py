@@ -19,11 +19,11 @@ from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.te.tensor import shape_text
 from loopwright.topi.errors import BadWindow, InvalidShapeError
-from loopwright.topi.moving import moved
+from loopwright.topi.movement.moving import moved
+from loopwright.topi.parts.row_major import ravel, unravel
+from loopwright.topi.parts.sizes import at_least, each, is_zero, known, multiple_of, simplify
 from loopwright.topi.registry import Sample, operator
-from loopwright.topi.row_major import ravel, unravel
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import at_least, each, is_zero, known, multiple_of, simplify
 from loopwright.topi.types import Shape
 
 

@@ -15,10 +15,10 @@ from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, cast, const
 from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
 from loopwright.te.tags import default_tag
-from loopwright.topi.checked_indices import checked_place
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.parts.checked_indices import checked_place
+from loopwright.topi.parts.sizes import at_least, check_rank, check_same, simplify
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import at_least, check_rank, check_same, simplify
 from loopwright.topi.testing import sparse as meaning
 from loopwright.topi.types import Dim, DType
 

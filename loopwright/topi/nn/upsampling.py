@@ -9,11 +9,11 @@ import numpy as np
 
 from loopwright import te
 from loopwright.ir import Expr, FloatImm, as_expr
-from loopwright.topi.choices import choose
 from loopwright.topi.image.resize import resize2d, resize3d, spatial_axes
+from loopwright.topi.parts.choices import choose
+from loopwright.topi.parts.sizes import known
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import known
 from loopwright.topi.testing.image import resize
 from loopwright.topi.types import Arguments, Scalar, Shape
 

@@ -13,13 +13,13 @@ from loopwright.ir.intrinsics import cos, log, minimum, sqrt
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.math.scan import cumsum
+from loopwright.topi.ordering.searchsorted import searchsorted
+from loopwright.topi.parts.choices import UnsuitableType
+from loopwright.topi.parts.sizes import at_least, check_same
 from loopwright.topi.random.threefry import threefry_generate
 from loopwright.topi.registry import operator
-from loopwright.topi.scan import cumsum
-from loopwright.topi.searchsorted import searchsorted
-from loopwright.topi.sizes import at_least, check_same
 from loopwright.topi.testing import drawing as meaning
 from loopwright.topi.types import Dim, Scalar, Shape
 

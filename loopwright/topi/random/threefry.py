@@ -22,11 +22,11 @@ from loopwright.runtime.dtype import DataType
 from loopwright.target import Target, describe
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.choices import UnsuitableType
+from loopwright.topi.parts.row_major import product, ravel
+from loopwright.topi.parts.sizes import check_rank, check_same
 from loopwright.topi.registry import operator
-from loopwright.topi.row_major import product, ravel
-from loopwright.topi.sizes import check_rank, check_same
 from loopwright.topi.testing import drawing as meaning
 from loopwright.topi.types import Shape
 

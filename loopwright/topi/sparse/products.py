@@ -7,11 +7,11 @@ from loopwright.ir import Buffer, Stmt, cast, const
 from loopwright.ir.ir_builder import create
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.checked_indices import checked_place
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.nn.sparse import sparse_dense_sp_lhs, sparse_dense_sp_rhs
+from loopwright.topi.parts.checked_indices import checked_place
+from loopwright.topi.parts.sizes import at_least, check_rank, check_same, simplify
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import at_least, check_rank, check_same, simplify
 from loopwright.topi.sparse.csr import Sparse, parts
 from loopwright.topi.testing import sparse as meaning
 

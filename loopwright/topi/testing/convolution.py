@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopwright.topi.pad_amounts import get_pad_tuple_generic
+from loopwright.topi.parts.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.testing.windows import numbers, windows_of
 from loopwright.topi.types import DType, IntPadding, Ints
 

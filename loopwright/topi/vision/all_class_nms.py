@@ -10,11 +10,11 @@ from loopwright.ir.intrinsics import select
 from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
-from loopwright.topi.choices import UnsuitableType, choose
-from loopwright.topi.merge_sort import sort_row
+from loopwright.topi.ordering.merge_sort import sort_row
+from loopwright.topi.parts.choices import UnsuitableType, choose
+from loopwright.topi.parts.scalars import Reader, scalar_reader
+from loopwright.topi.parts.sizes import check_rank, check_same, simplify
 from loopwright.topi.registry import operator
-from loopwright.topi.scalars import Reader, scalar_reader
-from loopwright.topi.sizes import check_rank, check_same, simplify
 from loopwright.topi.testing import boxes as meaning
 from loopwright.topi.types import Scalar, Shape
 from loopwright.topi.vision.boxes import Box, keep_best

@@ -9,9 +9,9 @@ from loopwright.ir.ir_builder import create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.scalars import scalar_reader
+from loopwright.topi.parts.sizes import at_least, check_rank, known
 from loopwright.topi.registry import operator
-from loopwright.topi.scalars import scalar_reader
-from loopwright.topi.sizes import at_least, check_rank, known
 from loopwright.topi.testing import boxes as meaning
 from loopwright.topi.types import Scalar
 

@@ -8,12 +8,12 @@ from loopwright.ir.intrinsics import minimum
 from loopwright.ir.ir_builder import create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
-from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.merge_sort import sort_row
+from loopwright.topi.ordering.merge_sort import sort_row
+from loopwright.topi.parts.choices import UnsuitableType
+from loopwright.topi.parts.scalars import scalar_reader
+from loopwright.topi.parts.sizes import at_least, check_rank, check_same, known, simplify
 from loopwright.topi.registry import operator
-from loopwright.topi.scalars import scalar_reader
-from loopwright.topi.sizes import at_least, check_rank, check_same, known, simplify
 from loopwright.topi.testing import boxes as meaning
 from loopwright.topi.types import Scalar
 from loopwright.topi.vision.all_class_nms import keep_in_class

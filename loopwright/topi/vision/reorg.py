@@ -7,9 +7,9 @@ from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.row_major import ravel, unravel
+from loopwright.topi.parts.sizes import check_rank, known, multiple_of, simplify
 from loopwright.topi.registry import operator
-from loopwright.topi.row_major import ravel, unravel
-from loopwright.topi.sizes import check_rank, known, multiple_of, simplify
 from loopwright.topi.testing import regions as meaning
 
 

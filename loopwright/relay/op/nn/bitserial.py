@@ -1,4 +1,4 @@
-"""Products of numbers of a few bits in graphs: see `topi/nn/bitserial.py`."""
+"""Products of numbers of a few bits in graphs: see `topi/nn/conv/bitserial.py`."""
 
 from __future__ import annotations
 

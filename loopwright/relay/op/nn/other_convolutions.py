@@ -15,7 +15,7 @@ from loopwright.relay.op.nn.convolutions import Convolution, each
 from loopwright.relay.op.registry import Kind, Operator, register
 from loopwright.relay.op.sizes import divide_down
 from loopwright.relay.types import Dim, TensorType
-from loopwright.topi.nn.winograd import TILE
+from loopwright.topi.nn.conv.winograd import TILE
 from loopwright.topi.testing.convolution import conv_transpose_python, dilate_python
 
 

@@ -19,7 +19,7 @@ from loopwright.relay.op.nn.convolutions import each
 from loopwright.relay.op.registry import Kind, Operator, make, register
 from loopwright.relay.op.sizes import tensor_type_of
 from loopwright.relay.types import TensorType
-from loopwright.topi.pad_amounts import get_pad_tuple_generic
+from loopwright.topi.parts.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.registry import OPERATORS
 
 

@@ -16,7 +16,7 @@ from loopwright.relay.op.nn.convolutions import each
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
 from loopwright.relay.types import same_type
-from loopwright.topi.pad_amounts import get_pad_tuple
+from loopwright.topi.parts.pad_amounts import get_pad_tuple
 
 
 class _Flatten(TypedRewrite):

@@ -22,7 +22,7 @@ from loopwright.relay.op.nn.convolutions import each
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.simplify.rules.rule import splat
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
-from loopwright.topi.pad_amounts import get_pad_tuple_generic
+from loopwright.topi.parts.pad_amounts import get_pad_tuple_generic
 
 # Operator → the letters of its windows.
 _CONVOLUTIONS: Final = {

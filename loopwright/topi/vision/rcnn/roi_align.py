@@ -16,9 +16,9 @@ from loopwright.ir.intrinsics import ceil, floor, maximum, minimum
 from loopwright.ir.ir_builder import BufferVar, create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
-from loopwright.topi.choices import choose
+from loopwright.topi.parts.choices import choose
+from loopwright.topi.parts.sizes import check_rank, check_same, each
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, check_same, each
 from loopwright.topi.testing import regions as meaning
 from loopwright.topi.types import Dim, Dims
 from loopwright.topi.vision.rcnn.roi_pool import require_pictures

@@ -9,8 +9,8 @@ from loopwright.ir.intrinsics import maximum, min_value, minimum, round, select
 from loopwright.ir.ir_builder import create
 from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
+from loopwright.topi.parts.sizes import check_rank, check_same, each
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, check_same, each
 from loopwright.topi.testing import regions as meaning
 from loopwright.topi.types import Dims
 

@@ -10,8 +10,8 @@ from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
 from loopwright.ir.intrinsics import exp, maximum, minimum, select
 from loopwright.ir.ir_builder import create
 from loopwright.te.tags import default_tag
+from loopwright.topi.parts.sizes import check_rank, check_same, simplify
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, check_same, simplify
 from loopwright.topi.testing import regions as meaning
 from loopwright.topi.types import DType, Shape
 from loopwright.topi.vision.non_max_suppression import non_max_suppression
