@@ -18,10 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from loopwright.ir.node import Node
+from loopwright.ir.node import Node, when_used
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Expr, Var, require_expr
 from loopwright.relay.types import GlobalTypeVar, TypeCall, TypeVar
+
+# What writes types imports the classes of this file.
+_type_data_text = when_used("loopwright.relay.text.sizes", "type_data_text")
 
 
 class Constructor(Expr):
@@ -76,9 +79,7 @@ class TypeData(Node):
         return TypeCall(self.header, self.type_vars)
 
     def __repr__(self) -> str:
-        from loopwright.relay.text.sizes import type_data_text
-
-        return "\n".join(type_data_text(self))
+        return "\n".join(_type_data_text(self))
 
     __str__ = __repr__
 

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IntImm, as_expr, const
-from loopwright.ir.types import TupleType
+from loopwright.ir.types import TupleType, Type
 from loopwright.relay.expr import Call, Constant, Function, Var
+from loopwright.relay.expr import Expr as GraphExpr
 from loopwright.relay.infer_type import infer
+from loopwright.relay.nested import Nested
 from loopwright.relay.op.index_ranges import IndexRange, input_at
-from loopwright.relay.op.registry import Op, get
+from loopwright.relay.op.registry import Op, Operator, get
 from loopwright.relay.size_checks import Name, SizeCheck, escaped, name_of, node_of
 from loopwright.relay.types import Dim, TensorType, same_dims
 from loopwright.relay.value_ranges import value_range
@@ -42,7 +43,7 @@ class IndexCheck:
     """
 
     function: Function
-    params: tuple[Any, ...]
+    params: tuple[Var, ...]
     rules: tuple[IndexRule, ...]
 
 
@@ -57,14 +58,14 @@ class IndexRule:
     above: str
 
 
-def ranges_of(call: Any) -> list[IndexRange]:
+def ranges_of(call: Call) -> list[IndexRange]:
     """The indices that a call of an operator trusts."""
     say = getattr(call.attrs, "index_ranges", None)
     return [] if say is None else say(*[arg.checked_type for arg in call.args])
 
 
 def index_checks(
-    function: Function, args: Sequence[Any], in_range: Callable[[Any], Sizes | None]
+    function: Function, args: Sequence[GraphExpr], in_range: Callable[[GraphExpr], Sizes | None]
 ) -> tuple[list[IndexCheck], list[SizeCheck]]:
     """What is to be checked before a fused function is called with `args`: of indices it computes, and of constants.
 
@@ -72,7 +73,7 @@ def index_checks(
     """
     given = dict(zip(map(id, function.params), args, strict=True))
 
-    def name(expression: Any) -> str:
+    def name(expression: GraphExpr) -> str:
         return name_of(given.get(id(expression), expression))
 
     result: list[IndexCheck] = []
@@ -95,7 +96,7 @@ def index_checks(
     return result, known
 
 
-def checked_sizes(expression: Any) -> Sizes | None:
+def checked_sizes(expression: GraphExpr) -> Sizes | None:
     """Within which sizes the elements of an expression were checked to lie; index tuples may have been turned round."""
     while isinstance(expression, Call) and isinstance(expression.op, Op) and expression.op.name == "transpose":
         (expression,) = expression.args
@@ -129,11 +130,11 @@ def _rule(call: Call, range_: IndexRange, size: Dim, name: Name) -> IndexRule:
     return IndexRule(range_.entry, as_expr(size), range_.from_end, said + below, said + " has no such element")
 
 
-def _measured(function: Function, indices: Any, range_: IndexRange, rules: tuple[IndexRule, ...]) -> IndexCheck:
+def _measured(function: Function, indices: GraphExpr, range_: IndexRange, rules: tuple[IndexRule, ...]) -> IndexCheck:
     used = {id(each) for each in post_order(indices) if isinstance(each, Var)}
     params = [param for param in function.params if id(param) in used]
     fresh = [Var(param.name_hint, param.checked_type) for param in params]
-    given: Any = bind(indices, dict(zip(params, fresh, strict=True)))
+    given = bind(indices, dict(zip(params, fresh, strict=True)))
     op = get("index_range")
     body = Call(op, [given], op.attributes(along=range_.along, ignored=range_.ignored))
     result = Function(fresh, body, attrs={"Primitive": 1})
@@ -158,7 +159,7 @@ def _of_constant(indices: Constant, range_: IndexRange, rules: Sequence[IndexRul
                 yield SizeCheck(condition, message, (number, size))
 
 
-def require_in_range(attrs: Any, inputs: Sequence[Any]) -> None:
+def require_in_range(attrs: Operator, inputs: Sequence[Nested[np.ndarray]]) -> None:
     """Raise IndexOutOfRange unless the indices among the inputs of an operator, which are arrays, lie in range."""
     say = getattr(attrs, "index_ranges", None)
     if say is None:
@@ -174,7 +175,7 @@ def require_in_range(attrs: Any, inputs: Sequence[Any]) -> None:
             raise IndexOutOfRange(f"{attrs.op_name}: an index is {wrong}, and {where} has size {size}")
 
 
-def _type_of(value: Any) -> Any:
+def _type_of(value: Nested[np.ndarray]) -> Type:
     if isinstance(value, (list, tuple)):
         return TupleType(tuple(_type_of(item) for item in value))
     array = np.asarray(value)

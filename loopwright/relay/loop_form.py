@@ -16,7 +16,7 @@ from loopwright.relay.visitor import post_order
 class LoopForm:
     """`fn(params) { lets; if (condition) { lets; self(next_args) } else { result } }`, or with the branches swapped."""
 
-    def __init__(self, lets: Sequence[Let], condition: object, next_args: Sequence[Expr], result: Expr) -> None:
+    def __init__(self, lets: Sequence[Let], condition: Expr, next_args: Sequence[Expr], result: Expr) -> None:
         self.lets = lets
         self.condition = condition
         self.next_args = next_args

@@ -25,23 +25,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from loopwright.arith import Analyzer
 from loopwright.ir import EQ, Expr, IntImm, Or, Var, structural_equal, substitute
 from loopwright.ir.types import TupleType, Type
 from loopwright.ir.visitor import variables_in
 from loopwright.relay.expr import Call, Constant, Function, If, TupleGetItem
+from loopwright.relay.expr import Expr as GraphExpr
 from loopwright.relay.expr import Var as GraphVar
+from loopwright.relay.nested import Nested
 from loopwright.relay.op.registry import Op
 from loopwright.relay.types import Dim, TensorType, is_any, type_text
 from loopwright.relay.visitor import parts, post_order
-from loopwright.te import placeholder
+from loopwright.te import Tensor, placeholder
 from loopwright.te.assumed_sizes import Assumption, collected
 
 _known: dict[object, tuple[list[Assumption], list[Var]]] = {}  # layers repeat; the variables stay alive with their ids
 _MOST: Final = 20_000
-Name = Callable[[Any], str]  # what people call the value of an expression: "input a"
+Name = Callable[[GraphExpr], str]  # what people call the value of an expression: "input a"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +82,11 @@ def graph_checks(function: Function) -> list[SizeCheck]:
     return distinct(result)
 
 
-def function_checks(function: Function, args: Sequence[Any]) -> list[SizeCheck]:
+def function_checks(function: Function, args: Sequence[GraphExpr]) -> list[SizeCheck]:
     """The checks of a fused function that is called with `args`, for what is lowered."""
     outside = dict(zip(map(id, function.params), args, strict=True))
 
-    def name(expression: Any) -> str:
+    def name(expression: GraphExpr) -> str:
         return name_of(outside.get(id(expression), expression))
 
     calls = _operators(function)
@@ -173,7 +175,7 @@ def _put(size: Expr, values: Mapping[Var, Expr]) -> Expr:
 # What a message says.
 
 
-def name_of(expression: Any) -> str:
+def name_of(expression: GraphExpr) -> str:
     """What people call the value of an expression of a graph."""
     if isinstance(expression, GraphVar):
         return f"input {expression.name_hint}"
@@ -184,7 +186,7 @@ def name_of(expression: Any) -> str:
     return f"the result of {node_of(expression)}"
 
 
-def node_of(expression: Any) -> str:
+def node_of(expression: GraphExpr) -> str:
     """What people call the node that computes an expression."""
     if isinstance(expression, TupleGetItem):
         expression = expression.tuple_value
@@ -224,9 +226,9 @@ def _said(call: Call, one: Assumption, name: Name) -> tuple[str, tuple[Expr, ...
     return ", ".join(words), tuple(values)
 
 
-def _place(call: Call, size: Expr, used: list[tuple[int, int]]) -> tuple[Any, int] | None:
+def _place(call: Call, size: Expr, used: list[tuple[int, int]]) -> tuple[GraphExpr, int] | None:
     """The argument and the axis that a size is of: best of another argument than those before, on the same axis."""
-    result: list[tuple[tuple[bool, bool], tuple[int, int], Any, int]] = []
+    result: list[tuple[tuple[bool, bool], tuple[int, int], GraphExpr, int]] = []
     number = 0
     for arg in call.args:
         for part, of in _tensors(arg, arg.checked_type):
@@ -252,7 +254,7 @@ def _is_same(own: Dim, size: Expr) -> bool:
     return not is_any(own) and structural_equal(own, size)
 
 
-def _tensors(expression: Any, of: Type) -> Iterator[tuple[Any, TensorType]]:
+def _tensors(expression: GraphExpr, of: Type) -> Iterator[tuple[GraphExpr, TensorType]]:
     if isinstance(of, TensorType):
         yield expression, of
     elif isinstance(of, TupleType):
@@ -272,7 +274,7 @@ def escaped(text: str) -> str:
 def _always_run(function: Function) -> Iterator[Call]:
     """The calls of operators that run whenever the body does, each after what it is made of."""
     done: set[int] = set()
-    stack: list[tuple[Any, bool]] = [(function.body, False)]
+    stack: list[tuple[GraphExpr, bool]] = [(function.body, False)]
     while stack:
         each, ready = stack.pop()
         if ready:
@@ -297,7 +299,7 @@ def _variables_of(types: Iterable[Type]) -> Iterator[Var]:
             yield from _variables_of(of.fields)
 
 
-def _stand_in(of: Type, name: str) -> Any:
+def _stand_in(of: Type, name: str) -> Nested[Tensor]:
     if isinstance(of, TupleType):
         return [_stand_in(field, f"{name}_{k}") for k, field in enumerate(of.fields)]
     assert isinstance(of, TensorType)

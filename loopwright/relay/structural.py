@@ -20,8 +20,8 @@ from loopwright.ir.expr import GlobalVar
 from loopwright.ir.expr import Var as SizeVariable
 from loopwright.ir.structural_hash import Serialization
 from loopwright.ir.types import TupleType, Type
-from loopwright.relay.adt import Constructor, Match
-from loopwright.relay.expr import Call, Constant, Function, If, Let, RefCreate, RefRead, Tuple, TupleGetItem, Var
+from loopwright.relay.adt import Constructor, Match, Pattern
+from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, RefCreate, RefRead, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Op
 from loopwright.relay.types import FuncType, IncompleteType, RefType, TensorType, TypeCall, TypeVar, is_any
 from loopwright.relay.visitor import parts, post_order
@@ -67,11 +67,11 @@ class _Elements:
 class Rows:
     """The rows of one graph, and the value that each stands for."""
 
-    def __init__(self, root: Any, map_free_vars: bool, by_name: bool = False) -> None:
+    def __init__(self, root: Expr | Type, map_free_vars: bool, by_name: bool = False) -> None:
         self.map_free_vars = map_free_vars
         self.by_name = by_name  # free variables by their names: for a hash that lasts
         self.rows: list[Row] = []
-        self.values: list[Any] = []
+        self.values: list[Expr | Type] = []
         self._places: dict[int, int] = {}
         self._known: dict[Row, int] = {}
         self._type_vars: dict[int, int] = {}
@@ -96,7 +96,7 @@ class Rows:
         """The variables of sizes, in the order of their numbers."""
         return [var for var in self._plain.numbers if isinstance(var, SizeVariable)]
 
-    def _add(self, expression: Any) -> None:
+    def _add(self, expression: Expr) -> None:
         row = self._row(expression)
         by_value = isinstance(expression, (Tuple, TupleGetItem, Constant, GlobalVar, Constructor))
         location = self._known.get(row) if by_value else None
@@ -108,7 +108,7 @@ class Rows:
                 self._known[row] = location
         self._places[id(expression)] = location
 
-    def _row(self, expression: Any) -> Row:
+    def _row(self, expression: Expr) -> Row:
         name = type(expression).__name__
         if isinstance(expression, Var):
             return self._variable(expression)
@@ -170,13 +170,13 @@ class Rows:
         return (type(of).__name__, repr(of))
 
 
-def _cases(pattern: Any) -> Row:
+def _cases(pattern: Pattern) -> Row:
     """A pattern without its variables, which are numbered as others are."""
     below = tuple([_cases(inner) for inner in getattr(pattern, "patterns", ())])
     return (type(pattern).__name__, getattr(getattr(pattern, "constructor", None), "name_hint", ""), below)
 
 
-def compare(comparison: Any, one: Any, other: Any) -> bool:
+def compare(comparison: Any, one: Expr | Type, other: Expr | Type) -> bool:
     """Whether two graphs (or types) are the same; the comparison learns of the first difference."""
     left = Rows(one, comparison.map_free_vars)
     right = Rows(other, comparison.map_free_vars)
@@ -195,7 +195,7 @@ def compare(comparison: Any, one: Any, other: Any) -> bool:
 class _Said:
     """A value as the message of a difference names it."""
 
-    def __init__(self, value: Any, row: Row) -> None:
+    def __init__(self, value: Expr | Type, row: Row) -> None:
         self.value = value
         self.row = row
 
@@ -215,11 +215,11 @@ class _Said:
         return f"field {value.index}" if isinstance(value, TupleGetItem) else str(value)
 
 
-def _path(root: Any, wanted: Any) -> list[str]:
+def _path(root: Expr | Type, wanted: Expr | Type) -> list[str]:
     """The way from the root to a value: `.body.args[0]`; the first one found."""
     if isinstance(root, Type):
         return []
-    came: dict[int, tuple[Any, str]] = {}
+    came: dict[int, tuple[Expr, str]] = {}
     seen = {id(root)}
     waiting = [root]
     for expression in waiting:
@@ -237,7 +237,7 @@ def _path(root: Any, wanted: Any) -> list[str]:
     return steps[::-1]
 
 
-def _named_parts(expression: Any) -> list[tuple[str, Any]]:
+def _named_parts(expression: Expr) -> list[tuple[str, Expr]]:
     if isinstance(expression, Call):
         callee = [] if isinstance(expression.op, Op) else [(".op", expression.op)]
         return callee + [(f".args[{k}]", arg) for k, arg in enumerate(expression.args)]
@@ -249,11 +249,11 @@ def _named_parts(expression: Any) -> list[tuple[str, Any]]:
     return [(f".{name}", getattr(expression, name)) for name in names if hasattr(expression, name)]
 
 
-def write(serialization: Serialization, root: Any) -> None:
+def write(serialization: Serialization, root: Expr | Type) -> None:
     """Add a graph (or a type) to what is hashed."""
     serialization.text(repr(Rows(root, serialization.map_free_vars, by_name=True).rows))
 
 
-def size_variables(root: Any) -> list[SizeVariable]:
+def size_variables(root: Expr | Type) -> list[SizeVariable]:
     """The size variables of a graph, in the order in which they are met: in two equal graphs they correspond."""
     return Rows(root, map_free_vars=True).size_variables()

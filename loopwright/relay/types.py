@@ -202,6 +202,11 @@ def is_any(size: object) -> TypeIs[AnyDim]:
     return isinstance(size, AnyDim)
 
 
+def known_sizes(of: TensorType) -> list[int | PrimExpr]:
+    """The sizes of a tensor, none of which is AnyDim()."""
+    return [size for size in of.shape if not isinstance(size, AnyDim)]
+
+
 def is_dynamic(of: Type) -> bool:
     """Whether a size in the type is no number."""
     if isinstance(of, TensorType):

@@ -10,7 +10,8 @@ from loopwright import relay, te
 from loopwright.relay.errors import CannotCompile, TypeMismatch
 from loopwright.relay.infer_type import infer
 from loopwright.relay.interpreter import evaluate
-from loopwright.relay.lower.lower_function import flat, lower_function
+from loopwright.relay.lower.lower_function import lower_function
+from loopwright.relay.nested import flat
 from loopwright.relay.types import type_text
 from loopwright.topi.registry import OPERATORS
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright import te
 from loopwright.ir import PrimFunc, decl_buffer, substitute
@@ -67,7 +67,7 @@ def _joins(program: Program, functions: Mapping[Launch, Function]) -> dict[Launc
         function = functions.get(step) if isinstance(step, Launch) else None
         if not isinstance(step, Launch) or function is None or not isinstance(function.body, Call):
             continue
-        call: Any = function.body
+        call = function.body
         given = call.args[0] if len(call.args) == 1 else None
         plain = given.fields if isinstance(given, Tuple) else [given]
         if getattr(call.attrs, "op_name", "") != "concatenate" or list(plain) != list(function.params):

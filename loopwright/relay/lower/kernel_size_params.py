@@ -11,7 +11,6 @@ do occur, in the shape of something inside the kernel, they are `needed`: passed
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from loopwright.analysis.queries import undefined_vars
 from loopwright.arith import Analyzer
@@ -19,6 +18,8 @@ from loopwright.ir import Expr, IntImm, SizeVar, Var
 from loopwright.ir.argument_sizes import linear_in
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.expr import Call
+from loopwright.relay.expr import Expr as GraphExpr
+from loopwright.relay.op.registry import Operator
 from loopwright.relay.size_checks import EqualSizes
 from loopwright.relay.types import TensorType, same_dim
 from loopwright.relay.visitor import post_order
@@ -31,7 +32,7 @@ class OwnSizes:
     is checked to have equal; one stands for both.
     """
 
-    def __init__(self, types: Sequence[TensorType], body: Any, equal: Iterable[tuple[Expr, Expr]] = ()) -> None:
+    def __init__(self, types: Sequence[TensorType], body: GraphExpr, equal: Iterable[tuple[Expr, Expr]] = ()) -> None:
         self._equal = EqualSizes(equal)
         sizes = [self._equal.replaced(size) for of in types for size in of.shape if isinstance(size, Expr)]
         outside = [size for size in sizes if not isinstance(size, IntImm)]
@@ -75,28 +76,29 @@ class OwnSizes:
     def _find(self, size: Expr) -> SizeVar | None:
         return next((var for known, var in self._own if same_dim(known, size)), None)
 
-    def shape(self, sizes: Sequence[Any]) -> list[Any]:
+    def shape(self, sizes: Sequence[int | Expr]) -> list[int | Expr]:
         """A shape with the kernel's own variables in it."""
-        return [self.replaced(size) for size in sizes]
+        return [size if isinstance(size, int) else self._size(size) for size in sizes]
 
-    def replaced(self, value: Any) -> Any:
+    def replaced(self, value: object) -> object:
         """A size, or a tuple of attributes with sizes in it."""
         if isinstance(value, tuple):
             return tuple(self.replaced(item) for item in value)
-        if not isinstance(value, Expr):
-            return value
-        size = self._equal.replaced(value)
+        return self._size(value) if isinstance(value, Expr) else value
+
+    def _size(self, size: Expr) -> Expr:
+        size = self._equal.replaced(size)
         result = self._find(size)
         return size if result is None else result
 
-    def attrs(self, attrs: Any) -> Any:
+    def attrs(self, attrs: Operator) -> Operator:
         """The attributes of an operator, with sizes replaced."""
         if not (self._own or self._equal) or next(_expressions(tuple(attrs.values())), None) is None:
             return attrs
         return attrs.with_(**{name: self.replaced(value) for name, value in attrs.items()})
 
 
-def _sizes_inside(body: Any) -> Iterator[Expr]:
+def _sizes_inside(body: GraphExpr) -> Iterator[Expr]:
     """The sizes, no numbers, of everything that a kernel computes, and of the attributes of its operators."""
     for one in post_order(body):
         if isinstance(one, Call):
@@ -104,13 +106,13 @@ def _sizes_inside(body: Any) -> Iterator[Expr]:
             yield from _expressions(_shapes(one.checked_type))
 
 
-def _shapes(of: Type) -> tuple[Any, ...]:
+def _shapes(of: Type) -> tuple[object, ...]:
     if isinstance(of, TupleType):
         return tuple(_shapes(field) for field in of.fields)
     return of.shape if isinstance(of, TensorType) else ()
 
 
-def _expressions(value: Any) -> Iterator[Expr]:
+def _expressions(value: object) -> Iterator[Expr]:
     if isinstance(value, tuple):
         for item in value:
             yield from _expressions(item)

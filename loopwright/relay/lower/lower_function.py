@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,14 @@ from loopwright.ir.function import PrimFunc
 from loopwright.ir.types import TupleType, Type
 from loopwright.ir.visitor import variables_in
 from loopwright.relay.errors import CannotCompile
-from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
+from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
 from loopwright.relay.index_checks import ranges_of
 from loopwright.relay.lower.kernel_size_params import OwnSizes
+from loopwright.relay.nested import Nested, fields, flat
 from loopwright.relay.op.index_ranges import IndexRange, input_at
 from loopwright.relay.op.registry import Op
 from loopwright.relay.size_checks import equal_sizes
-from loopwright.relay.types import TensorType, is_any, type_text
+from loopwright.relay.types import TensorType, is_any, known_sizes, type_text
 from loopwright.relay.visitor import ExprFunctor, post_order
 from loopwright.te.assumed_sizes import Assumption, collected
 
@@ -46,11 +47,11 @@ class Lowered:
     outputs: tuple[TensorType, ...]
     name: str
     operators: tuple[str, ...]
-    decided: tuple[Any, ...] = ()  # size variables whose values the kernel writes into its last output
+    decided: tuple[SizeVar, ...] = ()  # size variables whose values the kernel writes into its last output
     named: tuple[PrimVar, ...] = ()  # size variables that it gets by name: no tensor has one of them as a dimension
 
 
-class _Compute(ExprFunctor):
+class _Compute(ExprFunctor[Nested[te.Tensor]]):
     """The tensor (or list of tensors) that each expression is."""
 
     def __init__(self, sizes: OwnSizes) -> None:
@@ -59,19 +60,19 @@ class _Compute(ExprFunctor):
         self.operators: list[str] = []
         self.used: dict[PrimVar, None] = {}  # in sizes that are attributes
 
-    def visit_var(self, var: Var) -> Any:
+    def visit_var(self, var: Var) -> Nested[te.Tensor]:
         raise ValueError(f"{var.name_hint} is no parameter of the function that is lowered")
 
-    def visit_constant(self, constant: Constant) -> Any:
+    def visit_constant(self, constant: Constant) -> Nested[te.Tensor]:
         return constant_tensor(constant.data)
 
-    def visit_tuple(self, tup: Tuple) -> Any:
+    def visit_tuple(self, tup: Tuple) -> Nested[te.Tensor]:
         return [self.visit(field) for field in tup.fields]
 
-    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
-        return self.visit(get.tuple_value)[get.index]
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Nested[te.Tensor]:
+        return fields(self.visit(get.tuple_value))[get.index]
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> Nested[te.Tensor]:
         args = [self.visit(arg) for arg in call.args]
         if not isinstance(call.op, Op):
             raise ValueError("a fused function calls operators alone")
@@ -98,7 +99,7 @@ def flat_types(of: Type) -> list[TensorType]:
     raise TypeError(f"{of} is neither a tensor nor a tuple of them")
 
 
-def _placeholders(of: Type, name: str, result: list[te.Tensor], sizes: OwnSizes) -> Any:
+def _placeholders(of: Type, name: str, result: list[te.Tensor], sizes: OwnSizes) -> Nested[te.Tensor]:
     if isinstance(of, TupleType):
         return [_placeholders(field, f"{name}_{k}", result, sizes) for k, field in enumerate(of.fields)]
     if not isinstance(of, TensorType) or any(is_any(size) for size in of.shape):
@@ -106,16 +107,9 @@ def _placeholders(of: Type, name: str, result: list[te.Tensor], sizes: OwnSizes)
             f"a kernel takes tensors of known sizes, and not {type_text(of)}",
             hint="relay.create_executor('vm') finds sizes as it runs",
         )
-    tensor = te.placeholder(sizes.shape(of.shape), of.dtype, name=name)
+    tensor = te.placeholder(sizes.shape(known_sizes(of)), of.dtype, name=name)
     result.append(tensor)
     return tensor
-
-
-def flat(value: Any) -> list[Any]:
-    """The tensors of a value that may be a tuple."""
-    if isinstance(value, (list, tuple)):
-        return [tensor for one in value for tensor in flat(one)]
-    return [value]
 
 
 class _Stages(NamedTuple):
@@ -221,7 +215,7 @@ def _indexed_axes(function: Function, compute: _Compute) -> Iterator[PrimExpr]:
                 yield condition
 
 
-def decided_sizes(body: Any) -> tuple[Any, ...]:
+def decided_sizes(body: Expr) -> tuple[SizeVar, ...]:
     """The size variables that the values of an operator decide, in the order of its last output, which holds them."""
     if not isinstance(body, Call) or not isinstance(body.op, Op) or not body.attrs.data_dependent:
         return ()

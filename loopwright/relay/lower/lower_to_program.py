@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from loopwright import te
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import substitute
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.types import TupleType, Type
@@ -33,14 +33,15 @@ from loopwright.model.program import (
     View,
 )
 from loopwright.relay.errors import CannotCompile
-from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
-from loopwright.relay.index_checks import IndexCheck, checked_sizes, index_checks
+from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
+from loopwright.relay.index_checks import IndexCheck, Sizes, checked_sizes, index_checks
 from loopwright.relay.loop_form import calls, loop_form
 from loopwright.relay.lower.concat_in_place import concat_in_place
-from loopwright.relay.lower.lower_function import Lowered, decided_sizes, flat
-from loopwright.relay.lower.program_parts import Shared, known_sizes
+from loopwright.relay.lower.lower_function import Lowered, decided_sizes
+from loopwright.relay.lower.program_parts import Shared
+from loopwright.relay.nested import Nested, fields, flat, single
 from loopwright.relay.size_checks import SizeCheck, function_checks, node_of
-from loopwright.relay.types import TensorType, is_any, type_text
+from loopwright.relay.types import TensorType, is_any, known_sizes, type_text
 from loopwright.relay.visitor import post_order
 
 
@@ -51,24 +52,24 @@ class _Writer:
         self.shared = shared
         self.around = around
         self.steps: list[Step] = []
-        self.values: dict[int, Any] = {}
+        self.values: dict[int, Nested[Value]] = {}
         self.functions: dict[int, Function] = {}
-        self.ranges: dict[tuple[Any, ...], tuple[Value, Value]] = {}  # of index tensors that were looked at
+        self.ranges: dict[tuple[object, ...], tuple[Value, Value]] = {}  # of index tensors that were looked at
 
     # What an expression is: a Value, or a list of them for a tuple.
 
-    def of(self, expression: Any) -> Any:
+    def of(self, expression: Expr) -> Nested[Value]:
         """The value of an expression, its steps written if they are not yet."""
         for each in self._order(expression):
             if self._found(each) is None:
                 self.values[id(each)] = self._write(each)
-        return self._found(expression)
+        return self._known(expression)
 
-    def _order(self, expression: Any) -> list[Any]:
+    def _order(self, expression: Expr) -> list[Expr]:
         """What has to be evaluated for `expression`, in order; what runs under a condition or a name comes later."""
-        result: list[Any] = []
+        result: list[Expr] = []
         done: set[int] = set()
-        stack: list[tuple[Any, bool]] = [(expression, False)]
+        stack: list[tuple[Expr, bool]] = [(expression, False)]
         while stack:
             each, ready = stack.pop()
             if ready:
@@ -84,7 +85,7 @@ class _Writer:
                     stack.append((each.tuple_value, False))
         return result
 
-    def _found(self, expression: Any) -> Any:
+    def _found(self, expression: Expr) -> Nested[Value] | None:
         writer: _Writer | None = self
         while writer is not None:
             if id(expression) in writer.values:
@@ -92,7 +93,13 @@ class _Writer:
             writer = writer.around
         return None
 
-    def _function(self, expression: Any) -> Function | None:
+    def _known(self, expression: Expr) -> Nested[Value]:
+        """The value of an expression whose steps are written."""
+        result = self._found(expression)
+        assert result is not None
+        return result
+
+    def _function(self, expression: Expr) -> Function | None:
         if isinstance(expression, Function):
             return expression
         writer: _Writer | None = self
@@ -102,13 +109,13 @@ class _Writer:
             writer = writer.around
         return None
 
-    def _write(self, expression: Any) -> Any:
+    def _write(self, expression: Expr) -> Nested[Value]:
         if isinstance(expression, Constant):
             return self.shared.constant(expression.data)
         if isinstance(expression, Tuple):
-            return [self._found(part) for part in expression.fields]
+            return [self._known(part) for part in expression.fields]
         if isinstance(expression, TupleGetItem):
-            return self._found(expression.tuple_value)[expression.index]
+            return fields(self._known(expression.tuple_value))[expression.index]
         if isinstance(expression, Let):
             return self._let(expression)
         if isinstance(expression, If):
@@ -118,8 +125,8 @@ class _Writer:
         name = getattr(expression, "name_hint", type(expression).__name__)
         raise CannotCompile(f"{name} is no value that a compiled model can hold", at=None)
 
-    def _let(self, let: Let) -> Any:
-        body: Any = let
+    def _let(self, let: Let) -> Nested[Value]:
+        body: Expr = let
         while isinstance(body, Let):
             if isinstance(body.value, Function):
                 self.functions[id(body.var)] = body.value
@@ -128,19 +135,19 @@ class _Writer:
             body = body.body
         return self.of(body)
 
-    def _call(self, call: Call) -> Any:
-        args = [self._found(arg) for arg in call.args]
+    def _call(self, call: Call) -> Nested[Value]:
+        args = [self._known(arg) for arg in call.args]
         callee = self._named_function(call.op)
         if isinstance(callee, Function) and "Primitive" in callee.attrs:
             return self._launch(call, callee, args)
         function = self._function(callee)
-        if function is None and hasattr(callee, "name") and self.shared.module is not None:
-            result: object = self.shared.module[callee]
+        called = getattr(callee, "name", None)
+        if function is None and called is not None and self.shared.module is not None:
+            result: object = self.shared.module[called]
             function = result if isinstance(result, Function) else None
         if function is None:
             raise CannotCompile("a value is called that is not known to be a function when compiling")
-        recursive = isinstance(callee, Var) and calls(function.body, callee)
-        if recursive:
+        if isinstance(callee, Var) and calls(function.body, callee):
             return self._loop(callee, function, args)
         inner = _Writer(self.shared, self)
         inner.steps = self.steps  # an ordinary call runs where it stands
@@ -148,7 +155,7 @@ class _Writer:
             inner.values[id(param)] = value
         return inner.of(function.body)
 
-    def _named_function(self, callee: Any) -> Any:
+    def _named_function(self, callee: Expr) -> Expr:
         """What is called; `let f = fn …; f`, as a loop is written, is `f`."""
         while isinstance(callee, Let):
             if isinstance(callee.value, Function):
@@ -158,14 +165,14 @@ class _Writer:
             callee = callee.body
         return callee
 
-    def _launch(self, call: Call, function: Function, given: list[Any]) -> Any:
+    def _launch(self, call: Call, function: Function, given: list[Nested[Value]]) -> Nested[Value]:
         result = self.shared.values_of(call.checked_type, "t")
         outputs, args = flat(result), flat(given)
         self.steps += self.shared.required(function_checks(function, call.args))
         self._check_indices(call, function, given)
         answer = checked_sizes(function.body)
         if answer is not None:
-            self.shared.in_range[result] = answer
+            self.shared.in_range[single(result)] = answer
         if "relay.reshape_only" in function.attrs and len(args) == 1 and len(outputs) == 1:
             self.steps.append(View(outputs[0], args[0]))
             return result
@@ -186,11 +193,11 @@ class _Writer:
         self.steps.append(launch)
         return result
 
-    def _check_indices(self, call: Call, function: Function, given: list[Any]) -> None:
+    def _check_indices(self, call: Call, function: Function, given: list[Nested[Value]]) -> None:
         """The steps that look at the indices which a fused function trusts."""
         values = dict(zip(map(id, function.params), given, strict=True))
 
-        def in_range(expression: Any) -> Any:
+        def in_range(expression: Expr) -> Sizes | None:
             value = values.get(id(expression))
             return self.shared.in_range.get(value) if isinstance(value, Value) else None
 
@@ -222,9 +229,9 @@ class _Writer:
         self.ranges[key] = least, greatest
         return least, greatest
 
-    def _launch_and_measure(self, kernel: Lowered, args: list[Value], result: Any) -> Any:
+    def _launch_and_measure(self, kernel: Lowered, args: list[Value], result: Nested[Value]) -> Nested[Value]:
         """Run a kernel that says how much it found; its results are the first elements of what it wrote."""
-        written = [self.shared.values_of(of, "room") for of in kernel.outputs]
+        written = [single(self.shared.values_of(of, "room")) for of in kernel.outputs]
         self.steps.append(Launch(kernel.func, (*args, *written), len(written), (), " + ".join(kernel.operators)))
         *rooms, sizes = written
         for index, var in enumerate(kernel.decided):
@@ -238,14 +245,14 @@ class _Writer:
             self.steps.append(View(own, room, first=True))
         return result
 
-    def _branch(self, branch: If) -> Any:
-        condition = self.of(branch.cond)
+    def _branch(self, branch: If) -> Nested[Value]:
+        condition = single(self.of(branch.cond))
         result = self.shared.values_of(branch.checked_type, "if")
         bodies = [self._body(part) for part in (branch.true_branch, branch.false_branch)]
         self.steps.append(Branch(condition, bodies[0], bodies[1], tuple(flat(result))))
         return result
 
-    def _body(self, expression: Any) -> Body:
+    def _body(self, expression: Expr) -> Body:
         inner = _Writer(self.shared, self)
         result = flat(inner.of(expression))
         own = [inner.own(value) for value in result]
@@ -257,7 +264,7 @@ class _Writer:
         self.steps.append(Copy(copy, value))
         return copy
 
-    def _loop(self, name: Var, function: Function, args: Sequence[Any]) -> Any:
+    def _loop(self, name: Var, function: Function, args: Sequence[Nested[Value]]) -> Nested[Value]:
         """A function that ends in a call of itself or in its result: a loop over its parameters."""
         shape = loop_form(name, function)
         if shape is None:
@@ -278,7 +285,7 @@ class _Writer:
         before.steps = self.steps
         for param, value in zip(function.params, args, strict=True):
             before.values[id(param)] = value
-        condition = before.own(before._path_to(shape.lets, shape.condition))
+        condition = before.own(single(before._path_to(shape.lets, shape.condition)))
 
         turn = _Writer(self.shared, self)
         for param, value in zip(function.params, inside, strict=True):
@@ -290,7 +297,7 @@ class _Writer:
         again.steps = turn.steps
         for param, arg in zip(function.params, following, strict=True):
             again.values[id(param)] = arg
-        next_condition = again.own(again._path_to(shape.lets, shape.condition))
+        next_condition = again.own(single(again._path_to(shape.lets, shape.condition)))
 
         carried = tuple(
             Carried(initial, held, after, final)
@@ -318,7 +325,7 @@ class _Writer:
             after.values[id(param)] = value
         return after._path_to(shape.lets, shape.result)
 
-    def _path_to(self, lets: Sequence[Let], expression: Any) -> Any:
+    def _path_to(self, lets: Sequence[Let], expression: Expr) -> Nested[Value]:
         self._bind_lets(lets)
         return self.of(expression)
 
@@ -327,13 +334,14 @@ class _Writer:
             self.values[id(let.var)] = self.of(let.value)
 
 
-def _stable(param: Var, value: Any) -> Type:
+def _stable(param: Var, value: Nested[Value]) -> Type:
     """The type of a loop's parameter: sizes that its declaration leaves open are those it starts with."""
     of = param.checked_type
 
-    def filled(declared: Type, held: Any) -> Type:
+    def filled(declared: Type, held: Nested[Value]) -> Type:
         if isinstance(declared, TupleType):
-            return TupleType(tuple(filled(one, part) for one, part in zip(declared.fields, held, strict=True)))
+            return TupleType(tuple(filled(one, part) for one, part in zip(declared.fields, fields(held), strict=True)))
+        held = single(held)
         return TensorType(held.shape, str(held.dtype))
 
     return filled(of, value)
@@ -392,7 +400,7 @@ def _outputs_of_any_length(writer: _Writer, outputs: list[Value]) -> dict[str, o
     The result says how to read them: for each such output its shape, and for each size variable its output.
     """
     decided = writer.shared.decided
-    shapes: dict[int, tuple[Any, ...]] = {}
+    shapes: dict[int, tuple[int | PrimExpr, ...]] = {}
     for index, value in enumerate(outputs):
         used = [
             var for size in value.shape if not isinstance(size, int) for var in variables_in(size) if var in decided
@@ -400,7 +408,7 @@ def _outputs_of_any_length(writer: _Writer, outputs: list[Value]) -> dict[str, o
         if not used:
             continue
         most = {var: decided[var][1] for var in decided}
-        elements: Any = 1
+        elements: int | PrimExpr = 1
         for size in value.shape:
             elements = elements * (size if isinstance(size, int) else substitute(size, most))
         room = Value(value.name, known_sizes(TensorType((elements,))), value.dtype)
@@ -425,7 +433,7 @@ def _pick(sizes: Value, index: int) -> PrimFunc:
     return te.create_prim_func([vector, number]).with_attr("global_symbol", f"pick_{index}")
 
 
-def _inputs(of: Type, name: str, result: list[Value]) -> Any:
+def _inputs(of: Type, name: str, result: list[Value]) -> Nested[Value]:
     if isinstance(of, TupleType):
         return [_inputs(field, f"{name}_{k}", result) for k, field in enumerate(of.fields)]
     if not isinstance(of, TensorType):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from loopwright.ir import Expr as PrimExpr
+from loopwright.ir import Var as PrimVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.structural_hash import structural_digest
 from loopwright.ir.types import TupleType, Type
@@ -16,10 +16,12 @@ from loopwright.ir.visitor import variables_in
 from loopwright.model.program import Bind, Launch, Require, Step, Value
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Function
+from loopwright.relay.index_checks import Sizes
 from loopwright.relay.lower.lower_function import Lowered, lower_function
+from loopwright.relay.nested import Nested
 from loopwright.relay.size_checks import SizeCheck, distinct
 from loopwright.relay.structural import size_variables
-from loopwright.relay.types import AnyDim, TensorType, is_any, type_text
+from loopwright.relay.types import TensorType, is_any, known_sizes, type_text
 
 
 class Kernels:
@@ -60,11 +62,11 @@ class Shared:
         self.module = module
         self.checks = list(checks)  # those that the program begins with
         self.checked: dict[Require, SizeCheck] = {}
-        self.in_range: dict[Any, tuple[Any, ...]] = {}  # index tensors → the sizes that they were checked to lie in
+        self.in_range: dict[Value, Sizes] = {}  # index tensors → the sizes that they were checked to lie in
         self.kernels = Kernels()
         self.constants: dict[Value, np.ndarray] = {}
         self.functions: dict[Launch, Function] = {}  # what each launch computes, as a graph
-        self.decided: dict[Any, tuple[Value, Any]] = {}  # size variable → where its value is, and the most it can be
+        self.decided: dict[PrimVar, tuple[Value, int | PrimExpr]] = {}  # where a size's value is, and its most
         self.by_array: dict[int, Value] = {}
         self.count = 0
 
@@ -101,7 +103,7 @@ class Shared:
             result += [here[check] for check in now]
         return result
 
-    def values_of(self, of: Type, name: str) -> Any:
+    def values_of(self, of: Type, name: str) -> Nested[Value]:
         """New values for a type: one, or a list for a tuple."""
         if isinstance(of, TupleType):
             return [self.values_of(field, name) for field in of.fields]
@@ -114,8 +116,3 @@ class Shared:
             )
         self.count += 1
         return Value(f"{name}{self.count}", known_sizes(of), str(of.dtype))
-
-
-def known_sizes(of: TensorType) -> list[int | PrimExpr]:
-    """The sizes of a tensor, none of which is AnyDim()."""
-    return [size for size in of.shape if not isinstance(size, AnyDim)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -20,16 +20,17 @@ from loopwright.runtime.json_text import read_json
 
 CONSTANT: Final = "relay.Constant"
 PRIM_FUNC: Final = "tir.PrimFunc"
+Tables: TypeAlias = dict[str, list[Constant | PrimFunc]]  # the entries that a text refers to, by kind
 
 
 class Metadata:
     """The objects that a text refers to by number, in the order they are met."""
 
     def __init__(self) -> None:
-        self.kinds: dict[str, list[Any]] = {}
+        self.kinds: dict[str, list[object]] = {}
         self._places: dict[int, int] = {}
 
-    def reference(self, kind: str, value: Any) -> str:
+    def reference(self, kind: str, value: object) -> str:
         """How the text names the object; the same object has one number."""
         location = self._places.get(id(value))
         if location is None:
@@ -49,7 +50,7 @@ class Metadata:
         return "\n#[metadata]\n{\n" + ",\n".join(kinds) + "\n}\n"
 
 
-def _saved(entry: Any) -> Any:
+def _saved(entry: object) -> object:
     if isinstance(entry, PrimFunc):
         return json.loads(save_json(entry))
     array = entry.data if isinstance(entry, Constant) else np.asarray(entry)
@@ -57,10 +58,10 @@ def _saved(entry: Any) -> Any:
     return {"dtype": str(DataType(array.dtype.name)), "shape": list(array.shape), "data": data}
 
 
-def load(document: str) -> dict[str, list[Any]]:
+def load(document: str) -> Tables:
     """The entries of a section by kind; ValueError, KeyError or TypeError where it is damaged."""
     tables = read_json(document)
-    loaded: dict[str, list[Any]] = {}
+    loaded: Tables = {}
     for kind, entries in tables.items():
         if kind == PRIM_FUNC:
             loaded[kind] = [load_json(json.dumps(entry)) for entry in entries]

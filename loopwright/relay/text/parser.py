@@ -8,15 +8,16 @@ Beside what the printer writes, operators may stand between values (`%x + %y`), 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
-from loopwright.ir.function import IRModule
+from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.types import Type
 from loopwright.relay.adt import (
     Clause,
     Constructor,
@@ -32,6 +33,7 @@ from loopwright.relay.errors import BadAttribute, UnknownOperator
 from loopwright.relay.expr import (
     Call,
     Constant,
+    Expr,
     Function,
     If,
     Let,
@@ -42,6 +44,7 @@ from loopwright.relay.expr import (
     TupleGetItem,
     Var,
     numpy_type,
+    require_expr,
 )
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.op.registry import Op, get, list_op_names, make
@@ -67,14 +70,15 @@ _INFIX: Final = [  # weakest first
     {"+": "add", "-": "subtract"},
     {"*": "multiply", "/": "divide"},
 ]
+InitialTables: TypeAlias = Mapping[str, Sequence[Constant | PrimFunc]]  # a caller's, by kind
 
 
 class _Parser(TypeParser):
-    def __init__(self, source: Source, module: IRModule, tables: dict[str, list[Any]]) -> None:
+    def __init__(self, source: Source, module: IRModule, tables: metadata.Tables) -> None:
         super().__init__(source, tables)
         self.module = module
-        self.locals: dict[str, Any] = {}  # %x → variable, %0 → value
-        self.undo: list[tuple[str, Any]] = []
+        self.locals: dict[str, Expr] = {}  # %x → variable, %0 → value
+        self.undo: list[tuple[str, Expr | None]] = []
         self.constructors: dict[str, Constructor] = {}
         for data in module.type_definitions.values():
             self.type_names[data.header.name_hint] = data.header
@@ -129,7 +133,9 @@ class _Parser(TypeParser):
     def kernel(self) -> None:
         var = self.define(self.need_kind("GLOBAL", "the name of a function"))
         self.need("=", "after the name of a kernel")
-        self.module[var] = self.metadata(metadata.PRIM_FUNC)
+        kernel = self.metadata(metadata.PRIM_FUNC)
+        assert isinstance(kernel, PrimFunc)
+        self.module[var] = kernel
         self.takes(";")
 
     def define(self, token: Token) -> GlobalVar:
@@ -152,7 +158,7 @@ class _Parser(TypeParser):
             name = self.need_kind("WORD", "the name of a case")
             if name.text in self.constructors:
                 raise DefinedTwice(f"case {name.text} is defined twice", self.source.token_at(name))
-            fields: list[Any] = []
+            fields: list[Type] = []
             if self.takes("("):
                 while not self.takes(")"):
                     fields.append(self.type())
@@ -183,7 +189,7 @@ class _Parser(TypeParser):
             else:
                 self.locals[name] = old
 
-    def define_local(self, name: str, value: Any) -> None:
+    def define_local(self, name: str, value: Expr) -> None:
         self.undo.append((name, self.locals.get(name)))
         self.locals[name] = value
 
@@ -198,16 +204,16 @@ class _Parser(TypeParser):
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
-    def braced(self) -> Any:
+    def braced(self) -> Expr:
         self.need("{", "before a block")
         with self.scope():
             body = self.block()
         self.need("}", "after a block")
         return body
 
-    def block(self) -> Any:
+    def block(self) -> Expr:
         """Bindings, each ended by a semicolon, and the value of the block."""
-        chain: list[tuple[Var, Any]] = []
+        chain: list[tuple[Var, Expr]] = []
         while True:
             if self.token.kind == "GRAPH" and self.sees_after("="):
                 token = self.next()
@@ -228,7 +234,7 @@ class _Parser(TypeParser):
             value = Let(var, bound, value)
         return value
 
-    def let(self) -> tuple[Var, Any]:
+    def let(self) -> tuple[Var, Expr]:
         var = self.variable()
         self.need("=", "after the variable of a let")
         if self.sees("fn"):
@@ -240,7 +246,7 @@ class _Parser(TypeParser):
 
     # -- expressions --------------------------------------------------------------------------------------------------
 
-    def expression(self, level: int = 0) -> Any:
+    def expression(self, level: int = 0) -> Expr:
         if level == len(_INFIX):
             return self.projected()
         left = self.expression(level + 1)
@@ -250,7 +256,7 @@ class _Parser(TypeParser):
             left = make(name, left, self.expression(level + 1))
         return left
 
-    def projected(self) -> Any:
+    def projected(self) -> Expr:
         """A value, and what is taken of it or given to it: `%t.0`, `%f(%x)`."""
         value = self.atom()
         while True:
@@ -264,7 +270,7 @@ class _Parser(TypeParser):
             else:
                 return value
 
-    def atom(self) -> Any:
+    def atom(self) -> Expr:
         token = self.token
         if token.kind in ("LOCAL", "GRAPH"):
             name = token.text if token.kind == "GRAPH" else f"%{self.name(token)}"
@@ -276,7 +282,7 @@ class _Parser(TypeParser):
         if token.kind == "GLOBAL":
             name = self.name(self.next())
             self.used.setdefault(name, token)
-            return self.globals.setdefault(name, GlobalVar(name))
+            return require_expr(self.globals.setdefault(name, GlobalVar(name)), "a function")
         if token.kind == "NUMBER":
             return self.number(1)
         if token.kind == "WORD":
@@ -308,7 +314,7 @@ class _Parser(TypeParser):
         except (OverflowError, ValueError) as error:
             raise BadText(f"{token.text} is no {dtype}: {error}", self.source.token_at(token)) from None
 
-    def word(self, token: Token) -> Any:
+    def word(self, token: Token) -> Expr:
         if token.text in ("True", "False"):
             self.next()
             return Constant(np.asarray(token.text == "True"))
@@ -322,7 +328,7 @@ class _Parser(TypeParser):
             with self.scope():
                 return self.block()
         if token.text == "meta":
-            return self.metadata()
+            return self.constant()
         self.next()
         if token.text == "match":
             return self.match()
@@ -383,10 +389,10 @@ class _Parser(TypeParser):
                 self.need(",", "between patterns")
         return result
 
-    def parenthesis(self) -> Any:
+    def parenthesis(self) -> Expr:
         """`(a, b)`, or a value in parentheses."""
         self.next()
-        fields: list[Any] = []
+        fields: list[Expr] = []
         is_tuple = self.sees(")")
         while not self.takes(")"):
             fields.append(self.expression())
@@ -395,9 +401,9 @@ class _Parser(TypeParser):
                 is_tuple = True
         return Tuple(fields) if is_tuple else fields[0]
 
-    def cell(self, token: Token) -> Any:
+    def cell(self, token: Token) -> Expr:
         args = self.arguments()
-        result = {"ref": RefCreate, "ref_read": RefRead, "ref_write": RefWrite}[token.text]
+        result: type[Expr] = {"ref": RefCreate, "ref_read": RefRead, "ref_write": RefWrite}[token.text]
         wanted = 2 if result is RefWrite else 1
         if len(args) != wanted:
             problem = f"{token.text} takes {wanted} value{'s' * (wanted > 1)}, and gets {len(args)}"
@@ -406,16 +412,16 @@ class _Parser(TypeParser):
 
     # -- calls and functions ------------------------------------------------------------------------------------------
 
-    def arguments(self) -> list[Any]:
+    def arguments(self) -> list[Expr]:
         self.need("(", "before arguments")
-        args: list[Any] = []
+        args: list[Expr] = []
         while not self.takes(")"):
             args.append(self.expression())
             if not self.sees(")"):
                 self.need(",", "between arguments")
         return args
 
-    def attribute(self) -> tuple[str, Any]:
+    def attribute(self) -> tuple[str, object]:
         token = self.next()
         if token.kind not in ("WORD", "STRING"):
             self.fail("the name of an attribute is needed", token)
@@ -427,8 +433,8 @@ class _Parser(TypeParser):
 
     def operator(self, token: Token) -> Call:
         self.need("(", f"after the operator {token.text}")
-        args: list[Any] = []
-        given: dict[str, Any] = {}
+        args: list[Expr] = []
+        given: dict[str, object] = {}
         while not self.takes(")"):
             if self.at_attribute():
                 name, value = self.attribute()
@@ -457,7 +463,7 @@ class _Parser(TypeParser):
         """What follows `fn` or the name of a definition."""
         type_params = self.type_params()
         params: list[Var] = []
-        attrs: dict[str, Any] = {}
+        attrs: dict[str, object] = {}
         self.need("(", "before parameters")
         while not self.takes(")"):
             if self.at_attribute():
@@ -484,12 +490,12 @@ def _digits(text: str) -> str:
     return text
 
 
-def _parser(text: str, source_name: str, module: IRModule, tables: Mapping[str, list[Any]] | None) -> _Parser:
+def _parser(text: str, source_name: str, module: IRModule, tables: InitialTables | None) -> _Parser:
     if not isinstance(text, str):
         location = SourceLine(str(source_name), 1, 0, 1, "")
         raise BadText(f"the text of a graph is a str, not {type(text).__name__}", location)
     source = Source(text, source_name)
-    loaded: dict[str, list[Any]] = dict(tables or {})
+    loaded: metadata.Tables = {kind: list(entries) for kind, entries in (tables or {}).items()}
     if source.metadata is not None:
         try:
             loaded.update(metadata.load(source.metadata))
@@ -504,7 +510,7 @@ def parse(
     source: str,
     source_name: str = "from_string",
     init_module: IRModule | None = None,
-    init_meta_table: Mapping[str, list[Any]] | None = None,
+    init_meta_table: InitialTables | None = None,
 ) -> IRModule:
     """The module that a text defines, its types inferred; functions are added to those of `init_module`, if given.
 
@@ -517,7 +523,7 @@ def parse(
 
 
 @deep
-def parse_expr(source: str, init_meta_table: Mapping[str, list[Any]] | None = None) -> Any:
+def parse_expr(source: str, init_meta_table: InitialTables | None = None) -> Expr:
     """The expression that a text is; `free_var %x: type;` before it declares variables that nothing binds."""
     parser = _parser(source, "from_string", IRModule(), init_meta_table)
     parser.version()

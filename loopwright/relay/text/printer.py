@@ -21,6 +21,7 @@ from loopwright.relay.blocks import Block, Layout, is_leaf
 from loopwright.relay.expr import (
     Call,
     Constant,
+    Expr,
     Function,
     If,
     Let,
@@ -40,13 +41,13 @@ from loopwright.relay.types import FuncType, IncompleteType
 VERSION = "0.0.5"
 HEADER = f'#[version = "{VERSION}"]'
 
-Annotate = Callable[[Any], str]
+Annotate = Callable[[Expr], str]
 
 
 class _Printer:
     """One text: functions of a module, or an expression."""
 
-    def __init__(self, annotate: Annotate | None, marked: Iterable[Any] = ()) -> None:
+    def __init__(self, annotate: Annotate | None, marked: Iterable[object] = ()) -> None:
         self.annotate = annotate
         self.metadata = Metadata()
         self.marked = {id(expression) for expression in marked}
@@ -85,7 +86,7 @@ class _Printer:
             return f"{name}: {self.sizes.type(var.type_annotation)}"
         return name + self.comment(var)
 
-    def reference(self, expression: Any) -> str:
+    def reference(self, expression: Expr) -> str:
         """A value where it is used."""
         if isinstance(expression, Var):
             return self.variable(expression)
@@ -100,7 +101,7 @@ class _Printer:
             return self.metadata.reference(CONSTANT, expression) + self.comment(expression)
         return f"%{self.numbers[id(expression)]}"
 
-    def comment(self, expression: Any) -> str:
+    def comment(self, expression: Expr) -> str:
         """What is said of a value behind it: its type, or what `annotate` says."""
         if self.annotate is not None:
             said = self.annotate(expression)
@@ -126,29 +127,29 @@ class _Printer:
                 self.write("", block.tail, "", lines)
                 return lines
             assert isinstance(let, Let)
-            self.write(f"let {self.declared(let.var)} = ", value, ";", lines)
+            self.write(f"let {self.declared(let.var)} = ", let.value, ";", lines)
             block = after
 
-    def bind(self, expression: Any, lines: list[str]) -> None:
+    def bind(self, expression: Expr, lines: list[str]) -> None:
         """The line that gives a value its number."""
         written = self.lines(expression)
         number = self.numbers[id(expression)] = self.count
         self.count += 1
         self.add(f"%{number} = ", written, ";", expression, lines)
 
-    def write(self, before: str, expression: Any, after: str, lines: list[str]) -> None:
+    def write(self, before: str, expression: Expr, after: str, lines: list[str]) -> None:
         """A value that ends a line: its name if it has one, else what it is."""
         named = is_leaf(expression) or id(expression) in self.numbers
         self.add(before, [self.reference(expression)] if named else self.lines(expression), after, expression, lines)
 
-    def add(self, before: str, written: list[str], after: str, expression: Any, lines: list[str]) -> None:
+    def add(self, before: str, written: list[str], after: str, expression: Expr, lines: list[str]) -> None:
         written[0] = before + written[0]
         written[-1] += after
         lines += written
         if id(expression) in self.marked:
             lines.append("^" * len(written[-1].removesuffix(";")))
 
-    def lines(self, expression: Any) -> list[str]:
+    def lines(self, expression: Expr) -> list[str]:
         """What a value is."""
         if isinstance(expression, Function):
             return self.function("fn ", expression)
@@ -185,7 +186,7 @@ class _Printer:
             return f"({inner}{',' if len(pattern.patterns) == 1 else ''})"
         return "_"
 
-    def line(self, expression: Any) -> str:
+    def line(self, expression: Expr) -> str:
         if isinstance(expression, Call):
             return self.call(expression)
         if isinstance(expression, Tuple):
@@ -212,7 +213,7 @@ class _Printer:
                 inner.append(self.attribute(name, value))
         return f"{call.op.name}({', '.join(inner)})"
 
-    def attribute(self, name: str, value: Any) -> str:
+    def attribute(self, name: str, value: object) -> str:
         try:
             return f"{key_text(name)}={value_text(value, self.sizes)}"
         except NoText:
@@ -240,18 +241,19 @@ class _Printer:
 
     # -- whole texts --------------------------------------------------------------------------------------------------
 
-    def expression(self, root: Any) -> list[str]:
+    def expression(self, root: Expr) -> list[str]:
         self.begin()
         lines = [f"free_var {self.declared(var)};" for var in free_vars(root)]
         self.layout = Layout(root)
         return [*lines, *self.block(self.layout.top)]
 
-    def definition(self, var: GlobalVar, function: Any) -> list[str]:
+    def definition(self, var: GlobalVar, function: object) -> list[str]:
         self.begin()
         name = f"@{name_text(var.name)}"
         if isinstance(function, PrimFunc):
             script = [f"// {line}".rstrip() for line in function.script().splitlines()]
             return [*script, f"primfn {name} = {self.metadata.reference(PRIM_FUNC, function)};"]
+        assert isinstance(function, Function)
         self.layout = Layout(function)
         lines = [f"free_var {self.declared(free)};" for free in free_vars(function)]
         return [*lines, *self.function(f"def {name}", function)]
@@ -273,16 +275,16 @@ def _indented(lines: list[str]) -> list[str]:
     return ["  " + line for line in lines]
 
 
-def _is_default(value: Any, default: Any) -> bool:
+def _is_default(value: object, default: object) -> bool:
     return type(value) is type(default) and (value is default or bool(value == default))
 
 
-def _in_comment(value: Any) -> str:
+def _in_comment(value: object) -> str:
     return repr(value).replace("*/", "* /").replace("\n", " ")[:80]
 
 
 @deep
-def astext(root: Any, show_meta_data: bool = True, annotate: Annotate | None = None) -> str:
+def astext(root: Expr | IRModule, show_meta_data: bool = True, annotate: Annotate | None = None) -> str:
     """An expression or a module as text, after a header; with what the text refers to at the end, unless told not to.
 
     `annotate(expression)` says what stands in the comment behind each value, in place of its type.
@@ -293,7 +295,9 @@ def astext(root: Any, show_meta_data: bool = True, annotate: Annotate | None = N
 
 
 @deep
-def plain_text(root: Any, obj_to_underline: Iterable[Any] = (), num_context_lines: int = -1, **options: Any) -> str:
+def plain_text(
+    root: Expr | IRModule, obj_to_underline: Iterable[object] = (), num_context_lines: int = -1, **options: object
+) -> str:
     """An expression or a module as text, without header and metadata: for readers.
 
     `obj_to_underline` names expressions to mark, `num_context_lines` how many lines around them are shown.

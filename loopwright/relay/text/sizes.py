@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import keyword
 import re
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir import post_order_visit, substitute
 from loopwright.ir.types import TupleType, Type
+from loopwright.relay.adt import TypeData
 from loopwright.relay.expr import Expr
 from loopwright.relay.types import Dim, FuncType, IncompleteType, RefType, TensorType, TypeCall
 
@@ -80,7 +81,7 @@ class SizeNames:
         return "_" if of is None or isinstance(of, IncompleteType) else repr(of)
 
 
-def type_data_text(data: Any) -> list[str]:
+def type_data_text(data: TypeData) -> list[str]:
     """The lines that define a data type."""
     names = SizeNames()
     given = f"[{', '.join([names.type(var) for var in data.type_vars])}]" if data.type_vars else ""

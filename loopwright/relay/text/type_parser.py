@@ -13,15 +13,18 @@ from typing import Any, Final
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Select
 from loopwright.ir import Var as SizeVariable
+from loopwright.ir.function import PrimFunc
 from loopwright.ir.intrinsics import maximum, minimum
 from loopwright.ir.operators import floordiv, floormod, truncdiv, truncmod
 from loopwright.ir.types import TupleType, Type
+from loopwright.relay.expr import Constant
 from loopwright.relay.text.cursor import Cursor
 from loopwright.relay.text.errors import BadMetadata, BadText, BadType
 from loopwright.relay.text.lexer import Source, Token
-from loopwright.relay.text.metadata import CONSTANT
+from loopwright.relay.text.metadata import CONSTANT, Tables
 from loopwright.relay.types import (
     AnyDim,
+    Dim,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -32,7 +35,7 @@ from loopwright.relay.types import (
 )
 from loopwright.runtime.dtype import DataType, UnknownDataType
 
-_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+_FUNCTIONS: Final[dict[str, Callable[..., PrimExpr]]] = {
     "T.max": maximum,
     "T.min": minimum,
     "T.floordiv": floordiv,
@@ -43,7 +46,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "T.Cast": lambda dtype, value: value.astype(dtype),
     "T.cast": lambda value, dtype: value.astype(dtype),
 }
-_COMPARISONS: Final[dict[str, Callable[..., Any]]] = {
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], object]]] = {
     "<": lambda a, b: a < b,
     ">": lambda a, b: a > b,
     "<=": lambda a, b: a <= b,
@@ -51,13 +54,13 @@ _COMPARISONS: Final[dict[str, Callable[..., Any]]] = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
 }
-_WORDS: Final[dict[str, Any]] = {"True": True, "False": False, "None": None}
+_WORDS: Final[dict[str, bool | None]] = {"True": True, "False": False, "None": None}
 
 
 class TypeParser(Cursor):
     """Reads types, sizes and the values of attributes."""
 
-    def __init__(self, source: Source, tables: dict[str, list[Any]]) -> None:
+    def __init__(self, source: Source, tables: Tables) -> None:
         super().__init__(source)
         self.tables = tables
         self.sizes: dict[str, SizeVariable] = {}
@@ -118,7 +121,7 @@ class TypeParser(Cursor):
     def tensor_type(self) -> Type:
         self.need("[", "after Tensor")
         self.need("(", "before the sizes of a tensor")
-        shape: list[Any] = []
+        shape: list[Dim] = []
         while not self.takes(")"):
             shape.append(self.dim())
             if not self.sees(")"):
@@ -163,7 +166,7 @@ class TypeParser(Cursor):
 
     # -- sizes --------------------------------------------------------------------------------------------------------
 
-    def dim(self) -> Any:
+    def dim(self) -> Dim:
         if self.takes("?"):
             return AnyDim()
         token = self.token
@@ -247,7 +250,7 @@ class TypeParser(Cursor):
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 
-    def value(self) -> Any:
+    def value(self) -> object:
         """The value of an attribute."""
         token = self.token
         if token.kind == "SIGN" and (token.text == "[" or (token.text == "(" and self.at_tuple())):
@@ -259,7 +262,7 @@ class TypeParser(Cursor):
         if token.kind == "WORD" and token.text in _WORDS:
             return _WORDS[self.next().text]
         if token.kind == "WORD" and token.text == "meta":
-            return self.metadata().data
+            return self.constant().data
         if token.text == "size" and self.sees_after("["):
             self.place += 2
             size = self.comparison()
@@ -290,18 +293,18 @@ class TypeParser(Cursor):
             problem = f"{token.text!r} is no value of an attribute"
             raise BadText(problem, self.source.token_at(token), "attributes are plain numbers") from None
 
-    def values(self) -> tuple[Any, ...]:
+    def values(self) -> tuple[object, ...]:
         end = "]" if self.next().text == "[" else ")"
-        result: list[Any] = []
+        result: list[object] = []
         while not self.takes(end):
             result.append(self.value())
             if not self.sees(end):
                 self.need(",", "between values")
         return tuple(result)
 
-    def mapping(self) -> dict[str, Any]:
+    def mapping(self) -> dict[str, object]:
         self.next()
-        result: dict[str, Any] = {}
+        result: dict[str, object] = {}
         while not self.takes("}"):
             key = self.name(self.need_kind("STRING", "a key in quotes"))
             self.need(":", "after a key")
@@ -310,8 +313,14 @@ class TypeParser(Cursor):
                 self.need(",", "between values")
         return result
 
-    def metadata(self, kind: str = CONSTANT) -> Any:
+    def constant(self) -> Constant:
         """`meta[relay.Constant][3]`."""
+        result = self.metadata(CONSTANT)
+        assert isinstance(result, Constant)
+        return result
+
+    def metadata(self, kind: str) -> Constant | PrimFunc:
+        """The entry of that kind which the text refers to here."""
         start = self.next()
         self.need("[", "after meta")
         named = self.need_kind("WORD", "a kind of metadata").text

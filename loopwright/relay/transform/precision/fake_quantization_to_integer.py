@@ -13,14 +13,13 @@ convolution of integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple
 from loopwright.relay.op.registry import Op, make
 from loopwright.relay.transform.graph_pass import GraphPass
-from loopwright.relay.transform.precision.fake_quantization.affine import Affine, Quantized, requantized
+from loopwright.relay.transform.precision.fake_quantization.affine import Affine, Operand, Quantized, requantized
 from loopwright.relay.transform.precision.fake_quantization.rules import KEEPS_NUMBERS, RULES
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
 from loopwright.relay.types import TensorType
@@ -56,10 +55,10 @@ class _Island:
 
     def __init__(self, types: TypedRewrite) -> None:
         self.types = types
-        self.found: dict[int, Any] = {}
+        self.found: dict[int, Operand] = {}
         self.failed: str | None = None
 
-    def value(self, root: Expr, wanted: Affine | None) -> Any:
+    def value(self, root: Expr, wanted: Affine | None) -> Operand | None:
         """The integers of an expression; None where a rule is missing."""
         order = self._order(root, wanted)
         if order is None:
@@ -112,7 +111,7 @@ class _Island:
             return expression.args
         return None
 
-    def _one(self, expression: Expr, wanted: Affine | None) -> Any:
+    def _one(self, expression: Expr, wanted: Affine | None) -> Operand | None:
         if isinstance(expression, Constant):
             return expression
         if isinstance(expression, Tuple):

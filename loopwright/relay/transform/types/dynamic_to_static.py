@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
 from loopwright.relay.transform.types.shape_values import ShapeValues
 from loopwright.relay.types import as_dim, is_any
 
-Rule = Callable[[Call, ShapeValues], Any]
+Rule = Callable[[Call, ShapeValues], Expr | None]
 
 
 def _sized(name: str, attribute: str, index: int) -> Rule:
@@ -90,8 +90,9 @@ def _arange(call: Call, values: ShapeValues) -> Expr | None:
     """The size of a range; of whole numbers with symbols, one that counts up by 1."""
     if call.attrs.size is not None:
         return None
-    result = [values.of(arg) for arg in call.args]
-    if any(value is None or value.size != 1 for value in result):
+    given = [values.of(arg) for arg in call.args]
+    result = [value for value in given if isinstance(value, np.ndarray) and value.size == 1]
+    if len(result) < len(given):
         return None
     low, high, step = (value.reshape(()).item() for value in result)
     if any(bound is None for bound in (low, high, step)):

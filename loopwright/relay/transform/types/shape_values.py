@@ -11,8 +11,8 @@ an element that nobody knows. Operators that move elements do so by their refere
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from loopwright.arith import Analyzer
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import maximum, minimum
 from loopwright.ir.operators import floordiv, floormod
-from loopwright.relay.expr import Call, Constant, Tuple, TupleGetItem
+from loopwright.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem
 from loopwright.relay.interpreter import typed_result
+from loopwright.relay.nested import Nested
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.typed_rewrite import KnownTypes
 from loopwright.relay.types import TensorType, as_dim, is_any
@@ -36,19 +37,24 @@ _MOVES: Final = frozenset(
 )
 
 
-def _divided(one: Any, other: Any) -> Any:
+# An element of a small tensor: a number of Python's or numpy's, or an expression; None where nobody knows it.
+Element: TypeAlias = float | PrimExpr | None
+
+
+def _divided(one: int | PrimExpr, other: int | PrimExpr) -> PrimExpr | None:
     """Sizes are not negative: rounding down and towards zero are the same."""
     if isinstance(other, (int, float)) and other <= 0:
         return None
     return floordiv(one, other)
 
 
-def _remainder(one: Any, other: Any) -> Any:
+def _remainder(one: int | PrimExpr, other: int | PrimExpr) -> PrimExpr | None:
     return floormod(one, other) if not isinstance(other, (int, float)) or other > 0 else None
 
 
 # Of two elements of which at least one is no number.
-_ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
+_Arithmetic: TypeAlias = Callable[[int | PrimExpr, int | PrimExpr], int | PrimExpr | None]
+_ARITHMETIC: Final[dict[str, _Arithmetic]] = {
     "add": lambda one, other: one + other,
     "subtract": lambda one, other: one - other,
     "multiply": lambda one, other: one * other,
@@ -61,7 +67,7 @@ _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "maximum": maximum,
     "minimum": minimum,
 }
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], PrimExpr]]] = {
     "equal": lambda one, other: one.equal(other) if isinstance(one, PrimExpr) else other.equal(one),
     "less": lambda one, other: one < other,
     "less_equal": lambda one, other: one <= other,
@@ -83,19 +89,19 @@ class ShapeValues:
 
     def __init__(self, types: KnownTypes) -> None:
         self.types = types
-        self._found: dict[int, Any] = {}
-        self._kept: list[Any] = []
+        self._found: dict[int, Nested[np.ndarray] | None] = {}
+        self._kept: list[Expr] = []
 
-    def of(self, expression: Any) -> Any:
+    def of(self, expression: Expr) -> Nested[np.ndarray] | None:
         """The elements of a tensor (a list of arrays for a tuple); None where nothing is known."""
         return self._of(expression, 0)
 
-    def numbers(self, expression: Any) -> np.ndarray | None:
+    def numbers(self, expression: Expr) -> np.ndarray | None:
         """The elements, where all of them are numbers."""
         result = self.of(expression)
         return result if isinstance(result, np.ndarray) and result.dtype != object else None
 
-    def sizes(self, expression: Any) -> tuple[Any, ...] | None:
+    def sizes(self, expression: Expr) -> tuple[int | PrimExpr, ...] | None:
         """The elements of a vector as sizes, where all of them are known."""
         result = self.of(expression)
         if not isinstance(result, np.ndarray) or any(element is None for element in result.flat):
@@ -104,29 +110,29 @@ class ShapeValues:
             return None
         return tuple(element if isinstance(element, PrimExpr) else int(element) for element in result.flat)
 
-    def _of(self, expression: Any, depth: int) -> Any:
+    def _of(self, expression: Expr, depth: int) -> Nested[np.ndarray] | None:
         if id(expression) not in self._found:
             self._kept.append(expression)
             self._found[id(expression)] = None  # while it is looked at
             self._found[id(expression)] = self._look(expression, depth) if depth < _DEEPEST else None
         return self._found[id(expression)]
 
-    def _look(self, expression: Any, depth: int) -> Any:
+    def _look(self, expression: Expr, depth: int) -> Nested[np.ndarray] | None:
         if isinstance(expression, Constant):
             return expression.data if expression.data.size <= _MOST else None
         if isinstance(expression, Tuple):
             fields = [self._of(field, depth + 1) for field in expression.fields]
-            return None if any(field is None for field in fields) else fields
+            return _all_known(fields)
         if isinstance(expression, TupleGetItem):
             whole = self._of(expression.tuple_value, depth + 1)
-            return None if whole is None else whole[expression.index]
+            return whole[expression.index] if isinstance(whole, list) else None
         if not isinstance(expression, Call) or not isinstance(expression.op, Op) or expression.attrs.stateful:
             return None
         if not self._is_small(expression):
             return None
         return self._of_call(expression, depth)
 
-    def _is_small(self, expression: Any) -> bool:
+    def _is_small(self, expression: Call) -> bool:
         of = self.types.visit(expression)
         fields = [of] if isinstance(of, TensorType) else list(getattr(of, "fields", ()))
         for field in fields:
@@ -137,12 +143,12 @@ class ShapeValues:
                 return False
         return bool(fields)
 
-    def _of_call(self, call: Call, depth: int) -> Any:
+    def _of_call(self, call: Call, depth: int) -> Nested[np.ndarray] | None:
         name = call.op.name
         if name in ("shape_of", "ndarray_size"):
             return self._shape(call)
-        inputs = [self._of(arg, depth + 1) for arg in call.args]
-        if any(value is None for value in inputs):
+        inputs = _all_known([self._of(arg, depth + 1) for arg in call.args])
+        if inputs is None:
             return None
         if not any(_has_objects(value) for value in inputs):
             with np.errstate(all="ignore"):
@@ -161,8 +167,9 @@ class ShapeValues:
         if name == "where":
             return _elements(lambda choice, one, other: None if choice is None else (one if choice else other), *inputs)
         if name in ("prod", "sum") and call.attrs.axis in (None, (), 0, (0,)) and np.ndim(inputs[0]) == 1:
+            assert isinstance(inputs[0], np.ndarray)
             start, step = (1, "multiply") if name == "prod" else (0, "add")
-            total: Any = start
+            total: Element = start
             for element in inputs[0]:
                 total = _computed(_ARITHMETIC[step], step, total, element)
             return _array(total, (1,) if call.attrs.keepdims else ())
@@ -170,19 +177,19 @@ class ShapeValues:
             return np.full(np.shape(inputs[0]), int(name == "ones_like"), "int64")
         return None
 
-    def _shape(self, call: Call) -> Any:
+    def _shape(self, call: Call) -> np.ndarray | None:
         of = self.types.visit(call.args[0])
         if not isinstance(of, TensorType):
             return None
         sizes = [None if is_any(size) else size for size in of.shape]
         if call.op.name == "shape_of":
             return _array(sizes, (len(sizes),))
-        total: Any = 1
+        total: Element = 1
         for size in sizes:
             total = _computed(_ARITHMETIC["multiply"], "multiply", total, size)
         return _array(total, ())
 
-    def _moved(self, call: Call, inputs: list[Any]) -> Any:
+    def _moved(self, call: Call, inputs: list[Nested[np.ndarray]]) -> Nested[np.ndarray] | None:
         # What says where elements go must be numbers; what is moved is the first operand.
         if any(_has_objects(value) for value in inputs[1:]):
             return None
@@ -195,13 +202,18 @@ class ShapeValues:
         return _array(moved, np.shape(moved))
 
 
-def _has_objects(value: Any) -> bool:
+def _all_known(values: Sequence[Nested[np.ndarray] | None]) -> list[Nested[np.ndarray]] | None:
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else None
+
+
+def _has_objects(value: Nested[np.ndarray]) -> bool:
     if isinstance(value, list):
         return any(_has_objects(one) for one in value)
     return np.asarray(value).dtype == object
 
 
-def _array(elements: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _array(elements: Sequence[Element] | np.ndarray | Element, shape: tuple[int, ...]) -> np.ndarray:
     """Elements as an array: of numbers where they all are."""
     result = np.empty(shape, dtype=object)
     listed = np.asarray(elements, dtype=object).reshape(-1) if not isinstance(elements, list) else elements
@@ -216,22 +228,22 @@ def _array(elements: Any, shape: tuple[int, ...]) -> np.ndarray:
     return result
 
 
-def _elements(function: Callable[..., Any], *inputs: Any) -> np.ndarray:
+def _elements(function: Callable[..., Element], *inputs: Nested[np.ndarray]) -> np.ndarray:
     repeated = np.broadcast_arrays(*[np.asarray(value, dtype=object) for value in inputs])
     shape = repeated[0].shape
     result = [function(*[value.flat[index] for value in repeated]) for index in range(repeated[0].size)]
     return _array(result, shape)
 
 
-def _plain(element: Any) -> Any:
+def _plain(element: Element) -> int | PrimExpr | None:
     """A number as Python has it; a whole one as an int."""
     if isinstance(element, (float, np.floating)):
         return int(element) if float(element).is_integer() else None
     return int(element) if isinstance(element, (int, np.integer)) else element
 
 
-def _computed(function: Callable[[Any, Any], Any], name: str, one: Any, other: Any) -> Any:
-    one, other = _plain(one), _plain(other)
+def _computed(function: _Arithmetic, name: str, left: Element, right: Element) -> int | PrimExpr | None:
+    one, other = _plain(left), _plain(right)
     if name == "multiply" and (_is_number(one, 0) or _is_number(other, 0)):
         return 0
     if one is None or other is None:
@@ -244,16 +256,17 @@ def _computed(function: Callable[[Any, Any], Any], name: str, one: Any, other: A
     if isinstance(one, int) and isinstance(other, int) and name in ("maximum", "minimum"):
         return max(one, other) if name == "maximum" else min(one, other)
     result = function(one, other)
-    return None if result is None else as_dim(result)
+    size = None if result is None else as_dim(result)
+    return None if is_any(size) else size
 
 
-def _is_number(element: Any, value: int) -> bool:
+def _is_number(element: int | PrimExpr | None, value: int) -> bool:
     return isinstance(element, int) and element == value
 
 
-def _compared(name: str, one: Any, other: Any) -> bool | None:
+def _compared(name: str, left: Element, right: Element) -> bool | None:
     """Whether a comparison holds, where that can be shown."""
-    one, other = _plain(one), _plain(other)
+    one, other = _plain(left), _plain(right)
     if one is None or other is None:
         return None
     if isinstance(one, int) and isinstance(other, int):

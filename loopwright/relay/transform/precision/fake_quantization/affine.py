@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -44,6 +45,10 @@ class Quantized:
 
     expr: Expr
     affine: Affine
+
+
+# What an expression of an island is: integers, a list for a tuple, or itself where it is no quantized tensor.
+Operand: TypeAlias = Quantized | Expr | list["Operand"]
 
 
 def _equal(one: Expr, other: Expr) -> bool:

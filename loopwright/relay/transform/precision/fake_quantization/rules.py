@@ -11,16 +11,17 @@ returns the result as integers, or None where it does not apply. Users add their
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from loopwright.relay.expr import Call, Constant, Tuple, const
+from loopwright.relay.expr import Call, Constant, Expr, Tuple, const
 from loopwright.relay.op.qnn.scales import limits
 from loopwright.relay.op.registry import make
 from loopwright.relay.op.sizes import normal_axes
 from loopwright.relay.transform.precision.fake_quantization.affine import (
     Affine,
+    Operand,
     Quantized,
     no_zero_point,
     products_scale,
@@ -28,7 +29,7 @@ from loopwright.relay.transform.precision.fake_quantization.affine import (
 )
 from loopwright.relay.types import TensorType
 
-Rule = Callable[[Call, Sequence[Any], Affine | None], Any]
+Rule = Callable[[Call, Sequence[Operand], Affine | None], Quantized | None]
 
 RULES: Final[dict[str, Rule]] = {}
 
@@ -42,6 +43,12 @@ def integer_rule(*operators: str) -> Callable[[Rule], Rule]:
         return rule
 
     return enter
+
+
+def _integers(arg: Operand) -> Quantized:
+    """An argument that is a quantized tensor wherever the operator has one."""
+    assert isinstance(arg, Quantized)
+    return arg
 
 
 # Operators whose results are the numbers of their first argument: the end of an island may be chosen before them.
@@ -76,44 +83,48 @@ KEEPS_NUMBERS: Final = frozenset(
     "max",
     "min",
 )
-def moves(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def moves(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     """Numbers are moved, or chosen by their order: so are the integers."""
-    if args[0].affine.is_per_channel or any(isinstance(arg, Quantized) for arg in args[1:]):
+    data, others = _integers(args[0]), [arg for arg in args[1:] if isinstance(arg, Expr)]
+    if data.affine.is_per_channel or len(others) < len(args) - 1:
         return None
-    return Quantized(Call(call.op, [args[0].expr, *args[1:]], call.attrs, span=call.span), args[0].affine)
+    return Quantized(Call(call.op, [data.expr, *others], call.attrs, span=call.span), data.affine)
 
 
 @integer_rule("transpose")
-def transpose(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
-    affine = args[0].affine
+def transpose(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
+    data = _integers(args[0])
+    affine = data.affine
     if affine.is_per_channel:
         of = call.args[0].checked_type
         assert isinstance(of, TensorType)
         rank = len(of.shape)
         order = list(range(rank))[::-1] if call.attrs.axes is None else [axis % rank for axis in call.attrs.axes]
         affine = Affine(affine.scale, affine.zero_point, affine.dtype, order.index(affine.axis % rank))
-    return Quantized(Call(call.op, [args[0].expr], call.attrs, span=call.span), affine)
+    return Quantized(Call(call.op, [data.expr], call.attrs, span=call.span), affine)
 
 
 @integer_rule("nn.pad")
-def pad(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def pad(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     """0 is the zero point; other numbers must be ones that an integer stands for."""
-    data = args[0]
+    data = _integers(args[0])
     if call.attrs.pad_mode != "constant":
         return moves(call, args, wanted)
-    value = call.args[1]
-    if not isinstance(value, Constant) or data.affine.is_per_channel or not data.affine.is_constant:
+    value, scale, zero = call.args[1], data.affine.scale, data.affine.zero_point
+    if not isinstance(value, Constant) or not isinstance(scale, Constant) or not isinstance(zero, Constant):
         return None
-    cell = value.data.astype("float64") / data.affine.scale.data + data.affine.zero_point.data
+    if data.affine.is_per_channel:
+        return None
+    cell = value.data.astype("float64") / scale.data + zero.data
     low, high = limits(data.affine.dtype)
     filled = const(np.clip(np.round(cell), low, high).reshape(()), data.affine.dtype)
     return Quantized(Call(call.op, [data.expr, filled], call.attrs, span=call.span), data.affine)
 
 
 @integer_rule("nn.relu", "clip")
-def limited(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def limited(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     """Limits of the numbers as limits of the integers."""
-    data: Quantized = args[0]
+    data = _integers(args[0])
     low, high = limits(data.affine.dtype)
     if call.op.name == "nn.relu" and data.affine.has_no_zero_point:
         return Quantized(make("clip", data.expr, a_min=0.0, a_max=float(high)), data.affine)
@@ -126,7 +137,7 @@ def limited(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
 
 
 @integer_rule("nn.conv2d", "nn.conv2d_transpose")
-def convolution(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def convolution(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     """Sums of products of the integers, of the scale of products."""
     data, weight = args
     if not isinstance(data, Quantized) or not isinstance(weight, Quantized) or data.affine.is_per_channel:
@@ -146,7 +157,7 @@ def convolution(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
 
 
 @integer_rule("nn.dense")
-def dense(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def dense(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     data, weight = args
     if not isinstance(data, Quantized) or not isinstance(weight, Quantized) or data.affine.is_per_channel:
         return None
@@ -160,7 +171,7 @@ def dense(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
 
 
 @integer_rule("nn.batch_matmul")
-def batch_matmul(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def batch_matmul(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     one, other = args
     if not isinstance(one, Quantized) or not isinstance(other, Quantized):
         return None
@@ -171,7 +182,7 @@ def batch_matmul(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
     return Quantized(result, Affine(products_scale(one.affine, other.affine), no_zero_point(), "int32"))
 
 
-def _as_integers(value: Any, affine: Affine, axis: int, rank: int) -> Any:
+def _as_integers(value: Operand, affine: Affine, axis: int, rank: int) -> Expr | None:
     """A constant, or integers of the same scale, as int32 of that scale; None where it is neither."""
     if isinstance(value, Quantized):
         alike = value.affine.dtype == affine.dtype and Affine(
@@ -195,7 +206,7 @@ def _as_integers(value: Any, affine: Affine, axis: int, rank: int) -> Any:
 
 
 @integer_rule("nn.bias_add")
-def bias_add(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def bias_add(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     """A bias of the scale of the sums, or a constant that is brought to it."""
     data, bias = args
     if not isinstance(data, Quantized) or data.affine.dtype != "int32" or not data.affine.has_no_zero_point:
@@ -207,7 +218,7 @@ def bias_add(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
     elif isinstance(bias, Constant):
         spread = Constant(bias.data.reshape(-1, *[1] * (rank - 1 - axis)))
         result = _as_integers(spread, data.affine, data.affine.axis % rank, rank)
-        term = None if result is None else const(result.data.reshape(-1), "int32")
+        term = const(result.data.reshape(-1), "int32") if isinstance(result, Constant) else None
     else:
         term = None
     if term is None:
@@ -227,7 +238,7 @@ def _same_scale(one: Affine, other: Affine) -> bool:
 
 
 @integer_rule("add", "subtract")
-def sums(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def sums(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     one, other = args
     rank = len(call.checked_type.shape)  # type: ignore[attr-defined]
     for data, term, transposed in ((one, other, False), (other, one, True)):
@@ -243,11 +254,11 @@ def sums(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
 
 
 @integer_rule("multiply")
-def products(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def products(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     return _two_tensors(call, args[0], args[1], wanted, "qnn.mul")
 
 
-def _two_tensors(call: Call, one: Any, other: Any, wanted: Affine | None, name: str) -> Any:
+def _two_tensors(call: Call, one: Operand, other: Operand, wanted: Affine | None, name: str) -> Quantized | None:
     """An operator on two quantized tensors whose result has the wanted scale."""
     if wanted is None or wanted.is_per_channel or not isinstance(one, Quantized) or not isinstance(other, Quantized):
         return None
@@ -267,7 +278,7 @@ def _two_tensors(call: Call, one: Any, other: Any, wanted: Affine | None, name: 
 
 
 @integer_rule("maximum", "minimum")
-def extremes(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def extremes(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     """Integers of one scale are ordered as their numbers."""
     one, other = args
     if not isinstance(one, Quantized) or not isinstance(other, Quantized):
@@ -280,22 +291,25 @@ def extremes(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
 
 
 @integer_rule("concatenate")
-def concatenate(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def concatenate(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     parts = args[0]
-    if not isinstance(parts, list) or not all(isinstance(part, Quantized) for part in parts):
+    if not isinstance(parts, list):
         return None
-    first = parts[0].affine
-    common = first if all(part.affine.same(first) for part in parts) else wanted
+    quantized = [part for part in parts if isinstance(part, Quantized)]
+    if len(quantized) < len(parts):
+        return None
+    first = quantized[0].affine
+    common = first if all(part.affine.same(first) for part in quantized) else wanted
     if common is None or common.is_per_channel:
         return None
-    joined = Tuple([requantized(part, common) for part in parts])
+    joined = Tuple([requantized(part, common) for part in quantized])
     return Quantized(Call(call.op, [joined], call.attrs, span=call.span), common)
 
 
 @integer_rule("nn.global_avg_pool2d", "mean")
-def means(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def means(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     """The sum, whose scale is smaller by the number of terms: nothing is rounded."""
-    data: Quantized = args[0]
+    data = _integers(args[0])
     of = call.args[0].checked_type
     if data.affine.is_per_channel or not isinstance(of, TensorType) or not data.affine.is_constant:
         return None
@@ -320,8 +334,8 @@ def means(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
 
 
 @integer_rule("nn.avg_pool2d")
-def avg_pool(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
-    data: Quantized = args[0]
+def avg_pool(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
+    data = _integers(args[0])
     if wanted is None or wanted.is_per_channel or data.affine.is_per_channel or wanted.dtype != data.affine.dtype:
         return None
     scales = data.affine.scale, data.affine.zero_point, wanted.scale, wanted.zero_point
@@ -329,9 +343,9 @@ def avg_pool(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
 
 
 @integer_rule("sigmoid", "tanh", "exp", "sqrt", "rsqrt", "erf", "abs", "log", "nn.softmax", "nn.leaky_relu")
-def function_of_one(call: Call, args: Sequence[Any], wanted: Affine | None) -> Any:
+def function_of_one(call: Call, args: Sequence[Operand], wanted: Affine | None) -> Quantized | None:
     """An operator of its own on integers, which knows the scale it is to give."""
-    data: Quantized = args[0]
+    data = _integers(args[0])
     if wanted is None or wanted.is_per_channel or data.affine.is_per_channel or wanted.dtype != data.affine.dtype:
         return None
     scales = data.affine.scale, data.affine.zero_point, wanted.scale, wanted.zero_point
@@ -339,7 +353,9 @@ def function_of_one(call: Call, args: Sequence[Any], wanted: Affine | None) -> A
     return Quantized(make(name, data.expr, *scales, **dict(call.attrs.items())), wanted)
 
 
-def register_fake_quantization_to_integer(op_name: str, func: Any = None, level: int = 10) -> Any:
+def register_fake_quantization_to_integer(
+    op_name: str, func: Rule | None = None, level: int = 10
+) -> Rule | Callable[[Rule], Rule]:
     """Enter a rule of the user's; a decorator where no function is given."""
 
     def enter(rule: Rule) -> Rule:
