@@ -262,8 +262,8 @@ def read_target(data: bytes) -> object:
 
 
 def read_map(data: bytes) -> object:
+    from loopwright.compat.node_graph import read_map as read_graph
     from loopwright.schedule.rewrite.index_map import IndexMap
-    from loopwright.schedule.trace.node_graph import read_map as read_graph
 
     text = text_of(data)
     if text.lstrip().startswith("{"):
@@ -356,8 +356,8 @@ def artefacts() -> dict[str, list[Artefact]]:
     made["target"].append(Artefact(json.dumps(whole).encode(), read_target, is_json=True))
     maps = ["lambda i, j: (j // 4, i, max(j % 4, 0))", "lambda i: (i - 3 * 2, AXIS_SEPARATOR, i)"]
     made["map"] += [Artefact(text.encode(), read_map) for text in maps]
+    from loopwright.compat.node_graph import write_map
     from loopwright.schedule.rewrite.index_map import IndexMap
-    from loopwright.schedule.trace.node_graph import write_map
 
     made["map"].append(Artefact(write_map(IndexMap.of(maps[0])).encode(), read_map, is_json=True))
     small = relay.parse('#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) { add(exp(%x), 1f) }')

@@ -40,18 +40,21 @@ _TO_COME = "auto_scheduler autotvm micro meta_schedule relax rpc".split()
 
 __all__ = [*_NAMES, *_MODULES]
 
-# What shows an object, by kind: it imports the class of the object, which therefore cannot import it.
-_VIEWS = {
-    "error": "loopwright.display.error_sheet:error_sheet",
-    "traceback": "loopwright.display.error_sheet:traceback_lines",
-    "module": "loopwright.display.module_sheet:module_sheet",
-    "source": "loopwright.display.module_sheet:source_sheet",
-    "target": "loopwright.target.target_sheet:target_sheet",
-    "tensor": "loopwright.te.graph_sheet:graph_sheet",
-    "te_schedule": "loopwright.te.schedule.stages_sheet:stages_sheet",
-    "plan": "loopwright.autosched.plan_sheet:plan_sheet",
-    "memory_plan": "loopwright.model.plan_sheet:plan_sheet",
-    "profile": "loopwright.model.profile_table:profile_table",
+# What layers use of later ones (`runtime/upper_layers.py`). The view of an object imports the class of the object, so
+# that the class cannot import the view; what only scripts written for a peer need is in `compat/`, the last layer.
+_UPPER_LAYERS = {
+    "index maps of traces": "loopwright.compat.node_graph",
+    "pass names": "loopwright.compat.pass_names:PEER_PASSES",
+    "view of error": "loopwright.display.error_sheet:error_sheet",
+    "view of traceback": "loopwright.display.error_sheet:traceback_lines",
+    "view of module": "loopwright.display.module_sheet:module_sheet",
+    "view of source": "loopwright.display.module_sheet:source_sheet",
+    "view of target": "loopwright.target.target_sheet:target_sheet",
+    "view of tensor": "loopwright.te.graph_sheet:graph_sheet",
+    "view of te_schedule": "loopwright.te.schedule.stages_sheet:stages_sheet",
+    "view of plan": "loopwright.autosched.plan_sheet:plan_sheet",
+    "view of memory_plan": "loopwright.model.plan_sheet:plan_sheet",
+    "view of profile": "loopwright.model.profile_table:profile_table",
 }
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopwright.runtime.errors import DiagnosticError, InternalError, LoopwrightError
-from loopwright.runtime.op_errors import (
+from loopwright.frontends.op_errors import (
     OpAttributeInvalid,
     OpAttributeRequired,
     OpAttributeUnImplemented,
     OpError,
     OpNotImplemented,
 )
+from loopwright.runtime.errors import DiagnosticError, InternalError, LoopwrightError
 
 TVMError = LoopwrightError
 

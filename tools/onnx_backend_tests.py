@@ -50,7 +50,7 @@ def all_tests(interpreted: bool) -> dict[str, Any]:
 def run_one(item: Any) -> tuple[str, str]:
     """What came of one test, and why."""
     from loopwright.frontends.onnx.errors import UnsupportedType
-    from loopwright.runtime.op_errors import OpAttributeUnImplemented, OpNotImplemented
+    from loopwright.frontends.op_errors import OpAttributeUnImplemented, OpNotImplemented
 
     try:
         item.func(None)

@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from loopwright.ir.function import IRModule
+from loopwright.ir.pass_aliases import own_name
 from loopwright.ir.pass_context import PassInfo, PassInstrument
-from loopwright.ir.pass_names import own_name
 
 
 def pass_instrument(cls: type | None = None) -> Any:

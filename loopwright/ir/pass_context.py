@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from loopwright.ir.function import IRModule
+from loopwright.ir.pass_aliases import aliases, is_alias, own_name
 from loopwright.ir.pass_config import CONFIG_KEYS, checked_config
-from loopwright.ir.pass_names import PEER_PASSES, is_peer_name, own_name
 from loopwright.runtime.errors import LoopwrightError, user_stack_level
 
 # The names of all passes there are; `passes.py` adds each as it is made.
@@ -144,8 +144,8 @@ class PassContext:
         known = known_passes.union(present)
         for field in ("disabled_pass", "required_pass"):
             for name in getattr(self, field):
-                if own_name(name) not in known and not is_peer_name(name):
-                    near = get_close_matches(name, [*known, *PEER_PASSES], 3)
+                if own_name(name) not in known and not is_alias(name):
+                    near = get_close_matches(name, [*known, *aliases()], 3)
                     hint = f"; did you mean {', '.join(near)}?" if near else ""
                     message = f"PassContext: {field} names {name!r}, but no pass is called that{hint}"
                     warnings.warn(message, UnknownPassWarning, stacklevel=user_stack_level())

@@ -19,8 +19,8 @@ from typing import Final, overload
 
 from loopwright.display import progress
 from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.pass_aliases import own_name
 from loopwright.ir.pass_context import PassContext, PassInfo, known_passes
-from loopwright.ir.pass_names import own_name
 from loopwright.runtime.errors import LoopwrightError
 
 # Every pass that was made, by name; the first of a name is kept.

@@ -2,7 +2,7 @@
 
     mod = tir.transform.Sequential([tir.transform.LoopPartition(), tir.transform.Simplify()])(mod)
 
-The table of names is `ir/pass_names.py`; a pass that is not built raises an error that says so. Everything of
+The table of names is `compat/pass_names.py`; a pass that is not built raises an error that says so. Everything of
 `loopwright.transform` (our own names, contexts, decorators) is here as well.
 """
 
@@ -13,10 +13,10 @@ from enum import IntFlag
 from typing import Any
 
 from loopwright import transform as _own
+from loopwright.compat.pass_names import PEER_PASSES
 from loopwright.ir.clone import renew_defs
 from loopwright.ir.pass_combinators import Apply
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.ir.pass_names import PEER_PASSES
 from loopwright.ir.passes import ModulePass, Pass, PrimFuncPass, Sequential
 from loopwright.runtime.errors import NotBuilt
 from loopwright.transform import *  # noqa: F403

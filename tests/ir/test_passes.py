@@ -366,7 +366,7 @@ def test_names_that_scripts_know_disable_our_passes(recwarn):
 
 def test_peer_passes_are_ours_or_say_that_they_are_not_built():
     from loopwright import tir, transform
-    from loopwright.ir.pass_names import PEER_PASSES
+    from loopwright.compat.pass_names import PEER_PASSES
     from loopwright.runtime.errors import NotBuilt
 
     assert tir.transform.LoopPartition() is transform.partition_loops

@@ -13,6 +13,7 @@ import pytest
 from loopwright import ir, relay, tir
 from loopwright.arith import Analyzer
 from loopwright.cli.package import BadPackage, read_metadata, write_package
+from loopwright.compat.node_graph import read_map
 from loopwright.ir.deep import TooDeep, deep
 from loopwright.ir.json_form import BadJson, NestedLists
 from loopwright.relay.text.errors import BadMetadata
@@ -22,7 +23,7 @@ from loopwright.runtime.json_text import MOST_LEVELS, NestedTooDeep, _levels, re
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.rewrite.conditions import condition_of
 from loopwright.schedule.rewrite.index_map import IndexMap
-from loopwright.schedule.trace.node_graph import UnreadableMap, read_map
+from loopwright.schedule.trace.trace_json import UnreadableMap
 from loopwright.script import from_source
 from loopwright.script.parser.errors import InvalidSyntax
 from loopwright.target import Target

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loopwright import tir
+from loopwright.compat.pass_names import PEER_PASSES
 from loopwright.ir import IRModule
-from loopwright.ir.pass_names import PEER_PASSES
 from loopwright.ir.passes import Sequential
 from loopwright.ir.verifier import verify
 from loopwright.runtime.errors import NotBuilt

@@ -46,7 +46,7 @@ class LoopwrightBackend(Backend):
         """Whether every operator of the model is supported."""
         from loopwright.frontends.onnx.importer import Importer
         from loopwright.frontends.onnx.load import load
-        from loopwright.runtime.op_errors import OpNotImplemented
+        from loopwright.frontends.op_errors import OpNotImplemented
 
         try:
             Importer(load(model)).refuse_unsupported()

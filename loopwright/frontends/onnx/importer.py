@@ -33,6 +33,7 @@ from loopwright.frontends.onnx.registry import Convert, Converter, find, reason_
 from loopwright.frontends.onnx.shape_values import Known, is_symbolic
 from loopwright.frontends.onnx.tensors import LARGEST, sparse_to_array, to_array
 from loopwright.frontends.onnx.values import OptionalValue, Results, SequenceValue, Value
+from loopwright.frontends.op_errors import OpError, OpNotImplemented
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import SizeVar
 from loopwright.ir.types import TupleType, Type
@@ -43,7 +44,6 @@ from loopwright.relay.types import Dim, TensorType, is_dynamic
 from loopwright.relay.visitor import parts
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import InternalError, LoopwrightError
-from loopwright.runtime.op_errors import OpError, OpNotImplemented
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, NodeProto

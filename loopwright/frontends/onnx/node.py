@@ -19,12 +19,12 @@ from loopwright.frontends.onnx.errors import BadNode, BrokenGraph, ShapeNeeded
 from loopwright.frontends.onnx.load import LoadedModel
 from loopwright.frontends.onnx.shape_values import Known, is_symbolic
 from loopwright.frontends.onnx.values import Value
+from loopwright.frontends.op_errors import OpAttributeInvalid, OpAttributeRequired, OpAttributeUnImplemented
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.types import Dim, is_any
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.op_errors import OpAttributeInvalid, OpAttributeRequired, OpAttributeUnImplemented
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, SparseTensorProto, TensorProto

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from loopwright.frontends.common.tensors import as_list, name_calls, shape_text
+from loopwright.frontends.op_errors import OpError, OpNotImplemented
 from loopwright.frontends.pytorch.element_types import as_array, our_dtype
 from loopwright.frontends.pytorch.errors import BadTorchNode, UnsupportedTorchType
 from loopwright.frontends.pytorch.node import Node
@@ -27,7 +28,6 @@ from loopwright.relay.expr import Constant, Expr, TupleWrapper
 from loopwright.relay.infer_type import Inference
 from loopwright.relay.types import TensorType, dims_differ, is_any
 from loopwright.runtime.errors import InternalError, LoopwrightError
-from loopwright.runtime.op_errors import OpError, OpNotImplemented
 
 if TYPE_CHECKING:
     import torch

@@ -14,8 +14,7 @@ from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.primitives import PRIMITIVES
 from loopwright.schedule.trace.calls import Handle, call_text, every_handle
-from loopwright.schedule.trace.node_graph import UnreadableMap
-from loopwright.schedule.trace.trace_json import read_step, step_data
+from loopwright.schedule.trace.trace_json import UnreadableMap, read_step, step_data
 
 if TYPE_CHECKING:
     from loopwright.display.sheet import Sheet

@@ -8,7 +8,7 @@
 
 Handles are b0, l1, v2, numbered as they are made. A text among the inputs carries quotes of its own, so that it is no
 handle; attributes are plain data, in which a sampled number is {"rv": "v2"}. Settings of ours that others do not have
-come last, and are left out where they are as usual. A map of indices is a graph of nodes (`node_graph.py`) among the
+come last, and are left out where they are as usual. A map of indices is a graph of nodes (`MapGraphs`) among the
 inputs, and a buffer its number and 0 (read) or 1 (written); a map or buffer that cannot be said so is an attribute of
 ours: its text, its name. What older files of ours, and of others, have in other places is read as well.
 """
@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from loopwright.runtime.upper_layers import from_upper_layer
+from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.rewrite.index_map import IndexMap
 from loopwright.schedule.trace.calls import Handle
-from loopwright.schedule.trace.node_graph import is_graph, read_map, read_value, write_map
 
 _SPREAD: Final = ("Split", "Fuse", "Reorder", "Merge")  # the items of their last input stand one by one
 _AS_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {"Annotate": ("ann_val",)}  # settings that stand with the inputs
@@ -37,6 +38,47 @@ _ATTRIBUTES: Final = {"TransformLayout": 3, "ReIndex": 1, "SetAxisSeparator": 2}
 _WITH_MAP: Final = ("TransformLayout", "TransformBlockLayout", "ReindexCacheRead", "ReindexCacheWrite")
 _WITH_CONSUMERS: Final = ("CacheRead", "CacheWrite")  # an empty list stands for all
 _PEERS_ALONE: Final[Mapping[str, tuple[Any, ...]]] = {"TransformLayout": (False,)}  # settings that we do without
+
+
+class UnreadableMap(ScheduleError, ValueError):
+    """A trace holds an index map as a graph of nodes that is broken, or has nodes that no index is made of.
+
+    Indices are made of variables, whole numbers, + - * // %, min and max.
+
+    For example:
+
+        from loopwright.compat.node_graph import read_map
+
+        read_map('{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "tir.Call", "attrs": {}}]}')
+    """
+
+    code = "LW0262"
+    is_tried = False
+
+    def __init__(self, problem: str) -> None:
+        hint = "write the map as text: lambda i, j: (j, i)"
+        super().__init__(f"index map: {problem}", hint=hint, fields={"problem": problem})
+
+
+class MapGraphs(Protocol):
+    """Index maps as graphs of nodes, which only traces of the peer need: `compat/node_graph.py`."""
+
+    def is_graph(self, value: object) -> bool:
+        """Whether a value of a trace is such a graph."""
+
+    def read_map(self, text: str, known: Mapping[str, Any] | None = None) -> IndexMap:
+        """The map that a graph holds; `known` are sampled numbers that it may name."""
+
+    def read_value(self, text: str) -> float | int | str:
+        """A pad value that a graph holds."""
+
+    def write_map(self, given: IndexMap) -> str:
+        """A map as a graph."""
+
+
+def _graphs() -> MapGraphs:
+    graphs: MapGraphs = from_upper_layer("index maps of traces")
+    return graphs
 
 
 def step_data(kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], names: Any) -> list[Any]:
@@ -68,7 +110,7 @@ def step_data(kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], na
 def _graph_of(text: Any) -> str | None:
     """A map of indices as others write it; None where they have no way to."""
     result = IndexMap.of(text) if isinstance(text, str) else None
-    return write_map(result) if result is not None and not result.separators else None
+    return _graphs().write_map(result) if result is not None and not result.separators else None
 
 
 def read_step(
@@ -102,7 +144,7 @@ def _in_our_places(
         inputs[1] = None
     elif kind in _WITH_CONSUMERS and inputs[1:] in ([None], ["None"]):
         inputs[1] = []
-    graphs = [item for item in inputs if is_graph(item)] if kind in _WITH_MAP else []
+    graphs = [item for item in inputs if _graphs().is_graph(item)] if kind in _WITH_MAP else []
     inputs = [item for item in inputs if not (graphs and item is graphs[0])]
     usual = _ATTRIBUTES.get(kind, len(attrs)) - len(graphs)
     if kind in _WITH_SIDE and len(attrs) > usual:
@@ -116,9 +158,11 @@ def _in_our_places(
 
 
 def _ungraphed(kind: str, index: int, item: Any, known: Mapping[str, Any]) -> Any:
-    if kind not in _WITH_MAP or not is_graph(item):
+    if kind not in _WITH_MAP or not _graphs().is_graph(item):
         return item
-    return read_value(item) if kind == "TransformLayout" and index == 2 else read_map(item, known).text
+    if kind == "TransformLayout" and index == 2:
+        return _graphs().read_value(item)
+    return _graphs().read_map(item, known).text
 
 
 def _input(value: Any, names: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
-from loopwright.runtime.op_errors import OpAttributeUnImplemented
+from loopwright.frontends.op_errors import OpAttributeUnImplemented
 from tests.frontends.onnx.one_node import compare, one_node
 from tests.frontends.onnx.onnx_models import imported, random
 

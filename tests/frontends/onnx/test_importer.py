@@ -11,8 +11,8 @@ from loopwright.frontends import from_onnx
 from loopwright.frontends.errors import ValueNeeded
 from loopwright.frontends.onnx import converter
 from loopwright.frontends.onnx.errors import BadNode, ShapeNeeded, UnknownInput
+from loopwright.frontends.op_errors import OpAttributeInvalid, OpAttributeRequired, OpNotImplemented
 from loopwright.relay.analysis import post_order_visit
-from loopwright.runtime.op_errors import OpAttributeInvalid, OpAttributeRequired, OpNotImplemented
 from tests.frontends.onnx.onnx_models import imported, model, random, run
 
 

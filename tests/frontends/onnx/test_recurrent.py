@@ -10,7 +10,7 @@ import pytest
 
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
 from loopwright.frontends.onnx.errors import BadNode
-from loopwright.runtime.op_errors import OpAttributeInvalid
+from loopwright.frontends.op_errors import OpAttributeInvalid
 from tests.frontends.onnx.one_node import one_node
 from tests.frontends.onnx.onnx_models import random
 

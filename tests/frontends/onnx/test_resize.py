@@ -9,8 +9,8 @@ import pytest
 
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
 from loopwright.frontends.onnx.errors import BadNode
+from loopwright.frontends.op_errors import OpAttributeInvalid
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.op_errors import OpAttributeInvalid
 from tests.frontends.onnx.one_node import compare, one_node
 from tests.frontends.onnx.onnx_models import imported, model, random, run
 

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 import loopwright
 from loopwright import relay
 from loopwright.frontends import from_pytorch
+from loopwright.frontends.op_errors import OpNotImplemented
 from loopwright.frontends.pytorch import CompiledModule, supported_operators
 from loopwright.frontends.pytorch.errors import (
     BadTorchNode,
@@ -24,7 +25,6 @@ from loopwright.frontends.pytorch.errors import (
 )
 from loopwright.relay import interpreter
 from loopwright.relay.types import is_dynamic
-from loopwright.runtime.op_errors import OpNotImplemented
 from tests.frontends.pytorch.torch_models import Computes, check, imported, real, same
 
 

@@ -2,7 +2,8 @@
 
 A row with a name of ours makes `tir.transform.LoopPartition()` return that pass, and leaves it out where a context says
 `disabled_pass=["tir.LoopPartition"]`. A row with an empty name is a pass that is not built: asking for it says so;
-disabling it changes nothing. A new pass of ours enters here with the name it answers to.
+disabling it changes nothing. A new pass of ours enters here with the name it answers to. `ir/pass_aliases.py` looks
+names up.
 """
 
 from __future__ import annotations
@@ -92,13 +93,3 @@ PEER_PASSES: Final[dict[str, str]] = {
     "VerifyMemory": "",
     "VerifyVTCMLimit": "",
 }
-
-
-def own_name(name: str) -> str:
-    """Our name of the pass that `name` stands for ("tir.LoopPartition", "LoopPartition"); else `name` itself."""
-    return PEER_PASSES.get(name.removeprefix("tir."), "") or name
-
-
-def is_peer_name(name: str) -> bool:
-    """Whether scripts know a pass of that name, built or not."""
-    return name.removeprefix("tir.") in PEER_PASSES

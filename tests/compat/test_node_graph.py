@@ -7,11 +7,12 @@ import json
 import pytest
 
 from loopwright import te, tir
+from loopwright.compat.node_graph import is_graph, read_map, write_map
 from loopwright.ir import assert_structural_equal
 from loopwright.schedule import Schedule, Trace
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.rewrite.index_map import IndexMap
-from loopwright.schedule.trace.node_graph import UnreadableMap, is_graph, read_map, write_map
+from loopwright.schedule.trace.trace_json import UnreadableMap
 from tests.schedule.steps import check_replay
 
 NONE = {"type_key": ""}

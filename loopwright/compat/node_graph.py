@@ -34,8 +34,8 @@ from loopwright.ir import (
 )
 from loopwright.ir.operators import floordiv, floormod, maximum, minimum
 from loopwright.runtime.json_text import read_json
-from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.trace.trace_json import UnreadableMap
 
 _BINARY: Final[Mapping[str, Any]] = {
     "tir.Add": lambda a, b: a + b,
@@ -55,26 +55,6 @@ _KEYS: Final[Mapping[type[Expr], str]] = {
     Min: "tir.Min",
     Max: "tir.Max",
 }
-
-
-class UnreadableMap(ScheduleError, ValueError):
-    """A trace holds an index map as a graph of nodes that is broken, or has nodes that no index is made of.
-
-    Indices are made of variables, whole numbers, + - * // %, min and max.
-
-    For example:
-
-        from loopwright.schedule.trace.node_graph import read_map
-
-        read_map('{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "tir.Call", "attrs": {}}]}')
-    """
-
-    code = "LW0262"
-    is_tried = False
-
-    def __init__(self, problem: str) -> None:
-        hint = "write the map as text: lambda i, j: (j, i)"
-        super().__init__(f"index map: {problem}", hint=hint, fields={"problem": problem})
 
 
 def is_graph(value: object) -> bool:

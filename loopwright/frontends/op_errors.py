@@ -1,4 +1,4 @@
-"""Errors of front ends that scripts know by these names: an operator of a model, or an attribute of it, is wrong."""
+"""Errors of front ends, under the names that scripts catch: an operator of a model, or an attribute of it, is wrong."""
 
 from __future__ import annotations
 
