@@ -2,6 +2,8 @@
 
 `tvm.py` is the door itself, and what `python -m loopwright.compat.tvm script.py` runs. Behind it: `door.py` (the import
 hook), `paths.py` (which of our modules each of the peer's paths means), `names.py` (the names a module of the peer's
-has), `modules.py` (the modules a script gets), `stand_in.py` (what is not built) and `run.py` (running a script).
+has), `modules.py` (the modules a script gets), `stand_in.py` (what is not built), `ignored_arguments.py` (arguments
+that mean nothing here) and `run.py` (running a script).
+
 `pass_names.py` (the peer's passes) and `node_graph.py` (index maps in the peer's traces) serve without the door too.
 """

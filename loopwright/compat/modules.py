@@ -1,7 +1,8 @@
 """The modules a script gets: our own, opened for the peer's names; and views, where the peer divides modules otherwise.
 
 `tvm.te` is `loopwright.te` itself. While the door is open, asking it for a name that it lacks and the peer has gives a
-submodule or a stand-in instead of an AttributeError; that is all that `opened` changes, and `close_all` takes it back.
+submodule or a stand-in instead of an AttributeError, and operators take arguments that we ignore; that is all that
+`opened` changes, and `close_all` takes it back.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
+from loopwright.compat.ignored_arguments import forgiving
 from loopwright.compat.names import NAMES
 from loopwright.compat.paths import VIEWS
 from loopwright.compat.stand_in import StandIn, StandInModule
@@ -88,7 +90,7 @@ def own(module: ModuleType, name: str) -> Any:
 def opened(module: ModuleType, path: str) -> ModuleType:
     """`module`, which also answers to the peer's names of `path`."""
     if not isinstance(module, _Opened):
-        module.__class__ = type("Opened", (_Opened, type(module)), {})
+        module.__class__ = type("Opened", (_Opened, type(module)), forgiving(path))
     paths = _paths.setdefault(module, [])
     if path not in paths:
         paths.append(path)

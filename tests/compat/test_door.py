@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import loopwright
-from loopwright.compat import door, names, paths
+from loopwright.compat import door, ignored_arguments, names, paths
 from loopwright.compat.stand_in import StandIn, StandInModule
 from loopwright.runtime.errors import NotBuilt
 
@@ -196,6 +196,34 @@ def test_a_function_keeps_its_name_when_a_module_of_that_name_is_imported():
     assert conv2d_nchw is topi.nn.conv2d_nchw and log_softmax is topi.nn.log_softmax
     assert topi.nn.softmax is loopwright.topi.nn.softmax and not isinstance(topi.nn.softmax, types.ModuleType)
     assert callable(topi.nn.conv2d)
+
+
+def test_arguments_of_searches_are_ignored():
+    from tvm import te, topi
+    from tvm.topi.nn import dense
+
+    x, w = te.placeholder((2, 3), name="x"), te.placeholder((4, 3), name="w")
+    assert dense is topi.nn.dense and dense.__doc__ == loopwright.topi.nn.dense.__doc__
+    for result in (dense(x, w, auto_scheduler_rewritten_layout=""), dense(x, w, None, "float32", "", None)):
+        assert [int(size) for size in result.shape] == [2, 4]
+    image, kernel = te.placeholder((1, 5, 5, 2)), te.placeholder((3, 3, 2, 4))
+    result = topi.nn.conv(image, kernel, 1, 1, 1, 1, "NHWC", "HWIO", "float32", "", None, False, out_layout="NCHW")
+    assert [int(size) for size in result.shape] == [1, 4, 5, 5]
+    result = topi.nn.conv2d_nhwc(image, kernel, 1, 0, 1, "float32", auto_scheduler_rewritten_layout="")
+    assert [int(size) for size in result.shape] == [1, 3, 3, 4]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'auto_scheduler'"):
+        dense(x, w, auto_scheduler="")
+    door.uninstall()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'auto_scheduler_rewritten_layout'"):
+        loopwright.topi.nn.dense(x, w, auto_scheduler_rewritten_layout="")
+
+
+def test_every_operator_that_ignores_arguments_is_there():
+    for path, operators in ignored_arguments.IGNORED.items():
+        ours = importlib.import_module(f"loopwright.{path}")
+        for name in operators:
+            assert callable(vars(ours)[name])
+            assert getattr(importlib.import_module(f"tvm.{path}"), name).__name__ == name
 
 
 def test_operators_of_graphs_are_ours_under_all_their_paths():

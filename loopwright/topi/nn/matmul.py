@@ -51,10 +51,8 @@ def dense(
     weight: te.Tensor,
     bias: te.Tensor | None = None,
     out_dtype: DType | None = None,
-    auto_scheduler_rewritten_layout: str = "",
-    meta_schedule_original_shape: Shape | None = None,
 ) -> te.Tensor:
-    """`data` times the transposed `weight`, whose shape is (units, in); the last two arguments change nothing."""
+    """`data` times the transposed `weight`, whose shape is (units, in)."""
     return _product("dense", data, weight, bias, out_dtype, False, True)
 
 
@@ -95,8 +93,6 @@ def matmul(
     out_dtype: DType | None = None,
     transpose_a: bool = False,
     transpose_b: bool = False,
-    auto_scheduler_rewritten_layout: str = "",
-    meta_schedule_original_shape: Shape | None = None,
 ) -> te.Tensor:
     """The product of the last two dimensions; those before them are batches, which are broadcast."""
     return _product("matmul", tensor_a, tensor_b, bias, out_dtype, transpose_a, transpose_b)
@@ -199,8 +195,6 @@ def batch_matmul(
     out_dtype: DType | None = None,
     transpose_a: bool = False,
     transpose_b: bool = True,
-    auto_scheduler_rewritten_layout: str = "",
-    meta_schedule_original_shape: Shape | None = None,
 ) -> te.Tensor:
     """As many products as the first dimension says; a batch of 1 is used for all. `oshape`, if given, must agree."""
     op = "batch_matmul"

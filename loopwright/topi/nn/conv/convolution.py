@@ -25,7 +25,7 @@ from loopwright.topi.parts.sizes import check_rank, check_same, known, multiple_
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.testing.convolution import conv_python
-from loopwright.topi.types import Dims, DType, IntPadding, Ints, Padding, Shape
+from loopwright.topi.types import Dims, DType, IntPadding, Ints, Padding
 
 _SPATIAL: Final = ("DHW", "HW", "W")
 # The names of a stage's axes: batch, feature, depth, row, column; and those of the window.
@@ -64,16 +64,13 @@ def conv(
     data_layout: str,
     kernel_layout: str = "",
     out_dtype: DType | None = None,
-    auto_scheduler_rewritten_layout: str | None = None,
-    meta_schedule_original_shape: Shape | None = None,
-    auto_scheduler_should_rewrite_layout: bool = False,
     out_layout: str = "",
 ) -> te.Tensor:
     """The convolution of `inp` by `filt`; `data_layout` orders N, C and D, H, W, for the result too unless
     `out_layout` orders them otherwise there.
 
     `kernel_layout` orders O, I and D, H, W; by default O and I lead where C stands before the spatial axes, and follow
-    otherwise. The last three arguments are there for scripts that give them; the layout of `filt` is never rewritten.
+    otherwise.
     """
     spatial = _spatial_of("conv", data_layout)
     op = f"{'group_' if groups != 1 else ''}conv{len(spatial)}d_{data_layout.lower()}"

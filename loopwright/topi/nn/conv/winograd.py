@@ -35,7 +35,7 @@ from loopwright.topi.parts.sizes import check_rank, check_same, simplify
 from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.samples import real_numbers
 from loopwright.topi.testing.convolution import conv_python
-from loopwright.topi.types import Arguments, Dims, DType, IntPadding, Ints, Padding, Shape
+from loopwright.topi.types import Arguments, Dims, DType, IntPadding, Ints, Padding
 
 _KERNEL: Final = {"NCHW": "OIHW", "NHWC": "HWIO"}
 TILE: Final = 4  # results each way; larger tiles lose more digits than they save
@@ -124,8 +124,6 @@ def _named(layout: str, is_ready: bool) -> Callable[..., te.Tensor]:
         dilation: Dims,
         out_dtype: DType | None = None,
         pre_computed: bool = is_ready,
-        auto_scheduler_rewritten_layout: str = "",
-        meta_schedule_original_shape: Shape | None = None,
     ) -> te.Tensor:
         return _winograd(name, layout, data, weight, strides, padding, dilation, out_dtype, pre_computed)
 
