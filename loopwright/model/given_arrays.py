@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from loopwright.model.errors import BadModelInput
+
+
+class HasNumpy(Protocol):
+    """A tensor of this package, or of another that can give its elements as an array."""
+
+    def numpy(self) -> np.ndarray: ...
+
+
+TensorLike: TypeAlias = npt.ArrayLike | HasNumpy  # what `array_of` makes an array of
 
 _NOT_NUMBERS = frozenset("OSUMm")  # kinds of element types: objects, bytes, texts, dates and times
 
 
-def array_of(value: Any, what: str, *, shared: bool = False) -> np.ndarray:
+def array_of(value: object, what: str, *, shared: bool = False) -> np.ndarray:
     """An array of numbers from an array, a tensor that has `numpy()`, a number or a (nested) list of them.
 
     With `shared`, the array of a tensor is on its own memory: what is written into one stands in the other.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from loopwright.runtime.errors import LoopwrightError
 
@@ -40,12 +40,12 @@ class _Chosen:
     _what: ClassVar[str]
     _kinds: ClassVar[Mapping[str, _Options]]
 
-    def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, name: str, options: Mapping[str, object] | None = None) -> None:
         if name not in self._kinds:
             raise UnknownOption(f"{self._what} {name!r} is not known", f"there are {', '.join(self._kinds)}")
         self.name = name
         known = self._kinds[name]
-        self.attrs: dict[str, Any] = {}
+        self.attrs: dict[str, object] = {}
         for key, value in dict(options or {}).items():
             if key not in known:
                 near = get_close_matches(key, known, 1)
@@ -69,7 +69,7 @@ class _Chosen:
         """The options of one of them, and the types of their values."""
         return {key: of.__name__ for key, of in cls(name)._kinds[name].items()}
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> object:
         if key not in self._kinds[self.name]:
             raise KeyError(key)
         return self.attrs.get(key)
@@ -110,7 +110,7 @@ class Executor(_Chosen):
         "vm": {},
     }
 
-    def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, name: str, options: Mapping[str, object] | None = None) -> None:
         super().__init__(name, options)
         if self.attrs.get("interface-api", "packed") not in ("packed", "c"):
             raise UnknownOption(
@@ -127,7 +127,7 @@ class Runtime(_Chosen):
     _kinds = {"cpp": {"system-lib": bool}, "crt": {"system-lib": bool}}
 
 
-def as_executor(given: Any) -> Executor:
+def as_executor(given: object) -> Executor:
     """What `relay.build(executor=…)` was given; a text is a name."""
     if isinstance(given, Executor):
         return given
@@ -136,7 +136,7 @@ def as_executor(given: Any) -> Executor:
     raise TypeError(f'executor is relay.backend.Executor("graph" or "aot") or its name, not {type(given).__name__}')
 
 
-def as_runtime(given: Any) -> Runtime:
+def as_runtime(given: object) -> Runtime:
     """What `relay.build(runtime=…)` was given."""
     if isinstance(given, Runtime):
         return given

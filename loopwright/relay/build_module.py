@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir.expr import GlobalVar
@@ -21,10 +21,10 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
 from loopwright.model import compile_program
 from loopwright.model.errors import BadModelInput
-from loopwright.model.given_arrays import array_of
+from loopwright.model.given_arrays import TensorLike, array_of
 from loopwright.relay.adt import Constructor, Match
-from loopwright.relay.backend import as_executor, as_runtime
-from loopwright.relay.built import BuiltModule
+from loopwright.relay.backend import Executor, Runtime, as_executor, as_runtime
+from loopwright.relay.built import BuiltModule, Params
 from loopwright.relay.errors import CannotCompile, NotAGraph
 from loopwright.relay.expr import Constant, Function, Var
 from loopwright.relay.graph_functions import graph_function
@@ -35,19 +35,22 @@ from loopwright.relay.transform.types.infer_type import InferType
 from loopwright.relay.types import TensorType, is_any
 from loopwright.relay.unify_dims import unify_dims
 from loopwright.relay.visitor import bind, post_order
-from loopwright.target import Target
+from loopwright.target import Target, TargetLike
 from loopwright.te import size_var
+
+# A target, one by the device that it is for, or a list of one; none: the current one, or this machine.
+Targets: TypeAlias = TargetLike | Mapping[object, TargetLike] | Sequence[TargetLike] | None
 
 
 def build(
-    ir_mod: Any,
-    target: Any = None,
-    target_host: Any = None,
-    executor: Any = None,
-    runtime: Any = None,
-    workspace_memory_pools: Any = None,
-    constant_memory_pools: Any = None,
-    params: Mapping[str, Any] | None = None,
+    ir_mod: IRModule | Function,
+    target: Targets = None,
+    target_host: object = None,
+    executor: Executor | str | None = None,
+    runtime: Runtime | str | None = None,
+    workspace_memory_pools: object = None,
+    constant_memory_pools: object = None,
+    params: Params | None = None,
     mod_name: str = "default",
     winograd: bool | int = False,
     output_names: Sequence[str] = (),
@@ -81,14 +84,14 @@ def build(
 
 
 def optimize(
-    mod: IRModule, target: Any = None, params: Mapping[str, Any] | None = None
-) -> tuple[IRModule, dict[str, Any]]:
+    mod: IRModule, target: Targets = None, params: Params | None = None
+) -> tuple[IRModule, dict[str, TensorLike | Constant]]:
     """The module after the passes of `build`, and those of `params` that no parameter has the name of."""
     typed, left = _typed(mod, params)
     return run_passes(typed), left
 
 
-def _typed(mod: IRModule, params: Mapping[str, Any] | None) -> tuple[IRModule, dict[str, Any]]:
+def _typed(mod: IRModule, params: Params | None) -> tuple[IRModule, dict[str, TensorLike | Constant]]:
     """The module with `params` bound, its open sizes named and its types inferred, and what is left of `params`."""
     require_graph(mod)
     if mod.type_definitions:
@@ -105,10 +108,10 @@ def _typed(mod: IRModule, params: Mapping[str, Any] | None) -> tuple[IRModule, d
 
 def require_tensors(mod: IRModule) -> None:
     """Refuse what has values other than tensors and tuples of them: data types (`adt.py`)."""
-    waiting: list[Any] = [mod["main"]]
+    waiting: list[object] = [mod["main"]]
     seen = {"main"}
     while waiting:
-        function: Any = waiting.pop()
+        function = waiting.pop()
         for part in post_order(function) if isinstance(function, Function) else ():
             if isinstance(part, (Match, Constructor)):
                 what = part.belong_to.name_hint if isinstance(part, Constructor) else "a match"
@@ -127,14 +130,14 @@ def require_params(params: object) -> None:
         raise BadModelInput(f"the parameters are a dict of arrays by name, not {type(params).__name__}")
 
 
-def bind_params_by_name(function: Function, params: Mapping[str, Any]) -> Function:
+def bind_params_by_name(function: Function, params: Params) -> Function:
     """The function with the parameters of these names replaced by constants."""
     require_params(params)
     values = {param: as_constant(params[param.name_hint]) for param in function.params if param.name_hint in params}
     return bind(function, values) if values else function
 
 
-def as_constant(value: Any) -> Constant:
+def as_constant(value: TensorLike | Constant) -> Constant:
     """A tensor or an array as a constant; its memory is not copied where numpy can share it."""
     if isinstance(value, Constant):
         return value
@@ -163,7 +166,7 @@ def _named_sizes(function: Function) -> tuple[Function, set[SizeVariable]]:
             sizes.append(size)
         return TensorType(sizes, str(of.dtype))
 
-    values: dict[Var, Any] = {}
+    values: dict[Var, Var] = {}
     params = []
     for param in function.params:
         of = named(param.type_annotation, param.name_hint)
@@ -181,13 +184,14 @@ def _word(name: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in name) or "size"
 
 
-def require_graph(mod: Any) -> None:
+def require_graph(mod: object) -> None:
     """Refuse what is no module with a graph function `main`."""
     if not isinstance(mod, IRModule) or "main" not in mod or not isinstance(mod["main"], Function):
         raise NotAGraph(mod)
 
 
-def _one_target(target: Any) -> Target:
+def _one_target(targets: Targets) -> Target:
+    target: Any = targets
     if isinstance(target, Mapping):
         if len(target) != 1:
             raise ValueError(f"a model is built for one target, and {len(target)} are given")

@@ -12,15 +12,25 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.model.errors import BadModelInput
-from loopwright.model.given_arrays import array_of
+from loopwright.model.given_arrays import TensorLike, array_of
+from loopwright.model.kernel_table import KernelRow
+from loopwright.model.model import NativeModel
+from loopwright.model.plan import Plan
 from loopwright.model.program import Launch, Program, Value, View, walk
 from loopwright.model.sizes import bound_sizes, number
+from loopwright.relay.backend import Executor
+from loopwright.relay.expr import Constant
+
+if TYPE_CHECKING:  # loaded when a model is profiled
+    from loopwright.model.profile import Profile
+
+Params: TypeAlias = Mapping[str, TensorLike | Constant]  # the parameters of a model, by name
 
 
 class BuiltModule:
@@ -30,11 +40,11 @@ class BuiltModule:
         self,
         ir_mod: IRModule,
         program: Program,
-        compiled: Any,
+        compiled: NativeModel,
         parameter_names: Sequence[str],
         mod_name: str,
-        executor: Any,
-        params: Mapping[str, Any],
+        executor: Executor | None,
+        params: Params,
     ) -> None:
         self.ir_mod = ir_mod
         self.program = program
@@ -47,7 +57,7 @@ class BuiltModule:
 
     # Running it.
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: TensorLike, **named: TensorLike) -> Any:
         """The output for these inputs, by position or by name; a list where there are several."""
         arrays = [
             as_array(value, spec) for value, spec in zip(self.arguments(args, named), self.program.inputs, strict=True)
@@ -55,7 +65,7 @@ class BuiltModule:
         outputs = self.run(arrays)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def arguments(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    def arguments(self, args: Sequence[TensorLike], named: Mapping[str, TensorLike]) -> list[TensorLike]:
         names = self.input_names
         if len(args) > len(names):
             raise BadModelInput(f"{len(args)} inputs are given, and the model has {len(names)}: {', '.join(names)}")
@@ -80,10 +90,10 @@ class BuiltModule:
 
     def _as_found(self, outputs: list[np.ndarray], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Outputs whose sizes the run decided, cut to those (`lower_to_program.py` gives them room for the most)."""
-        shapes: Any = self.program.attrs.get("shapes")
+        shapes, locations = self.program.attrs.get("shapes"), self.program.attrs.get("sizes")
         if not shapes:
             return outputs
-        locations: Any = self.program.attrs["sizes"]
+        assert isinstance(shapes, Mapping) and isinstance(locations, Mapping)
         sizes = bound_sizes(self.program, arrays) | {var: int(outputs[location]) for var, location in locations.items()}
         result = []
         for index, array in enumerate(outputs[: len(outputs) - len(locations)]):
@@ -93,7 +103,7 @@ class BuiltModule:
             result.append(array)
         return result
 
-    def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Any:
+    def profile(self, *args: TensorLike, repeat: int = 5, **named: TensorLike) -> Profile:
         """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
         given = zip(self.arguments(args, named), self.program.inputs, strict=True)
         return self.compiled.profile(*[as_array(value, spec) for value, spec in given], repeat=repeat)
@@ -101,12 +111,12 @@ class BuiltModule:
     # What it is made of.
 
     @property
-    def plan(self) -> Any:
+    def plan(self) -> Plan:
         """Where values are while the model runs; printed, the memory it needs beside the least possible."""
         return self.compiled.plan
 
     @property
-    def kernels(self) -> Any:
+    def kernels(self) -> list[KernelRow]:
         """What is known of each kernel."""
         return self.compiled.kernels
 
@@ -116,27 +126,27 @@ class BuiltModule:
         return self.compiled.timings
 
     @property
-    def module(self) -> Any:
+    def module(self) -> NativeModel:
         return self.compiled
 
-    def get_lib(self) -> Any:
-        return self.compiled
-
-    @property
-    def lib(self) -> Any:
+    def get_lib(self) -> NativeModel:
         return self.compiled
 
     @property
-    def function_metadata(self) -> dict[str, Any]:
+    def lib(self) -> NativeModel:
+        return self.compiled
+
+    @property
+    def function_metadata(self) -> dict[str, Launch]:
         """The launches of the model by the names of their kernels."""
         return {launch.func.name: launch for launch in self.program.launches()}
 
-    def get_params(self) -> dict[str, Any]:
+    def get_params(self) -> dict[str, np.ndarray]:
         """The constants of the model, as `p0`, `p1`, …"""
         return {f"p{k}": np.asarray(array) for k, array in enumerate(self.program.constants.values())}
 
     @property
-    def params(self) -> dict[str, Any]:
+    def params(self) -> dict[str, np.ndarray]:
         return self.get_params()
 
     def get_graph_json(self) -> str:
@@ -145,16 +155,16 @@ class BuiltModule:
 
     graph_json = property(get_graph_json)
 
-    def export_library(self, path: str, fcompile: Any = None, addons: Any = None, **options: Any) -> Any:
+    def export_library(self, path: str, fcompile: object = None, addons: object = None, **options: Any) -> str:
         """Write a library (.so), an archive (.tar), an object (.o) or a C header, by the ending of the name."""
         return self.compiled.export_library(path, fcompile=fcompile, addons=addons, **options)
 
-    def save(self, path: str) -> Any:
+    def save(self, path: str) -> str:
         return self.export_library(path)
 
     # What `graph_executor` asks for.
 
-    def __getitem__(self, name: str) -> Callable[..., Any]:
+    def __getitem__(self, name: str) -> Callable[..., BuiltModule | str]:
         if name in (self.libmod_name, "default"):
             return lambda *devices: self
         if name == "debug_create":
@@ -163,14 +173,14 @@ class BuiltModule:
             return self.get_graph_json
         raise KeyError(f"a built model has {self.libmod_name!r} and 'debug_create', not {name!r}")
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         warnings.warn(
             "a built model is one object now: use it instead of (graph, lib, params)", DeprecationWarning, stacklevel=2
         )
         return iter((self.get_graph_json(), self.compiled, self.get_params()))
 
 
-def as_array(value: Any, wanted: Value) -> np.ndarray:
+def as_array(value: object, wanted: Value) -> np.ndarray:
     """An input as the array the model takes: its type must be right; a layout that is not row-major is copied."""
     array = array_of(value, f"input {wanted.name!r}")
     kind = wanted.dtype.numpy()
@@ -196,14 +206,14 @@ def as_array(value: Any, wanted: Value) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
-def graph_json(program: Program) -> dict[str, Any]:
+def graph_json(program: Program) -> dict[str, object]:
     """The program as nodes: inputs and constants first, then launches; views share the storage of what they view."""
-    nodes: list[dict[str, Any]] = []
+    nodes: list[dict[str, object]] = []
     entry: dict[Value, tuple[int, int]] = {}
-    shapes: list[Any] = []
+    shapes: list[list[int | str]] = []
     kinds: list[str] = []
 
-    def add(node: dict[str, Any], values: Sequence[Value]) -> None:
+    def add(node: dict[str, object], values: Sequence[Value]) -> None:
         nodes.append(node)
         for index, value in enumerate(values):
             entry[value] = (len(nodes) - 1, index)

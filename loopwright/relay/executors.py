@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,17 @@ import numpy as np
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
-from loopwright.model.given_arrays import array_of
+from loopwright.model.given_arrays import TensorLike, array_of
 from loopwright.relay.build_module import as_constant, bind_params_by_name, build, require_graph
+from loopwright.relay.built import BuiltModule, Params
 from loopwright.relay.errors import CannotCompile
-from loopwright.relay.expr import Expr, Function, Var
+from loopwright.relay.expr import Constant, Expr, Function, Var, require_expr
 from loopwright.relay.infer_type import infer_module
-from loopwright.relay.interpreter import evaluate
+from loopwright.relay.interpreter import RunValue, evaluate
+from loopwright.relay.nested import Nested, flat
 from loopwright.relay.types import FuncType, TensorType, is_dynamic
 from loopwright.relay.visitor import bind
+from loopwright.target import TargetLike
 
 KINDS = ("debug", "graph", "vm", "aot")
 
@@ -38,7 +41,7 @@ class Result(np.ndarray):
     asnumpy = numpy
 
 
-def _results(value: Any) -> Any:
+def _results(value: RunValue) -> RunValue:
     if isinstance(value, list):
         return [_results(one) for one in value]
     return value.view(Result) if isinstance(value, np.ndarray) else value
@@ -47,32 +50,41 @@ def _results(value: Any) -> Any:
 class ExecutorOfModule:
     """Evaluates expressions and the functions of one module."""
 
-    def __init__(self, kind: str, mod: IRModule, device: Any, target: Any, params: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        mod: IRModule,
+        device: object,
+        target: TargetLike,
+        params: Params | None,
+    ) -> None:
         self.kind = kind
         self.mod = mod
         self.device = device
         self.target = target
         self.params = dict(params or {})
-        self._compiled: dict[tuple[object, ...], Any] = {}
+        # By function and shapes; the function stays alive with its id. None: it has to be interpreted.
+        self._compiled: dict[tuple[object, ...], tuple[Function, _Structured | None]] = {}
 
-    def evaluate(self, expr: Any = None, binds: Mapping[Var, Any] | None = None) -> Any:
+    def evaluate(
+        self, expr: Expr | GlobalVar | None = None, binds: Mapping[Var, TensorLike | Constant] | None = None
+    ) -> Any:
         """A function of arrays for a Function, a GlobalVar or nothing (main); the value for any other expression."""
         if expr is None:
             require_graph(self.mod)
-            expr = self.mod["main"]
-        if isinstance(expr, GlobalVar):
-            expr = self.mod[expr]
+            expr = self.mod.get_global_var("main")
+        root = require_expr(self.mod[expr] if isinstance(expr, GlobalVar) else expr, "the body of a function")
         if binds:
-            expr = bind(expr, {var: as_constant(value) for var, value in binds.items()})
-        if not isinstance(expr, Function):
-            return _results(self._run(Function([], expr), []))
-        function = bind_params_by_name(expr, self.params) if self.params else expr
+            root = bind(root, {var: as_constant(value) for var, value in binds.items()})
+        if not isinstance(root, Function):
+            return _results(self._run(Function([], root), []))
+        function = bind_params_by_name(root, self.params) if self.params else root
         return self._callable(function)
 
-    def _callable(self, function: Function) -> Callable[..., Any]:
+    def _callable(self, function: Function) -> Callable[..., RunValue]:
         names = [param.name_hint for param in function.params]
 
-        def call(*args: Any, **named: Any) -> Any:
+        def call(*args: object, **named: object) -> RunValue:
             given = {**dict(zip(names, args, strict=False)), **named}
             missing = [name for name in names if name not in given]
             if missing or len(args) > len(names) or set(named) - set(names):
@@ -84,7 +96,7 @@ class ExecutorOfModule:
 
         return call
 
-    def _run(self, function: Function, values: Sequence[Any]) -> Any:
+    def _run(self, function: Function, values: Sequence[Nested[np.ndarray]]) -> RunValue:
         if self.kind == "debug":
             return self._interpreted(function, values)
         if self.kind == "vm":
@@ -97,67 +109,66 @@ class ExecutorOfModule:
                 f"the graph executor needs static shapes, and the result is {result.ret_type}: "
                 "kind='vm' takes dynamic ones"
             )
-        return self._compiled_for(function, ())(*_flat(values))
+        return self._compiled_for(function)(*flat(list(values)))
 
     def _with_main(self, function: Function) -> IRModule:
         module = self.mod.copy()
         module["main"] = function  # type: ignore[assignment]
         return module
 
-    def _interpreted(self, function: Function, values: Sequence[Any]) -> Any:
+    def _interpreted(self, function: Function, values: Sequence[Nested[np.ndarray]]) -> RunValue:
         module = self._with_main(function)
         infer_module(module)
         return evaluate(function, values, module)
 
-    def _compiled_for(self, function: Function, key: tuple[object, ...]) -> Any:
-        full = (id(function), *key)
-        if full not in self._compiled:
-            built = build(self._with_main(function), self.target)
-            self._compiled[full] = (function, _Structured(built, function))  # the function stays alive with its id
-        return self._compiled[full][1]
+    def _compiled_for(self, function: Function) -> _Structured:
+        result = self._compiled.get((id(function),), (function, None))[1]
+        if result is None:
+            result = _Structured(build(self._with_main(function), self.target), function)
+            self._compiled[(id(function),)] = (function, result)
+        return result
 
-    def _adaptive(self, function: Function, values: Sequence[Any]) -> Any:
+    def _adaptive(self, function: Function, values: Sequence[Nested[np.ndarray]]) -> RunValue:
         """Compiled for the shapes at hand; what depends on values in a way that cannot be compiled is interpreted."""
-        shapes = tuple(np.shape(value) for value in _flat(values))
+        shapes = tuple(np.shape(value) for value in flat(list(values)))
         full = (id(function), shapes)
         if full not in self._compiled:
             static = with_shapes(function, values)
             try:
                 module = infer_module(self._with_main(static))
-                built: Any = _Structured(build(module, self.target), static)
+                built: _Structured | None = _Structured(build(module, self.target), static)
             except CannotCompile:
                 built = None
             self._compiled[full] = (function, built)
         result = self._compiled[full][1]
-        return self._interpreted(function, values) if result is None else result(*_flat(values))
+        return self._interpreted(function, values) if result is None else result(*flat(list(values)))
 
 
 class _Structured:
     """A built model whose flat results become the tuples that the function returns."""
 
-    def __init__(self, built: Any, function: Function) -> None:
+    def __init__(self, built: BuiltModule, function: Function) -> None:
         self.built = built
         self.of = function.checked_type.ret_type  # type: ignore[attr-defined]
 
-    def __call__(self, *arrays: Any) -> Any:
+    def __call__(self, *arrays: np.ndarray) -> Nested[np.ndarray]:
         outputs = self.built(*arrays)
-        flat = outputs if isinstance(outputs, list) else [outputs]
-        return _shaped(self.of, iter(flat))
+        return _shaped(self.of, iter(outputs if isinstance(outputs, list) else [outputs]))
 
 
-def run_built(built: Any, function: Function, given: Mapping[str, Any]) -> Any:
+def run_built(built: BuiltModule, function: Function, given: Mapping[str, object]) -> Nested[np.ndarray]:
     """What a built model returns for the parameters of `function`, in the structure that the function returns."""
     values = [_argument(given[param.name_hint], param.type_annotation) for param in function.params]
-    return _Structured(built, function)(*_flat(values))
+    return _Structured(built, function)(*flat(values))
 
 
-def _shaped(of: Type, flat: Any) -> Any:
+def _shaped(of: Type, arrays: Iterator[np.ndarray]) -> Nested[np.ndarray]:
     if isinstance(of, TupleType):
-        return [_shaped(field, flat) for field in of.fields]
-    return next(flat)
+        return [_shaped(field, arrays) for field in of.fields]
+    return next(arrays)
 
 
-def with_shapes(function: Function, values: Sequence[Any]) -> Function:
+def with_shapes(function: Function, values: Sequence[Nested[np.ndarray]]) -> Function:
     """The function for arguments of exactly these shapes."""
     if not any(is_dynamic(param.type_annotation) for param in function.params if param.type_annotation is not None):
         return function
@@ -168,23 +179,19 @@ def with_shapes(function: Function, values: Sequence[Any]) -> Function:
     return Function(params, body, None, function.type_params, function.attrs, function.span)
 
 
-def _type_of(value: Any) -> Type:
+def _type_of(value: Nested[np.ndarray]) -> Type:
     if isinstance(value, list):
         return TupleType(tuple(_type_of(one) for one in value))
     return TensorType(np.shape(value), value.dtype.name)
 
 
-def _argument(value: Any, annotated: Any) -> Any:
+def _argument(value: object, annotated: Type | None) -> Nested[np.ndarray]:
     if isinstance(value, (list, tuple)) and isinstance(annotated, TupleType):
         return [_argument(one, field) for one, field in zip(value, annotated.fields, strict=True)]
     array = array_of(value, "an argument")
     if isinstance(annotated, TensorType) and not isinstance(value, np.ndarray) and not hasattr(value, "numpy"):
         return array.astype(annotated.dtype.numpy())  # a Python number or list has the type that is wanted
     return array
-
-
-def _flat(values: Sequence[Any]) -> list[Any]:
-    return [one for value in values for one in (_flat(value) if isinstance(value, list) else [value])]
 
 
 def _unknown_result(of: Type) -> bool:
@@ -195,10 +202,10 @@ def _unknown_result(of: Type) -> bool:
 
 def create_executor(
     kind: str = "debug",
-    mod: Any = None,
-    device: Any = None,
-    target: Any = "llvm",
-    params: Mapping[str, Any] | None = None,
+    mod: IRModule | Expr | None = None,
+    device: object = None,
+    target: TargetLike = "llvm",
+    params: Params | None = None,
 ) -> ExecutorOfModule:
     """What evaluates the functions of `mod`, and expressions that call them."""
     if kind not in KINDS:

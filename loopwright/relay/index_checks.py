@@ -22,7 +22,6 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.relay.expr import Call, Constant, Function, Var
 from loopwright.relay.expr import Expr as GraphExpr
 from loopwright.relay.infer_type import infer
-from loopwright.relay.nested import Nested
 from loopwright.relay.op.index_ranges import IndexRange, input_at
 from loopwright.relay.op.registry import Op, Operator, get
 from loopwright.relay.size_checks import Name, SizeCheck, escaped, name_of, node_of
@@ -159,7 +158,7 @@ def _of_constant(indices: Constant, range_: IndexRange, rules: Sequence[IndexRul
                 yield SizeCheck(condition, message, (number, size))
 
 
-def require_in_range(attrs: Operator, inputs: Sequence[Nested[np.ndarray]]) -> None:
+def require_in_range(attrs: Operator, inputs: Sequence[object]) -> None:
     """Raise IndexOutOfRange unless the indices among the inputs of an operator, which are arrays, lie in range."""
     say = getattr(attrs, "index_ranges", None)
     if say is None:
@@ -175,7 +174,7 @@ def require_in_range(attrs: Operator, inputs: Sequence[Nested[np.ndarray]]) -> N
             raise IndexOutOfRange(f"{attrs.op_name}: an index is {wrong}, and {where} has size {size}")
 
 
-def _type_of(value: Nested[np.ndarray]) -> Type:
+def _type_of(value: object) -> Type:
     if isinstance(value, (list, tuple)):
         return TupleType(tuple(_type_of(item) for item in value))
     array = np.asarray(value)

@@ -9,7 +9,7 @@ themselves at their end; such a call does not nest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias, Union
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from loopwright.ir import Var as SizeVariable
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
+from loopwright.ir.types import Type
 from loopwright.ir.visitor import substitute
 from loopwright.model.given_arrays import array_of
 from loopwright.relay.adt import Constructor, ConstructorValue, Match, fits_pattern
@@ -25,6 +26,7 @@ from loopwright.relay.errors import NotAnExpression, NothingMatches
 from loopwright.relay.expr import (
     Call,
     Constant,
+    Expr,
     Function,
     If,
     Let,
@@ -36,17 +38,20 @@ from loopwright.relay.expr import (
     Var,
 )
 from loopwright.relay.index_checks import require_in_range
+from loopwright.relay.nested import Nested
 from loopwright.relay.op.registry import Op, Operator
 from loopwright.relay.types import TensorType, as_dim
 from loopwright.relay.visitor import ExprFunctor
 from loopwright.runtime.call_errors import SizesDoNotFit
 from loopwright.runtime.errors import LoopwrightError
 
+# A value: an array for a tensor, a list for a tuple, a value of a data type, a function, or what a reference is.
+RunValue: TypeAlias = Union[np.ndarray, Sequence["RunValue"], ConstructorValue, Constructor, "_Closure", "_Cell", Op]
 # How one operator is evaluated: its attributes and the values of its inputs (arrays, lists of arrays for tuples).
-Evaluate = Callable[[Operator, Sequence[Any]], Any]
+Evaluate: TypeAlias = Callable[[Operator, Sequence[RunValue]], object]
 
 
-def by_reference(attrs: Operator, inputs: Sequence[Any]) -> Any:
+def by_reference(attrs: Operator, inputs: Sequence[RunValue]) -> object:
     """The meaning of the operator, its result in the type that the operator gives it."""
     require_in_range(attrs, inputs)
     with np.errstate(all="ignore"):
@@ -64,19 +69,19 @@ class _Closure:
 class _Cell:
     """What a reference holds."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: RunValue) -> None:
         self.value = value
 
 
 class _TailCall(Exception):
     """A function ends in a call of another: its frame is left before that begins."""
 
-    def __init__(self, closure: _Closure, args: Sequence[Any]) -> None:
+    def __init__(self, closure: RunValue, args: Sequence[RunValue]) -> None:
         self.closure = closure
         self.arguments = args
 
 
-class _Frame(ExprFunctor):
+class _Frame(ExprFunctor[RunValue]):
     """The values of the expressions of one function body, in one call of it."""
 
     def __init__(self, module: IRModule | None, operator: Evaluate, around: _Frame | None = None) -> None:
@@ -85,9 +90,9 @@ class _Frame(ExprFunctor):
         self.operator = operator
         self.around = around
         # The numbers that size variables stand for; shapes of parameters say them.
-        self.sizes: dict[Any, int] = {} if around is None else dict(around.sizes)
+        self.sizes: dict[SizeVariable, int] = {} if around is None else dict(around.sizes)
 
-    def set(self, var: Var, value: Any) -> None:
+    def set(self, var: Var, value: RunValue) -> None:
         self.memo_map[id(var)] = value
         self._kept.append(var)
         if isinstance(getattr(var, "type_annotation", None), TensorType) and isinstance(value, np.ndarray):
@@ -95,7 +100,7 @@ class _Frame(ExprFunctor):
                 if isinstance(size, SizeVariable):
                     self.sizes.setdefault(size, given)
 
-    def visit_var(self, var: Var) -> Any:
+    def visit_var(self, var: Var) -> RunValue:
         frame = self.around
         while frame is not None:
             if id(var) in frame.memo_map:
@@ -103,27 +108,29 @@ class _Frame(ExprFunctor):
             frame = frame.around
         raise NotAnExpression(var.name_hint, "a variable without a value")
 
-    def visit_constant(self, constant: Constant) -> Any:
+    def visit_constant(self, constant: Constant) -> RunValue:
         return constant.data
 
-    def visit_global_var(self, var: GlobalVar) -> Any:
+    def visit_global_var(self, var: GlobalVar) -> RunValue:
         if self.module is None:
             raise NotAnExpression(var.name, "a function of a module that is not given")
         return _Closure(self.module[var], _Frame(self.module, self.operator))  # type: ignore[arg-type]
 
-    def visit_op(self, op: Op) -> Any:
+    def visit_op(self, op: Op) -> RunValue:
         return op
 
-    def visit_function(self, function: Function) -> Any:
+    def visit_function(self, function: Function) -> RunValue:
         return _Closure(function, self)
 
-    def visit_tuple(self, tup: Tuple) -> Any:
+    def visit_tuple(self, tup: Tuple) -> RunValue:
         return [self.visit(field) for field in tup.fields]
 
-    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
-        return self.visit(get.tuple_value)[get.index]
+    def visit_tuple_getitem(self, get: TupleGetItem) -> RunValue:
+        fields = self.visit(get.tuple_value)
+        assert isinstance(fields, Sequence)
+        return fields[get.index]
 
-    def visit_call(self, call: Call) -> Any:
+    def visit_call(self, call: Call) -> RunValue:
         args = [self.visit(arg) for arg in call.args]
         if isinstance(call.op, Op):
             attrs = _with_numbers(call.attrs, self.sizes)
@@ -132,23 +139,23 @@ class _Frame(ExprFunctor):
             except (ValueError, IndexError) as error:
                 if isinstance(error, LoopwrightError):
                     raise
-                shapes = ", ".join(str(np.shape(array)) for array in flat_arrays(args))
+                shapes = ", ".join(str(np.asarray(array).shape) for array in flat_arrays(args))
                 raise SizesDoNotFit(f"{call.op.name} cannot take arrays of the shapes {shapes}: {error}") from error
         return run(self.visit(call.op), args)
 
-    def visit_let(self, let: Let) -> Any:
+    def visit_let(self, let: Let) -> RunValue:
         return self.end(let)
 
-    def visit_if(self, branch: If) -> Any:
+    def visit_if(self, branch: If) -> RunValue:
         return self.visit(branch.true_branch if bool(self.visit(branch.cond)) else branch.false_branch)
 
-    def visit_match(self, match: Match) -> Any:
+    def visit_match(self, match: Match) -> RunValue:
         return self.visit(self.taken(match))
 
-    def visit_constructor(self, constructor: Constructor) -> Any:
+    def visit_constructor(self, constructor: Constructor) -> RunValue:
         return constructor
 
-    def taken(self, match: Match) -> Any:
+    def taken(self, match: Match) -> Expr:
         """The value of the clause that fits, its variables set."""
         value = self.visit(match.data)
         for clause in match.clauses:
@@ -159,17 +166,22 @@ class _Frame(ExprFunctor):
                 return clause.rhs
         raise NothingMatches(value, [clause.lhs for clause in match.clauses])
 
-    def visit_ref_create(self, ref: RefCreate) -> Any:
+    def visit_ref_create(self, ref: RefCreate) -> RunValue:
         return _Cell(self.visit(ref.value))
 
-    def visit_ref_read(self, ref: RefRead) -> Any:
-        return self.visit(ref.ref).value
+    def visit_ref_read(self, ref: RefRead) -> RunValue:
+        return self._cell(ref.ref).value
 
-    def visit_ref_write(self, ref: RefWrite) -> Any:
-        self.visit(ref.ref).value = self.visit(ref.value)
+    def visit_ref_write(self, ref: RefWrite) -> RunValue:
+        self._cell(ref.ref).value = self.visit(ref.value)
         return []
 
-    def end(self, expression: Any, *, last: bool = False) -> Any:
+    def _cell(self, ref: Expr) -> _Cell:
+        result = self.visit(ref)
+        assert isinstance(result, _Cell)
+        return result
+
+    def end(self, expression: Expr, *, last: bool = False) -> RunValue:
         """The value of what a body ends in; with `last`, a call there is not made but handed out."""
         while True:
             if isinstance(expression, Let):
@@ -186,33 +198,34 @@ class _Frame(ExprFunctor):
                 return self.visit(expression)
 
 
-def flat_arrays(values: Sequence[Any]) -> list[Any]:
+def flat_arrays(values: Sequence[RunValue]) -> list[RunValue]:
     """The arrays of values that may be tuples."""
     return [one for value in values for one in (flat_arrays(value) if isinstance(value, list) else [value])]
 
 
-def _with_numbers(attrs: Any, sizes: Mapping[Any, int]) -> Any:
+def _with_numbers(attrs: Operator, sizes: Mapping[SizeVariable, int]) -> Operator:
     """Attributes with the numbers of this run in place of size variables."""
     if not sizes or not any(_is_formula(value) for value in attrs.values()):
         return attrs
     return attrs.with_(**{name: _numbers(value, sizes) for name, value in attrs.items()})
 
 
-def _is_formula(value: Any) -> bool:
+def _is_formula(value: object) -> bool:
     return any(map(_is_formula, value)) if isinstance(value, tuple) else isinstance(value, PrimExpr)
 
 
-def _numbers(value: Any, sizes: Mapping[Any, int]) -> Any:
+def _numbers(value: object, sizes: Mapping[SizeVariable, int]) -> object:
     if isinstance(value, tuple):
         return tuple(_numbers(item, sizes) for item in value)
     return as_dim(substitute(value, sizes)) if isinstance(value, PrimExpr) else value
 
 
-def run(closure: _Closure, args: Sequence[Any]) -> Any:
+def run(closure: RunValue, args: Sequence[RunValue]) -> RunValue:
     """What a function returns for these arguments."""
     while True:
         if isinstance(closure, Constructor):
             return ConstructorValue(closure, args)
+        assert isinstance(closure, _Closure)
         frame = _Frame(closure.around.module, closure.around.operator, closure.around)
         for param, value in zip(closure.function.params, args, strict=True):
             frame.set(param, value)
@@ -222,7 +235,7 @@ def run(closure: _Closure, args: Sequence[Any]) -> Any:
             closure, args = next_call.closure, next_call.arguments
 
 
-def typed_result(call: Call, value: Any) -> Any:
+def typed_result(call: Call, value: object) -> Nested[np.ndarray]:
     """References compute as numpy likes; the type of the graph is what counts."""
     if isinstance(value, (list, tuple)):
         fields = getattr(call.checked_type_, "fields", None)
@@ -230,7 +243,7 @@ def typed_result(call: Call, value: Any) -> Any:
     return _typed(value, call.checked_type_)
 
 
-def _typed(value: Any, wanted: Any) -> Any:
+def _typed(value: object, wanted: Type | None) -> np.ndarray:
     array = np.asarray(value)
     if isinstance(wanted, TensorType):
         kind = wanted.dtype.numpy()
@@ -242,11 +255,11 @@ def _typed(value: Any, wanted: Any) -> Any:
 
 @deep
 def evaluate(
-    expression: Any,
-    values: Mapping[Var, Any] | Sequence[Any] = (),
+    expression: Expr,
+    values: Mapping[Var, object] | Sequence[object] = (),
     module: IRModule | None = None,
     operator: Evaluate = by_reference,
-) -> Any:
+) -> RunValue:
     """The value of an expression whose variables have `values`, or what a function returns for them in order.
 
     Arrays for tensors, lists for tuples. Types should have been inferred: results have the element types of the graph.
@@ -261,7 +274,7 @@ def evaluate(
     return run(closure, [_argument(value) for value in values])
 
 
-def _argument(value: Any) -> Any:
+def _argument(value: object) -> RunValue:
     if isinstance(value, (ConstructorValue, Constructor, _Closure)):
         return value
     if isinstance(value, (list, tuple)):

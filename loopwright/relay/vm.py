@@ -14,25 +14,29 @@ what runs, it is compiled for the shapes that it is called with, each once; what
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.model.errors import BadModelInput
+from loopwright.model.given_arrays import TensorLike
 from loopwright.relay.build_module import bind_params_by_name, build, require_graph
+from loopwright.relay.built import BuiltModule, Params
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.executors import ExecutorOfModule, run_built
 from loopwright.relay.expr import Constant, Function
-from loopwright.relay.graph_functions import graph_functions
+from loopwright.relay.graph_functions import graph_function, graph_functions
 from loopwright.relay.infer_type import infer_module
+from loopwright.relay.interpreter import RunValue
 from loopwright.relay.visitor import post_order
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.json_text import read_json
+from loopwright.runtime.tensor import NDArray
 from loopwright.runtime.tensor import array as tensor
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
-from loopwright.target import Target
+from loopwright.target import Target, TargetLike
 
 _MAGIC: Final = b"loopwright vm 1\n"
 MEMORY: Final = ("naive", "pooled")
@@ -60,17 +64,17 @@ class Executable:
     `lib` is what `relay.build` made of `main`; None where it is compiled call by call, and `why_not` says why.
     """
 
-    def __init__(self, module: IRModule, target: Any) -> None:
+    def __init__(self, module: IRModule, target: Target) -> None:
         self.ir_mod = infer_module(module)
         self.target = target
-        self.lib: Any = None
+        self.lib: BuiltModule | None = None
         self.why_not: CannotCompile | None = None
         try:
             self.lib = build(module, target)
         except CannotCompile as reason:
             self.why_not = reason
 
-    def save(self) -> tuple[bytearray, Any]:
+    def save(self) -> tuple[bytearray, BuiltModule | None]:
         """The model as bytes, and its library (None where there is none): what `load_exec` takes."""
         from loopwright.ir import save_json
 
@@ -81,7 +85,7 @@ class Executable:
         )
 
     @staticmethod
-    def load_exec(bytecode: bytes | bytearray, lib: Any = None) -> Executable:
+    def load_exec(bytecode: bytes | bytearray, lib: object = None) -> Executable:
         """What `save` wrote; kernels come from the cache, or are compiled again."""
         from loopwright.ir import load_json
 
@@ -103,11 +107,11 @@ class Executable:
         return Executable(load_json(text), target)
 
     @property
-    def module(self) -> Any:
+    def module(self) -> BuiltModule | None:
         return self.lib
 
     @property
-    def mod(self) -> Any:
+    def mod(self) -> BuiltModule | None:
         return self.lib
 
     @property
@@ -148,7 +152,7 @@ class Executable:
         """The names of the parameters of a function."""
         return [param.name_hint for param in self._function(func_name).params]
 
-    def export_library(self, path: str, **options: Any) -> Any:
+    def export_library(self, path: str, **options: Any) -> str:
         """Write the library of `main`, if there is one; else the reason is raised, and nothing is written."""
         if self.lib is None:
             assert self.why_not is not None
@@ -158,33 +162,33 @@ class Executable:
             )
         return self.lib.export_library(path, **options)
 
-    def _function(self, name: str) -> Any:
+    def _function(self, name: str) -> Function:
         if name not in self.ir_mod:
             raise KeyError(f"there is no function {name!r}; the model has {', '.join(self.globals)}")
-        return self.ir_mod[name]
+        return graph_function(self.ir_mod, name)
 
 
 class VMCompiler:
     """The steps of `compile` one by one: `set_params`, `lower`, `get_exec`."""
 
     def __init__(self) -> None:
-        self._params: dict[str, Any] = {}
+        self._params: dict[str, TensorLike | Constant] = {}
         self._made: Executable | None = None
 
-    def set_params(self, params: Mapping[str, Any]) -> None:
+    def set_params(self, params: Params) -> None:
         """Parameters of `main` that become constants, by name."""
         self._params.update(params)
 
-    def get_params(self) -> dict[str, Any]:
+    def get_params(self) -> dict[str, TensorLike | Constant]:
         return dict(self._params)
 
-    def lower(self, mod: Any, target: Any = None, target_host: Any = None) -> None:
+    def lower(self, mod: IRModule | Function, target: TargetLike | None = None, target_host: object = None) -> None:
         """Compile a module."""
         if isinstance(mod, Function):
             mod = IRModule.from_expr(mod)
         require_graph(mod)
         bound = mod.copy()
-        bound["main"] = bind_params_by_name(bound["main"], self._params)
+        bound["main"] = bind_params_by_name(graph_function(bound), self._params)  # type: ignore[assignment]
         chosen = target if target is not None else Target.current(allow_none=True) or Target("llvm")
         self._made = Executable(bound, Target(chosen))
 
@@ -196,7 +200,13 @@ class VMCompiler:
             raise RuntimeError("there is no executable yet: lower(mod, target) makes it")
         return self._made
 
-    def optimize(self, mod: Any, target: Any = None, target_host: Any = None, params: Any = None) -> Any:
+    def optimize(
+        self,
+        mod: IRModule,
+        target: TargetLike | None = None,
+        target_host: object = None,
+        params: Params | None = None,
+    ) -> tuple[IRModule, dict[str, TensorLike | Constant]]:
         """The module after the passes of `relay.build`, and the parameters that are left."""
         from loopwright.relay.build_module import optimize
 
@@ -204,7 +214,10 @@ class VMCompiler:
 
 
 def compile(
-    mod: Any, target: Any = None, target_host: Any = None, params: Mapping[str, Any] | None = None
+    mod: IRModule | Function,
+    target: TargetLike | None = None,
+    target_host: object = None,
+    params: Params | None = None,
 ) -> Executable:
     """A module as an executable; `params` become constants."""
     compiler = VMCompiler()
@@ -218,7 +231,7 @@ class VirtualMachine:
 
     NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2
 
-    def __init__(self, exe: Executable, device: Any = None, memory_cfg: Any = None) -> None:
+    def __init__(self, exe: Executable, device: object = None, memory_cfg: object = None) -> None:
         if not isinstance(exe, Executable):
             raise TypeError(f"VirtualMachine takes what relay.vm.compile makes, not {type(exe).__name__}")
         kinds = memory_cfg.values() if isinstance(memory_cfg, Mapping) else [memory_cfg]
@@ -228,14 +241,14 @@ class VirtualMachine:
         self.exec = exe
         self.device = device
         self._executor = ExecutorOfModule("vm", exe.ir_mod, device, exe.target, None)
-        self._inputs: dict[str, dict[str, Any]] = {}
-        self._outputs: list[Any] = []
+        self._inputs: dict[str, dict[str, object]] = {}
+        self._outputs: list[RunValue] = []
 
-    def set_input(self, func_name: str, *args: Any, **named: Any) -> None:
+    def set_input(self, func_name: str, *args: object, **named: object) -> None:
         """Set the inputs of a function, by position or by name."""
         self._inputs[func_name] = self._given(func_name, args, named)
 
-    def set_one_input(self, func_name: str, *args: Any, **named: Any) -> None:
+    def set_one_input(self, func_name: str, *args: object, **named: object) -> None:
         """Set one input: `("main", 0, x)`, `("main", "x", x)` or `("main", x=x)`."""
         names = self.exec.get_function_params(func_name)
         if args:
@@ -243,23 +256,25 @@ class VirtualMachine:
             named = {names[key] if isinstance(key, int) else str(key): value}
         self._inputs.setdefault(func_name, {}).update(self._given(func_name, (), named))
 
-    def run(self, *args: Any, **named: Any) -> Any:
+    def run(self, *args: object, **named: object) -> Any:
         """Run `main` on these inputs, or on those that were set."""
         return self.invoke("main", *args, **named)
 
-    def invoke(self, func_name: str, *args: Any, **named: Any) -> Any:
+    def invoke(self, func_name: str, *args: object, **named: object) -> Any:
         """What a function returns for these inputs, or for those that were set."""
         return _tensors(self._call(func_name, args, named))
 
-    def invoke_stateful(self, func_name: str, *args: Any, **named: Any) -> None:
+    def invoke_stateful(self, func_name: str, *args: object, **named: object) -> None:
         """Run a function, and keep what it returns for `get_outputs`."""
         self._outputs = _flat(self._call(func_name, args, named))
 
-    def get_outputs(self) -> list[Any]:
+    def get_outputs(self) -> list[NDArray]:
         """What the last `invoke_stateful` returned, tuples taken apart."""
         return [tensor(value) for value in self._outputs]
 
-    def invoke_with_outputs(self, func_name: str, input_args: Any, output_args: Any) -> None:
+    def invoke_with_outputs(
+        self, func_name: str, input_args: Mapping[str, object] | Iterable[object], output_args: object
+    ) -> None:
         """Run a function, and copy what it returns into tensors that are there."""
         named, args = (input_args, ()) if isinstance(input_args, Mapping) else ({}, tuple(input_args))
         result = _flat(self._call(func_name, args, named))
@@ -267,7 +282,7 @@ class VirtualMachine:
         if len(into) != len(result):
             raise BadModelInput(f"{func_name} returns {len(result)} tensors, and {len(into)} are given for them")
         for value, location in zip(result, into, strict=True):
-            np.copyto(np.asarray(location), value)
+            np.copyto(np.asarray(location), np.asarray(value))
 
     def get_input_index(self, input_name: str, func_name: str = "main") -> int:
         """The position of a parameter; -1 where there is none of that name."""
@@ -276,8 +291,8 @@ class VirtualMachine:
 
     def benchmark(
         self,
-        device: Any,
-        *args: Any,
+        device: object,
+        *args: object,
         func_name: str = "main",
         repeat: int = 5,
         number: int = 5,
@@ -286,7 +301,7 @@ class VirtualMachine:
         end_to_end: bool = False,
         cooldown_interval_ms: int = 0,
         repeats_to_cooldown: int = 1,
-        **named: Any,
+        **named: object,
     ) -> BenchmarkResult:
         """How long a call of a function takes; the first call, which may compile, is not counted.
 
@@ -303,7 +318,7 @@ class VirtualMachine:
         )
         return timed()
 
-    def _given(self, func_name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, func_name: str, args: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
         names = self.exec.get_function_params(func_name)
         if len(args) > len(names):
             raise BadModelInput(f"{len(args)} inputs are given, and {func_name} has {len(names)}: {', '.join(names)}")
@@ -312,7 +327,7 @@ class VirtualMachine:
             raise BadModelInput(f"{func_name} has no input {unknown[0]!r}", f"its inputs are {', '.join(names)}")
         return {**dict(zip(names, args, strict=False)), **named}
 
-    def _call(self, func_name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    def _call(self, func_name: str, args: tuple[object, ...], named: Mapping[str, object]) -> RunValue:
         given = self._given(func_name, args, named) if args or named else self._inputs.get(func_name, {})
         missing = [name for name in self.exec.get_function_params(func_name) if name not in given]
         if missing:
@@ -322,16 +337,17 @@ class VirtualMachine:
             )
         if func_name == "main" and self.exec.lib is not None:
             return run_built(self.exec.lib, self.exec._function("main"), given)
-        return self._executor.evaluate(self.exec._function(func_name))(**given)
+        result: RunValue = self._executor.evaluate(self.exec._function(func_name))(**given)
+        return result
 
 
-def _tensors(value: Any) -> Any:
+def _tensors(value: RunValue) -> object:
     if isinstance(value, list):
         return [_tensors(one) for one in value]
     return tensor(value) if isinstance(value, np.ndarray) else value
 
 
-def _flat(value: Any) -> list[Any]:
+def _flat(value: RunValue) -> list[RunValue]:
     return [tensor for one in value for tensor in _flat(one)] if isinstance(value, list) else [value]
 
 

@@ -48,7 +48,7 @@ from loopwright.target.host import Host, available_cores, detect_host
 from loopwright.target.kinds import TargetKind, list_kinds
 from loopwright.target.microarchitecture import Caches, Microarchitecture
 from loopwright.target.tags import list_tags
-from loopwright.target.target import Target, describe, host_description
+from loopwright.target.target import Target, TargetLike, describe, host_description
 
 __all__ = [
     "BadTargetAttribute",
@@ -63,6 +63,7 @@ __all__ = [
     "NoCurrentTarget",
     "Target",
     "TargetKind",
+    "TargetLike",
     "TargetNotBuildable",
     "UnknownBoard",
     "UnknownCpu",

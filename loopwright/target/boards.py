@@ -6,13 +6,13 @@ Each gives an ordinary `Target`; `options` are further options in text form, as 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target.architectures import CORTEX_M_TRIPLES
 from loopwright.target.errors import nearest
-from loopwright.target.target import Target, as_target
+from loopwright.target.target import Target, TargetLike, as_target
 
 _LINUX32: Final = "-mtriple=armv7l-linux-gnueabihf -mattr=+neon"
 _LINUX64: Final = "-mtriple=aarch64-linux-gnu -mattr=+neon"
@@ -89,7 +89,7 @@ class UnknownBoard(LoopwrightError, ValueError):
         )
 
 
-def create(target: str | Mapping[str, object] | Target) -> Target:
+def create(target: TargetLike) -> Target:
     """Deprecated: `Target(target)`."""
     warnings.warn("target.create is deprecated: use Target(...)", DeprecationWarning, stacklevel=2)
     return as_target(target)

@@ -17,7 +17,7 @@ import functools
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from loopwright.runtime.errors import NotBuilt
 from loopwright.runtime.json_text import NestedTooDeep, read_json
@@ -53,7 +53,7 @@ class Target:
     tag: str
 
     def __init__(
-        self, target: str | Mapping[str, object] | Target, host: str | Mapping[str, object] | Target | None = None
+        self, target: TargetLike, host: TargetLike | None = None
     ) -> None:
         options = _read(target)
         kind = TargetKind(_expect(options.pop("kind"), str, "any", "kind"))
@@ -100,7 +100,7 @@ class Target:
         """The names of all tags."""
         return list_tags()
 
-    def with_host(self, host: str | Mapping[str, object] | Target) -> Target:
+    def with_host(self, host: TargetLike) -> Target:
         """The same target with another host."""
         return Target(self, host=host)
 
@@ -252,7 +252,10 @@ class Target:
         _entered.set(_entered.get()[:-1])
 
 
-def as_target(spec: str | Mapping[str, object] | Target) -> Target:
+TargetLike: TypeAlias = str | Mapping[str, object] | Target  # what a target is made of
+
+
+def as_target(spec: TargetLike) -> Target:
     """`spec` as a target; a target comes back as the same object."""
     return spec if isinstance(spec, Target) else Target(spec)
 

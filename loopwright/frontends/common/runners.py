@@ -13,6 +13,7 @@ from loopwright.frontends.errors import BadModelName
 from loopwright.ir import IRModule
 from loopwright.relay import interpreter
 from loopwright.relay.errors import CannotCompile
+from loopwright.relay.graph_functions import graph_function
 from loopwright.runtime.c_header import identifier
 
 Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
@@ -20,7 +21,7 @@ Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
 def interpreted(mod: IRModule) -> Runner:
     """Run by the reference interpreter."""
-    return lambda arrays: flat(interpreter.evaluate(mod["main"], list(arrays), mod))
+    return lambda arrays: flat(interpreter.evaluate(graph_function(mod), list(arrays), mod))
 
 
 class Native:

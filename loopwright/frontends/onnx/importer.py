@@ -329,7 +329,9 @@ class Importer:
             return result
         frame = Tuple([one for one in result if one is not None])
         self.type_of(frame)
-        answer = iter(interpreter.evaluate(frame, bindings))
+        fields = interpreter.evaluate(frame, bindings)
+        assert isinstance(fields, list)
+        answer = iter(fields)
         return [None if one is None else self._as_known(one, np.asarray(next(answer)), constants) for one in result]
 
     def _symbolic(

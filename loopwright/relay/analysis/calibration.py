@@ -25,6 +25,7 @@ def get_calibration_data(mod: IRModule, data: Mapping[str, object]) -> dict[Glob
     calls = [call for call in post_order(main.body) if isinstance(call, Call) and _is_external(mod, call.op)]
     wanted = Tuple([Tuple([*call.args, call]) for call in calls])
     rows = evaluate(Function(main.params, wanted), [data[param.name_hint] for param in main.params], mod)
+    assert isinstance(rows, list)
     result: dict[GlobalVar, dict[str, list[object]]] = {}
     for call, row in zip(calls, rows, strict=True):
         entry = result.setdefault(call.op, {"inputs": [], "outputs": []})

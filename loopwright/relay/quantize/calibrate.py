@@ -7,17 +7,18 @@ samples, random ones are drawn from a seed: good enough to try things out, not t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from loopwright.ir.function import IRModule
+from loopwright.model.given_arrays import TensorLike
 from loopwright.relay.analysis.macs import get_total_mac_number
 from loopwright.relay.build_module import build
 from loopwright.relay.errors import CannotCompile
-from loopwright.relay.expr import Function, Tuple, Var
+from loopwright.relay.expr import Expr, Function, Tuple, Var
 from loopwright.relay.graph_functions import graph_function
-from loopwright.relay.interpreter import evaluate
+from loopwright.relay.interpreter import RunValue, evaluate
 from loopwright.relay.quantize.ranges import Seen
 from loopwright.relay.transform.types.infer_type import InferType
 from loopwright.relay.types import TensorType
@@ -48,9 +49,12 @@ class BadSamples(LoopwrightError, ValueError):
         super().__init__(f"samples to calibrate with: {problem}", hint=hint)
 
 
-def samples_of(
-    params: Sequence[Var], dataset: Iterable[Any] | Callable[[], Iterable[Any]] | None
-) -> list[list[np.ndarray]]:
+# Samples: the inputs of a model by name, in order, or the only one; or a function that gives them.
+Sample: TypeAlias = Mapping[str, TensorLike] | Sequence[TensorLike] | TensorLike
+Dataset: TypeAlias = Iterable[Sample] | Callable[[], Iterable[Sample]]
+
+
+def samples_of(params: Sequence[Var], dataset: Dataset | None) -> list[list[np.ndarray]]:
     """The arrays of each sample, in the order of the parameters; random ones where there is no dataset."""
     names = [param.name_hint for param in params]
     if dataset is None:
@@ -59,20 +63,22 @@ def samples_of(
     result = []
     for sample in dataset() if callable(dataset) else dataset:
         if not isinstance(sample, Mapping):
-            given: Sequence[Any] = sample if isinstance(sample, (list, tuple)) else [sample]
+            given: Sequence[object] = sample if isinstance(sample, (list, tuple)) else [sample]
             if len(given) != len(names):
                 raise BadSamples(f"one has {len(given)} arrays, and the model {len(names)} inputs: {', '.join(names)}")
-            sample = dict(zip(names, given, strict=True))
+            arrays: Mapping[str, object] = dict(zip(names, given, strict=True))
+        else:
+            arrays = sample
         for name in names:
-            if name not in sample:
-                raise BadSamples(f"one has no {name!r}, but {', '.join(map(repr, sample)) or 'nothing'}")
-        result.append([_as_taken(param, sample[param.name_hint]) for param in params])
+            if name not in arrays:
+                raise BadSamples(f"one has no {name!r}, but {', '.join(map(repr, arrays)) or 'nothing'}")
+        result.append([_as_taken(param, arrays[param.name_hint]) for param in params])
     if not result:
         raise BadSamples("there are none")
     return result
 
 
-def _as_taken(param: Any, value: Any) -> np.ndarray:
+def _as_taken(param: Var, value: object) -> np.ndarray:
     of = param.type_annotation
     array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
     if not isinstance(of, TensorType):
@@ -85,7 +91,7 @@ def _as_taken(param: Any, value: Any) -> np.ndarray:
     return np.ascontiguousarray(array.astype(of.dtype.numpy(), copy=False)).reshape(array.shape)
 
 
-def _drawn(param: Any, random: np.random.Generator) -> np.ndarray:
+def _drawn(param: Var, random: np.random.Generator) -> np.ndarray:
     of = param.type_annotation
     if not isinstance(of, TensorType):
         raise BadSamples(f"{param.name_hint!r} is no tensor, and random ones cannot be drawn for it")
@@ -99,9 +105,9 @@ def _runner(mod: IRModule, runs: int) -> Callable[[Sequence[np.ndarray]], list[n
     """What runs `main`: compiled, or interpreted, where it cannot be or compiling it would take longer."""
 
     def interpreted(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return _flat(evaluate(mod["main"], list(arrays), mod))
+        return _flat(evaluate(graph_function(mod), list(arrays), mod))
 
-    if _is_small(mod["main"], runs):
+    if _is_small(graph_function(mod), runs):
         return interpreted
     try:
         built = build(mod)
@@ -110,19 +116,19 @@ def _runner(mod: IRModule, runs: int) -> Callable[[Sequence[np.ndarray]], list[n
     return lambda arrays: [np.asarray(one) for one in built.run(list(arrays))]
 
 
-def _is_small(main: Any, runs: int) -> bool:
+def _is_small(main: Function, runs: int) -> bool:
     types = [getattr(each, "checked_type_", None) for each in post_order(main.body)]
     sizes = [size for of in types if isinstance(of, TensorType) for size in of.shape]
     return all(isinstance(size, int) for size in sizes) and get_total_mac_number(main) * runs <= _INTERPRETED
 
 
-def _flat(value: Any) -> list[np.ndarray]:
+def _flat(value: RunValue) -> list[np.ndarray]:
     if isinstance(value, (list, tuple)):
         return [one for item in value for one in _flat(item)]
     return [np.asarray(value)]
 
 
-def count_numbers(mod: IRModule, wanted: Sequence[Any], samples: Sequence[Sequence[np.ndarray]]) -> list[Seen]:
+def count_numbers(mod: IRModule, wanted: Sequence[Expr], samples: Sequence[Sequence[np.ndarray]]) -> list[Seen]:
     """What numbers the `wanted` expressions of `main` have on the samples."""
     result = [Seen() for _ in wanted]
     if not wanted:

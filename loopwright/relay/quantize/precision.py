@@ -8,11 +8,12 @@ Inputs and results keep their types: what is narrow is inside.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Final
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext
+from loopwright.relay.built import Params
+from loopwright.relay.quantize.calibrate import Dataset
 from loopwright.relay.quantize.config import qconfig
 from loopwright.relay.quantize.quantize import prerequisite_optimize, quantize
 from loopwright.relay.transform.precision.to_mixed_precision import ToMixedPrecision
@@ -51,8 +52,8 @@ def require_precision(precision: object) -> None:
 def in_precision(
     mod: IRModule,
     precision: str,
-    params: Mapping[str, object] | None = None,
-    dataset: Iterable[object] | None = None,
+    params: Params | None = None,
+    dataset: Dataset | None = None,
     calibrate_mode: str = "min_max",
 ) -> IRModule:
     """The module in a precision. int8 is calibrated with the samples of `dataset`, or with seeded random ones.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,8 +10,9 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import Sequential
 from loopwright.relay.build_module import bind_params_by_name, require_graph
+from loopwright.relay.built import Params
 from loopwright.relay.graph_functions import graph_function
-from loopwright.relay.quantize.calibrate import count_numbers, samples_of
+from loopwright.relay.quantize.calibrate import Dataset, count_numbers, samples_of
 from loopwright.relay.quantize.config import QConfig, current_qconfig
 from loopwright.relay.quantize.insert import Layer, insert, is_never_negative, layers_of
 from loopwright.relay.transform.precision.integer_products import IntegerProducts
@@ -27,8 +27,8 @@ from loopwright.relay.transform.types.infer_type import InferType
 
 def quantize(
     mod: IRModule,
-    params: Mapping[str, object] | None = None,
-    dataset: Iterable[Any] | Callable[[], Iterable[Any]] | None = None,
+    params: Params | None = None,
+    dataset: Dataset | None = None,
 ) -> IRModule:
     """The module with its convolutions and dense layers on bytes, as `qconfig` says.
 
@@ -50,7 +50,7 @@ def quantize(
     return InferType()(IntegerProducts()(result))
 
 
-def prerequisite_optimize(mod: IRModule, params: Mapping[str, object] | None = None) -> IRModule:
+def prerequisite_optimize(mod: IRModule, params: Params | None = None) -> IRModule:
     """The module with parameters bound, and with all that is folded into weights before these are rounded."""
     require_graph(mod)
     bound = mod.copy()
