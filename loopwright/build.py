@@ -24,10 +24,10 @@ from loopwright.target import CpuDescription, Target, describe, require_buildabl
 
 
 def lower(
-    inp: Any,
-    args: Sequence[Any] | None = None,
+    inp: object,
+    args: Sequence[object] | None = None,
     name: str = "main",
-    binds: Any = None,
+    binds: object = None,
     simple_mode: bool = False,
     target: str | Target | None = None,
 ) -> IRModule:
@@ -43,13 +43,13 @@ def lower(
 
 
 def build(
-    inputs: Any,
-    args: Sequence[Any] | None = None,
-    target: str | Target | Mapping[str, Any] | None = None,
+    inputs: object,
+    args: Sequence[object] | None = None,
+    target: str | Target | Mapping[str, object] | None = None,
     target_host: str | Target | None = None,
     runtime: object = None,
     name: str = "main",
-    binds: Any = None,
+    binds: object = None,
     autosched: bool = False,
     winograd: bool | int = False,
 ) -> Any:

@@ -364,7 +364,7 @@ def memory_json(plan: Any) -> dict[str, Any]:
     }
 
 
-def has_open_sizes(kernel: Mapping[str, Any]) -> bool:
+def has_open_sizes(kernel: Mapping[str, object]) -> bool:
     """Whether what a kernel costs is decided by a call; a kernel of known sizes may still be one that nobody counts."""
     return kernel["flops"] is None and kernel["bytes_moved"] is None
 

@@ -57,7 +57,7 @@ def inspect(
     path: str,
     model_format: str | None = None,
     shapes: Mapping[str, Sequence[int | str]] | None = None,
-    values: Mapping[str, Any] | None = None,
+    values: Mapping[str, object] | None = None,
     options: Options | None = None,
 ) -> Findings:
     """Everything that can be found out without compiling. A file that is no model at all is an error."""
@@ -312,7 +312,7 @@ def _made_text(result: Mapping[str, Any]) -> str:
     return f"{result['name']}[{'?' if shape is None else ', '.join(map(str, shape))}]"
 
 
-def _status(one: Mapping[str, Any]) -> str:
+def _status(one: Mapping[str, object]) -> str:
     return "yes" if one["supported"] else f"no: {one['why']}"
 
 

@@ -153,7 +153,7 @@ def of_json(data: Mapping[str, Any]) -> Interface:
     )
 
 
-def _shape(sizes: Sequence[Any]) -> Shape:
+def _shape(sizes: Sequence[object]) -> Shape:
     return tuple(size if isinstance(size, int) else str(size) for size in sizes)
 
 

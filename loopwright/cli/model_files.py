@@ -202,7 +202,7 @@ def read_model(
     )
 
 
-def _read_onnx(path: str, shapes: dict[str, Any], values: dict[str, Any]) -> ReadModel:
+def _read_onnx(path: str, shapes: dict[str, object], values: dict[str, object]) -> ReadModel:
     from loopwright.frontends.onnx.convert import import_model
     from loopwright.frontends.onnx.load import load
 
@@ -210,7 +210,7 @@ def _read_onnx(path: str, shapes: dict[str, Any], values: dict[str, Any]) -> Rea
     return ReadModel(path, "onnx", result.mod, result.params, result.tensor_names, values)
 
 
-def _read_pytorch(path: str, shapes: dict[str, Any], values: dict[str, Any]) -> ReadModel:
+def _read_pytorch(path: str, shapes: dict[str, Any], values: dict[str, object]) -> ReadModel:
     from loopwright.frontends import from_pytorch
 
     try:
@@ -232,7 +232,7 @@ def _read_pytorch(path: str, shapes: dict[str, Any], values: dict[str, Any]) -> 
     return ReadModel(path, "pytorch", mod, params, ())
 
 
-def _read_relay(path: str, shapes: dict[str, Any], values: dict[str, Any]) -> ReadModel:
+def _read_relay(path: str, shapes: dict[str, Any], values: dict[str, object]) -> ReadModel:
     from loopwright import relay
     from loopwright.runtime.params import load_param_dict
 

@@ -66,7 +66,7 @@ class LoadedPackage:
     metadata: Mapping[str, Any]
     folder: Any = None  # of the unpacked library: weights in a file are mapped at the first call
 
-    def __call__(self, *arrays: Any) -> None:
+    def __call__(self, *arrays: object) -> None:
         """The native function: inputs, then outputs."""
         self.module(*arrays)
 

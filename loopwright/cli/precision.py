@@ -81,7 +81,7 @@ def samples_for(model: ReadModel, path: str | None) -> list[Sample]:
     return [{name: parts[k % len(parts)] for name, parts in rows.items()} for k in range(count)]
 
 
-def _parted(path: str, name: str, array: np.ndarray, of: Any) -> list[np.ndarray]:
+def _parted(path: str, name: str, array: np.ndarray, of: object) -> list[np.ndarray]:
     """The samples of one input."""
     if not isinstance(of, TensorType):
         return [array]

@@ -218,7 +218,7 @@ def choose(names: Mapping[str, Any], wanted: str | None, file: str) -> list[Prog
     raise NoSuchProgram(file, wanted, list(result))
 
 
-def _functions_of(names: Mapping[str, Any]) -> list[str]:
+def _functions_of(names: Mapping[str, object]) -> list[str]:
     """The Python functions that the file itself defines."""
     return [
         name
@@ -227,7 +227,7 @@ def _functions_of(names: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _result_of(function: Callable[..., Any], name: str, file: str) -> Program:
+def _result_of(function: Callable[..., object], name: str, file: str) -> Program:
     """The program that a Python function returns."""
     parameters = inspect.signature(function).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -247,7 +247,7 @@ def _result_of(function: Callable[..., Any], name: str, file: str) -> Program:
     return Program(name, module)
 
 
-def find_programs(names: Mapping[str, Any]) -> list[Program]:
+def find_programs(names: Mapping[str, object]) -> list[Program]:
     """Every program among the top-level names of a file, in the order they were defined."""
     result: list[Program] = []
     seen: set[int] = set()
@@ -259,7 +259,7 @@ def find_programs(names: Mapping[str, Any]) -> list[Program]:
     return result or _tensor_programs(names)
 
 
-def _as_module(value: Any, name: str) -> IRModule | None:
+def _as_module(value: object, name: str) -> IRModule | None:
     if isinstance(value, PrimFunc):
         return IRModule({value.name if "global_symbol" in value.attrs else name: value})
     if isinstance(value, IRModule):
@@ -268,7 +268,7 @@ def _as_module(value: Any, name: str) -> IRModule | None:
     return scheduled if isinstance(scheduled, IRModule) else None
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> bool:
     if "loopwright.te" not in sys.modules:
         return False
     from loopwright.te import Tensor

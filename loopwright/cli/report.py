@@ -44,7 +44,7 @@ def write_report(
     path: str | os.PathLike[str],
     result: CompiledModel,
     *,
-    profile: Any = None,
+    profile: object = None,
     sections: Sequence[tuple[str, str]] = (),
     title: str | None = None,
 ) -> None:
@@ -53,7 +53,7 @@ def write_report(
 
 
 def report_html(
-    result: CompiledModel, *, profile: Any = None, sections: Sequence[tuple[str, str]] = (), title: str | None = None
+    result: CompiledModel, *, profile: object = None, sections: Sequence[tuple[str, str]] = (), title: str | None = None
 ) -> str:
     """The page."""
     name = title or Path(result.model.path).name
@@ -110,7 +110,7 @@ def _times(profile: Any) -> dict[int, float]:
 def _graph(result: CompiledModel, spent: Mapping[int, float]) -> str:
     most = max(spent.values(), default=0.0)
 
-    def colour(launch: Any) -> str:
+    def colour(launch: object) -> str:
         share = (spent.get(id(launch), 0.0) / most) if most else 0.0
         mixed = [round(cool + (hot - cool) * share**0.5) for cool, hot in zip(_COOL, _HOT, strict=True)]
         return "#" + "".join(f"{part:02x}" for part in mixed)

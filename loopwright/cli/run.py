@@ -302,7 +302,7 @@ def _store_count(func: PrimFunc, sizes: Mapping[str, int]) -> int:
     return counter.stores * max(1, largest // DEFAULT_SIZE)
 
 
-def _difference(program: Program, name: str, arguments: Sequence[Argument], results: Sequence[Any]) -> float | None:
+def _difference(program: Program, name: str, arguments: Sequence[Argument], results: Sequence[object]) -> float | None:
     """The largest difference between an element of the native results and the evaluator's."""
     from loopwright.evaluator import evaluate
     from loopwright.runtime.errors import NotBuilt
@@ -377,6 +377,6 @@ def as_json(results: Sequence[Result]) -> str:
     )
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     """JSON has no infinity, and nothing that is not a number."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -133,7 +133,7 @@ class _Program(Serialization):
             self.text(name)
         super().module(module)
 
-    def mapping(self, values: Mapping[Any, Any]) -> None:
+    def mapping(self, values: Mapping[object, object]) -> None:
         super().mapping(values)
         if TENSORIZED in values:
             self._named_intrinsic(str(plain_value(values[TENSORIZED])))
@@ -162,7 +162,7 @@ class _Program(Serialization):
             self.text(_content(value))
 
 
-def _content(value: Any) -> str:
+def _content(value: object) -> str:
     """An array by type, shape and content."""
     array = value if isinstance(value, np.ndarray) else value.numpy() if hasattr(value, "numpy") else None
     if not isinstance(array, np.ndarray) or array.dtype.hasobject:
@@ -187,7 +187,7 @@ def _names(names: tuple[str, ...]) -> list[str]:
     return sorted(repr(name) for name in names)
 
 
-def _setting(value: Any) -> str:
+def _setting(value: object) -> str:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return f"{type(value).__name__}({', '.join(_setting(item) for item in dataclasses.astuple(value))})"
     if isinstance(value, (list, tuple)):

@@ -11,8 +11,8 @@ for nothing. Maps made of variables, whole numbers, + - * // %, min and max are 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeGuard
 
 from loopwright.ir import (
     Add,
@@ -33,11 +33,11 @@ from loopwright.ir import (
     substitute,
 )
 from loopwright.ir.operators import floordiv, floormod, maximum, minimum
-from loopwright.runtime.json_text import read_json
+from loopwright.runtime.json_text import JsonObject, read_json
 from loopwright.schedule.rewrite.index_map import IndexMap
 from loopwright.schedule.trace.trace_json import UnreadableMap
 
-_BINARY: Final[Mapping[str, Any]] = {
+_BINARY: Final[Mapping[str, Callable[[Expr, Expr], Expr]]] = {
     "tir.Add": lambda a, b: a + b,
     "tir.Sub": lambda a, b: a - b,
     "tir.Mul": lambda a, b: a * b,
@@ -57,7 +57,7 @@ _KEYS: Final[Mapping[type[Expr], str]] = {
 }
 
 
-def is_graph(value: object) -> bool:
+def is_graph(value: object) -> TypeGuard[str]:
     """Whether a value of a trace is a graph of nodes."""
     return isinstance(value, str) and value.lstrip().startswith("{") and '"nodes"' in value
 
@@ -118,7 +118,7 @@ def _names(inputs: Sequence[Var]) -> list[str]:
 
 
 class _Graph:
-    def __init__(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, nodes: Sequence[JsonObject]) -> None:
         self.nodes = nodes
         self.variables: dict[int, Var] = {}
         self.made: dict[int, Expr] = {}  # a row may stand in many places
@@ -169,10 +169,10 @@ class _Graph:
 
 class _Writer:
     def __init__(self) -> None:
-        self.nodes: list[dict[str, Any]] = [{"type_key": ""}]
+        self.nodes: list[dict[str, object]] = [{"type_key": ""}]
         self.made: dict[Var, int] = {}
 
-    def row(self, node: dict[str, Any]) -> int:
+    def row(self, node: dict[str, object]) -> int:
         self.nodes.append(node)
         return len(self.nodes) - 1
 

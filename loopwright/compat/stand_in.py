@@ -7,7 +7,7 @@ So the error comes with the first use, and names what was used: `tvm.autotvm.tem
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from loopwright.runtime.errors import NotBuilt
 
@@ -48,7 +48,7 @@ class StandIn:
             raise AttributeError(name)
         return StandIn(f"{self._path}.{name}")
 
-    def _used(self, *_: Any, **__: Any) -> NoReturn:
+    def _used(self, *_: object, **__: object) -> NoReturn:
         raise not_built(self._path)
 
     # Everything one can do with a function, a class, a context manager or a value.

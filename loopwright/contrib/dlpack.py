@@ -39,12 +39,12 @@ class NotThatTensor(LoopwrightError, TypeError):
 
 
 def convert_func(
-    tvm_func: Callable[..., Any], tensor_type: type, to_dlpack_func: Callable[[Any], Any]
+    tvm_func: Callable[..., object], tensor_type: type, to_dlpack_func: Callable[[Any], object]
 ) -> Callable[..., Any]:
     """`tvm_func` for arguments of `tensor_type`, each passed on as `to_dlpack_func` gives it; numbers pass too."""
 
     @functools.wraps(tvm_func, updated=())
-    def converted(*args: Any) -> Any:
+    def converted(*args: object) -> Any:
         passed = []
         for position, arg in enumerate(args, 1):
             if isinstance(arg, tensor_type):
@@ -58,7 +58,7 @@ def convert_func(
     return converted
 
 
-def to_pytorch_func(tvm_func: Callable[..., Any]) -> Callable[..., Any]:
+def to_pytorch_func(tvm_func: Callable[..., object]) -> Callable[..., Any]:
     """A compiled function that takes torch tensors, and reads and writes their memory in place."""
     import torch  # only here: it takes seconds
 

@@ -21,7 +21,7 @@ from loopwright.runtime.tensor import array as tensor
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
 
 
-def create(graph_json_str: Any, libmod: Any, device: Any) -> GraphModule:
+def create(graph_json_str: object, libmod: object, device: object) -> GraphModule:
     """A model by its parts, as `relay.build` handed them out: graph, library, device. A built model needs no graph."""
     built = libmod if hasattr(libmod, "program") else graph_json_str
     return GraphModule(built)
@@ -41,7 +41,7 @@ class GraphModule:
         self._outputs: list[np.ndarray] = []
         self._given: dict[int, np.ndarray] = {}
 
-    def set_input(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
+    def set_input(self, key: str | int | None = None, value: object = None, **params: object) -> None:
         """Set inputs by name or position; names among `params` that the model does not have are passed over."""
         if key is not None:
             name = self._name(key)
@@ -50,13 +50,13 @@ class GraphModule:
             if name in self._inputs:
                 self._inputs[name] = _array(one).copy()
 
-    def set_input_zero_copy(self, key: str | int, value: Any = None, **params: Any) -> None:
+    def set_input_zero_copy(self, key: str | int, value: object = None, **params: object) -> None:
         """The same without a copy: what stands in the array when the model runs is the input."""
         every: list[tuple[str | int, Any]] = [(key, value), *params.items()]
         for name, one in every:
             self._inputs[self._name(name)] = _array(one)
 
-    def set_output_zero_copy(self, key: int, value: Any) -> None:
+    def set_output_zero_copy(self, key: int, value: object) -> None:
         """Have the next runs write output `key` into this array."""
         self._given[int(key)] = _array(value)
 
@@ -83,7 +83,7 @@ class GraphModule:
     def get_num_inputs(self) -> int:
         return len(self._inputs)
 
-    def get_input(self, index: int | str, out: Any = None) -> Any:
+    def get_input(self, index: int | str, out: object = None) -> Any:
         """An input as it is set."""
         value = self._inputs[self._name(index)]
         if out is not None and value is not None:
@@ -101,7 +101,7 @@ class GraphModule:
         values = self.module.program.inputs
         return {value.name: value.shape for value in values}, {value.name: str(value.dtype) for value in values}
 
-    def get_output(self, index: int, out: Any = None) -> Any:
+    def get_output(self, index: int, out: object = None) -> Any:
         """Output `index` of the last run; copied into `out` if that is given."""
         if not self._outputs:
             raise BadModelInput("there are no outputs yet: run() makes them")
@@ -186,7 +186,7 @@ class AotModule(GraphModule):
     """The same surface under the name that the ahead-of-time executor has: every model is compiled ahead of time."""
 
 
-def _array(value: Any) -> np.ndarray:
+def _array(value: object) -> np.ndarray:
     """An array that shares its memory: what is written into it is written into the tensor."""
     return array_of(value, "an input", shared=True)
 

@@ -26,10 +26,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from enum import IntEnum
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 from loopwright.contrib import popen_worker
 from loopwright.runtime.errors import LoopwrightError
+
+Item = TypeVar("Item")
 
 
 class WorkerTimeout(LoopwrightError, TimeoutError):
@@ -108,7 +110,7 @@ class PopenWorker:
 
     def send(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[..., object],
         args: Sequence[object] = (),
         kwargs: dict[str, object] | None = None,
         timeout: float | None = None,
@@ -239,11 +241,13 @@ class PopenPoolExecutor:
         self._workers: list[PopenWorker] = []
         self._own = threading.local()  # each thread keeps a worker for its tasks
 
-    def submit(self, fn: Callable[..., Any], *args: object, **kwargs: object) -> Future[Any]:
+    def submit(self, fn: Callable[..., object], *args: object, **kwargs: object) -> Future[Any]:
         """Run `fn(*args, **kwargs)` in a worker; the future gives its result, or raises what it raised."""
         return self._threads.submit(self._run, fn, args, kwargs)
 
-    def map_with_error_catching(self, fn: Callable[[Any], Any], iterator: Iterable[object]) -> Iterable[MapResult]:
+    def map_with_error_catching(
+        self, fn: Callable[[Item], object], iterator: Iterable[Item]
+    ) -> Iterable[MapResult]:
         """What became of `fn(item)` for each item, in order; a failure is a result too."""
         return [_outcome(future) for future in [self.submit(fn, item) for item in iterator]]
 
@@ -259,7 +263,7 @@ class PopenPoolExecutor:
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
-    def _run(self, fn: Callable[..., Any], args: Sequence[object], kwargs: dict[str, object]) -> Any:
+    def _run(self, fn: Callable[..., object], args: Sequence[object], kwargs: dict[str, object]) -> Any:
         if not hasattr(self._own, "worker"):
             self._own.worker = self._make()
             self._workers.append(self._own.worker)
@@ -267,7 +271,7 @@ class PopenPoolExecutor:
         return self._own.worker.recv()
 
 
-def _outcome(future: Future[Any]) -> MapResult:
+def _outcome(future: Future[object]) -> MapResult:
     try:
         return MapResult(StatusKind.COMPLETE, future.result())
     except TimeoutError as error:

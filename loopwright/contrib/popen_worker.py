@@ -49,7 +49,7 @@ def _loaded(message: bytes) -> Any:
 class _Pickler(pickle.Pickler):
     """Sends our errors as their texts: they are made from other arguments, and may hold on to a program."""
 
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: object) -> Any:
         if isinstance(value, LoopwrightError) and type(value).__reduce__ is BaseException.__reduce__:
             texts = {"why": value.why, "hint": value.hint, "asked": value.asked}
             return _revived, (type(value), value.problem, texts, value.user_line)

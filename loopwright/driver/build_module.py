@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from loopwright.build import build, lower
 from loopwright.ir import Buffer, Expr, IRModule, Var, decl_buffer
@@ -33,7 +32,7 @@ class BadParameter(LoopwrightError, ValueError):
 
 
 def get_binds(
-    args: Sequence[Any], compact: bool = False, binds: Mapping[Tensor, Buffer] | None = None
+    args: Sequence[object], compact: bool = False, binds: Mapping[Tensor, Buffer] | None = None
 ) -> tuple[dict[Tensor, Buffer], list[Buffer | Expr]]:
     """The buffer of each tensor among `args` (its own in `binds`, else a new one), and the parameters in order.
 
@@ -54,7 +53,10 @@ def get_binds(
 
 
 def schedule_to_module(
-    sch: Schedule, args: Sequence[Any] | None = None, name: str = "main", binds: Mapping[Tensor, Buffer] | None = None
+    sch: Schedule,
+    args: Sequence[object] | None = None,
+    name: str = "main",
+    binds: Mapping[Tensor, Buffer] | None = None,
 ) -> IRModule:
     """The program of a te schedule with every step done, before any pass."""
     from loopwright.te.schedule.to_module import schedule_to_module as to_module  # runs the schedule engine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from loopwright.evaluator.arithmetic import from_bytes, to_bytes
 from loopwright.evaluator.errors import FailedCheck
@@ -33,7 +33,7 @@ class Returned(Exception):
 class CallCompiler(ExpressionCompiler):
     """Compiles calls."""
 
-    _calls: ClassVar[dict[str, Callable[[Any, Call], Run]]] = {}
+    _calls: ClassVar[dict[str, Callable[[CallCompiler, Call], Run]]] = {}
 
     # Compiles the call of a function of the module; set by whoever holds the module.
     call_function: Callable[[GlobalVar, list[Run]], Run] | None = None

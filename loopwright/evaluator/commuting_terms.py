@@ -13,40 +13,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from loopwright.evaluator.term import Term
 from loopwright.runtime.dtype import DataType
 
-Shape = tuple[Any, ...]  # one entry a field: ("cell", k), ("given", k, dtype), or (operation, dtype, arguments…)
+# The term of a field: ("cell", k, dtype), ("given", k, dtype), or (operation, dtype, arguments…).
+Pattern: TypeAlias = tuple[Any, ...]
+Shape: TypeAlias = tuple[Pattern, ...]  # one entry a field
+Name: TypeAlias = tuple[str, int] | tuple[str, int, int]  # of a variable: ("cell", k), ("given", update, k)
 
 _WHOLE: Final = (-2, -1, 0, 1, 3)  # tells polynomials of degree 4 apart, and orders of five
 _FLOATS: Final = (float("nan"), -2.0, -1.0, -0.0, 0.0, 1.0, 3.0)
 _POINTS: Final = 1 << 18
 
 
-def _least(a: object, b: object) -> Any:
+def _least(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return _extreme(a, b, lambda x, y: (x < y) | ((x == y) & np.signbit(x)))
 
 
-def _greatest(a: object, b: object) -> Any:
+def _greatest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return _extreme(a, b, lambda x, y: (x > y) | ((x == y) & ~np.signbit(x)))
 
 
-def _extreme(a: Any, b: Any, better: Callable[[Any, Any], Any]) -> Any:
+def _extreme(a: np.ndarray, b: np.ndarray, better: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
     result = np.where(better(a, b), a, b)
     return np.where(np.isnan(a) | np.isnan(b), np.nan, result) if result.dtype.kind == "f" else result
 
 
-_ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
+_ARITHMETIC: Final[Mapping[str, Callable[..., np.ndarray]]] = {
     "Add": np.add,
     "Sub": np.subtract,
     "Mul": np.multiply,
     "fma": lambda x, y, z: x * y + z,
 }
-_ORDER: Final[Mapping[str, Callable[..., Any]]] = {
+_ORDER: Final[Mapping[str, Callable[..., np.ndarray]]] = {
     "Min": _least,
     "Max": _greatest,
     "EQ": np.equal,
@@ -57,14 +60,14 @@ _ORDER: Final[Mapping[str, Callable[..., Any]]] = {
     "GE": np.greater_equal,
     "isnan": np.isnan,
 }
-_CHOICE: Final[Mapping[str, Callable[..., Any]]] = {
+_CHOICE: Final[Mapping[str, Callable[..., np.ndarray]]] = {
     "Select": np.where,
     "if_then_else": np.where,
     "And": np.logical_and,
     "Or": np.logical_or,
     "Not": np.logical_not,
 }
-_BITS: Final[Mapping[str, Callable[..., Any]]] = {
+_BITS: Final[Mapping[str, Callable[..., np.ndarray]]] = {
     "bitwise_and": np.bitwise_and,
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
@@ -77,7 +80,7 @@ def shape_of(update: Sequence[Term]) -> Shape | None:
     """The shape of an update, one term a field, its holes numbered; None where an operation is not known."""
     given: dict[int, int] = {}
 
-    def look(term: Term) -> Any:
+    def look(term: Term) -> Pattern:
         if not term.is_open:
             return ("given", given.setdefault(term.number, len(given)), term.dtype)
         if term.op == "hole":
@@ -104,7 +107,7 @@ def _is_tried_well(shape: Shape) -> bool:
     casts: list[tuple[DataType, DataType]] = []
     cells: list[DataType] = []
 
-    def look(item: Any) -> None:
+    def look(item: Pattern) -> None:
         if item[0] == "cell":
             cells.append(item[2])
         elif item[0] == "Cast":
@@ -140,7 +143,7 @@ def commute(one: Shape, other: Shape) -> bool:
     counts = {name: len(_values(dtype)) for name, dtype in dtypes.items()}
     if np.prod([float(count) for count in counts.values()]) > _POINTS:
         return False
-    known: dict[Any, Any] = {}
+    known: dict[Name, np.ndarray] = {}
     for axis, (name, dtype) in enumerate(dtypes.items()):
         along = [1] * len(dtypes)
         along[axis] = -1
@@ -152,11 +155,11 @@ def commute(one: Shape, other: Shape) -> bool:
         return all([_same(first[cell], second[cell]) for cell in first])
 
 
-def _variables(shape: Shape, number: int) -> tuple[dict[Any, DataType], dict[Any, DataType]]:
-    cells: dict[Any, DataType] = {}
-    given: dict[Any, DataType] = {}
+def _variables(shape: Shape, number: int) -> tuple[dict[Name, DataType], dict[Name, DataType]]:
+    cells: dict[Name, DataType] = {}
+    given: dict[Name, DataType] = {}
 
-    def look(item: Any) -> None:
+    def look(item: Pattern) -> None:
         if item[0] == "cell":
             cells["cell", item[1]] = item[2]
         elif item[0] == "given":
@@ -170,16 +173,16 @@ def _variables(shape: Shape, number: int) -> tuple[dict[Any, DataType], dict[Any
     return cells, given
 
 
-def _values(dtype: DataType) -> Sequence[Any]:
+def _values(dtype: DataType) -> Sequence[float]:
     if dtype.is_bool:
         return (False, True)
     return _FLOATS if dtype.is_float else _WHOLE
 
 
-def _applied(shape: Shape, number: int, known: Mapping[Any, Any]) -> dict[Any, Any]:
+def _applied(shape: Shape, number: int, known: Mapping[Name, np.ndarray]) -> dict[Name, np.ndarray]:
     """The cells after an update."""
 
-    def value(item: Any) -> Any:
+    def value(item: Pattern) -> np.ndarray:
         if item[0] == "cell":
             return known["cell", item[1]]
         if item[0] == "given":
@@ -191,7 +194,7 @@ def _applied(shape: Shape, number: int, known: Mapping[Any, Any]) -> dict[Any, A
         return {("cell", k): value(item) for k, item in enumerate(shape)}
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
     a, b = np.broadcast_arrays(a, b)
     if a.dtype.kind != "f":
         return bool(np.array_equal(a, b))

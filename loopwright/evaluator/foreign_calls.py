@@ -10,16 +10,23 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
 from loopwright.evaluator.arithmetic import rounding, wrapping
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.memory import Pointer
+from loopwright.evaluator.values import Value
 from loopwright.ir import Call, Expr, StringImm
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article
+
+if TYPE_CHECKING:
+    from ctypes import _NamedFuncPointer as CFunction  # of a loaded library
+    from ctypes import _SimpleCData
+
+    CType: TypeAlias = type[_SimpleCData[Any]]
 
 
 class ArgumentCompiler(Protocol):
@@ -27,7 +34,7 @@ class ArgumentCompiler(Protocol):
 
     numeric: bool  # values are numbers, not terms
 
-    def visit(self, node: object) -> Any: ...
+    def visit(self, node: object) -> Value: ...
 
     def value(self, expr: Expr) -> Run: ...
 
@@ -88,7 +95,7 @@ def packed_call(compiler: ArgumentCompiler, call: Call) -> Run:
     arguments = [_packed_argument(compiler, argument) for argument in call.args[1:]]
     dtype = call.dtype
 
-    def run() -> Any:
+    def run() -> Value:
         from loopwright.runtime.registry import get_global_func
 
         function = get_global_func(name)
@@ -111,7 +118,7 @@ def extern_call(compiler: ArgumentCompiler, call: Call) -> Run:
     dtype = call.dtype
     exact = rounding(dtype) if dtype.is_float else bool if dtype.is_bool else (lambda x: x)
 
-    def run() -> Any:
+    def run() -> Value:
         given = [_c_value(value()) for value in values]
         result = function(*given)
         return 0 if result is None else exact(result)
@@ -145,7 +152,7 @@ def _array(compiler: ArgumentCompiler, call: Call) -> Run:
     steps = [compiler.visit(stride) for stride in _listed(strides)]
     dtype = element.dtype
 
-    def run() -> Any:
+    def run() -> Value:
         from loopwright.runtime.tensor import as_argument
 
         extents = tuple([size() for size in sizes])
@@ -175,7 +182,7 @@ def _view(pointer: Pointer, dtype: DataType, extents: tuple[int, ...], strides: 
     return whole[: int(np.prod(extents, dtype=np.int64))].reshape(extents)
 
 
-def _as_number(result: object, dtype: DataType, name: str) -> Any:
+def _as_number(result: object, dtype: DataType, name: str) -> bool | int | float:
     if result is None or dtype.kind in ("void", "handle"):
         return 0
     if isinstance(result, (bool, int, float, np.generic)):
@@ -188,7 +195,7 @@ def _as_number(result: object, dtype: DataType, name: str) -> Any:
     raise UnusableResult(name, result, dtype)
 
 
-_C_TYPES: Final[dict[str, Any]] = {
+_C_TYPES: Final[dict[str, CType]] = {
     "bool": ctypes.c_bool,
     "int8": ctypes.c_int8,
     "uint8": ctypes.c_uint8,
@@ -203,13 +210,13 @@ _C_TYPES: Final[dict[str, Any]] = {
 }
 
 
-def _c_type(argument: Expr) -> Any:
+def _c_type(argument: Expr) -> CType:
     if isinstance(argument, StringImm):
         return ctypes.c_char_p
     return _c_type_of(argument.dtype)
 
 
-def _c_type_of(dtype: DataType) -> Any:
+def _c_type_of(dtype: DataType) -> CType:
     if dtype.kind == "handle":
         return ctypes.c_void_p
     result = _C_TYPES.get(str(dtype))
@@ -218,7 +225,7 @@ def _c_type_of(dtype: DataType) -> Any:
     return result
 
 
-def _c_value(value: object, wrapped: bool = False) -> Any:
+def _c_value(value: object, wrapped: bool = False) -> object:
     """A value as C takes it; a pointer into the program's memory as an address."""
     if isinstance(value, str):
         return value.encode()
@@ -230,7 +237,7 @@ def _c_value(value: object, wrapped: bool = False) -> Any:
     return ctypes.c_void_p(address) if wrapped else address
 
 
-def _symbol(name: str) -> Any:
+def _symbol(name: str) -> CFunction:
     process = ctypes.CDLL(None)
     try:
         return process[name]
@@ -238,7 +245,7 @@ def _symbol(name: str) -> Any:
         raise UnknownSymbol(name) from None
 
 
-FOREIGN_CALLS: Final[dict[str, Callable[[Any, Call], Run]]] = {
+FOREIGN_CALLS: Final[dict[str, Callable[[ArgumentCompiler, Call], Run]]] = {
     "call_packed": packed_call,
     "tvm_call_packed": packed_call,
     "call_extern": extern_call,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from loopwright.evaluator.errors import OutOfBounds
 from loopwright.evaluator.values import Value
@@ -34,7 +33,7 @@ class Place:
         self,
         buffer: Buffer,
         indices: Sequence[Run],
-        layout: tuple[Sequence[Any], Sequence[Any], Any],
+        layout: tuple[Sequence[Value], Sequence[Value], Value],
         vector: bool,
         check: bool,
         loops: Callable[[], dict[str, Value]],

@@ -146,7 +146,7 @@ class Pointer:
         before, rest = divmod(self.offset, dtype.nbytes)
         return self.memory.view(dtype, rest)[before:]
 
-    def flags(self, dtype: DataType) -> Any:
+    def flags(self, dtype: DataType) -> bytearray | _OtherUnit | None:
         """Which elements of that view hold a value: None when all do."""
         memory = self.memory
         if memory.written is None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from loopwright.evaluator.expressions import Scope
 from loopwright.evaluator.locations import Place, Run
 from loopwright.evaluator.memory import Memory, Pointer
 from loopwright.evaluator.threads import ThreadCompiler
-from loopwright.evaluator.values import Value
+from loopwright.evaluator.values import Body, Value
 from loopwright.ir import BlockRealize, Buffer, IRModule, Node, PrimFunc, Stmt, deep
 from loopwright.runtime.dtype import DataType
 
@@ -142,7 +142,7 @@ class _RecordingCompiler(ThreadCompiler):
         self.block = ""
         self.allocated: Buffer | None = None  # what memory is being made for
 
-    def compile_block(self, stmt: BlockRealize, compile_body: Callable[[Stmt], Any]) -> tuple[Run, Run, Any]:
+    def compile_block(self, stmt: BlockRealize, compile_body: Callable[[Stmt], Body]) -> tuple[Run, Run, Body]:
         outer, self.block = self.block, stmt.block.name_hint
         compiled = super().compile_block(stmt, compile_body)
         self.block = outer

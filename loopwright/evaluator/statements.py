@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from loopwright.evaluator.errors import AxisOutsideDomain, BadRegion, FailedChec
 from loopwright.evaluator.expressions import Scope, Store
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.memory import Memory, Pointer
-from loopwright.evaluator.values import Value
+from loopwright.evaluator.values import Body, Value
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -338,7 +338,7 @@ class StatementCompiler(CallCompiler):
         predicate = stmt.predicate
         return always if isinstance(predicate, IntImm) and predicate.value else run
 
-    def compile_block(self, stmt: BlockRealize, compile_body: Callable[[Stmt], Any]) -> tuple[Run, Run, Any]:
+    def compile_block(self, stmt: BlockRealize, compile_body: Callable[[Stmt], Body]) -> tuple[Run, Run, Body]:
         """Whether the block runs, what its start does (axes, memory, sub-buffers, step hook), and its body."""
         block = stmt.block
         holds = self.concrete(stmt.predicate, self.visit(stmt.predicate))

@@ -9,10 +9,11 @@ A term that still has holes (□, the cell's value before the update) is *open*;
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from loopwright.evaluator.values import Value
 from loopwright.ir import deep
 from loopwright.runtime.dtype import DataType
 
@@ -32,14 +33,14 @@ class Term:
 
 
 # Weak, so that terms live as long as someone holds them; the number orders them by age.
-_table: Final[WeakValueDictionary[tuple[Any, ...], Term]] = WeakValueDictionary()
+_table: Final[WeakValueDictionary[tuple[Hashable, ...], Term]] = WeakValueDictionary()
 _numbers: Final = itertools.count()
 
 # a op b and b op a are the same value, also for NaN and signed zeros (docs/semantics.md).
 _COMMUTES: Final = frozenset({"Add", "Mul", "Min", "Max", "EQ", "NE", "bitwise_and", "bitwise_or", "bitwise_xor"})
 
 
-def make(op: str, dtype: DataType, args: Sequence[Term] = (), data: Any = None) -> Term:
+def make(op: str, dtype: DataType, args: Sequence[Term] = (), data: Hashable = None) -> Term:
     """The one term with this operation, type, arguments and data."""
     numbers = [arg.number for arg in args]
     if op in _COMMUTES:
@@ -51,7 +52,7 @@ def make(op: str, dtype: DataType, args: Sequence[Term] = (), data: Any = None) 
     return result
 
 
-def as_term(value: Any, dtype: DataType) -> Term:
+def as_term(value: Value, dtype: DataType) -> Term:
     """A number as a literal of that type; a term as itself."""
     if type(value) is Term:
         return value
@@ -65,7 +66,7 @@ def symbol(name: str, indices: tuple[int, ...], dtype: DataType) -> Term:
     return make("cell", dtype, (), (name, indices))
 
 
-def hole(cell: Any, dtype: DataType) -> Term:
+def hole(cell: Hashable, dtype: DataType) -> Term:
     """The value of a cell before an update."""
     return make("hole", dtype, (), cell)
 

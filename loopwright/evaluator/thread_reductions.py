@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.thread_memory import Group, Thread, ThreadMemoryCompiler, Threads
-from loopwright.evaluator.values import Value
+from loopwright.evaluator.values import Body, Value
 from loopwright.ir import AttrStmt, BufferLoad, BufferStore, Call, CommReducer, Evaluate, Expr, IntImm, Stmt, Var
 from loopwright.runtime.errors import NotBuilt
 
@@ -15,7 +14,7 @@ from loopwright.runtime.errors import NotBuilt
 class ReductionCompiler(ThreadMemoryCompiler):
     """Compiles reductions over threads; `GroupCompiler` adds all other statements around barriers."""
 
-    def with_reducer(self, stmt: AttrStmt, compile_body: Callable[[Stmt], Any]) -> Any:
+    def with_reducer(self, stmt: AttrStmt, compile_body: Callable[[Stmt], Body]) -> Body:
         assert isinstance(stmt.node, CommReducer)
         outer, self.reducer = self.reducer, stmt.node
         body = compile_body(stmt.body)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Hashable
+from typing import Generic, NamedTuple, TypeVar
 
-Cell = tuple[Any, int]  # memory, and the place in it
+Cell = tuple[Hashable, int]  # memory, and the place in it
 Who = TypeVar("Who", int, str)  # what tells those apart that are watched: a number, or a name
 
 
-class Conflict(NamedTuple):
+class Conflict(NamedTuple, Generic[Who]):
     """Another one that touched the cell before, and what is wrong about it."""
 
-    other: Any
+    other: Who
     what: str
 
 
@@ -28,7 +29,7 @@ class Watch(Generic[Who]):
         self.writers.clear()
         self.readers.clear()
 
-    def touch(self, cell: Cell, writes: bool) -> Conflict | None:
+    def touch(self, cell: Cell, writes: bool) -> Conflict[Who] | None:
         """The current one touches a cell; with whom that conflicts."""
         writer = self.writers.get(cell)
         if writer is not None and writer != self.now:

@@ -20,16 +20,16 @@ from loopwright.ir.function import IRModule
 
 
 def compile(
-    model: Any,
-    example_inputs: Sequence[Any] | None = None,
+    model: object,
+    example_inputs: Sequence[object] | None = None,
     *,
-    target: Any = None,
-    shape: Mapping[str, Any] | None = None,
-    dynamic_shapes: Any = None,
-    params: Mapping[str, Any] | None = None,
+    target: object = None,
+    shape: Mapping[str, object] | None = None,
+    dynamic_shapes: object = None,
+    params: Mapping[str, object] | None = None,
     winograd: bool | int = True,
     precision: str = "float32",
-    calibrate: Iterable[Any] | None = None,
+    calibrate: Iterable[object] | None = None,
     name: str | None = None,
 ) -> Any:
     """The model compiled for `target` (this machine, if none is given), to be called with arrays.
@@ -78,5 +78,5 @@ def compile(
     raise UnknownModel(model)
 
 
-def _is_torch_module(model: Any) -> bool:
+def _is_torch_module(model: object) -> bool:
     return any(cls.__module__.startswith("torch.nn") for cls in type(model).__mro__)

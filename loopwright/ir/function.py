@@ -194,7 +194,7 @@ class IRModule:
     def __init__(
         self,
         functions: Mapping[str | GlobalVar, PrimFunc] | None = None,
-        type_definitions: Mapping[Any, Any] | None = None,
+        type_definitions: Mapping[object, object] | None = None,
         attrs: Mapping[str, object] | None = None,
     ) -> None:
         self._vars: dict[str, GlobalVar] = {}

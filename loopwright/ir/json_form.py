@@ -255,13 +255,13 @@ class _Reader:
         return cls._make(*[values[field.name] for field in cls.node_fields])
 
 
-def _check(cls: type, values: dict[str, Any]) -> None:
+def _check(cls: type, values: dict[str, object]) -> None:
     problem = wrong_field(cls, values)
     if problem is not None:
         raise BadJson(f"the program is damaged ({problem})")
 
 
-def _check_module(functions: dict[Any, Any], types: dict[Any, Any], attrs: object) -> None:
+def _check_module(functions: dict[object, object], types: dict[object, object], attrs: object) -> None:
     for header, data in types.items():
         if not hasattr(header, "name_hint") or not hasattr(data, "type_vars"):
             kinds = f"{type(header).__name__} and {type(data).__name__}"

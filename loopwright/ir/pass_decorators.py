@@ -94,7 +94,7 @@ def _decorate(
     decorator: str,
     kind: Any,
     method: str,
-    given: Any,
+    given: object,
     opt_level: int | None,
     name: str | None,
     required: Sequence[str] | None,

@@ -11,7 +11,6 @@ strides and offset take that buffer's values, wherever they are used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.deep import deep
@@ -58,7 +57,7 @@ class _Specialize(Substitute):
 
 
 @deep
-def specialize(func: PrimFunc, param_map: Mapping[Var, Any]) -> PrimFunc:
+def specialize(func: PrimFunc, param_map: Mapping[Var, object]) -> PrimFunc:
     """A copy of `func` with parameters set: {a scalar: its value, a handle: the buffer it stands for}."""
     values: dict[Var, Expr] = {}
     for key, given in param_map.items():

@@ -174,7 +174,7 @@ class Substitute(BufferRewriter, memo=True):
 
 
 @deep
-def substitute(root: N, values: Mapping[Var, Any], buffers: Mapping[Buffer, Buffer] | None = None) -> N:
+def substitute(root: N, values: Mapping[Var, object], buffers: Mapping[Buffer, Buffer] | None = None) -> N:
     """Replace variables (also in buffer shapes) and buffers; a subtree without them comes back as the same object."""
     if not values and not buffers:
         return root

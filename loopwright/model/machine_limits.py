@@ -180,7 +180,7 @@ def _compiled(compile_program: Compile, source: str) -> Any:
     return compile_program(Program("limit", [given], [result], {}, [launch]))
 
 
-def _best(call: Callable[[], Any]) -> float:
+def _best(call: Callable[[], object]) -> float:
     """Seconds of a call: the least of several; short ones are tried more often, and the shortest many at a time."""
     call()
     result, spent, used = math.inf, 0.0, 0

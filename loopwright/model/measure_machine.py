@@ -89,7 +89,7 @@ def measure_machine() -> Microarchitecture:
     cpu, lanes = host_description(), max(1, host_description().native_vector_lanes("float32"))
     hertz = 2 * _STEPS / _seconds(_kernel(_CLOCK), np.array([3, 2], "int64"), np.zeros(1, "int64"))
 
-    def cycles(function: Callable[..., Any], *arrays: np.ndarray) -> float:
+    def cycles(function: Callable[..., object], *arrays: np.ndarray) -> float:
         return _seconds(function, *arrays) * hertz
 
     def chained(chains: int) -> float:
@@ -153,7 +153,7 @@ def _aligned(*shape: int) -> np.ndarray:
     return whole[skipped : skipped + count].reshape(shape)
 
 
-def _kernel(source: str, **sizes: Any) -> Callable[..., Any]:
+def _kernel(source: str, **sizes: object) -> Callable[..., Any]:
     """The kernel as it is written, for this machine."""
     function = from_source(_HEAD + source.format(**{"steps": _STEPS, **sizes}))
     assert isinstance(function, PrimFunc)
@@ -162,7 +162,7 @@ def _kernel(source: str, **sizes: Any) -> Callable[..., Any]:
     return entry
 
 
-def _seconds(call: Callable[..., Any], *arrays: np.ndarray) -> float:
+def _seconds(call: Callable[..., object], *arrays: np.ndarray) -> float:
     """The least time of a call; short ones are made many at a time."""
     call(*arrays)
     result, spent, used, number = math.inf, 0.0, 0, 1

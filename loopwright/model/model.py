@@ -97,7 +97,7 @@ class NativeModel(Module):
         self(*arrays, *outputs)
         return outputs
 
-    def profile(self, *inputs: Any, repeat: int = 1) -> Profile:
+    def profile(self, *inputs: object, repeat: int = 1) -> Profile:
         """Run `repeat` times with a clock around every kernel; the intermediate values are those of the last run."""
         from loopwright.model.profile import profile
 

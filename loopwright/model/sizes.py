@@ -36,7 +36,7 @@ def widened(size: Expr) -> Expr:
     return result
 
 
-def as_arrays(program: Program, given: Sequence[Any]) -> list[Any]:
+def as_arrays(program: Program, given: Sequence[object]) -> list[Any]:
     """The inputs as the function takes them: numbers and lists become arrays of the declared type."""
     names = [value.name for value in program.inputs]
     dtypes = [value.dtype.numpy() for value in program.inputs]
@@ -73,7 +73,7 @@ def shape_of(value: Value, sizes: Mapping[Var, int]) -> tuple[int, ...]:
     return tuple(number(extent, sizes, f"the shape of {value.name}") for extent in value.shape)
 
 
-def output_shapes(program: Program, arrays: Sequence[Any]) -> list[tuple[int, ...]]:
+def output_shapes(program: Program, arrays: Sequence[object]) -> list[tuple[int, ...]]:
     """The shapes of the outputs for these inputs; an error where sizes do not fit so badly that there are none."""
     sizes = bound_sizes(program, arrays)
     shapes = [shape_of(value, sizes) for value in program.outputs]

@@ -36,7 +36,7 @@ class Damaged(Exception):
     """A file of the store that holds no artifact; the text says why."""
 
 
-def packed(key: str, header: Mapping[str, Any], parts: Mapping[str, bytes]) -> bytes:
+def packed(key: str, header: Mapping[str, object], parts: Mapping[str, bytes]) -> bytes:
     """The bytes of the file that holds an artifact."""
     sizes = [[name, len(content)] for name, content in parts.items()]
     head = json.dumps({**header, "key": key, "parts": sizes}, separators=(",", ":")).encode()

@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.runtime.artifact_file import Artifact, Damaged, packed, read_content, unpacked
 from loopwright.runtime.cache_folder import cache_directory, why_untrusted
@@ -149,7 +149,7 @@ class ArtifactStore:
             os.utime(path)
         return artifact
 
-    def save(self, key: str, header: Mapping[str, Any], parts: Mapping[str, bytes]) -> bool:
+    def save(self, key: str, header: Mapping[str, object], parts: Mapping[str, bytes]) -> bool:
         """Keep an artifact under `key`; False where it cannot be, which a warning says once."""
         content = packed(key, header, parts)
         limit = size_limit()

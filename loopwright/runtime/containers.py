@@ -28,7 +28,7 @@ class ADT:
 
     __slots__ = ("_fields", "tag")
 
-    def __init__(self, tag: int, fields: Iterable[Any] = ()) -> None:
+    def __init__(self, tag: int, fields: Iterable[object] = ()) -> None:
         self.tag = int(tag)
         self._fields = Array([*fields])
 
@@ -58,6 +58,6 @@ class ADT:
         return self._fields
 
 
-def tuple_object(fields: Iterable[Any] = ()) -> ADT:
+def tuple_object(fields: Iterable[object] = ()) -> ADT:
     """The fields as a tuple: constructor number 0."""
     return ADT(0, fields)

@@ -87,6 +87,6 @@ def view_memory(
 class _Memory:
     """Memory as numpy's array protocol describes it; an array made from it keeps this object, and so the owner."""
 
-    def __init__(self, interface: dict[str, Any], owner: object) -> None:
+    def __init__(self, interface: dict[str, object], owner: object) -> None:
         self.__array_interface__ = interface
         self.owner = owner

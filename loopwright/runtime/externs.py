@@ -31,7 +31,7 @@ class BadExtern(LoopwrightError, ValueError):
     code = "LW0145"
 
 
-def register_extern(name: str, function: Any) -> None:
+def register_extern(name: str, function: object) -> None:
     """Let `call_extern(…, name, …)` in programs built from now on call `function`: a ctypes function or an address."""
     if isinstance(function, int) and not isinstance(function, bool):
         address = function

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from loopwright.runtime.errors import LoopwrightError
+
+# Any: what an object holds follows from the format, whose reader checks it.
+JsonObject: TypeAlias = dict[str, Any]
 
 MOST_LEVELS: Final = 500  # of lists and objects in each other; ours have a dozen
 

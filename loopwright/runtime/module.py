@@ -104,7 +104,7 @@ class Module:
 
     def __init__(
         self,
-        functions: Mapping[str, Callable[..., Any]],
+        functions: Mapping[str, Callable[..., object]],
         entry_name: str | None = None,
         sources: Mapping[str, Callable[[], str]] | None = None,
         *,
@@ -139,7 +139,7 @@ class Module:
         self.type_key = type_key
         self.imported_modules: list[Module] = []
 
-    def set_functions(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+    def set_functions(self, functions: Mapping[str, Callable[..., object]]) -> None:
         """For the module's maker: these are its functions now."""
         self._functions = dict(functions)
         if self.entry_name is None and len(functions) == 1:
@@ -150,7 +150,7 @@ class Module:
         """Release `owner` (of the code, say) with the module, not before."""
         self._keep_alive = owner
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: object, **named: object) -> Any:
         if named:
             problem = f"argument {next(iter(named))!r} is given by name, and a compiled function takes them by position"
             raise ArgumentCountMismatch(problem)
@@ -324,10 +324,10 @@ class Module:
         """The modules it imports, and what those import, in order."""
         return [m for direct in self.imported_modules for m in (direct, *direct.all_imports())]
 
-    def _no_entry(self, *args: Any) -> Any:
+    def _no_entry(self, *args: object) -> Any:
         raise NoEntryFunction(self._functions)
 
-    def _check_exports(self, args: tuple[Any, ...]) -> None:
+    def _check_exports(self, args: tuple[object, ...]) -> None:
         """Raise an error about the first argument of foreign code that gives no tensor, if one does not."""
         import numpy as np
 
@@ -342,7 +342,7 @@ class Module:
                     problem = f"{self.entry_name}: argument number {position}: {not_exported(arg, error.__cause__)}"
                     raise ArgumentKindMismatch(problem) from error
 
-    def _retype(self, args: tuple[Any, ...]) -> list[Any]:
+    def _retype(self, args: tuple[object, ...]) -> list[Any]:
         """`args` with arrays that numpy does not export replaced by tensors on their memory."""
         import numpy as np
 
@@ -377,7 +377,7 @@ class Module:
         return retyped
 
 
-def _with_bools(args: tuple[Any, ...]) -> list[Any]:
+def _with_bools(args: tuple[object, ...]) -> list[Any]:
     """`args` with numpy's truth values as Python's; nothing where there are none."""
     import numpy as np
 

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class ParametersFile(LoopwrightError, OSError):
         super().__init__(f"the parameters cannot be {deed}: {path!r}", why=why, fields={"path": str(path)})
 
 
-def save_param_dict(params: Mapping[str, Any]) -> bytearray:
+def save_param_dict(params: Mapping[str, object]) -> bytearray:
     """The tensors (or arrays) in `params` as bytes, each under its name."""
     if not isinstance(params, Mapping):
         raise BadParameters(f"save_param_dict: parameters are a dict by name, not {type(params).__name__}")
@@ -99,7 +99,7 @@ def load_param_dict(param_bytes: bytes | bytearray | str) -> dict[str, NDArray]:
     return {name: _read_tensor(reader) for name in names}
 
 
-def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+def save_param_dict_to_file(params: Mapping[str, object], path: str | os.PathLike[str]) -> None:
     """Write what `save_param_dict` gives to a file."""
     data = save_param_dict(params)
     try:

@@ -63,14 +63,14 @@ class NotConvertible(LoopwrightError, ValueError):
 
 
 def register_func(
-    name_or_f: str | Callable[..., Any], f: Callable[..., Any] | None = None, override: bool = False
+    name_or_f: str | Callable[..., object], f: Callable[..., object] | None = None, override: bool = False
 ) -> Any:
     """Register a function under a name, or under its own; also a decorator. Gives back the registered function."""
     if not isinstance(name_or_f, str):
         return register_func(name_or_f.__name__, name_or_f, override)
     name = name_or_f
 
-    def register(function: Callable[..., Any]) -> Any:
+    def register(function: Callable[..., object]) -> Any:
         tvm_ffi = ffi.load()
         if not override and tvm_ffi.get_global_func(name, allow_missing=True) is not None:
             raise FunctionNameTaken(
@@ -107,7 +107,7 @@ def remove_global_func(name: str) -> None:
     ffi.load().remove_global_func(name)
 
 
-def convert(value: Any) -> Any:
+def convert(value: object) -> Any:
     """`value` as it is seen outside Python: lists as arrays, dicts as maps, callables as functions.
 
     Numbers stay Python's, and nodes of programs (any object of this package) stay themselves.
@@ -137,7 +137,7 @@ def register_error(name_or_class: str | type, cls: type | None = None) -> Any:
     return register if cls is None else register(cls)
 
 
-def _carrying_exceptions(function: Callable[..., Any]) -> Callable[..., Any]:
+def _carrying_exceptions(function: Callable[..., object]) -> Callable[..., Any]:
     """`function`, whose exceptions come out of native code as themselves.
 
     tvm_ffi sends an exception's kind and text, and rebuilds it from them. So the exception is kept here under a token
@@ -150,7 +150,7 @@ def _carrying_exceptions(function: Callable[..., Any]) -> Callable[..., Any]:
     core.ERROR_NAME_TO_TYPE.setdefault(_CROSSING, _Arrived)
 
     @functools.wraps(function)
-    def carried(*args: Any) -> Any:
+    def carried(*args: object) -> Any:
         try:
             return function(*[_owned(arg) if isinstance(arg, core.Tensor) else arg for arg in args])
         except Exception as error:
@@ -164,7 +164,7 @@ def _carrying_exceptions(function: Callable[..., Any]) -> Callable[..., Any]:
     return carried
 
 
-def _owned(tensor: Any) -> Any:
+def _owned(tensor: object) -> Any:
     """A tensor argument that may be shared on; compiled code passes views of memory that it only lends."""
     from loopwright.runtime.tensor import NDArray, lent
 

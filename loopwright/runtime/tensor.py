@@ -77,7 +77,7 @@ class NDArray(core.Tensor):
             return shared.astype(dtype)
         return shared.copy() if copy else shared
 
-    def copyfrom(self, source: Any) -> NDArray:
+    def copyfrom(self, source: object) -> NDArray:
         """Overwrite this tensor with `source` (numpy, tensor, list) of the same shape, converting its type."""
         mine = self.__array__()
         other = _host_data(source)
@@ -103,7 +103,7 @@ class NDArray(core.Tensor):
             return empty(self.shape, self.dtype, target, mem_scope).copyfrom(self)
         raise TypeError(f"copyto: the target must be an NDArray or a Device, not {type(target).__name__}")
 
-    def __setitem__(self, where: object, value: Any) -> None:
+    def __setitem__(self, where: object, value: object) -> None:
         if where != slice(None) and where is not Ellipsis:
             raise BadTensorData(
                 f"only the whole tensor can be assigned, not [{where!r}]",
@@ -140,7 +140,7 @@ if core._CLASS_TENSOR is core.Tensor:
     core._set_class_tensor(NDArray)
 
 
-def from_dlpack(source: Any) -> NDArray:
+def from_dlpack(source: object) -> NDArray:
     """A tensor on the memory of `source` (numpy, torch, a capsule …), which it keeps alive."""
     if core._CLASS_TENSOR is NDArray:
         return _imported(source)
@@ -153,7 +153,7 @@ def from_dlpack(source: Any) -> NDArray:
             core._set_class_tensor(foreign)
 
 
-def _imported(source: Any) -> NDArray:
+def _imported(source: object) -> NDArray:
     try:
         return core.from_dlpack(source)  # type: ignore[return-value]
     except Exception as error:  # whatever the exporting code raises, which is not ours
@@ -211,7 +211,9 @@ def empty_like(source: Any, device: Device | None = None) -> NDArray:
     return empty(tuple(source.shape), DataType(source.dtype), device)
 
 
-def array(source: Any, device: Device | None = None, mem_scope: str | None = None, dtype: str | None = None) -> NDArray:
+def array(
+    source: object, device: Device | None = None, mem_scope: str | None = None, dtype: str | None = None
+) -> NDArray:
     """A new tensor with the contents of `source`: numpy, another tensor, a (nested) list or a number."""
     if isinstance(source, NDArray):
         return empty(source.shape, dtype or source.dtype, device, mem_scope).copyfrom(source)
@@ -229,7 +231,7 @@ def numpyasarray(source: np.ndarray) -> NDArray:
     return from_numpy(source)
 
 
-def as_argument(value: Any) -> Any:
+def as_argument(value: object) -> Any:
     """What to pass for `value`: a re-typed tensor for an array that numpy does not export, else `value` itself."""
     if isinstance(value, np.ndarray) and (_is_ml_dtype(value.dtype) or not value.flags.writeable):
         return from_numpy(value)
@@ -253,7 +255,7 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.ndarray(shape, dtype, buffer=raw, offset=-raw.ctypes.data % ALIGNMENT)
 
 
-def _host_data(source: Any) -> np.ndarray:
+def _host_data(source: object) -> np.ndarray:
     if isinstance(source, np.ndarray):
         return source
     if isinstance(source, core.Tensor) and not isinstance(source, NDArray):
@@ -272,7 +274,7 @@ def _is_ml_dtype(dtype: np.dtype) -> bool:
     return dtype.isbuiltin == 2  # numpy's mark for types that other packages registered
 
 
-def _device_pair(device: Any) -> tuple[int, int]:
+def _device_pair(device: object) -> tuple[int, int]:
     if isinstance(device, core.Device):
         return device.dlpack_device_type(), device.index
     if hasattr(device, "__dlpack_device__"):

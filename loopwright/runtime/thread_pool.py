@@ -180,10 +180,10 @@ def _stand_ins() -> dict[str, Any]:
     libc = ctypes.CDLL(None)
     libc.aligned_alloc.argtypes, libc.aligned_alloc.restype = [ctypes.c_size_t, ctypes.c_size_t], ctypes.c_void_p
 
-    def parallel_for(body: Callable[[int, int, Any], int], begin: int, end: int, closure: Any) -> int:
+    def parallel_for(body: Callable[[int, int, object], int], begin: int, end: int, closure: object) -> int:
         return body(begin, end, closure) if end > begin else 0
 
-    def dynamic_for(body: Callable[[int, int, Any], int], begin: int, end: int, closure: Any, _grain: int) -> int:
+    def dynamic_for(body: Callable[[int, int, object], int], begin: int, end: int, closure: object, _grain: int) -> int:
         return parallel_for(body, begin, end, closure)
 
     def allocate(size: int) -> int | None:

@@ -90,7 +90,7 @@ class Evaluator:
     cache_flush_bytes: int
     f_preproc: Callable[..., Any] | None
 
-    def __call__(self, *args: Any) -> BenchmarkResult:
+    def __call__(self, *args: object) -> BenchmarkResult:
         # Untimed: the first call meets cold caches and sleeping threads, and raises bad-call errors.
         self.function(*args)
         flush = np.zeros(self.cache_flush_bytes, np.uint8) if self.cache_flush_bytes else None
@@ -124,8 +124,8 @@ class Evaluator:
 
 
 def time_evaluator(
-    function: Callable[..., Any],
-    dev: Any = None,
+    function: Callable[..., object],
+    dev: object = None,
     number: int = 10,
     repeat: int = 1,
     min_repeat_ms: int = 0,
@@ -133,7 +133,7 @@ def time_evaluator(
     cooldown_interval_ms: int = 0,
     repeats_to_cooldown: int = 1,
     cache_flush_bytes: int = 0,
-    f_preproc: str | Callable[..., Any] = "",
+    f_preproc: str | Callable[..., object] = "",
 ) -> Evaluator:
     """A callable that times `function`: after one untimed call, `repeat` times, `number` calls each time.
 
@@ -164,7 +164,7 @@ def time_evaluator(
     )  # fmt: skip
 
 
-def _python_loop(function: Callable[..., Any], args: Sequence[Any]) -> Callable[[int], int]:
+def _python_loop(function: Callable[..., object], args: Sequence[object]) -> Callable[[int], int]:
     def loop(number: int) -> int:
         clock = time.perf_counter_ns
         start = clock()
@@ -181,7 +181,7 @@ class _Any(ctypes.Structure):
     _fields_ = [("type_index", ctypes.c_int32), ("padding", ctypes.c_uint32), ("value", ctypes.c_uint64)]
 
 
-def _native_loop(function: Callable[..., Any], args: Sequence[Any]) -> Callable[[int], int] | None:
+def _native_loop(function: Callable[..., object], args: Sequence[object]) -> Callable[[int], int] | None:
     """The loop in C, or None where the function or an argument must pass through Python."""
     native = thread_pool.library()
     core = ffi.load().core

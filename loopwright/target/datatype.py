@@ -193,7 +193,7 @@ def register_op(
     _LOWERINGS[Operation(op, target, src_type_name, dest_type_name or "")] = lower_func
 
 
-def register_min_func(func: Callable[[int], Any], type_name: str) -> None:
+def register_min_func(func: Callable[[int], object], type_name: str) -> None:
     """The least value of a custom type, from its width: what `max` over nothing gives."""
     get_type_code(type_name)
     _LEAST[type_name] = func

@@ -77,7 +77,7 @@ class GenericFunc:
         self._default: Function | None = None
         self._bodies: dict[str, Function] = {}
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self.get_packed_func()(*args)
 
     def set_default(self, func: Function, allow_override: bool = False) -> GenericFunc:

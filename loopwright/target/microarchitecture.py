@@ -13,7 +13,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.runtime.cache_folder import cache_directory, why_untrusted
 
@@ -66,7 +66,7 @@ class Microarchitecture:
         return json.dumps(asdict(self), indent=1)
 
 
-def from_data(data: Any) -> Microarchitecture | None:
+def from_data(data: object) -> Microarchitecture | None:
     """The description that was stored; None where the data is none (another version's, or damaged)."""
     names = {field.name for field in fields(Microarchitecture)}
     if not isinstance(data, dict) or set(data) != names:

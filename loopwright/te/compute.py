@@ -234,7 +234,7 @@ def compute(
 
 
 def _axis_names(
-    name: str, fcompute: Callable[..., Any], sizes: Sequence[Expr], varargs_names: Sequence[str] | None
+    name: str, fcompute: Callable[..., object], sizes: Sequence[Expr], varargs_names: Sequence[str] | None
 ) -> tuple[list[str], bool]:
     """The names of the axes, and whether the function takes them."""
     if not callable(fcompute):

@@ -92,7 +92,7 @@ class BadReducerCall(LoopwrightError, AssertionError, TypeError, ValueError):
 
 
 def comm_reducer(
-    fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce"
+    fcombine: Callable[..., object], fidentity: Callable[..., object], name: str = "reduce"
 ) -> Callable[..., Any]:
     """A reducer `reduce(expr, axis, where=None, init=None)` for a commutative, associative `fcombine`.
 
@@ -146,7 +146,7 @@ def comm_reducer(
     return reducer
 
 
-def _positional_names(function: Callable[..., Any]) -> list[str] | None:
+def _positional_names(function: Callable[..., object]) -> list[str] | None:
     """The names of the arguments, or None when it takes any number."""
     result: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
@@ -218,8 +218,8 @@ def _as_type(name: str, what: str, field: int, value: object, dtype: DataType) -
 
 def _make_combiner(
     name: str,
-    fcombine: Callable[..., Any],
-    fidentity: Callable[..., Any],
+    fcombine: Callable[..., object],
+    fidentity: Callable[..., object],
     parameters: Sequence[str],
     dtypes: tuple[DataType, ...],
     is_tuple: bool,

@@ -128,7 +128,7 @@ def dim_text(dim: Dim) -> str:
 _on_whole_tensors: list[Callable[..., Any]] = []
 
 
-def use_for_whole_tensors(apply: Callable[..., Any]) -> None:
+def use_for_whole_tensors(apply: Callable[..., object]) -> None:
     """Have `apply(method, *operands)` answer operators on tensors that are more than one number."""
     _on_whole_tensors[:] = [apply]
 

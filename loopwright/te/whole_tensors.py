@@ -85,12 +85,12 @@ def apply(method: str, *operands: Any) -> Tensor:
     return broadcast(_NAMES[name], lambda left, right: getattr(left, forward)(right), *operands)
 
 
-def each_element(name: str, function: Callable[[Expr], Any], tensor: Tensor) -> Tensor:
+def each_element(name: str, function: Callable[[Expr], object], tensor: Tensor) -> Tensor:
     """The tensor of `function` at every element of `tensor`."""
     return _made(tensor.shape, lambda *indices: function(tensor(*indices)), name, "elemwise")
 
 
-def broadcast(name: str, function: Callable[..., Any], *operands: object) -> Tensor:
+def broadcast(name: str, function: Callable[..., object], *operands: object) -> Tensor:
     """The tensor of `function` at every element of the operands, repeated to one shape; some may be expressions."""
     with kept() as assumed:
         shape = broadcast_shape(name, *[operand for operand in operands if isinstance(operand, Tensor)])
@@ -137,7 +137,7 @@ def repeated(index: Expr, size: Expr, wanted: Expr) -> Expr:
 
 
 def _made(
-    shape: Sequence[Expr], body: Callable[..., Any], name: str, tag: str, attrs: Mapping[str, object] | None = None
+    shape: Sequence[Expr], body: Callable[..., object], name: str, tag: str, attrs: Mapping[str, object] | None = None
 ) -> Tensor:
     result: Tensor = compute(tuple(shape), body, name=name, tag=default_tag(tag), attrs=attrs)
     return result

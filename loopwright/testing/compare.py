@@ -34,7 +34,7 @@ class CompareBeforeAfter:
             if name in cls.__dict__:
                 setattr(cls, name, _as_fixture(name, cls.__dict__[name]))
 
-    def test_compare(self, before: Any, expected: Any, transform: Any) -> None:
+    def test_compare(self, before: Any, expected: object, transform: Any) -> None:
         """The pass makes `expected` of `before`, or raises it."""
         if inspect.isclass(expected) and issubclass(expected, Exception):
             with load_pytest().raises(expected):
@@ -48,13 +48,13 @@ class CompareBeforeAfter:
         assert_structural_equal(after, expected)
 
 
-def _as_fixture(name: str, value: Any) -> Any:
+def _as_fixture(name: str, value: object) -> Any:
     pytest = load_pytest()
     if not isinstance(value, FunctionType):
         if hasattr(value, "_pytestfixturefunction") or type(value).__name__ == "FixtureFunctionDefinition":
             return value
 
-        def constant(self: Any) -> Any:
+        def constant(self: object) -> Any:
             return value
 
         return pytest.fixture(name=name)(constant)
@@ -64,14 +64,14 @@ def _as_fixture(name: str, value: Any) -> Any:
 
         program = T.prim_func(value)
 
-        def script(self: Any) -> Any:
+        def script(self: object) -> Any:
             return program
 
         return pytest.fixture(name=name)(script)
     return pytest.fixture(name=name)(value)
 
 
-def _as_given(program: Any, transform: Any) -> Any:
+def _as_given(program: object, transform: object) -> Any:
     """A pass takes a module; what a user wrote as a function takes what it takes."""
     if isinstance(program, PrimFunc) and not isinstance(transform, FunctionType):
         name = str(program.attrs.get("global_symbol", "main"))
@@ -79,7 +79,7 @@ def _as_given(program: Any, transform: Any) -> Any:
     return program
 
 
-def _only_function(program: Any) -> Any:
+def _only_function(program: object) -> Any:
     if isinstance(program, IRModule):
         functions = [function for _, function in program.functions_items()]
         if len(functions) == 1:

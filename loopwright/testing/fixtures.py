@@ -59,7 +59,9 @@ class PluginNotLoaded(LoopwrightError):
 
 
 def parameter(
-    *values: Any, ids: Sequence[str] | Callable[[Any], str] | None = None, by_dict: Mapping[str, Any] | None = None
+    *values: object,
+    ids: Sequence[str] | Callable[[Any], str] | None = None,
+    by_dict: Mapping[str, object] | None = None,
 ) -> Any:
     """A fixture: tests that take it run once for each value. `by_dict` gives names and values."""
     if by_dict is not None:
@@ -74,7 +76,7 @@ def parameter(
     return load_pytest().fixture(params=list(values), ids=ids)(value)
 
 
-def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> list[Any]:
+def parameters(*value_sets: Sequence[object], ids: Sequence[str] | None = None) -> list[Any]:
     """One fixture for each position of the sets: tests that take any of them run once for each set."""
     lengths = {len(values) for values in value_sets}
     if len(lengths) > 1:
@@ -93,19 +95,19 @@ def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> 
     return fixtures
 
 
-def fixture(func: Callable[..., Any] | None = None, *, cache_return_value: bool = False) -> Any:
+def fixture(func: Callable[..., object] | None = None, *, cache_return_value: bool = False) -> Any:
     """A pytest fixture; with `cache_return_value`, computed once for equal arguments, and each test gets a copy."""
     if func is None:
         return functools.partial(fixture, cache_return_value=cache_return_value)
     return load_pytest().fixture()(_cached(func) if cache_return_value else func)
 
 
-def xfail_parameterizations(*xfail_params: Any, reason: str) -> Callable[[Test], Test]:
+def xfail_parameterizations(*xfail_params: object, reason: str) -> Callable[[Test], Test]:
     """Expect a test to fail with these parameters, named as pytest names them."""
     return lambda test: add_mark(test, "loopwright_failing_parameters", xfail_params, reason=reason)
 
 
-def _cached(func: Callable[..., Any]) -> Callable[..., Any]:
+def _cached(func: Callable[..., object]) -> Callable[..., Any]:
     if inspect.isgeneratorfunction(func):
         raise BadParameters(f"fixture {func.__name__} yields, so that its value cannot be kept")
     kept: dict[bytes, Any] = {}

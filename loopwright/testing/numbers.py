@@ -10,7 +10,7 @@ import numpy as np
 Arrays = Sequence[Any] | Mapping[str, Any]
 
 
-def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
+def assert_allclose(actual: object, desired: object, rtol: float = 1e-7, atol: float = 1e-7) -> None:
     """Fail unless shapes are equal and elements differ by at most `atol + rtol * |desired|`; NaN equals NaN.
 
     Our tensors are compared as numpy arrays. Both tolerances default to 1e-7, so that single precision needs one.
@@ -21,7 +21,7 @@ def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float =
 
 
 def check_numerical_grads(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     input_values: Arrays,
     grad_values: Arrays,
     function_value: float | None = None,
@@ -94,7 +94,7 @@ def _named(values: Arrays) -> tuple[list[str], list[Any]]:
     return [f"input {number}" for number in range(len(values))], list(values)
 
 
-def as_numpy(value: Any) -> np.ndarray:
+def as_numpy(value: object) -> np.ndarray:
     """A tensor of ours, or of a library that speaks numpy, as a numpy array."""
     return np.asarray(value.numpy() if hasattr(value, "numpy") and not isinstance(value, np.ndarray) else value)
 

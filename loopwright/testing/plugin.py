@@ -92,6 +92,6 @@ def _parametrize_groups(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(names, rows, indirect=True, ids=ids)
 
 
-def _function(function: Any) -> Any:
+def _function(function: object) -> Any:
     """The plain function of a method: parameters of a class are bound to an instance."""
     return getattr(function, "__func__", function)

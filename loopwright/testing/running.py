@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from loopwright.runtime.errors import NotBuilt
 from loopwright.testing.marks import load_pytest
@@ -16,11 +16,11 @@ def main() -> NoReturn:
     sys.exit(load_pytest().main(arguments))
 
 
-def local_run(*args: Any, **kwargs: Any) -> NoReturn:
+def local_run(*args: object, **kwargs: object) -> NoReturn:
     """Build, run and time a program in another process. Not built yet."""
     raise NotBuilt("testing.local_run", "build the program, and time it with module.time_evaluator")
 
 
-def rpc_run(*args: Any, **kwargs: Any) -> NoReturn:
+def rpc_run(*args: object, **kwargs: object) -> NoReturn:
     """Build a program here, and run it on another machine. Not built yet."""
     raise NotBuilt("testing.rpc_run", "build the program, and time it with module.time_evaluator")

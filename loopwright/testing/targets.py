@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from loopwright.runtime import Device, device
@@ -62,12 +62,12 @@ def enabled_targets() -> list[tuple[str, Device]]:
     return result
 
 
-def is_runnable(target: str | dict[str, Any] | Target) -> bool:
+def is_runnable(target: str | Mapping[str, object] | Target) -> bool:
     """Whether this version builds for the target, and its device is here."""
     return is_buildable(target) and bool(device(str(Target(target).kind)).exist)
 
 
-def is_buildable(target: str | dict[str, Any] | Target) -> bool:
+def is_buildable(target: str | Mapping[str, object] | Target) -> bool:
     """Whether this version builds for the target."""
     try:
         require_buildable(Target(target))
@@ -76,13 +76,13 @@ def is_buildable(target: str | dict[str, Any] | Target) -> bool:
     return True
 
 
-def device_enabled(target: str | dict[str, Any] | Target) -> bool:
+def device_enabled(target: str | Mapping[str, object] | Target) -> bool:
     """Whether tests should run on the target: tests are meant for its kind, and it can run here."""
     kinds = {str(Target(wanted).kind) for wanted in wanted_targets()}
     return str(Target(target).kind) in kinds and is_runnable(target)
 
 
-def parametrize_targets(*args: Any) -> Any:
+def parametrize_targets(*args: object) -> Any:
     """Run a test, which takes `target` (and `dev`), on these targets; as a bare decorator on all enabled ones."""
     if len(args) == 1 and callable(args[0]):
         warnings.warn(
@@ -106,5 +106,5 @@ def known_failing_targets(*args: str) -> Callable[[Test], Test]:
     return _marking("loopwright_failing_targets", args)
 
 
-def _marking(name: str, targets: Sequence[Any]) -> Callable[[Test], Test]:
+def _marking(name: str, targets: Sequence[object]) -> Callable[[Test], Test]:
     return lambda test: add_mark(test, name, targets)

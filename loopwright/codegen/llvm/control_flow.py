@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from loopwright import ir
 from loopwright.codegen.llvm.expressions import ExpressionEmitter
@@ -12,12 +11,15 @@ from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.raising import emit_raise, emit_raise_with
 from loopwright.codegen.llvm.types import register_type
 from loopwright.runtime.dtype import INT64
+from loopwright.target import CpuDescription
 
 
 class ControlFlow(ExpressionEmitter):
     """Writes the flow of one function; `emitter.py` adds the statements."""
 
-    def __init__(self, module: ModuleText, builder: FunctionBuilder, target: Any, bodies: Callable[..., str]) -> None:
+    def __init__(
+        self, module: ModuleText, builder: FunctionBuilder, target: CpuDescription, bodies: Callable[..., str]
+    ) -> None:
         super().__init__(module, builder, target, bodies)
         self.workspaces: list[str] = []  # live heap memory, to be freed on the way out
         self.writable: set[ir.Var] = set()  # constants whose address functions outside the program get

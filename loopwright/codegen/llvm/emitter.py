@@ -8,7 +8,6 @@ through the table in `calls.py`, parallel loops through `parallel.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from loopwright.codegen.llvm.types import storage_type
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
 from loopwright.ir.assertion_errors import error_of
 from loopwright.runtime.dtype import INT64
+from loopwright.target import CpuDescription
 
 # Larger allocations come from the workspace: threads have small stacks, and a stack overflow kills the process.
 STACK_LIMIT_BYTES = 16384
@@ -35,7 +35,9 @@ ALIGNMENT = 64
 class FunctionEmitter(ControlFlow):
     """Writes one function, statement by statement."""
 
-    def __init__(self, module: ModuleText, builder: FunctionBuilder, target: Any, bodies: Callable[..., str]) -> None:
+    def __init__(
+        self, module: ModuleText, builder: FunctionBuilder, target: CpuDescription, bodies: Callable[..., str]
+    ) -> None:
         super().__init__(module, builder, target, bodies)
         self.hints = LoopHints()
         self._stack_bytes = 0

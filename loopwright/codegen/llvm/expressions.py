@@ -34,6 +34,7 @@ from loopwright.codegen.math import body_types
 from loopwright.ir.visitor import Visitor
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
+from loopwright.target import CpuDescription
 
 _GATHERED: Final = frozenset(DataType(name) for name in ("float32", "float64", "int32", "int64", "uint32", "uint64"))
 _LEAST_GATHERED: Final = 4  # lanes
@@ -42,7 +43,9 @@ _LEAST_GATHERED: Final = 4  # lanes
 class ExpressionEmitter(Visitor):
     """Computes values in the function that `b` writes; `values` maps variables (pointers included) to registers."""
 
-    def __init__(self, module: ModuleText, builder: FunctionBuilder, target: Any, bodies: Callable[..., str]) -> None:
+    def __init__(
+        self, module: ModuleText, builder: FunctionBuilder, target: CpuDescription, bodies: Callable[..., str]
+    ) -> None:
         self.module = module
         self.b = builder
         self.target = target

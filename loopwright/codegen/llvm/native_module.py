@@ -79,7 +79,7 @@ class _Later:
     def __init__(self, result: CompiledModule, cpu: CpuDescription, names: list[str], name: str) -> None:
         self.made, self.cpu, self.names, self.name = result, cpu, names, name
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         load(self.made.compiled, {**ffi.symbols(), **thread_pool.symbols()})  # raises while something is missing
         self.made.set_functions(_functions(self.made, self.cpu, self.names))
         return self.made[self.name](*args)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.runtime.dtype import DataType
+from loopwright.target import CpuDescription
 
 
 class ValueEmitter(Protocol):
@@ -15,7 +16,7 @@ class ValueEmitter(Protocol):
 
     module: ModuleText
     b: FunctionBuilder
-    target: Any
+    target: CpuDescription
     no_wrap: str
 
     def is_soft_float(self, dtype: DataType) -> bool: ...

@@ -17,7 +17,7 @@ from typing import Any
 from loopwright.contrib.graph_executor import GraphModule
 
 
-def create(graph_json_str: Any, libmod: Any, device: Any, dump_root: Any = None) -> GraphModuleDebug:
+def create(graph_json_str: object, libmod: object, device: object, dump_root: object = None) -> GraphModuleDebug:
     """A model by its parts, as `relay.build` handed them out: graph, library, device. A built model needs no graph."""
     return GraphModuleDebug(libmod if hasattr(libmod, "program") else graph_json_str, [device], None, dump_root)
 
@@ -25,7 +25,9 @@ def create(graph_json_str: Any, libmod: Any, device: Any, dump_root: Any = None)
 class GraphModuleDebug(GraphModule):
     """A model run kernel by kernel. With `dump_root`, every run writes its times and its graph into that folder."""
 
-    def __init__(self, module: Any, device: Any = None, graph_json_str: Any = None, dump_root: Any = None) -> None:
+    def __init__(
+        self, module: object, device: object = None, graph_json_str: object = None, dump_root: Any = None
+    ) -> None:
         super().__init__(module)
         self.dump_root = None if dump_root is None else Path(dump_root)
         self._profile: Any = None
@@ -47,13 +49,15 @@ class GraphModuleDebug(GraphModule):
         return self._profile
 
     def run_individual(
-        self, number: int = 1, repeat: int = 1, min_repeat_ms: int = 0, *_: Any, **__: Any
+        self, number: int = 1, repeat: int = 1, min_repeat_ms: int = 0, *_: object, **__: object
     ) -> list[list[float]]:
         """Seconds of each kernel in the order of the program, `repeat` figures each."""
         runs = [self._timed(number) for _ in range(repeat)]
         return [[run.rows[index].seconds for run in runs] for index in range(len(runs[0].rows))]
 
-    def run_individual_node(self, index: int, number: int = 10, repeat: int = 1, *_: Any, **__: Any) -> list[float]:
+    def run_individual_node(
+        self, index: int, number: int = 10, repeat: int = 1, *_: object, **__: object
+    ) -> list[float]:
         """The same of one kernel."""
         return self.run_individual(number, repeat)[index]
 

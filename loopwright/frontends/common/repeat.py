@@ -38,7 +38,7 @@ class ShapeChanges(Exception):
         super().__init__(f"value {index} is {before} before a turn, and {after} after it")
 
 
-def unrolled(node: Tensors, step: Step, states: Sequence[Any], most: int) -> tuple[list[Any], list[list[Any]], bool]:
+def unrolled(node: Tensors, step: Step, states: Sequence[object], most: int) -> tuple[list[Any], list[list[Any]], bool]:
     """The turns one after the other: values at the end, outputs by turn, and whether a turn said it was the last one.
 
     Where it is not known whether a turn is the last one, no other follows.
@@ -129,7 +129,7 @@ def turns_of(
     return states, [relay.stack([turn[k] for turn in result], axis=0) for k in range(rows)]
 
 
-def no_rows(node: Tensors, step: Step, initial: Sequence[Any], rows: int) -> list[Any]:
+def no_rows(node: Tensors, step: Step, initial: Sequence[object], rows: int) -> list[Any]:
     """The outputs of no turn at all: as one turn would make them."""
     if not rows:
         return []

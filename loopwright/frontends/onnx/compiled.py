@@ -39,7 +39,7 @@ def interpreted(imported: Imported) -> Runner:
 
 def native(
     imported: Imported,
-    target: Any = None,
+    target: object = None,
     winograd: bool | int = False,
     precision: str = "float32",
     calibrate: Iterable[object] | None = None,
@@ -82,8 +82,8 @@ class CompiledModel:
         self,
         model: ModelSource,
         *,
-        target: Any = None,
-        shape: Mapping[str, Any] | None = None,
+        target: object = None,
+        shape: Mapping[str, object] | None = None,
         values: Mapping[str, object] | None = None,
         winograd: bool | int = True,
         precision: str = "float32",

@@ -75,7 +75,7 @@ def _flat_names(name: str, structure: Structure) -> list[str]:
 
 def from_onnx(
     model: ModelSource,
-    shape: Mapping[str, Any] | None = None,
+    shape: Mapping[str, object] | None = None,
     dtype: str | Mapping[str, str] = "float32",
     opset: int | None = None,
     freeze_params: bool = True,
@@ -115,7 +115,7 @@ def from_onnx(
 def import_model(
     model: LoadedModel,
     *,
-    shape: Mapping[str, Any] | None = None,
+    shape: Mapping[str, object] | None = None,
     dtype: str | Mapping[str, str] = "float32",
     opset: int | None = None,
     freeze_params: bool = True,
@@ -162,7 +162,7 @@ def import_model(
     )
 
 
-def _input(importer: Importer, value: ValueInfoProto, shape: Any, dtype: str | None) -> tuple[Value, ModelInput]:
+def _input(importer: Importer, value: ValueInfoProto, shape: object, dtype: str | None) -> tuple[Value, ModelInput]:
     """What an input stands for in the graph, and its description."""
     of = value.type
     optional = of.HasField("optional_type")
@@ -194,7 +194,7 @@ class Absent:
 
 
 def _tensor_input(
-    importer: Importer, name: str, of: TypeProto, shape: Any, dtype: str | None
+    importer: Importer, name: str, of: TypeProto, shape: object, dtype: str | None
 ) -> tuple[Var, ElementType]:
     if not of.HasField("tensor_type"):
         raise ShapeNeeded(name)
@@ -229,7 +229,7 @@ def _declared(importer: Importer, name: str, index: int, dim: TensorShapeProto.D
     return importer.size_var(dim.dim_param if dim.dim_param else f"{name}_d{index}")
 
 
-def _given(importer: Importer, name: str, index: int, size: Any, declared: Sequence[Dim] | None) -> Dim:
+def _given(importer: Importer, name: str, index: int, size: object, declared: Sequence[Dim] | None) -> Dim:
     if size is None or (isinstance(size, int) and size == -1):
         if declared is not None and index < len(declared):
             return declared[index]

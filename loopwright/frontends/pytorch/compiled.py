@@ -42,12 +42,12 @@ class CompiledModule:
 
     def __init__(
         self,
-        model: Any,
-        example_inputs: Any = None,
+        model: object,
+        example_inputs: object = None,
         example_kwargs: Mapping[str, object] | None = None,
         *,
-        target: Any = None,
-        dynamic_shapes: Any = None,
+        target: object = None,
+        dynamic_shapes: object = None,
         custom_convert_map: Mapping[str, Callable[..., Results]] | None = None,
         winograd: bool | int = True,
         precision: str = "float32",
@@ -77,7 +77,7 @@ class CompiledModule:
         """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
         return self.library.profile(*self._arrays(args, named)[1], repeat=repeat)
 
-    def _arrays(self, args: Any, named: Mapping[str, object]) -> tuple[list[Any], list[np.ndarray]]:
+    def _arrays(self, args: object, named: Mapping[str, object]) -> tuple[list[Any], list[np.ndarray]]:
         """The tensors of a call in order, and those that the graph takes, as its parameters take them."""
         from torch.utils import _pytree
 
@@ -115,7 +115,7 @@ def _outside(array: np.ndarray, theirs: bool) -> np.ndarray | torch.Tensor:
     return as_tensor(array) if theirs else array
 
 
-def _array(value: Any, var: Var, sizes: dict[SizeVariable, tuple[int, str]]) -> np.ndarray:
+def _array(value: object, var: Var, sizes: dict[SizeVariable, tuple[int, str]]) -> np.ndarray:
     """An input as the parameter of `main` takes it."""
     of = var.type_annotation
     assert isinstance(of, TensorType)

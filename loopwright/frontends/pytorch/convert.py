@@ -46,8 +46,8 @@ class Imported:
 
 
 def from_pytorch(
-    script_module: Any,
-    input_infos: Any = None,
+    script_module: object,
+    input_infos: object = None,
     custom_convert_map: Mapping[str, Callable[..., Results]] | None = None,
     default_dtype: str = "float32",
     use_parser_friendly_name: bool = False,
@@ -55,9 +55,9 @@ def from_pytorch(
     export_renamed_c_graph_path: str | os.PathLike[str] | None = None,
     preserve_pytorch_scopes: bool = False,
     *,
-    example_inputs: Any = None,
+    example_inputs: object = None,
     example_kwargs: Mapping[str, object] | None = None,
-    dynamic_shapes: Any = None,
+    dynamic_shapes: object = None,
     freeze_params: bool = False,
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """A model as a module whose `main` computes it, and the parameters of `main` that are weights, by name.
@@ -95,7 +95,7 @@ def from_pytorch(
 
 
 def import_module(
-    model: Any,
+    model: object,
     request: Request,
     *,
     custom: Mapping[str, Callable[..., Results]] | None = None,

@@ -119,7 +119,7 @@ class Importer:
         path = next(reversed(stack.values()))[0]
         return f"{path}.{fx.name}" if path else str(fx.name)
 
-    def _input_types(self, args: Sequence[Any]) -> list[str]:
+    def _input_types(self, args: Sequence[object]) -> list[str]:
         return [str(self.type_of(one).dtype) if isinstance(one, Expr) else type(one).__name__ for one in args]  # type: ignore[attr-defined]
 
     def _finished(self, node: Node, results: Results) -> Argument:
@@ -200,7 +200,7 @@ def not_implemented(missing: Mapping[str, Sequence[str]]) -> OpNotImplemented:
     )
 
 
-def _filled(value: Any, values: Mapping[torch.fx.Node, Argument]) -> Any:
+def _filled(value: object, values: Mapping[torch.fx.Node, Argument]) -> Any:
     """Arguments of a node with what its inputs stand for."""
     if isinstance(value, (list, tuple)):
         return [_filled(item, values) for item in value]

@@ -123,7 +123,11 @@ def _simplified(program: torch.export.ExportedProgram, kept: set[str]) -> torch.
 
 
 def request_of(
-    input_infos: Any, example_inputs: Any, example_kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, dtype: str
+    input_infos: Any,
+    example_inputs: object,
+    example_kwargs: Mapping[str, object] | None,
+    dynamic_shapes: object,
+    dtype: str,
 ) -> Request:
     """What was said of the inputs, in one form."""
     if _are_infos(input_infos):
@@ -176,13 +180,13 @@ def _of_infos(infos: Sequence[Any], default_dtype: str) -> Request:
     return Request(tuple(args), {}, shapes, [name for name, _ in infos], size_names, True, numbers)
 
 
-def _tensors(values: Any) -> tuple[Any, ...]:
+def _tensors(values: object) -> tuple[Any, ...]:
     if isinstance(values, (list, tuple)):
         return tuple(_tensor(value) for value in values)
     return (_tensor(values),)
 
 
-def _tensor(value: Any) -> Any:
+def _tensor(value: object) -> Any:
     """Arrays as tensors; what is a tensor, or no array at all, stays."""
     if isinstance(value, (list, tuple)):
         return type(value)(_tensor(item) for item in value)

@@ -7,14 +7,15 @@ clears the way and then the same one again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, permutations
-from typing import Any, Final
+from typing import Any, Final, overload
 
 from loopwright.ir import Allocate, BlockRealize, Buffer, For, IntImm, SeqStmt
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import BlockRV, LoopRV, block_key
+from loopwright.schedule.trace.calls import Arguments
 from loopwright.schedule.trace.protocol import ScheduleProtocol
 from loopwright.schedule.view import View
 
@@ -28,22 +29,22 @@ class Asked:
     """The refused step: its arguments as handles, the program it was asked of, and the refusal."""
 
     kind: str
-    inputs: Mapping[str, Any]
-    attrs: Mapping[str, Any]
+    inputs: Arguments
+    attrs: Arguments
     view: View
     error: ScheduleError
 
-    def again(self, sch: ScheduleProtocol, **changes: Any) -> list[Any]:
+    def again(self, sch: ScheduleProtocol, **changes: object) -> list[Any]:
         """The same step with some arguments changed."""
         inputs = {name: changes.get(name, value) for name, value in self.inputs.items()}
         attrs = {name: changes.get(name, value) for name, value in self.attrs.items()}
         return sch.run_instruction(self.kind, inputs, attrs)
 
-    def changed(self, **changes: Any) -> Attempt:
+    def changed(self, **changes: object) -> Attempt:
         """The same step with some arguments changed, to be tried."""
         return lambda sch: self.again(sch, **changes)
 
-    def after(self, method: str, *arguments: Any) -> Attempt:
+    def after(self, method: str, *arguments: object) -> Attempt:
         """Another step first, and then the same one."""
 
         def attempt(sch: ScheduleProtocol) -> None:
@@ -93,12 +94,16 @@ def alternatives(asked: Asked) -> Iterator[Attempt]:
         yield from near(asked)
 
 
-def call(method: str, *arguments: Any, **settings: Any) -> Attempt:
+def call(method: str, *arguments: object, **settings: object) -> Attempt:
     """One step by its method."""
     return lambda sch: getattr(sch, method)(*arguments, **settings)
 
 
-def _handle(node: For | BlockRealize) -> Any:
+@overload
+def _handle(node: For) -> LoopRV: ...
+@overload
+def _handle(node: BlockRealize) -> BlockRV: ...
+def _handle(node: For | BlockRealize) -> LoopRV | BlockRV:
     return LoopRV(node.loop_var) if isinstance(node, For) else BlockRV(block_key(node.block), node.block.name_hint)
 
 

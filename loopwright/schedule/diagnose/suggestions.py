@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from time import thread_time
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from loopwright.runtime.errors import LoopwrightError, is_ours
 from loopwright.schedule.diagnose.alternatives import Asked, Attempt, alternatives
 from loopwright.schedule.handles import BlockKey, BlockRV, LoopRV, block_key
 from loopwright.schedule.primitives import PRIMITIVES
-from loopwright.schedule.trace.calls import Handle, call_text, handles_in, usual_settings
+from loopwright.schedule.trace.calls import Arguments, Handle, call_text, handles_in, usual_settings
 from loopwright.schedule.trace.protocol import ScheduleProtocol
 from loopwright.schedule.trace.trace import Instruction
 from loopwright.schedule.view import View
@@ -68,8 +68,8 @@ class Refusal:
     owner: ScheduleProtocol  # the user's, which may have gone on since
     frozen: Callable[[], ScheduleProtocol]  # a copy of the schedule as it was, new each time
     kind: str
-    inputs: Mapping[str, Any]
-    attrs: Mapping[str, Any]
+    inputs: Arguments
+    attrs: Arguments
     seconds: float  # that it took
 
     def suggestions(self, error: ScheduleError) -> list[Suggestion]:
@@ -127,7 +127,7 @@ def _asked_for(sch: ScheduleProtocol, handle: Handle) -> Handle:
     return next(loop for loop in loops if loop.var is handle.var)
 
 
-def _exchanged(value: Any, known: Mapping[object, Handle]) -> Any:
+def _exchanged(value: object, known: Mapping[object, Handle]) -> object:
     if isinstance(value, (list, tuple)):
         return [_exchanged(item, known) for item in value]
     return known.get(_identity(value), value) if isinstance(value, (LoopRV, BlockRV)) else value
@@ -212,7 +212,7 @@ class _Line:
         return self.view.block_names().count(self.view.realize(key).block.name_hint) == 1
 
 
-def _place(views: Mapping[str, View], inputs: Mapping[str, Any]) -> tuple[str, View]:
+def _place(views: Mapping[str, View], inputs: Arguments) -> tuple[str, View]:
     """The function that the handles belong to."""
     for handle in handles_in(inputs.values()):
         for name, view in views.items():

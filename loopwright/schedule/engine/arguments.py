@@ -20,6 +20,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.errors import BadStepArgument, WrongType
 from loopwright.schedule.handles import MARKS, BlockRV, ExprRV, LoopRV, Mark
 from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.trace.calls import Arguments
 from loopwright.schedule.view import View
 
 _LOOPS: Final = ("loop", "loops", "ordered_loops")
@@ -28,7 +29,7 @@ _EITHER: Final = ("block_or_loop",)
 _MOST_LEVELS: Final = 30
 
 
-def check_handles(step: str, inputs: Mapping[str, Any]) -> None:
+def check_handles(step: str, inputs: Arguments) -> None:
     """Where a step is about a loop it was given one, and where it is about a block, one or its name."""
     for name, given in inputs.items():
         for value in given if isinstance(given, (list, tuple)) else [given]:
@@ -41,7 +42,7 @@ def check_handles(step: str, inputs: Mapping[str, Any]) -> None:
                 raise WrongType(step, name, "the handle of a block or loop", value)
 
 
-def check_levels(step: str, values: Sequence[Any]) -> None:
+def check_levels(step: str, values: Sequence[object]) -> None:
     """No argument is a list in a list in a list … without end: traces, texts and programs will hold it."""
     inside = list(values)
     for _ in range(_MOST_LEVELS):
@@ -54,7 +55,7 @@ def check_levels(step: str, values: Sequence[Any]) -> None:
 
 # --- by their types -------------------------------------------------------------------------------------------------
 
-_WORDS: Final[Mapping[Any, str]] = {
+_WORDS: Final[Mapping[object, str]] = {
     int: "an integer",
     bool: "True or False",
     float: "a number",
@@ -64,14 +65,14 @@ _WORDS: Final[Mapping[Any, str]] = {
     BlockRealize: "the handle of a block",
     Buffer: "a buffer",
 }
-_MANY: Final[Mapping[Any, str]] = {
+_MANY: Final[Mapping[object, str]] = {
     int: "integers",
     float: "numbers",
     str: "texts",
     For: "handles of loops",
     BlockRealize: "handles of blocks",
 }
-_ACCEPTED: Final[Mapping[Any, tuple[type, ...]]] = {
+_ACCEPTED: Final[Mapping[object, tuple[type, ...]]] = {
     int: (int, np.integer, IntImm),
     bool: (int, np.bool_, np.integer),
     float: (int, float, np.integer, np.floating, IntImm, FloatImm),
@@ -80,7 +81,7 @@ _ACCEPTED: Final[Mapping[Any, tuple[type, ...]]] = {
 
 
 @contextmanager
-def checked_types(step: str, hints: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[None]:
+def checked_types(step: str, hints: Mapping[str, object], arguments: Arguments) -> Iterator[None]:
     """A primitive that trips over an argument of another type than it declares: `WrongType` says which.
 
     A trace may hold anything. What a primitive checks itself it says better, so the types are looked at afterwards.
@@ -96,7 +97,7 @@ def checked_types(step: str, hints: Mapping[str, Any], arguments: Mapping[str, A
         raise
 
 
-def _is_of(value: Any, hint: Any) -> bool:
+def _is_of(value: object, hint: object) -> bool:
     if hint is object or hint is Any:
         return True
     if isinstance(hint, type) and not get_args(hint):
@@ -109,7 +110,7 @@ def _is_of(value: Any, hint: Any) -> bool:
     return True
 
 
-def _in_words(hint: Any) -> str:
+def _in_words(hint: object) -> str:
     if get_origin(hint) in (Union, UnionType):
         return " or ".join([_in_words(part) for part in get_args(hint)])
     if get_origin(hint) in (Sequence, list, tuple):
@@ -126,19 +127,19 @@ def named(buffer: int | str | Buffer) -> int | str:
     return buffer.name if isinstance(buffer, Buffer) else buffer
 
 
-def sided(buffer: tuple[str, int] | str | Buffer) -> list[Any] | int | str:
+def sided(buffer: tuple[str, int] | str | Buffer) -> list[str | int] | int | str:
     """A buffer that may also be given as ("read", 0) or ("write", 0), as a trace carries it."""
     return list(buffer) if isinstance(buffer, (tuple, list)) else named(buffer)
 
 
-def size_text(factor: Any) -> Any:
+def size_text(factor: object) -> object:
     """A factor as a trace carries it: a size of the function as its text."""
     if isinstance(factor, IntImm):
         return factor.value
     return repr(factor) if isinstance(factor, Expr) else factor
 
 
-def map_text(step: str, given: Callable[..., Any] | str | None) -> str | None:
+def map_text(step: str, given: Callable[..., object] | str | None) -> str | None:
     """A map of indices as a trace carries it."""
     return None if given is None else IndexMap.of(given, step).text
 
@@ -146,7 +147,7 @@ def map_text(step: str, given: Callable[..., Any] | str | None) -> str | None:
 # --- as a primitive gets them ---------------------------------------------------------------------------------------
 
 
-def nodes_of(view: View, value: Any, takes_marks: bool = False) -> Any:
+def nodes_of(view: View, value: object, takes_marks: bool = False) -> object:
     """Handles as the nodes they stand for; a loop may be the mark of a place where the step knows them."""
     if isinstance(value, LoopRV):
         return MARKS[value.var] if takes_marks and value.var in MARKS else view.loop(value.var)
@@ -159,7 +160,7 @@ def nodes_of(view: View, value: Any, takes_marks: bool = False) -> Any:
     return value
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """A setting, with sampled numbers as plain ones."""
     if isinstance(value, ExprRV):
         return int(value)

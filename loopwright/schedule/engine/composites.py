@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, signature
-from typing import Any, overload
+from typing import overload
 
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.engine.schedule import Schedule
@@ -52,17 +52,19 @@ def _is_handle(parameter: Parameter) -> bool:
 
 
 @overload
-def composite(function: Callable[..., Any]) -> Composite: ...
+def composite(function: Callable[..., object]) -> Composite: ...
 
 
 @overload
-def composite(*, override: bool = False) -> Callable[[Callable[..., Any]], Composite]: ...
+def composite(*, override: bool = False) -> Callable[[Callable[..., object]], Composite]: ...
 
 
-def composite(function: Callable[..., Any] | None = None, *, override: bool = False) -> Any:
+def composite(
+    function: Callable[..., object] | None = None, *, override: bool = False
+) -> Composite | Callable[[Callable[..., object]], Composite]:
     """Register a function of a schedule, handles and settings as one step, named after the function."""
 
-    def register(result: Callable[..., Any]) -> Composite:
+    def register(result: Callable[..., object]) -> Composite:
         parameters = list(signature(result).parameters.values())
         if not parameters or any(item.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for item in parameters):
             problem = "takes the schedule first, then each handle by position and each setting by name"
@@ -76,7 +78,7 @@ def composite(function: Callable[..., Any] | None = None, *, override: bool = Fa
 
 
 def register_step(
-    function: Callable[..., Any], inputs: str = "", attrs: str = "", *, override: bool = False
+    function: Callable[..., object], inputs: str = "", attrs: str = "", *, override: bool = False
 ) -> Composite:
     """Register a primitive of yours, a function `(view, nodes, settings) → Step`, named after the function.
 
@@ -103,7 +105,7 @@ def kind_of(name: str) -> str:
 
 
 def _register(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     inputs: list[str],
     attrs: list[str],
     override: bool,

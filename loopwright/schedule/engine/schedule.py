@@ -15,7 +15,7 @@ from typing import Any, Final, overload
 
 from loopwright.analysis.strides import check_strides
 from loopwright.display import progress
-from loopwright.ir import Block, For, IRModule, PrimFunc
+from loopwright.ir import Block, For, GlobalVar, IRModule, PrimFunc
 from loopwright.ir.verifier import verify
 from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import asked_text, caller
@@ -48,7 +48,7 @@ from loopwright.schedule.proof.tensorized import check_tensorized
 from loopwright.schedule.rewrite.alignment import with_alignment
 from loopwright.schedule.rewrite.unique_names import with_unique_names
 from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Step
-from loopwright.schedule.trace.calls import handles_in
+from loopwright.schedule.trace.calls import Arguments, Handle, Outputs, handles_in
 from loopwright.schedule.trace.record import PROVED_TOGETHER, REFUSALS, UNPROVED_STEP, Refused, proof_of_all
 from loopwright.schedule.trace.trace import Instruction, InstructionKind, Trace
 from loopwright.schedule.view import View
@@ -104,10 +104,10 @@ class Schedule(
         self.error_render_level = error_render_level
         self._trace = Trace(is_checked=enable_check)
         self._is_traced = True
-        self._decisions: list[Any] = []  # of the samples to come, where a composite step is replayed
+        self._decisions: list[object] = []  # of the samples to come, where a composite step is replayed
         self._deferred: Deferred | None = None  # the proofs that a replay owes
         self._refused: tuple[Refused, ...] = ()  # the last steps that were
-        self._removed: tuple[Any, ...] = ()  # handles that were forgotten
+        self._removed: tuple[Handle, ...] = ()  # handles that were forgotten
         self._function: str | None = "main" if "main" in self._views else None
         if len(self._views) == 1:
             self._function = next(iter(self._views))
@@ -159,7 +159,7 @@ class Schedule(
         return not any([view.function.attrs.get(UNPROVED) for view in self._views.values()])
 
     @property
-    def func_working_on(self) -> Any:
+    def func_working_on(self) -> GlobalVar | None:
         """The function that names are looked up in."""
         return None if self._function is None else self._globals[self._function]
 
@@ -256,7 +256,7 @@ class Schedule(
     # --- the engine -----------------------------------------------------------------------------------------------
 
     def run_instruction(
-        self, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any = None
+        self, kind: str, inputs: Arguments, attrs: Arguments, decision: object = None
     ) -> list[Any]:
         """Do one step by its kind; the handles it gives."""
         primitive, start = PRIMITIVES[kind], thread_time()
@@ -344,23 +344,23 @@ class Schedule(
         with progress.task(f"prove {method}"):
             return prove_step(method, view, step)
 
-    def _do(self, kind: str, inputs: Mapping[str, Any], **attrs: Any) -> Any:
+    def _do(self, kind: str, inputs: Arguments, **attrs: object) -> Any:
         """A step as a method call: one handle, a list, or nothing."""
         return self._as_given(self.run_instruction(kind, inputs, attrs))
 
     def run_composite(
-        self, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any = None
-    ) -> Any:
+        self, kind: str, inputs: Arguments, attrs: Arguments, decision: object = None
+    ) -> Outputs:
         """Do a step that a user's function is made of: its handles, as the function gives them."""
         return self._as_given(self.run_instruction(kind, inputs, attrs, decision))
 
-    def _as_given(self, handles: list[Any]) -> Any:
+    def _as_given(self, handles: list[Handle]) -> Outputs:
         """The handles of the last step as its caller gets them."""
         return handles if self._trace.insts[-1].several else handles[0] if handles else None
 
     def _run_composite(
-        self, row: Primitive, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any
-    ) -> list[Any]:
+        self, row: Primitive, inputs: Arguments, attrs: Arguments, decision: Any
+    ) -> list[Handle]:
         """The function runs on a copy; what it did becomes one entry of the trace."""
         start = thread_time()
         inner = self.copy()
@@ -427,7 +427,7 @@ class Schedule(
 
     # --- what handles stand for -----------------------------------------------------------------------------------
 
-    def _locate(self, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> tuple[View, str]:
+    def _locate(self, inputs: Arguments, attrs: Arguments) -> tuple[View, str]:
         handles = handles_in(inputs.values())
         if not handles:
             name = attrs.get("func_name") or self._function
@@ -448,7 +448,7 @@ class Schedule(
         gone = handle.var if isinstance(handle, LoopRV) else handle.key if isinstance(handle, BlockRV) else str(handle)
         raise self._with_history(HandleGone(gone, is_loop))
 
-    def _with_handles(self, value: Any, asked: list[Instruction]) -> Any:
+    def _with_handles(self, value: object, asked: list[Instruction]) -> object:
         """Blocks given by name become handles, as if `get_block` had been called."""
         if isinstance(value, str):
             attrs = {"name": value, "func_name": self._function}
@@ -461,7 +461,7 @@ class Schedule(
             return [self._with_handles(item, asked) for item in value]
         return value
 
-    def _handle(self, result: Result) -> Any:
+    def _handle(self, result: Result) -> Handle:
         if isinstance(result, LoopResult):
             return LoopRV(result.var)
         if isinstance(result, BlockResult):
@@ -489,7 +489,7 @@ class Schedule(
         return error
 
     def _note_refusal(
-        self, row: Primitive, inputs: Mapping[str, Any], attrs: Mapping[str, Any], error: ScheduleError, seconds: float
+        self, row: Primitive, inputs: Arguments, attrs: Arguments, error: ScheduleError, seconds: float
     ) -> None:
         """Remember what was asked, for `history` and `to_html`; nothing is worked out."""
         done, where = len(self._history), error.user_line

@@ -21,13 +21,13 @@ USERS: Final[dict[str, Composite]] = {}  # by the name of the function
 class Composite:
     """A registered function: called with a schedule it is one step, `inputs` being its handles."""
 
-    def __init__(self, function: Callable[..., Any], kind: str, inputs: Sequence[str]) -> None:
+    def __init__(self, function: Callable[..., object], kind: str, inputs: Sequence[str]) -> None:
         update_wrapper(self, function)
         self.function, self.kind, self.inputs = function, kind, tuple(inputs)
         self.name = function.__name__
         self.parameters = dict(list(signature(function).parameters.items())[1:])
 
-    def __call__(self, sch: Any, *handles: Any, decision: Any = None, **settings: Any) -> Any:
+    def __call__(self, sch: object, *handles: object, decision: object = None, **settings: object) -> Any:
         if not hasattr(sch, "run_composite"):
             raise WrongType(self.name, "sch", "a Schedule", sch)
         try:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -19,9 +19,12 @@ from loopwright.arith import Analyzer
 from loopwright.evaluator.recording import Piece, Recording, record
 from loopwright.ir import Buffer, Expr, For, IntImm, IRModule, PrimFunc, Stmt, Var, deep, post_order_visit, substitute
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.json_text import JsonObject
 
 MOST_EVENTS: Final = 6_000  # of one version: about 100 kB of the page
 MOST_CELLS: Final = 4_096  # of one buffer
+Number: TypeAlias = bool | int | float | str  # as JSON has it: infinities by name
+
 MOST_ITERATIONS: Final = 20_000  # of the innermost loops, before anything is run
 USUAL_SIZE: Final = 5  # of a symbolic size: no tile divides it
 
@@ -32,13 +35,13 @@ _ADVICE: Final = "use smaller sizes to see what happens to cells"
 class Story:
     """What a run did, as plain data for the page."""
 
-    buffers: list[dict[str, Any]]  # name, shape, scope, whether it is an argument
-    sites: list[list[Any]]  # [is a write, block, [names of the iteration variables]]
-    events: list[list[Any]]  # [site, buffer, cell, value, *iteration], in the order in which they happened
-    start: dict[str, list[Any]]  # what the arguments held at first, by the number of the buffer
+    buffers: list[JsonObject]  # name, shape, scope, whether it is an argument
+    sites: list[list[object]]  # [is a write, block, [names of the iteration variables]]
+    events: list[list[Number]]  # [site, buffer, cell, value, *iteration], in the order in which they happened
+    start: dict[str, list[Number]]  # what the arguments held at first, by the number of the buffer
     sizes: dict[str, int]  # what symbolic sizes were
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> JsonObject:
         return {
             "buffers": self.buffers,
             "sites": self.sites,
@@ -106,9 +109,9 @@ def _iterations(statement: Stmt, values: Mapping[Var, int]) -> int:
     return max(inside, 1)
 
 
-def _arguments(function: PrimFunc, values: Mapping[Var, int], seed: int) -> list[Any]:
+def _arguments(function: PrimFunc, values: Mapping[Var, int], seed: int) -> list[np.ndarray | float]:
     """Numbers that are short to read: quarters, and integers that are valid subscripts."""
-    arguments: list[Any] = []
+    arguments: list[np.ndarray | float] = []
     shapes = {param: _shape(buffer, values) for param, buffer in function.buffer_map.items()}
     least = min([size for shape in shapes.values() for size in shape if size > 0], default=1)
     for param in function.params:
@@ -148,9 +151,9 @@ def _random_array(buffer: Buffer, shape: tuple[int, ...], least: int, seed: int)
 # --- data ---------------------------------------------------------------------------------------------------------
 
 
-def _told(seen: Recording, function: PrimFunc, start: list[Any], sizes: dict[str, int]) -> Story:
+def _told(seen: Recording, function: PrimFunc, start: list[np.ndarray | float], sizes: dict[str, int]) -> Story:
     numbers: dict[Buffer, int] = {}  # pieces of one buffer (allocated again and again) are one on the page
-    buffers: list[dict[str, Any]] = []
+    buffers: list[JsonObject] = []
     of_piece: list[int] = []
     for piece in seen.pieces:
         if piece.buffer not in numbers:
@@ -168,7 +171,7 @@ def _told(seen: Recording, function: PrimFunc, start: list[Any], sizes: dict[str
     held = {}
     for param, argument in zip(function.params, start, strict=True):
         buffer = function.buffer_map.get(param)
-        if buffer is not None:
+        if buffer is not None and isinstance(argument, np.ndarray):
             held[str(numbers[buffer])] = [plain(value) for value in argument.reshape(-1).tolist()]
     for number, piece in enumerate(seen.pieces):
         if not piece.is_argument and number in used and prod(piece.shape) > MOST_CELLS:
@@ -177,7 +180,7 @@ def _told(seen: Recording, function: PrimFunc, start: list[Any], sizes: dict[str
     return Story(buffers, sites, events, held, sizes)
 
 
-def _buffer(piece: Piece) -> dict[str, Any]:
+def _buffer(piece: Piece) -> JsonObject:
     return {
         "name": piece.buffer.name,
         "shape": list(piece.shape),
@@ -187,7 +190,7 @@ def _buffer(piece: Piece) -> dict[str, Any]:
     }
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any) -> Number:
     """A number as JSON has it: six digits, and infinities by name."""
     if isinstance(value, bool) or not isinstance(value, float):
         return value if isinstance(value, (bool, int)) else float(f"{float(value):.6g}")

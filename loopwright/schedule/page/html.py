@@ -11,11 +11,12 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 from loopwright.display import progress
 from loopwright.display.colours import html_lines, style_rules
 from loopwright.ir import IRModule
+from loopwright.runtime.json_text import JsonObject
 from loopwright.schedule.diagnose.witness import witness_figure
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import BlockRV, LoopRV
@@ -49,7 +50,7 @@ def page_text(sch: ScheduleProtocol, title: str | None, sizes: Mapping[str, int]
     return template
 
 
-def page_data(sch: ScheduleProtocol, title: str, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
+def page_data(sch: ScheduleProtocol, title: str, sizes: Mapping[str, int], seed: int) -> JsonObject:
     """What the page is made of, as plain data."""
     page = _Page(sch)
     entries = page.entries()
@@ -61,7 +62,7 @@ def page_data(sch: ScheduleProtocol, title: str, sizes: Mapping[str, int], seed:
     return {"title": title, "lines": lines, "entries": entries, "stories": stories, "runs": _runs(sch)}
 
 
-def _runs(sch: ScheduleProtocol) -> list[dict[str, Any]]:
+def _runs(sch: ScheduleProtocol) -> list[JsonObject]:
     """How each innermost loop will run on this machine; nothing where the program is not one for a CPU yet."""
     try:
         notes = [note for function in sch.mod.functions.values() for note in explain_loops(function)]
@@ -78,7 +79,7 @@ class _Page:
         self.lines: dict[str, int] = {}
         self.tried = 0
 
-    def entries(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[JsonObject]:
         """The start, then what was done and refused."""
         result = [{"kind": "start", "version": 0, "call": "the program", "code": self._code(0), **self._trees(0)}]
         version = 0
@@ -94,7 +95,7 @@ class _Page:
                 task.advance()
         return result
 
-    def _step(self, entry: Entry, version: int) -> dict[str, Any]:
+    def _step(self, entry: Entry, version: int) -> JsonObject:
         return {
             "kind": "step",
             "version": version,
@@ -107,9 +108,9 @@ class _Page:
             **self._trees(version),
         }
 
-    def _refused(self, entry: Entry, refused: Refused, version: int) -> dict[str, Any]:
+    def _refused(self, entry: Entry, refused: Refused, version: int) -> JsonObject:
         error = error_of(self.sch, refused)
-        message: dict[str, Any] = {
+        message: JsonObject = {
             "kind": "refused",
             "version": version,
             "call": entry.call,
@@ -142,7 +143,7 @@ class _Page:
         rows = list(line_changes(self.texts[version - 1], self.texts[version]))
         return {str(row): ranges for row, ranges in changed_words(rows).items()}
 
-    def _trees(self, version: int, asked: Collection[object] | None = None) -> dict[str, Any]:
+    def _trees(self, version: int, asked: Collection[object] | None = None) -> JsonObject:
         """The loops and blocks: marked is what changed, or what a refused step was asked of."""
         state, before = self.states[version], self.states[max(version - 1, 0)]
         trees = []
@@ -161,8 +162,8 @@ def _identity(handle: BlockRV | LoopRV) -> object:
     return handle.var if isinstance(handle, LoopRV) else handle.key
 
 
-def _node(node: TreeNode) -> dict[str, Any]:
-    result: dict[str, Any] = {"what": node.what, "name": node.name}
+def _node(node: TreeNode) -> JsonObject:
+    result: JsonObject = {"what": node.what, "name": node.name}
     for name in ("extent", "kind", "detail", "mark"):
         if getattr(node, name):
             result[name] = getattr(node, name)
@@ -173,14 +174,14 @@ def _node(node: TreeNode) -> dict[str, Any]:
 
 def _stories(
     sch: ScheduleProtocol, states: Sequence[Version], sizes: Mapping[str, int], seed: int
-) -> tuple[list[dict[str, Any]], list[int | None], list[str]]:
+) -> tuple[list[JsonObject], list[int | None], list[str]]:
     """The stories that differ, which one each version has, and why it has none.
 
     Where all of them would be too much, the first and the last version keep theirs.
     """
     function = sch.func_working_on
     name = function.name if function is not None else next(iter(states[0]))
-    stories: list[dict[str, Any]] = []
+    stories: list[JsonObject] = []
     known: dict[str, int] = {}
     of_version: list[int | None] = [None] * len(states)
     reasons = [""] * len(states)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
-from typing import Any
 
 from loopwright.display.sheet import Code
 from loopwright.schedule.page.diff import line_changes
@@ -19,7 +18,7 @@ from loopwright.schedule.trace.protocol import ScheduleProtocol
 from loopwright.script.highlight import show_script
 
 
-def marked_program(sch: ScheduleProtocol, black_format: bool | None, options: Mapping[str, Any]) -> Code:
+def marked_program(sch: ScheduleProtocol, black_format: bool | None, options: Mapping[str, object]) -> Code:
     """The program; lines that the last step made are marked, and where lines went."""
     states, changes = versions(sch), sch.changes()
     texts = [show_script(module_text(sch, state, options), black_format) for state in states[-2:]]

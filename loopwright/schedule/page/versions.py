@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from loopwright.ir import IRModule
 from loopwright.schedule.errors import BadStepArgument, WrongType
@@ -34,14 +33,14 @@ def version_lines(version: Version) -> list[str]:
     return lines
 
 
-def module_text(sch: ScheduleProtocol, version: Version, options: Mapping[str, Any]) -> str:
+def module_text(sch: ScheduleProtocol, version: Version, options: Mapping[str, object]) -> str:
     """The program as `show` writes it."""
     whole = sch.mod
     functions = {whole.get_global_var(name): view.function for name, view in version.items()}
     return script_text(IRModule(functions, attrs=whole.attrs), **options)  # type: ignore[arg-type]
 
 
-def checked_number(step: str, number: Any, low: int, count: int) -> int:
+def checked_number(step: str, number: object, low: int, count: int) -> int:
     """A number of a step or version from `low` to `count`; negative ones count from the end."""
     if isinstance(number, bool) or not isinstance(number, int):
         raise WrongType(step, "a step", "a number", number)

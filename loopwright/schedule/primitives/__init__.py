@@ -42,7 +42,7 @@ class Primitive:
         return frozenset([item.name for item in parameters if item.default is item.empty])
 
     @cached_property
-    def hints(self) -> Mapping[str, Any]:
+    def hints(self) -> Mapping[str, object]:
         """The types of the arguments, as the function declares them; a user's step checks its own."""
         return {} if self.given is not None else get_type_hints(self.function)
 

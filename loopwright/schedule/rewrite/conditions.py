@@ -12,7 +12,7 @@ import ast
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir import Expr, Var, as_expr, logical_and, logical_not, logical_or, substitute
 from loopwright.ir.deep import deep
@@ -20,7 +20,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.rewrite.index_map import quoted, read_index, tree_of
 
-_COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+_COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Expr, Expr], Expr]]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
@@ -28,7 +28,7 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
 }
 
 
-def condition_text(step: str, given: Callable[..., Any] | str) -> str:
+def condition_text(step: str, given: Callable[..., object] | str) -> str:
     """A condition as a trace carries it."""
     if isinstance(given, str):
         names, condition = _read(step, given)

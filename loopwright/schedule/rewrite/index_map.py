@@ -11,7 +11,7 @@ import ast
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from loopwright.arith import Analyzer, interval_of
 from loopwright.arith.index_map import AXIS_SEPARATOR
@@ -23,14 +23,16 @@ from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.errors import BadStepArgument
 
-_OPERATORS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
+Index: TypeAlias = Expr | int
+
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[[Index, Index], Index]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_CALLS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+_CALLS: Final[Mapping[str, Callable[[Index, Index], Index]]] = {
     "min": minimum,
     "T.min": minimum,
     "max": maximum,
@@ -49,7 +51,7 @@ class IndexMap:
         self.inputs, self.results, self.separators = tuple(inputs), tuple(results), tuple(separators)
 
     @staticmethod
-    def of(given: IndexMap | ArithIndexMap | str | Callable[..., Any], step: str = "index map") -> IndexMap:
+    def of(given: IndexMap | ArithIndexMap | str | Callable[..., object], step: str = "index map") -> IndexMap:
         """A map from a callable (`lambda i, j: (j, i)`) or from the text of one."""
         if isinstance(given, IndexMap):
             return given
@@ -135,7 +137,7 @@ class _Widened(Rewriter):
         return self.visit(conversion.value).astype("int64")
 
 
-def _results(step: str, value: Any) -> tuple[list[Expr], list[int]]:
+def _results(step: str, value: object) -> tuple[list[Expr], list[int]]:
     given = list(value) if isinstance(value, (tuple, list)) else [value]
     items = [item for item in given if not (isinstance(item, str) and item == AXIS_SEPARATOR)]
     cuts = [position for position, item in enumerate(given) if isinstance(item, str) and item == AXIS_SEPARATOR]
@@ -179,7 +181,7 @@ def _is_separator(tree: ast.expr) -> bool:
     return isinstance(tree, (ast.Name, ast.Attribute)) and ast.unparse(tree).split(".")[-1] == _SEPARATOR_TEXT
 
 
-def read_index(step: str, tree: ast.expr, names: Mapping[str, Var]) -> Any:
+def read_index(step: str, tree: ast.expr, names: Mapping[str, Var]) -> Index:
     """An index, or a size, in terms of the variables that have these names."""
     if isinstance(tree, ast.Constant) and type(tree.value) is int:
         return tree.value

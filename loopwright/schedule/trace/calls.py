@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import Parameter, signature
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 
 Handle = BlockRV | LoopRV | ExprRV
+# The arguments of a step by name: handles, numbers, texts, lists and tables of those, as the method declares them.
+Arguments: TypeAlias = Mapping[str, Any]
+Outputs: TypeAlias = list[Handle] | Handle | None  # of a step, as its caller gets them
 
 # The methods of a schedule and the steps that users have registered, by name; the first parameter is the schedule.
 # Whoever defines one enters it here (`engine/methods/base.py`, `engine/composites.py`).
-METHODS: Final[dict[str, Callable[..., Any]]] = {}
+METHODS: Final[dict[str, Callable[..., object]]] = {}
 
 
-def usual_settings(method: str) -> dict[str, Any]:
+def usual_settings(method: str) -> dict[str, object]:
     """What a step does when it is not told otherwise."""
     parameters = _parameters(method).values()
     return {given.name: given.default for given in parameters if given.default is not Parameter.empty}
@@ -30,7 +33,7 @@ def _parameters(method: str) -> Mapping[str, Parameter]:
 _MAPS = ("layout", "index_map")  # settings that are a lambda, carried as its text
 
 
-def call_text(method: str, arguments: Mapping[str, Any], handle: Callable[[BlockRV | LoopRV], str]) -> str:
+def call_text(method: str, arguments: Arguments, handle: Callable[[BlockRV | LoopRV], str]) -> str:
     """A step as a user writes it: what must be given by position, the rest by name where it is not as usual."""
     parts: list[str] = []
     for name, parameter in _parameters(method).items():
@@ -48,7 +51,7 @@ def call_text(method: str, arguments: Mapping[str, Any], handle: Callable[[Block
     return f"{method}({', '.join(parts)})"
 
 
-def _shown(value: Any, handle: Callable[[BlockRV | LoopRV], str]) -> str:
+def _shown(value: object, handle: Callable[[BlockRV | LoopRV], str]) -> str:
     if isinstance(value, (BlockRV, LoopRV)):
         return handle(value)
     if isinstance(value, (list, tuple)):
@@ -56,12 +59,12 @@ def _shown(value: Any, handle: Callable[[BlockRV | LoopRV], str]) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def handles_in(values: Iterable[Any]) -> list[BlockRV | LoopRV]:
+def handles_in(values: Iterable[object]) -> list[BlockRV | LoopRV]:
     """Every handle of a block or loop among the values, lists entered."""
     return [handle for handle in every_handle(list(values)) if not isinstance(handle, ExprRV)]
 
 
-def every_handle(value: Any) -> Iterator[Handle]:
+def every_handle(value: object) -> Iterator[Handle]:
     """Every handle in a value, those of sampled numbers included."""
     if isinstance(value, (BlockRV, LoopRV, ExprRV)):
         yield value

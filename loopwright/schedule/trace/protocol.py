@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from loopwright.ir import IRModule
+from loopwright.ir import GlobalVar, IRModule
 from loopwright.schedule.handles import BlockRV, LoopRV
 from loopwright.schedule.trace.record import Refused
 from loopwright.schedule.trace.trace import Instruction, StepRunner, Trace
@@ -26,7 +26,7 @@ class ScheduleProtocol(StepRunner, Protocol):
         """The steps so far."""
 
     @property
-    def func_working_on(self) -> Any:
+    def func_working_on(self) -> GlobalVar | None:
         """The function that names are looked up in."""
 
     def view(self, func_name: str | None = None) -> View:

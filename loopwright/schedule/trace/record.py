@@ -8,11 +8,11 @@ of.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.runtime.errors import LoopwrightError, SourceLine
 from loopwright.schedule.step import Proof, Step
-from loopwright.schedule.trace.calls import call_text
+from loopwright.schedule.trace.calls import Arguments, call_text
 from loopwright.schedule.view import View
 
 REFUSALS: Final = 32  # kept, the last ones
@@ -35,8 +35,8 @@ class Refused(NamedTuple):
     after: int  # so many steps that changed the program
     kind: str
     method: str
-    inputs: Mapping[str, Any]
-    attrs: Mapping[str, Any]
+    inputs: Arguments
+    attrs: Arguments
     error: type[LoopwrightError]
     where: SourceLine | None
     seconds: float

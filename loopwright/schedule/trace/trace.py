@@ -6,14 +6,14 @@ import json
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from loopwright.display import progress
 from loopwright.runtime.json_text import NestedTooDeep, read_json
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.primitives import PRIMITIVES
-from loopwright.schedule.trace.calls import Handle, call_text, every_handle
+from loopwright.schedule.trace.calls import Arguments, Handle, call_text, every_handle
 from loopwright.schedule.trace.trace_json import UnreadableMap, read_step, step_data
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class StepRunner(Protocol):
     """What a trace needs of a schedule."""
 
     def run_instruction(
-        self, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any = None
+        self, kind: str, inputs: Arguments, attrs: Arguments, decision: object = None
     ) -> list[Any]:
         """Do one step by its kind; the handles it gives."""
 
@@ -67,8 +67,8 @@ class Instruction:
     """One step: its kind, what it was applied to, its settings, and the handles it gave."""
 
     kind: InstructionKind
-    inputs: Mapping[str, Any]
-    attrs: Mapping[str, Any]
+    inputs: Arguments
+    attrs: Arguments
     outputs: Sequence[Handle]
     several: bool = False  # the outputs came as a list
     method: str = ""
@@ -132,7 +132,7 @@ class Trace:
         """The tensor intrinsics whose implementations are taken to compute what they describe, each once."""
         return list(dict.fromkeys([inst.attrs["tensor_intrin"] for inst in self.insts if inst.kind == "Tensorize"]))
 
-    def append(self, inst: Instruction, decision: Any = None) -> None:
+    def append(self, inst: Instruction, decision: object = None) -> None:
         if decision is not None:
             self.decisions[len(self.insts)] = decision
         self.insts.append(inst)
@@ -151,7 +151,7 @@ class Trace:
         """What was sampled at that step, or None."""
         return self.decisions.get(self._position(inst))
 
-    def with_decision(self, inst: Instruction, decision: Any, remove_postproc: bool = False) -> Trace:
+    def with_decision(self, inst: Instruction, decision: object, remove_postproc: bool = False) -> Trace:
         """The same steps with another decision at one of them."""
         new = self.copy()
         new.decisions[self._position(inst)] = decision
@@ -243,13 +243,13 @@ class Trace:
         self,
         sch: StepRunner,
         remove_postproc: bool = False,
-        decision_provider: Callable[[Instruction, list[Any], list[Any], Any], Any] | None = None,
+        decision_provider: Callable[[Instruction, list[Any], list[Any], Any], object] | None = None,
     ) -> None:
         """Do all the steps on another schedule, which proves them again: once, what they end with against the start."""
         insts = self.insts[: self._length(remove_postproc)]
 
         def replay() -> None:
-            known: dict[int, Any] = {}
+            known: dict[int, Handle] = {}
             for position, inst in enumerate(insts):
                 task.now(inst.method)
                 _check_names(position, inst)
@@ -270,7 +270,7 @@ class Trace:
             sch.replay(replay)
 
     @staticmethod
-    def apply_json_to_schedule(data: str | bytes | Sequence[Any], sch: StepRunner) -> None:
+    def apply_json_to_schedule(data: str | bytes | Sequence[object], sch: StepRunner) -> None:
         """Do the steps of `as_json` on a schedule, which proves them again: once, at the end."""
         try:
             loaded: Any = read_json(data) if isinstance(data, (str, bytes)) else data
@@ -300,9 +300,9 @@ def _check_names(position: int, inst: Instruction) -> None:
         raise TraceDoesNotFit("apply_to_schedule", position, f"lacks the argument {lacking[0]!r} of {row.method}")
 
 
-def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: StepRunner) -> None:
+def _replay_data(steps: Sequence[object], decisions: Mapping[object, object], sch: StepRunner) -> None:
     """Do the steps that JSON describes."""
-    known: dict[str, Any] = {}
+    known: dict[str, Handle] = {}
     for position, step in enumerate(steps):
         if not _is_step(step):
             raise BadStepArgument("apply_json_to_schedule", f"entry {position} is no step: {reprlib.repr(step)}")
@@ -322,7 +322,7 @@ def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: StepRu
         known.update(zip(outputs, result, strict=True))
 
 
-def _is_step(step: Any) -> bool:
+def _is_step(step: object) -> TypeGuard[tuple[str, list[object], list[object], list[str]]]:
     """Whether it is [kind, inputs, attributes, outputs], the outputs being names."""
     if not isinstance(step, (list, tuple)) or len(step) != 4:
         return False
@@ -355,7 +355,7 @@ class _Names:
         letter = "b" if isinstance(handle, BlockRV) else "l" if isinstance(handle, LoopRV) else "v"
         return self.names.setdefault(id(handle), f"{letter}{len(self.names)}")
 
-    def text(self, value: Any) -> str:
+    def text(self, value: object) -> str:
         if isinstance(value, (BlockRV, LoopRV, ExprRV)):
             return self.names.get(id(value)) or (repr(int(value)) if isinstance(value, ExprRV) else self.define(value))
         if isinstance(value, (list, tuple)):
@@ -365,7 +365,7 @@ class _Names:
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-def _translated(value: Any, known: Mapping[int, Any]) -> Any:
+def _translated(value: object, known: Mapping[int, Handle]) -> object:
     if isinstance(value, (list, tuple)):
         return [_translated(item, known) for item in value]
     if isinstance(value, Mapping):

@@ -17,16 +17,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeGuard
 
 from loopwright.runtime.upper_layers import from_upper_layer
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.rewrite.index_map import IndexMap
-from loopwright.schedule.trace.calls import Handle
+from loopwright.schedule.trace.calls import Arguments, Handle
 
 _SPREAD: Final = ("Split", "Fuse", "Reorder", "Merge")  # the items of their last input stand one by one
 _AS_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {"Annotate": ("ann_val",)}  # settings that stand with the inputs
-_OURS: Final[Mapping[str, Mapping[str, Any]]] = {
+_OURS: Final[Mapping[str, Mapping[str, str | int | None]]] = {
     "Split": {"tail": "guard"},
     "RollingBuffer": {"size": None},
     "Prefetch": {"levels": 0, "lines": 1},
@@ -37,7 +37,7 @@ _WITH_SIDE: Final = ("TransformLayout", "ReIndex", "SetAxisSeparator")  # their 
 _ATTRIBUTES: Final = {"TransformLayout": 3, "ReIndex": 1, "SetAxisSeparator": 2}  # of ours, without a side
 _WITH_MAP: Final = ("TransformLayout", "TransformBlockLayout", "ReindexCacheRead", "ReindexCacheWrite")
 _WITH_CONSUMERS: Final = ("CacheRead", "CacheWrite")  # an empty list stands for all
-_PEERS_ALONE: Final[Mapping[str, tuple[Any, ...]]] = {"TransformLayout": (False,)}  # settings that we do without
+_PEERS_ALONE: Final[Mapping[str, tuple[bool, ...]]] = {"TransformLayout": (False,)}  # settings that we do without
 
 
 class UnreadableMap(ScheduleError, ValueError):
@@ -63,7 +63,7 @@ class UnreadableMap(ScheduleError, ValueError):
 class MapGraphs(Protocol):
     """Index maps as graphs of nodes, which only traces of the peer need: `compat/node_graph.py`."""
 
-    def is_graph(self, value: object) -> bool:
+    def is_graph(self, value: object) -> TypeGuard[str]:
         """Whether a value of a trace is such a graph."""
 
     def read_map(self, text: str, known: Mapping[str, Any] | None = None) -> IndexMap:
@@ -81,7 +81,14 @@ def _graphs() -> MapGraphs:
     return graphs
 
 
-def step_data(kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], names: Any) -> list[Any]:
+class HandleNames(Protocol):
+    """What handles are called in a trace."""
+
+    def text(self, value: object) -> str:
+        """A handle as its name."""
+
+
+def step_data(kind: str, inputs: Arguments, attrs: Arguments, names: HandleNames) -> list[object]:
     """Kind, inputs and attributes of a step as data; `names` tells what handles are called."""
     moved = _AS_INPUTS.get(kind, ())
     given = [*inputs.values(), *[attrs[name] for name in moved if name in attrs]]
@@ -107,15 +114,19 @@ def step_data(kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], na
     return [kind, read, listed]
 
 
-def _graph_of(text: Any) -> str | None:
+def _graph_of(text: object) -> str | None:
     """A map of indices as others write it; None where they have no way to."""
     result = IndexMap.of(text) if isinstance(text, str) else None
     return _graphs().write_map(result) if result is not None and not result.separators else None
 
 
 def read_step(
-    kind: str, inputs: Sequence[Any], attrs: Sequence[Any], rows: tuple[Sequence[str], Sequence[str]], known: Any
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    kind: str,
+    inputs: Sequence[object],
+    attrs: Sequence[object],
+    rows: tuple[Sequence[str], Sequence[str]],
+    known: Mapping[str, Handle],
+) -> tuple[dict[str, object], dict[str, object]]:
     """Inputs and settings by name, `rows` being the names of a kind's. Raises KeyError, TypeError or ValueError."""
     input_names, attr_names = rows
     inputs, attrs = _in_our_places(kind, inputs, attrs, known)
@@ -136,8 +147,8 @@ def read_step(
 
 
 def _in_our_places(
-    kind: str, inputs: Sequence[Any], attrs: Sequence[Any], known: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+    kind: str, inputs: Sequence[object], attrs: Sequence[object], known: Mapping[str, Handle]
+) -> tuple[list[object], list[object]]:
     """Inputs and attributes with maps and buffers where, and as, our rows have them."""
     inputs, attrs = list(inputs), list(attrs)
     if kind in _WITH_CONSUMERS and inputs[1:] == [[]]:
@@ -157,7 +168,7 @@ def _in_our_places(
     return inputs, [_ungraphed(kind, index, item, known) for index, item in enumerate(attrs)]
 
 
-def _ungraphed(kind: str, index: int, item: Any, known: Mapping[str, Any]) -> Any:
+def _ungraphed(kind: str, index: int, item: object, known: Mapping[str, Handle]) -> object:
     if kind not in _WITH_MAP or not _graphs().is_graph(item):
         return item
     if kind == "TransformLayout" and index == 2:
@@ -165,7 +176,7 @@ def _ungraphed(kind: str, index: int, item: Any, known: Mapping[str, Any]) -> An
     return _graphs().read_map(item, known).text
 
 
-def _input(value: Any, names: Any) -> Any:
+def _input(value: object, names: HandleNames) -> object:
     if value is None:
         return "None"
     if isinstance(value, Handle):
@@ -179,7 +190,7 @@ def _input(value: Any, names: Any) -> Any:
     return value
 
 
-def _attribute(value: Any, names: Any) -> Any:
+def _attribute(value: object, names: HandleNames) -> object:
     if isinstance(value, Handle):
         return {"rv": names.text(value)}
     if isinstance(value, (list, tuple)):
@@ -189,7 +200,7 @@ def _attribute(value: Any, names: Any) -> Any:
     return value
 
 
-def _from_input(value: Any, known: Mapping[str, Any]) -> Any:
+def _from_input(value: object, known: Mapping[str, Handle]) -> object:
     if isinstance(value, str) and value == "None":
         return None
     if isinstance(value, str):
@@ -201,7 +212,7 @@ def _from_input(value: Any, known: Mapping[str, Any]) -> Any:
     return value
 
 
-def _from_attribute(value: Any, known: Mapping[str, Any]) -> Any:
+def _from_attribute(value: object, known: Mapping[str, Handle]) -> object:
     if isinstance(value, str):
         # Older files of ours have quotes of their own here as well.
         return json.loads(value) if len(value) > 1 and value.startswith('"') and value.endswith('"') else value

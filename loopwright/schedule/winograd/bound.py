@@ -104,7 +104,7 @@ def direct_factor(taps: Sequence[int], channels: int, dtype: str = "float32") ->
     return _gamma(channels * prod(taps), dtype) * channels * prod(taps)
 
 
-def error_bound(data: Any, weight: Any, tile: int, dtype: str = "float32") -> np.ndarray:
+def error_bound(data: object, weight: Any, tile: int, dtype: str = "float32") -> np.ndarray:
     """The most that each result may be off: `data` is (batch, channels, …), `weight` (outputs, channels, …).
 
     The data is the padded one: the result has as many places as the window has in it.

@@ -117,7 +117,7 @@ def _scope(spec: object, name: str = "v") -> BuilderFrame:
     return BuilderFrame(opening)
 
 
-def _performing(word: Callable[..., Any]) -> Callable[..., None]:
+def _performing(word: Callable[..., object]) -> Callable[..., None]:
     def perform(*args: object, **kwargs: object) -> None:
         _perform(word(*args, **kwargs))
 
@@ -125,7 +125,7 @@ def _performing(word: Callable[..., Any]) -> Callable[..., None]:
     return perform
 
 
-def _naming(word: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _naming(word: Callable[..., object], name: str) -> Callable[..., Any]:
     def make(*args: object, **kwargs: object) -> Any:
         return _named(word(*args, **kwargs), name)
 
@@ -133,7 +133,7 @@ def _naming(word: Callable[..., Any], name: str) -> Callable[..., Any]:
     return make
 
 
-def _scoping(word: Callable[..., Any], name: str) -> Callable[..., BuilderFrame]:
+def _scoping(word: Callable[..., object], name: str) -> Callable[..., BuilderFrame]:
     def open_scope(*args: object, **kwargs: object) -> BuilderFrame:
         return _scope(word(*args, **kwargs), name)
 

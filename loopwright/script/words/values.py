@@ -70,7 +70,7 @@ def Op(name: str) -> OpNode:
     return OpNode.get(name)
 
 
-def Let(expr: object, where: Mapping[Var, Any]) -> Expr:
+def Let(expr: object, where: Mapping[Var, object]) -> Expr:
     """`expr` with each variable of `where` standing for its value."""
     result = as_expr(expr)
     for name, value in reversed(list(where.items())):
@@ -96,7 +96,7 @@ def iter_var(v: Var | str, dom: object, iter_type: str | int, thread_tag: str = 
     return IterVar(dom, v, kind, thread_tag)
 
 
-def comm_reducer(combiner: Callable[..., Any], identity: Sequence[object]) -> CommReducer:
+def comm_reducer(combiner: Callable[..., object], identity: Sequence[object]) -> CommReducer:
     """A commutative combination: `combiner` of twice as many arguments as there are identities."""
     identities = as_exprs(identity if isinstance(identity, (tuple, list)) else (identity,))
     names = list(inspect.signature(combiner).parameters)
@@ -113,8 +113,8 @@ def comm_reducer(combiner: Callable[..., Any], identity: Sequence[object]) -> Co
 
 
 def index_map(
-    mapping: Callable[..., Any],
-    inverse_index_map: Callable[..., Any] | IndexMap | None = None,
+    mapping: Callable[..., object],
+    inverse_index_map: Callable[..., object] | IndexMap | None = None,
     index_dtype: str = "int64",
 ) -> IndexMap:
     """A layout as a function from indices to indices, for attributes: `T.index_map(lambda i, j: (j, i))`."""

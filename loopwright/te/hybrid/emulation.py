@@ -80,7 +80,7 @@ WORDS: Final[dict[str, Any]] = {
 }
 
 
-def run_as_python(function: types.FunctionType, arguments: tuple[object, ...], keywords: dict[str, Any]) -> Any:
+def run_as_python(function: types.FunctionType, arguments: tuple[object, ...], keywords: dict[str, object]) -> Any:
     """Call `function` with the words of hybrid script among its globals."""
     constants = {name: value for name, value in function.__globals__.items() if _is_constant(value)}
     scope = {**function.__globals__, **WORDS, **constants}  # imported functions do not change what the words mean

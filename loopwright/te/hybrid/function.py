@@ -138,7 +138,7 @@ class HybridFunction:
         return dict(bound.arguments)
 
 
-def script(function: Callable[..., Any]) -> HybridFunction:
+def script(function: Callable[..., object]) -> HybridFunction:
     """The function as hybrid script; a decorator."""
     if isinstance(function, HybridFunction):
         return function

@@ -37,7 +37,7 @@ class Threads(tuple[IterVar, ...]):
 
     _set: Callable[[Any], None]
 
-    def __new__(cls, threads: Sequence[IterVar], set_them: Callable[[Any], None]) -> Threads:
+    def __new__(cls, threads: Sequence[IterVar], set_them: Callable[[object], None]) -> Threads:
         result = super().__new__(cls, tuple(threads))
         result._set = set_them
         return result

@@ -11,7 +11,6 @@ each cell one element, and every read finds what it found. An input is taken in 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from loopwright.arith import Analyzer
 from loopwright.arith.index_map import IndexMap
@@ -27,7 +26,7 @@ from loopwright.te.schedule.stage_state import StageState
 from loopwright.te.tensor import Operation, Tensor, dim_text
 
 
-def transform_layout(stage: StageState, mapping_function: Callable[..., Any]) -> list[IterVar] | None:
+def transform_layout(stage: StageState, mapping_function: Callable[..., object]) -> list[IterVar] | None:
     """Note the layout; the new axes of a compute."""
     op = stage.op
     axes = _data_axes(stage, op)

@@ -55,7 +55,7 @@ class Replayed:
     nests: dict[Stage, list[Nest]]
 
 
-def replay(sch: ScheduleState, args: Sequence[Any] | None, binds: Mapping[Tensor, Buffer] | None = None) -> Replayed:
+def replay(sch: ScheduleState, args: Sequence[object] | None, binds: Mapping[Tensor, Buffer] | None = None) -> Replayed:
     """Lower a te schedule to blocks and do everything that was asked for.
 
     Stages that threads compute together are proved one by one, and where that fails all at once: between the steps, a

@@ -28,11 +28,11 @@ class Schedule(ScheduleState):
 
     # --- changing the graph ---------------------------------------------------------------------------------------
 
-    def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+    def cache_read(self, tensor: Tensor, scope: str, readers: object) -> Tensor:
         """A copy of `tensor` in memory of kind `scope`, which `readers` read instead."""
         return caches.cache_read(self, tensor, scope, readers)
 
-    def cache_write(self, tensor: Any, scope: str) -> Any:
+    def cache_write(self, tensor: object, scope: str) -> Any:
         """Compute into memory of kind `scope`, and copy from there; gives the tensor that is computed."""
         return caches.cache_write(self, tensor, scope)
 
@@ -40,7 +40,7 @@ class Schedule(ScheduleState):
         """Reduce over all but `axis` first, into a tensor that has `axis` as a dimension, then over that."""
         return rfactor.rfactor(self, tensor, axis, factor_axis)
 
-    def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> Stage:
+    def create_group(self, outputs: object, inputs: object, include_inputs: bool = False) -> Stage:
         """The stages from `inputs` to `outputs` as one, which moves as a whole."""
         return groups.create_group(self, outputs, inputs, include_inputs)
 

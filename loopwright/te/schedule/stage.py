@@ -173,7 +173,7 @@ class Stage(StageLoops):
         self.store_predicate = as_expr(predicate)
         self._record("set_store_predicate")
 
-    def transform_layout(self, mapping_function: Callable[..., Any]) -> Any:
+    def transform_layout(self, mapping_function: Callable[..., object]) -> Any:
         """Store element `i, j, …` at the cell `mapping_function(i, j, …)`; the loops run over the cells.
 
         Gives the new axes of a compute; for an input, only its memory changes, and nothing is given.

@@ -6,14 +6,14 @@ The engine behind `_do` and `run_instruction` is in `schedule.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import isfunction, unwrap
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from loopwright.schedule.errors import WrongCall, WrongType
 from loopwright.schedule.handles import BlockRV
-from loopwright.schedule.trace.calls import METHODS
+from loopwright.schedule.trace.calls import METHODS, Arguments
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,16 +51,16 @@ class Base(ABC):
 
     @abstractmethod
     def run_instruction(
-        self, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any = None
+        self, kind: str, inputs: Arguments, attrs: Arguments, decision: object = None
     ) -> list[Any]:
         """Do one step by its kind; the handles it gives."""
 
     @abstractmethod
-    def _do(self, kind: str, inputs: Mapping[str, Any], **attrs: Any) -> Any:
+    def _do(self, kind: str, inputs: Arguments, **attrs: object) -> Any:
         """A step as a method call: one handle, a list, or nothing."""
 
     @abstractmethod
-    def copy(self) -> Any:
+    def copy(self) -> Self:
         """One that goes its own way from here."""
 
     @staticmethod

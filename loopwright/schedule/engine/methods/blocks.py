@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from loopwright.schedule.engine.arguments import map_text
 from loopwright.schedule.engine.methods.base import Base
@@ -20,7 +19,7 @@ class BlockMethods(Base):
         order = self._list("reorder_block_iter_var", "new_order", new_order)
         return self._do("ReorderBlockIterVar", {"block": self._block(block)}, new_order=order)
 
-    def transform_block_layout(self, block: BlockRV | str, index_map: Callable[..., Any] | str) -> None:
+    def transform_block_layout(self, block: BlockRV | str, index_map: Callable[..., object] | str) -> None:
         """A block runs over the axes that `index_map` makes of its own."""
         text = map_text("transform_block_layout", index_map)
         return self._do("TransformBlockLayout", {"block": self._block(block)}, index_map=text)
@@ -47,7 +46,7 @@ class BlockMethods(Base):
         given = self._list("expand_product", "types", types)
         return self._do("ExpandProduct", {"block": self._block(block)}, types=given)
 
-    def add_guard(self, block: BlockRV | str, condition: Callable[..., Any] | str) -> None:
+    def add_guard(self, block: BlockRV | str, condition: Callable[..., object] | str) -> None:
         """A block runs only where a condition on its axes holds; proved that nobody misses the rest."""
         text = condition_text("add_guard", condition)
         return self._do("AddGuard", {"block": self._block(block)}, condition=text)

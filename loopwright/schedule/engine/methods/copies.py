@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from loopwright.ir import Buffer
 from loopwright.schedule.engine.arguments import map_text, named, sided
@@ -48,7 +47,7 @@ class CopyMethods(Base):
         loop: LoopRV,
         buffer: int | str | Buffer,
         storage_scope: str = "global",
-        layout: Callable[..., Any] | str | None = None,
+        layout: Callable[..., object] | str | None = None,
     ) -> BlockRV:
         """What one iteration of `loop` reads of `buffer` is copied at the loop, perhaps in another layout."""
         inputs = {"block": self._block(block), "loop": loop}
@@ -65,7 +64,7 @@ class CopyMethods(Base):
         block: BlockRV | str,
         read_buffer_index: int | str | Buffer,
         storage_scope: str,
-        index_map: Callable[..., Any] | str,
+        index_map: Callable[..., object] | str,
     ) -> BlockRV:
         """What a block reads is copied into a layout over its axes."""
         return self._do(
@@ -81,7 +80,7 @@ class CopyMethods(Base):
         block: BlockRV | str,
         write_buffer_index: int | str | Buffer,
         storage_scope: str,
-        index_map: Callable[..., Any] | str,
+        index_map: Callable[..., object] | str,
     ) -> BlockRV:
         """What a block writes goes to a layout over its axes, and is copied out."""
         return self._do(

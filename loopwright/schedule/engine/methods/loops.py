@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from loopwright.ir import Expr
 from loopwright.schedule.engine.arguments import size_text
@@ -60,7 +59,7 @@ class LoopMethods(Base):
         """`factor` iterations of an outer loop are done together around each block below; the outer and inner loops."""
         return self._do("UnrollAndJam", {"loop": loop}, factor=factor)
 
-    def specialize(self, *loops: LoopRV, condition: Callable[..., Any] | str) -> list[BlockRV]:
+    def specialize(self, *loops: LoopRV, condition: Callable[..., object] | str) -> list[BlockRV]:
         """Nests are written twice: copies run for sizes that fulfil the condition. Gives the blocks of the copies."""
         text = condition_text("specialize", condition)
         result: list[BlockRV] = self._do("Specialize", {"loops": list(loops)}, condition=text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from loopwright.ir import Buffer
 from loopwright.schedule.engine.arguments import map_text, named, sided
@@ -18,8 +17,8 @@ class MemoryMethods(Base):
         self,
         block: BlockRV | str,
         buffer: tuple[str, int] | str | Buffer,
-        index_map: Callable[..., Any] | str,
-        pad_value: Any = None,
+        index_map: Callable[..., object] | str,
+        pad_value: object = None,
         *,
         assume_injective_transform: bool = False,
     ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.schedule.engine.methods.base import Base
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
@@ -12,7 +11,7 @@ from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 class SampleMethods(Base):
     """Sampled tiles, choices and places; annotations; the mark before the finishing steps."""
 
-    def annotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
+    def annotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: object) -> None:
         """A note on a block or loop; an existing one with that key stays."""
         return self._do("Annotate", {"block_or_loop": block_or_loop}, ann_key=ann_key, ann_val=ann_val)
 

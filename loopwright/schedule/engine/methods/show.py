@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from loopwright.schedule.engine.methods.base import Base
 
@@ -23,14 +23,14 @@ class ShowMethods(Base):
 
     _trace: Trace
 
-    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: object) -> None:
         """Show the program, with what the last step changed marked, and the steps, with how each was proved."""
         self._sheet(black_format, options).show(style)
 
     def _repr_html_(self) -> str:
         return self._sheet(None, {}).html()
 
-    def _sheet(self, black_format: bool | None, options: Mapping[str, Any]) -> Sheet:
+    def _sheet(self, black_format: bool | None, options: Mapping[str, object]) -> Sheet:
         from loopwright.display.sheet import Sheet  # loaded when somebody looks
         from loopwright.schedule.page.marked import marked_program
 
