@@ -13,23 +13,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopwright.frontends.errors import UnknownModel
 from loopwright.ir.function import IRModule
+
+if TYPE_CHECKING:
+    from loopwright.relay.build_module import Targets
+    from loopwright.relay.built import Params
+    from loopwright.relay.quantize.calibrate import Sample
 
 
 def compile(
     model: object,
     example_inputs: Sequence[object] | None = None,
     *,
-    target: object = None,
+    target: Targets = None,
     shape: Mapping[str, object] | None = None,
     dynamic_shapes: object = None,
-    params: Mapping[str, object] | None = None,
+    params: Params | None = None,
     winograd: bool | int = True,
     precision: str = "float32",
-    calibrate: Iterable[object] | None = None,
+    calibrate: Iterable[Sample] | None = None,
     name: str | None = None,
 ) -> Any:
     """The model compiled for `target` (this machine, if none is given), to be called with arrays.
