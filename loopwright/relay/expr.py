@@ -53,6 +53,7 @@ class Expr(Node):
         _html,
     )
     checked_type_: Type | None
+    virtual_device_: object
 
     def _begin(self, span: object = None) -> None:
         self.checked_type_ = None
@@ -75,7 +76,7 @@ class Expr(Node):
         text: str = _astext(self, show_meta_data, annotate)
         return text
 
-    def script(self, **options: Any) -> str:
+    def script(self, **options: object) -> str:
         """The text form without header and metadata; `obj_to_underline` names expressions to mark."""
         text: str = _plain_text(self, **options)
         return text
@@ -154,7 +155,7 @@ class Constant(Expr):
 
     data: np.ndarray
 
-    def __init__(self, data: Any, span: object = None) -> None:
+    def __init__(self, data: object, span: object = None) -> None:
         array = data if isinstance(data, np.ndarray) else np.asarray(data.numpy() if hasattr(data, "numpy") else data)
         self.data = array
         self._begin(span)
@@ -374,7 +375,7 @@ def var(
     return Var(name_hint, type_annotation)
 
 
-def const(value: Any, dtype: str | None = None) -> Constant:
+def const(value: object, dtype: str | None = None) -> Constant:
     """A constant: Python's ints are int32 and floats float32; so are numpy's, unless `dtype` says otherwise."""
     array = value.numpy() if hasattr(value, "numpy") and not isinstance(value, np.ndarray) else np.asarray(value)
     if dtype is not None:
@@ -385,7 +386,7 @@ def const(value: Any, dtype: str | None = None) -> Constant:
     return Constant(array.astype(narrower) if narrower else array)
 
 
-def numpy_type(dtype: str) -> np.dtype[Any]:
+def numpy_type(dtype: str) -> np.dtype:
     """The numpy type of that name; those that numpy lacks are of ml_dtypes."""
     return DataType(dtype).numpy()
 

@@ -79,7 +79,7 @@ _FIELDS: Final[dict[type, tuple[str, ...]]] = {
 _CLASSES: Final[dict[str, type]] = {cls.__name__: cls for cls in _FIELDS}
 
 
-def save_fields(node: Any) -> dict[str, object] | None:
+def save_fields(node: object) -> dict[str, object] | None:
     """What a node holds, by name; None for a class that has no JSON form."""
     if isinstance(node, TensorType):
         return {"shape": tuple("?" if is_any(size) else size for size in node.shape), "dtype": str(node.dtype)}
@@ -99,7 +99,7 @@ def save_fields(node: Any) -> dict[str, object] | None:
 ACCEPTED[Expr] = (Expr, GlobalVar)  # a function of the module is a value too
 
 
-def _check(cls: type, fields: dict[str, Any]) -> None:
+def _check(cls: type, fields: dict[str, object]) -> None:
     problem = wrong_field(cls, fields, getattr_static(cls, "__init__")) or wrong_field(cls, fields)
     if cls is Let and not isinstance(fields["var"], Var):
         problem = f"var of Let is {type(fields['var']).__name__}"
@@ -107,7 +107,7 @@ def _check(cls: type, fields: dict[str, Any]) -> None:
         raise TypeError(problem)
 
 
-def load_fields(name: str, fields: dict[str, Any]) -> Any:
+def load_fields(name: str, fields: dict[str, Any]) -> object:
     """The node of that class; KeyError or TypeError where the fields are not its own."""
     if name == "TensorType":
         if not isinstance(fields["dtype"], str):
@@ -122,6 +122,6 @@ def load_fields(name: str, fields: dict[str, Any]) -> Any:
         op = get(fields["operator"])
         _check(Call, {name: value for name, value in fields.items() if name != "attrs"})
         return Call(op, fields["args"], op.attributes(**fields["attrs"]), fields["type_args"])
-    make: Callable[..., Any] = _CLASSES[name]
+    make: Callable[..., object] = _CLASSES[name]
     _check(_CLASSES[name], fields)
     return make(*[fields[key] for key in _FIELDS[_CLASSES[name]]])

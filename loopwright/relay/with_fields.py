@@ -5,8 +5,8 @@ Fields that are None, or not given, stay. Where nothing changes, the expression 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,10 +26,14 @@ from loopwright.relay.expr import (
     Var,
 )
 
+E = TypeVar("E", bound=Expr)
 
-def _changed(old: Any, fields: Sequence[str], given: Sequence[Any], span: object, virtual_device: object) -> Any:
+
+def _changed(
+    old: Expr, fields: Sequence[str], given: Sequence[object], span: object, virtual_device: object
+) -> list[object] | None:
     """The values of the fields after the change; None where they all stay."""
-    values = []
+    values: list[object] = []
     same = True
     for name, new in zip(fields, given, strict=True):
         before = getattr(old, name)
@@ -45,7 +49,7 @@ def _changed(old: Any, fields: Sequence[str], given: Sequence[Any], span: object
     return None if same else values
 
 
-def _same_items(before: Any, new: Any) -> bool:
+def _same_items(before: object, new: object) -> bool:
     if isinstance(before, tuple) and isinstance(new, (list, tuple)):
         return len(before) == len(new) and all(a is b for a, b in zip(before, new, strict=True))
     if isinstance(before, Mapping) and isinstance(new, Mapping):
@@ -53,7 +57,14 @@ def _same_items(before: Any, new: Any) -> bool:
     return isinstance(before, (int, str)) and type(before) is type(new) and before == new
 
 
-def _copy(cls: Any, old: Any, fields: Sequence[str], given: Sequence[Any], span: object, virtual_device: object) -> Any:
+def _copy(
+    cls: Callable[..., E],
+    old: E,
+    fields: Sequence[str],
+    given: Sequence[object],
+    span: object,
+    virtual_device: object,
+) -> E:
     values = _changed(old, fields, given, span, virtual_device)
     if values is None:
         return old
@@ -80,9 +91,9 @@ def FunctionWithFields(
 
 def CallWithFields(
     call: Call,
-    op: Any = None,
+    op: object = None,
     args: Sequence[Expr] | None = None,
-    attrs: Any = None,
+    attrs: object = None,
     type_args: Sequence[Type] | None = None,
     virtual_device: object = None,
     span: object = None,

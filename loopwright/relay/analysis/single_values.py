@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.ir.function import IRModule
 from loopwright.relay.analysis.variables import free_vars
 from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, Var
@@ -31,8 +29,7 @@ def extract_intermediate_expr(mod: IRModule, expr_id: int) -> IRModule:
         raise ValueError(f"main computes {len(values)} values, and none has the number {expr_id}")
     value = values[expr_id]
     needed = set(map(id, free_vars(value)))
-    whole: Any = Function([param for param in main.params if id(param) in needed], value)
-    return IRModule({"main": whole})
+    return IRModule.from_expr(Function([param for param in main.params if id(param) in needed], value))
 
 
 # The name that scripts know.

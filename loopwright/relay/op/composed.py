@@ -12,7 +12,7 @@ SimplifyInference replaces them in a graph before it is compiled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem, TupleWrapper, Var
 from loopwright.relay.infer_type import Inference
+from loopwright.relay.nested import Nested, fields
 from loopwright.relay.op.registry import Operator
 from loopwright.relay.types import TensorType
+
+T = TypeVar("T", te.Tensor, np.ndarray)
 
 
 class Composed(Operator):
@@ -31,15 +34,18 @@ class Composed(Operator):
     def expand(self, *args: Expr) -> Expr | None:  # type: ignore[override]
         raise NotImplementedError(f"{self.op_name} does not say what it is")
 
-    def compute(self, *inputs: Any) -> Any:
+    def compute(self, *inputs: Nested[te.Tensor]) -> Nested[te.Tensor]:
         return self._as_graph(inputs, _compute, _tensor_of)
 
-    def reference(self, *inputs: Any) -> Any:
+    def reference(self, *inputs: Nested[np.ndarray]) -> Nested[np.ndarray]:
         return self._as_graph(inputs, _refer, lambda array: array)
 
     def _as_graph(
-        self, inputs: Sequence[Any], apply: Callable[..., Any], constant: Callable[..., Any]
-    ) -> Any:
+        self,
+        inputs: Sequence[Nested[T]],
+        apply: Callable[[Call, list[Nested[T]]], Nested[T]],
+        constant: Callable[[np.ndarray], T],
+    ) -> Nested[T]:
         names = [Var(f"input{k}", _type_of(value)) for k, value in enumerate(inputs)]
         for name in names:
             name.checked_type_ = name.type_annotation
@@ -48,34 +54,36 @@ class Composed(Operator):
         root = expanded.tuple_value if isinstance(expanded, TupleWrapper) else expanded
         types = Inference()
         types.visit(root)
-        result: dict[int, Any] = {id(name): value for name, value in zip(names, inputs, strict=True)}
+        result: dict[int, Nested[T]] = {id(name): value for name, value in zip(names, inputs, strict=True)}
 
-        def value_of(expression: Any) -> Any:
+        def value_of(expression: Expr) -> Nested[T]:
             if id(expression) not in result:
                 if isinstance(expression, Constant):
                     result[id(expression)] = constant(expression.data)
                 elif isinstance(expression, Tuple):
                     result[id(expression)] = [value_of(field) for field in expression.fields]
                 elif isinstance(expression, TupleGetItem):
-                    result[id(expression)] = value_of(expression.tuple_value)[expression.index]
+                    result[id(expression)] = fields(value_of(expression.tuple_value))[expression.index]
                 else:
+                    assert isinstance(expression, Call)
                     result[id(expression)] = apply(expression, [value_of(arg) for arg in expression.args])
             return result[id(expression)]
 
         return value_of(root)
 
 
-def _type_of(value: Any) -> Type:
+def _type_of(value: Nested[T]) -> Type:
     if isinstance(value, (list, tuple)):
         return TupleType(tuple(_type_of(one) for one in value))
     return TensorType(value.shape, str(value.dtype))
 
 
-def _compute(call: Call, inputs: Sequence[Any]) -> Any:
-    return call.attrs.compute(*inputs)
+def _compute(call: Call, inputs: Sequence[Nested[te.Tensor]]) -> Nested[te.Tensor]:
+    result: Nested[te.Tensor] = call.attrs.compute(*inputs)
+    return result
 
 
-def _refer(call: Call, inputs: Sequence[Any]) -> Any:
+def _refer(call: Call, inputs: Sequence[Nested[np.ndarray]]) -> Nested[np.ndarray]:
     from loopwright.relay.interpreter import typed_result
 
     return typed_result(call, call.attrs.reference(*inputs))

@@ -28,6 +28,7 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.ir.visitor import uses_var
 from loopwright.relay.errors import CannotCompile, TypeMismatch
 from loopwright.relay.expr import Constant, Expr
+from loopwright.relay.nested import Nested
 from loopwright.relay.op.registry import Operator
 from loopwright.relay.types import AnyDim, Dim, DimLike, TensorType, is_any, is_dynamic, type_text
 from loopwright.runtime.errors import LoopwrightError
@@ -42,7 +43,7 @@ class FromTopi(Operator):
 
     topi_name: ClassVar[str] = ""  # where it is not the name of the operator
 
-    def arguments(self, *inputs: Any) -> Sequence[Any]:
+    def arguments(self, *inputs: Any) -> Sequence[object]:
         """The arguments of the function of topi: the inputs, then the attributes in order."""
         return (*inputs, *self.values())
 
@@ -89,7 +90,7 @@ def type_of_compute(attrs: Operator, *types: Type) -> Type:
     return answer
 
 
-def _stand_in(of: Type, name: str, unknown: set[SizeVar]) -> Any:
+def _stand_in(of: Type, name: str, unknown: set[SizeVar]) -> Nested[te.Tensor]:
     """A tensor (or a list of them) of the type, its unknown sizes variables that are added to `unknown`."""
     if isinstance(of, TupleType):
         return [_stand_in(field, f"{name}_{k}", unknown) for k, field in enumerate(of.fields)]

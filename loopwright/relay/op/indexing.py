@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -186,7 +185,7 @@ class AdvIndex(FromTopi):
     def index_ranges(self, inputs: TupleType) -> list[IndexRange]:
         return [IndexRange((0, k + 1), (0, 0), k, from_end=True) for k in range(len(inputs.fields) - 1)]
 
-    def arguments(self, *inputs: Any) -> Sequence[object]:
+    def arguments(self, *inputs: Sequence[object]) -> Sequence[object]:
         data, *indices = inputs[0]
         return data, indices
 

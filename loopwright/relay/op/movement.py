@@ -155,11 +155,9 @@ class Concatenate(FromTopi):
         return [pair for other in others for k, pair in enumerate(zip(first.shape, other.shape)) if k != along]
 
     def gradient(self, call: Call, grad: Expr) -> list[Expr]:
-        of = call.args[0].checked_type
-        assert isinstance(of, TupleType)
-        parts: Sequence[Any] = of.fields
+        parts = _tensors("concatenate", call.args[0].checked_type)
         along = self.axis % len(parts[0].shape)
-        ends = np.cumsum([int(part.shape[along]) for part in parts])[:-1]
+        ends = np.cumsum([part.concrete_dim(along) for part in parts])[:-1]
         cuts = make("split", grad, indices_or_sections=tuple(int(end) for end in ends), axis=along)
         return [Tuple([cuts[k] for k in range(len(parts))])]
 
@@ -209,9 +207,7 @@ class Stack(FromTopi):
         return TensorType([*shape[:at], len(tensors), *shape[at:]], str(tensors[0].dtype))
 
     def gradient(self, call: Call, grad: Expr) -> list[Expr]:
-        of = call.args[0].checked_type
-        assert isinstance(of, TupleType)
-        parts: Sequence[Any] = of.fields
+        parts = _tensors("stack", call.args[0].checked_type)
         along = self.axis % (len(parts[0].shape) + 1)
         cuts = make("split", grad, indices_or_sections=len(parts), axis=along)
         return [Tuple([make("squeeze", cuts[k], axis=(along,)) for k in range(len(parts))])]

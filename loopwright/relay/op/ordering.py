@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -196,7 +195,7 @@ class Einsum(FromTopi):
             raise TypeMismatch(f"einsum: the data is {data}, not several tensors")
         return self.type_of_compute(data)
 
-    def arguments(self, *inputs: Any) -> Sequence[object]:
+    def arguments(self, *inputs: Sequence[object]) -> Sequence[object]:
         return (self.equation, *inputs[0])
 
 

@@ -78,12 +78,12 @@ class Operator:
     fields: ClassVar[dict[str, object]]  # attribute → default, REQUIRED where there is none
     inputs: ClassVar[tuple[str, ...]]
     variadic: ClassVar[bool] = False  # the last input of `infer` is *args
-    results: ClassVar[Any] = None
+    results: ClassVar[Any] = None  # how many, or a method of the attributes that says so
     data_dependent: ClassVar[bool] = False
     stateful: ClassVar[bool] = False
     expand: ClassVar[Callable[..., Expr] | None] = None
     gradient: ClassVar[Callable[..., list[Expr]] | None] = None
-    convert_layout: ClassVar[Any] = None
+    convert_layout: ClassVar[Callable[..., Expr | None] | None] = None
 
     def __init__(self, **attributes: object) -> None:
         for name, default in self.fields.items():
@@ -216,7 +216,7 @@ class Op:
 
 
 T = TypeVar("T", bound=type[Operator])
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}  # operator name → the function users call
 _load: Final[list[Callable[[], None]]] = []  # loads the files of operators, once
@@ -274,7 +274,7 @@ def when_needed(load: Callable[[], None]) -> None:
     _load.append(load)
 
 
-def make(name: str, *args: Any, **attributes: object) -> Any:
+def make(name: str, *args: object, **attributes: object) -> Any:
     """A call of the operator `name`; a TupleWrapper where it has several results."""
     op = get(name)
     inputs = [as_input(arg, name) for arg in args]
@@ -286,18 +286,18 @@ def make(name: str, *args: Any, **attributes: object) -> Any:
     return TupleWrapper(result, count) if count is not None else result
 
 
-def as_input(value: Any, name: str) -> Expr:
+def as_input(value: object, name: str) -> Expr:
     """An argument of an operator: an expression, or several of them as a tuple."""
     if isinstance(value, (list, tuple)):
         return Tuple([require_expr(item, f"an argument of {name}") for item in value])
     return require_expr(value, f"an argument of {name}")
 
 
-def _caller(name: str, cls: type[Operator]) -> Callable[..., Any]:
+def _caller(name: str, cls: type[Operator]) -> Callable[..., object]:
     """The function users call: the inputs, then the attributes, by position or by name."""
     names = [*([] if cls.variadic else cls.inputs), *cls.fields]
 
-    def call(*args: Any, **given: Any) -> Any:
+    def call(*args: object, **given: object) -> object:
         if cls.variadic:
             return make(name, *args, **given)
         if len(args) > len(names):
@@ -327,7 +327,7 @@ def _fields(cls: type) -> dict[str, object]:
     return result
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Attributes are numbers, texts and tuples: lists and numpy scalars become those."""
     if isinstance(value, (list, tuple)):
         return tuple(_plain(item) for item in value)
@@ -342,13 +342,13 @@ def _equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and (one == other or (one != one and other != other))
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return tuple(_hashable(item) for item in value)
     return value.tobytes() if isinstance(value, np.ndarray) else (type(value).__name__, value)
 
 
-def _expressions_in(value: Any) -> Iterator[PrimExpr]:
+def _expressions_in(value: object) -> Iterator[PrimExpr]:
     if isinstance(value, (list, tuple)):
         for item in value:
             yield from _expressions_in(item)

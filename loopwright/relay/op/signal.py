@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from loopwright import te
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Expr, const
 from loopwright.relay.op.from_topi import FromTopi
@@ -27,7 +27,7 @@ class Stft(FromTopi):
     def infer(self, data: TensorType, window: TensorType) -> Type:
         return self.type_of_compute(data, window)
 
-    def arguments(self, *inputs: Any) -> Sequence[object]:
+    def arguments(self, *inputs: te.Tensor | np.ndarray) -> Sequence[object]:
         data, window = inputs
         frequencies = self.n_fft // 2 + 1 if self.onesided else self.n_fft
         frames = (data.shape[1] - self.n_fft) // self.hop_length + 1

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from loopwright import te, topi
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Constant, Expr, const
+from loopwright.relay.expr import Constant, Expr, TupleWrapper, const
 from loopwright.relay.op.from_topi import FromTopi, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.types import AnyDim, TensorType
 from loopwright.topi.registry import OPERATORS
 
 
-def _parts(matrix: Any) -> list[Expr]:
+class HasParts(Protocol):
+    """A matrix by rows: its values, their columns, and where each row begins among them; scipy's csr_matrix is one."""
+
+    @property
+    def data(self) -> object: ...
+    @property
+    def indices(self) -> object: ...
+    @property
+    def indptr(self) -> object: ...
+
+
+Sparse: TypeAlias = HasParts | Sequence[object]  # or the three of them: expressions, arrays
+
+
+def _parts(matrix: Sparse) -> list[Expr]:
     """data, indices and indptr: of an object that has them, or given as three."""
-    if not isinstance(matrix, (list, tuple)):
-        matrix = matrix.data, matrix.indices, matrix.indptr
-    return [part if isinstance(part, Expr) else const(np.asarray(part)) for part in matrix]
+    parts = matrix if isinstance(matrix, Sequence) else (matrix.data, matrix.indices, matrix.indptr)
+    return [part if isinstance(part, Expr) else const(np.asarray(part)) for part in parts]
 
 
 @register("nn.sparse_dense", Kind.OUT_FUSABLE)
@@ -36,7 +50,7 @@ class SparseDense(FromTopi):
 
 
 @calls("nn.sparse_dense")
-def sparse_dense(dense_mat: Expr, sparse_mat: Any, sparse_lhs: bool = False) -> Expr:
+def sparse_dense(dense_mat: Expr, sparse_mat: Sparse, sparse_lhs: bool = False) -> Expr:
     """The product of `dense_mat` and the transposed `sparse_mat`: (data, indices, indptr), or what has those names."""
     result: Expr = make("nn.sparse_dense", dense_mat, *_parts(sparse_mat), sparse_lhs=sparse_lhs)
     return result
@@ -53,9 +67,10 @@ class SparseTranspose(FromTopi):
 
 
 @calls("nn.sparse_transpose")
-def sparse_transpose(x: Any) -> Any:
+def sparse_transpose(x: Sparse) -> TupleWrapper:
     """A square sparse matrix transposed: (data, indices, indptr)."""
-    return make("nn.sparse_transpose", *_parts(x))
+    result: TupleWrapper = make("nn.sparse_transpose", *_parts(x))
+    return result
 
 
 @register("nn.sparse_add", Kind.OPAQUE)
@@ -69,7 +84,7 @@ class SparseAdd(FromTopi):
 
 
 @calls("nn.sparse_add")
-def sparse_add(dense_mat: Expr, sparse_mat: Any) -> Expr:
+def sparse_add(dense_mat: Expr, sparse_mat: Sparse) -> Expr:
     """The sum of a matrix and a sparse one."""
     result: Expr = make("nn.sparse_add", dense_mat, *_parts(sparse_mat))
     return result
@@ -97,7 +112,7 @@ class SparseReshape(FromTopi):
     def infer(self, sparse_indices: TensorType, prev_shape: TensorType, new_shape: TensorType) -> Type:
         return self.type_of_compute(sparse_indices, prev_shape, new_shape)
 
-    def arguments(self, *inputs: Any) -> Any:
+    def arguments(self, *inputs: te.Tensor | np.ndarray) -> Sequence[object]:
         indices, _, shape = inputs
         return (*inputs, (indices.shape[0], shape.shape[0]), (shape.shape[0],))
 
@@ -123,7 +138,9 @@ class SparseFillEmptyRows(Operator):
             )
         )
 
-    def compute(self, indices: Any, values: Any, shape: Any, default: Any) -> Any:
+    def compute(
+        self, indices: te.Tensor, values: te.Tensor, shape: te.Tensor, default: te.Tensor
+    ) -> list[te.Tensor]:
         if self.rows is None:
             raise only_interpreted("sparse_fill_empty_rows", "dense_shape")
         room = indices.shape[0] + self.rows
@@ -135,7 +152,9 @@ class SparseFillEmptyRows(Operator):
         )
         return [*result, filled]
 
-    def reference(self, indices: np.ndarray, values: np.ndarray, shape: np.ndarray, default: np.ndarray) -> Any:
+    def reference(
+        self, indices: np.ndarray, values: np.ndarray, shape: np.ndarray, default: np.ndarray
+    ) -> Sequence[np.ndarray]:
         rows = int(shape[0])
         room = len(indices) + rows - len(set(indices[:, 0].tolist()) & set(range(rows)))
         shapes = (room, indices.shape[1]), (room,), (rows,)
@@ -145,8 +164,9 @@ class SparseFillEmptyRows(Operator):
 @calls("sparse_fill_empty_rows")
 def sparse_fill_empty_rows(
     sparse_indices: Expr, sparse_values: Expr, dense_shape: Expr, default_value: Expr
-) -> Any:
+) -> TupleWrapper:
     """The matrix with `default_value` in every empty row: indices, values, and which rows were empty."""
     rows = int(dense_shape.data[0]) if isinstance(dense_shape, Constant) else None
     inputs = sparse_indices, sparse_values, dense_shape, default_value
-    return make("sparse_fill_empty_rows", *inputs, rows=rows)
+    result: TupleWrapper = make("sparse_fill_empty_rows", *inputs, rows=rows)
+    return result

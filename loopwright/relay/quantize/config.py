@@ -57,7 +57,7 @@ class QConfig:
     skip_dense_layers: Iterable[int] | None = None
     do_simulation: bool = False  # leave real numbers that are rounded as the integers would be
     round_for_shift: bool = True
-    debug_enabled_ops: Any = None
+    debug_enabled_ops: object = None
     rounding: str = "UPWARD"
     calibrate_chunk_by: int = -1
     partition_conversions: str = "disabled"

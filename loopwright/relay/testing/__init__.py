@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from loopwright.ir.function import IRModule
+from loopwright.ir.passes import Pass, Sequential
 from loopwright.relay.expr import Expr, Function
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer
@@ -21,14 +22,11 @@ def run_infer_type(expression: Expr) -> Expr:
     return expression
 
 
-def run_opt_pass(expression: Expr, opt_pass: Any, import_prelude: bool = False) -> Expr:
+def run_opt_pass(expression: Expr, opt_pass: Pass | Sequence[Pass], import_prelude: bool = False) -> Expr:
     """The expression after a pass, or a list of them."""
-    from loopwright.ir.passes import Sequential
-
-    if isinstance(opt_pass, (list, tuple)):
-        opt_pass = Sequential(list(opt_pass))
+    whole = opt_pass if isinstance(opt_pass, Pass) else Sequential(list(opt_pass))
     function = expression if isinstance(expression, Function) else Function([], expression)
-    module = opt_pass(IRModule({"main": function}))  # type: ignore[dict-item]
+    module = whole(IRModule({"main": function}))  # type: ignore[dict-item]
     changed = graph_function(module)
     return changed if isinstance(expression, Function) else changed.body
 

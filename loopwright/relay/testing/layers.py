@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.relay.expr import Expr, var
 from loopwright.relay.op.registry import make
 
 
 def conv2d(
-    data: Expr, name: str, channels: int, kernel: int, stride: int = 1, padding: int = 0, **options: Any
+    data: Expr, name: str, channels: int, kernel: int, stride: int = 1, padding: int = 0, **options: object
 ) -> Expr:
     """A convolution without bias whose weight is `name`_weight."""
     return make(
@@ -24,7 +22,7 @@ def conv2d(
     )
 
 
-def batch_norm(data: Expr, name: str, **options: Any) -> Expr:
+def batch_norm(data: Expr, name: str, **options: object) -> Expr:
     """A normalization with the four parameters of `name`."""
     parameters = [var(f"{name}_{what}") for what in ("gamma", "beta", "moving_mean", "moving_var")]
     return make("nn.batch_norm", data, *parameters, **options)[0]
@@ -41,7 +39,7 @@ def dense(data: Expr, name: str, units: int) -> Expr:
 
 
 def conv_bn_relu(
-    data: Expr, name: str, channels: int, kernel: int, stride: int = 1, padding: int = 0, **options: Any
+    data: Expr, name: str, channels: int, kernel: int, stride: int = 1, padding: int = 0, **options: object
 ) -> Expr:
     """The three that stand together nearly everywhere."""
     return relu(batch_norm(conv2d(data, name, channels, kernel, stride, padding, **options), f"{name}_bn"))

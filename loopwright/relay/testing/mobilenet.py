@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from loopwright.relay.testing.workload import create_workload
 _PAIRS: Final = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
 
 
-def get_net(batch_size: int, num_classes: int = 1000, image_shape: Any = (3, 224, 224), dtype: str = "float32") -> Expr:
+def get_net(
+    batch_size: int, num_classes: int = 1000, image_shape: Sequence[int] = (3, 224, 224), dtype: str = "float32"
+) -> Expr:
     """The network as an expression of `data` and its parameters."""
     body = conv_bn_relu(var("data", shape=(batch_size, *image_shape), dtype=dtype), "conv1", 32, 3, 2, 1)
     channels = 32
@@ -32,7 +35,7 @@ def get_net(batch_size: int, num_classes: int = 1000, image_shape: Any = (3, 224
 def get_workload(
     batch_size: int = 1,
     num_classes: int = 1000,
-    image_shape: Any = (3, 224, 224),
+    image_shape: Sequence[int] = (3, 224, 224),
     dtype: str = "float32",
     seed: int = 0,
 ) -> tuple[IRModule, dict[str, np.ndarray]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -35,7 +36,11 @@ def _unit(data: Expr, name: str, channels: int, stride: int, bottleneck: bool, w
 
 
 def get_net(
-    batch_size: int, num_classes: int, num_layers: int = 50, image_shape: Any = (3, 224, 224), dtype: str = "float32"
+    batch_size: int,
+    num_classes: int,
+    num_layers: int = 50,
+    image_shape: Sequence[int] = (3, 224, 224),
+    dtype: str = "float32",
 ) -> Expr:
     """The network as an expression of `data` and its parameters."""
     if num_layers not in _DEPTHS:
@@ -58,7 +63,7 @@ def get_workload(
     batch_size: int = 1,
     num_classes: int = 1000,
     num_layers: int = 50,
-    image_shape: Any = (3, 224, 224),
+    image_shape: Sequence[int] = (3, 224, 224),
     dtype: str = "float32",
     seed: int = 0,
 ) -> tuple[IRModule, dict[str, np.ndarray]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -19,7 +20,7 @@ _WIDTHS: Final = (64, 128, 256, 512, 512)
 
 def get_net(
     batch_size: int,
-    image_shape: Any = (3, 224, 224),
+    image_shape: Sequence[int] = (3, 224, 224),
     num_classes: int = 1000,
     dtype: str = "float32",
     num_layers: int = 11,
@@ -40,7 +41,7 @@ def get_net(
 def get_workload(
     batch_size: int = 1,
     num_classes: int = 1000,
-    image_shape: Any = (3, 224, 224),
+    image_shape: Sequence[int] = (3, 224, 224),
     dtype: str = "float32",
     num_layers: int = 11,
     seed: int = 0,

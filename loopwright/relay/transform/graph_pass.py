@@ -56,7 +56,7 @@ class GraphPass(Pass):
         return infer_module(changed) if self.typed and changed is not mod else changed
 
 
-def _has_type(function: Any) -> bool:
+def _has_type(function: object) -> bool:
     """Whether types were inferred before: expressions never change, so they are still right."""
     known = getattr(function, "checked_type_", None)
     return not isinstance(function, Function) or (known is not None and not isinstance(known, IncompleteType))
@@ -86,7 +86,7 @@ def function_pass(
         if not isinstance(body, type):
             return GraphPass(body, info)
 
-        def make(*args: Any, **options: Any) -> GraphPass:
+        def make(*args: object, **options: object) -> GraphPass:
             return GraphPass(body(*args, **options).transform_function, info)
 
         return make

@@ -218,7 +218,7 @@ class Conv2dBackwardWeight(FromTopi):
             raise TypeMismatch("nn.conv2d_backward_weight: data is in NCHW and the weight in OIHW")
         return self.type_of_compute(grad, data)
 
-    def arguments(self, grad: object, data: object) -> list[Any]:
+    def arguments(self, grad: object, data: object) -> list[object]:
         window = self.strides, self.padding, self.dilation
         return [grad, data, tuple(each(self.kernel_size, 2)), *window, self.groups, self.out_dtype or None]
 

@@ -32,7 +32,7 @@ class Pooling(Operator):
     def infer(self, data: TensorType) -> Type:
         return type_of_compute(self, data)
 
-    def call_topi(self, *inputs: Any) -> tuple[str, list[Any]]:
+    def call_topi(self, *inputs: Any) -> tuple[str, list[object]]:
         """The function of topi, and its arguments."""
         raise NotImplementedError
 

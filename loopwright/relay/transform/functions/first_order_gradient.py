@@ -9,7 +9,7 @@ where they are called, and names where they are used, before that.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
@@ -48,7 +48,7 @@ class NoGradient(LoopwrightError, ValueError):
 
 
 # The gradient of a tensor is an expression, that of a tuple a list; None is nothing yet.
-Gradient = Any
+Gradient: TypeAlias = Expr | list["Gradient"] | None
 
 
 class _Backward:
@@ -68,13 +68,14 @@ class _Backward:
 
     def _through(self, expression: Expr, grad: Gradient) -> None:
         if isinstance(expression, Tuple):
+            assert isinstance(grad, list)
             for field, one in zip(expression.fields, grad, strict=True):
                 if one is not None:
                     self._add(field, one)
         elif isinstance(expression, TupleGetItem):
             of = expression.tuple_value.checked_type
             assert isinstance(of, TupleType)
-            parts: list[Expr | None] = [None] * len(of.fields)
+            parts: list[Gradient] = [None] * len(of.fields)
             parts[expression.index] = grad
             self._add(expression.tuple_value, parts)
         elif isinstance(expression, Call) and isinstance(expression.op, Op):
@@ -120,8 +121,9 @@ def _field(value: Expr, index: int) -> Expr:
 def _whole(value: Expr, of: Type, grad: Gradient) -> Expr:
     """A gradient as one expression; zeros where there is none."""
     if isinstance(of, TupleType):
-        parts = grad if isinstance(grad, list) else [None] * len(of.fields)
+        parts: list[Gradient] = grad if isinstance(grad, list) else [None] * len(of.fields)
         return Tuple([_whole(_field(value, k), field, parts[k]) for k, field in enumerate(of.fields)])
+    assert not isinstance(grad, list)
     return make("zeros_like", value) if grad is None else grad
 
 
@@ -137,6 +139,7 @@ def _sum(one: Gradient, other: Gradient) -> Gradient:
     if one is None or other is None:
         return one if other is None else other
     if isinstance(one, list):
+        assert isinstance(other, list)
         return [_sum(a, b) for a, b in zip(one, other, strict=True)]
     return make("add", one, other)
 

@@ -75,7 +75,7 @@ def inline_marked(mod: IRModule, context: PassContext) -> IRModule:
     if not marked:
         return mod
     finished: dict[str, Function] = {}
-    changed: dict[Any, Any] = {
+    changed: dict[str | GlobalVar, Any] = {
         var: _Inline(mod, marked, finished).visit(functions[var.name]) if var.name in functions else function
         for var, function in mod.items()
         if var.name not in marked

@@ -104,7 +104,7 @@ def lift_functions(mod: IRModule, context: PassContext) -> IRModule:
     """The module with every inner function as one of its own."""
     infer_module(mod)
     used = {var.name for var in mod}
-    changed: dict[Any, Any] = {}
+    changed: dict[str | GlobalVar, Any] = {}
     for var, function in mod.items():
         if not isinstance(function, Function) or "Primitive" in function.attrs or "Compiler" in function.attrs:
             changed[var] = function

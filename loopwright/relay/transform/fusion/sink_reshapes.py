@@ -13,16 +13,16 @@ that the reshape leaves alone at the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, TypeGuard
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Function
+from loopwright.relay.expr import Call, Expr, Function
 from loopwright.relay.op.registry import Kind, Op, make
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.simplify.rules.rule import shape_of
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
-from loopwright.relay.types import same_dim, same_dims
+from loopwright.relay.types import Dim, same_dim, same_dims
 
 # Of operators that take each element by itself; one with another attribute (an axis) may mean a certain dimension.
 _HARMLESS: Final = frozenset({"dtype", "a_min", "a_max", "alpha"})
@@ -32,19 +32,20 @@ _RESHAPES: Final = ("reshape", "expand_dims", "squeeze")
 class _Sink(TypedRewrite):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
-        self.made: dict[int, Any] = {}  # element-wise calls that follow a product since their reshape has moved
+        self.made: dict[int, Call] = {}  # element-wise calls that follow a product since their reshape has moved
 
-    def rewrite(self, call: Call) -> Any:
+    def rewrite(self, call: Call) -> Expr:
         if call.attrs.kind > Kind.BROADCAST or not _HARMLESS.issuperset(call.attrs.fields) or call.attrs.stateful:
             return call
-        moved: Any = next((arg for arg in call.args if self._follows_product(arg)), None)
+        moved = next((arg for arg in call.args if self._follows_product(arg)), None)
         if moved is None:
             return call
         inner, outer, result = (shape_of(self, each) for each in (moved.args[0], moved, call))
         if inner is None or outer is None or result is None or not same_dims(outer, result):
             return call
-        args = [self._operand(arg, inner, outer) for arg in call.args]
-        if any(arg is None for arg in args):
+        operands = [self._operand(arg, inner, outer) for arg in call.args]
+        args = [arg for arg in operands if arg is not None]
+        if len(args) < len(operands):
             return call
         built = Call(call.op, args, call.attrs, call.type_args, call.span)
         answer = shape_of(self, built)
@@ -53,13 +54,13 @@ class _Sink(TypedRewrite):
         self.made[id(built)] = built
         return make("reshape", built, newshape=tuple(outer), allowzero=True)
 
-    def _follows_product(self, arg: Any) -> bool:
+    def _follows_product(self, arg: Expr) -> TypeGuard[Call]:
         if not is_call(arg, *_RESHAPES) or not isinstance(arg.args[0], Call) or not isinstance(arg.args[0].op, Op):
             return False
         source = arg.args[0]
         return source.attrs.kind == Kind.OUT_FUSABLE or id(source) in self.made
 
-    def _operand(self, arg: Any, inner: Sequence[Any], outer: Sequence[Any]) -> Any:
+    def _operand(self, arg: Expr, inner: Sequence[Dim], outer: Sequence[Dim]) -> Expr | None:
         """What stands for the operand beside a tensor of shape `inner`; None where nothing does."""
         own = shape_of(self, arg)
         if own is None:

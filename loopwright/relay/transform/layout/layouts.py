@@ -9,7 +9,7 @@ without a rule reads its data in the layout it always had.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.ir.types import TupleType
 from loopwright.relay.expr import Call, Expr, Tuple, TupleGetItem
@@ -64,7 +64,7 @@ def letters(layout: str) -> list[str]:
     return [letter for letter in layout if letter.isalpha()]
 
 
-Sink = Callable[[Call, Laid, TypedRewrite], Any]
+Sink = Callable[[Call, Laid, TypedRewrite], Expr | None]
 _RULES: Final[dict[str, Sink]] = {}
 
 

@@ -139,8 +139,8 @@ def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Mo
 
     def change(mod: IRModule, context: PassContext) -> IRModule:
         infer_module(mod)
-        changed: dict[Any, Any] = {}
-        result: dict[Any, Any] = {}
+        changed: dict[str | GlobalVar, Any] = {}
+        result: dict[str | GlobalVar, Any] = {}
         for var, function in mod.items():
             if not isinstance(function, Function) or "Compiler" in function.attrs:
                 changed[var] = function
