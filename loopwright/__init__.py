@@ -43,7 +43,7 @@ __all__ = [*_NAMES, *_MODULES]
 # What layers use of later ones (`runtime/upper_layers.py`). The view of an object imports the class of the object, so
 # that the class cannot import the view; what only scripts written for a peer need is in `compat/`, the last layer.
 _UPPER_LAYERS = {
-    "index maps of traces": "loopwright.compat.node_graph",
+    "index maps of traces": "loopwright.compat.node_graph:",  # the module itself
     "pass names": "loopwright.compat.pass_names:PEER_PASSES",
     "view of error": "loopwright.display.error_sheet:error_sheet",
     "view of traceback": "loopwright.display.error_sheet:traceback_lines",
@@ -64,7 +64,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])
     elif name in _TO_COME:
-        raise AttributeError(f"'loopwright.{name}' is not built yet; docs/status.md lists what works today")
+        raise AttributeError(f"'loopwright.{name}' is not built yet; see \"What works today\" in the documentation")
     else:
         from loopwright.runtime.guesses import OF_THE_PACKAGE, no_attribute  # loaded when something went wrong
 

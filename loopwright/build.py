@@ -59,7 +59,7 @@ def build(
     `get_source("ll")` and `get_source("asm")`, or, for target "c", `get_source("c")` and `get_source("h")`. Without
     `target`, the current target or else `llvm` for this machine. `autosched=True` schedules the program by rule first,
     as `loopwright.autosched.apply` does; `winograd=True` then allows convolutions to be rounded otherwise
-    (docs/winograd.md). A program that was built before comes from the compile cache (docs/cache.md).
+    (see "Winograd" in the documentation). A program that was built before comes from the compile cache.
 
     `name` is what the one function of the program is called, in Python and in C (`loopwright_` before it); without it,
     a function keeps the name it has. A program of several functions has their names already.

@@ -6,6 +6,7 @@ sources of the pages is found here.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import subprocess
@@ -93,6 +94,29 @@ def test_files_that_pages_name_are_there():
     for page in PAGES:
         for path in named.findall(_prose(page)):
             assert (ROOT / path).is_file(), f"{page.name} names {path}"
+
+
+def test_users_are_sent_to_pages_of_the_documentation():
+    """An installed package has no folder docs/: messages and public docstrings name a page of the site by its title."""
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    titles = {"What works today": "status.md", "Winograd": "winograd.md"}
+    has_docstring = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    found = set()
+    for file in sorted((ROOT / "loopwright").rglob("*.py")):
+        source = file.read_text(encoding="utf-8")
+        if "docs/" not in source and "in the documentation" not in source:
+            continue
+        nodes = list(ast.walk(ast.parse(source)))
+        documented = [node for node in nodes if isinstance(node, has_docstring) and ast.get_docstring(node) is not None]
+        exempt = [one.body[0].value for one in documented if getattr(one, "name", "_").startswith("_")]
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in exempt:
+                text = " ".join(node.value.split())
+                assert "docs/" not in text, f"{file.name}:{node.lineno}"
+                found |= set(re.findall(r'see "([^"]+)" in the documentation', text))
+    assert found == set(titles)
+    for title, page in titles.items():
+        assert f"- {title}: {page}\n" in listed
 
 
 def test_pages_fetch_nothing():

@@ -77,7 +77,8 @@ def apply(
     A list of tensors of te is the function whose parameters they are, as it is for `loopwright.build`. Reductions are
     brought into a plain form first: axes count from 0, and `where=` chooses between a value and what changes nothing.
     `winograd=True` allows convolutions to be computed from tiles of up to 4 × 4 results where that pays: equal over the
-    real numbers, with other rounding (docs/winograd.md). A number says the largest tile: 2, 4 or 6.
+    real numbers, with other rounding (see "Winograd" in the documentation). A number says the largest tile: 2, 4
+    or 6.
     """
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     machine = Machine.of(chosen)

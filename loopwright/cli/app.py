@@ -217,7 +217,7 @@ def run(
     A file that does something is a script: everything after FILE is its own. A file that only defines programs, or
     FILE:NAME, is compiled, called with random inputs made from the parameters, timed, and checked against the
     evaluator where that is quick. A model (.onnx, …), or a package or library compiled from one, is called with the
-    arrays of --inputs and random ones. Options come before FILE; for models, also behind it.
+    arrays of --inputs and random ones. For a script options come before FILE, otherwise before or after it.
     """
     from loopwright.cli import run as command
     from loopwright.cli.model_files import is_model_file

@@ -32,16 +32,29 @@ _PASSES = "Passes"
 
 
 class FileThenOptions(TyperCommand):
-    """`run`: behind a script everything is the script's own; behind a model, options may still come."""
+    """`run`: after a script everything is the script's own; after programs or a model, options may still come."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        from loopwright.cli.model_files import is_model_file
-
-        if any(is_model_file(one) for one in args):
+        if not ctx.resilient_parsing:  # a shell that completes the line has no FILE yet
             trial, *_ = self.make_parser(ctx).parse_args(args=list(args))
             file = trial.get("file")
-            ctx.allow_interspersed_args = isinstance(file, str) and is_model_file(file)
+            is_asked = bool(trial.get("script"))
+            ctx.allow_interspersed_args = isinstance(file, str) and (
+                trial.get("model_format") is not None or not _is_script(file, is_asked)
+            )
         return list(super().parse_args(ctx, args))
+
+
+def _is_script(file: str, is_asked: bool) -> bool:
+    """Whether `run` runs FILE as a script; a file that is not there is reported later."""
+    from loopwright.cli.model_files import is_model_file
+    from loopwright.cli.programs import split_name
+    from loopwright.cli.run import only_defines
+
+    if is_model_file(file):
+        return False
+    path, wanted = split_name(file)
+    return is_asked or (wanted is None and not (Path(path).is_file() and only_defines(path)))
 
 
 def compile_command(

@@ -59,9 +59,7 @@ class BadSize(LoopwrightError, ValueError):
         known = f"; the program takes {', '.join(names)}" if names else ""
         super().__init__(
             f"{given!r} is not the value of a size or number{known}",
-            hint="options stand before the file: loopwright run --autosched FILE"
-            if given.startswith("-")
-            else "write n=128, where n is a symbolic size or a number among the parameters",
+            hint="write n=128, where n is a symbolic size or a number among the parameters",
             fields={"given": given},
         )
 

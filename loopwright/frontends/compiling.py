@@ -42,7 +42,8 @@ def compile(
     `shape` gives the shapes of inputs by name where the model leaves them open; sizes that stay open may differ from
     call to call. `example_inputs` are those a torch module is exported with, and `dynamic_shapes` its sizes that stay
     open, as torch.export takes them; it is called as the module is, with tensors or arrays. `winograd=False` keeps
-    convolutions from being done by winograd, which is faster and rounds otherwise (docs/winograd.md).
+    convolutions from being done by winograd, which is faster and rounds otherwise (see "Winograd" in the
+    documentation).
 
     `precision` is float32, float16, bfloat16 or int8: what the model computes in; inputs and results keep their types.
     int8 is calibrated with the samples of `calibrate` (each a dict of arrays by name, or the arrays in order), or with

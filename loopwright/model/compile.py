@@ -34,8 +34,8 @@ def compile_program(
 ) -> NativeModel:
     """The program as one native function, linked into this process.
 
-    `winograd=True` allows convolutions to be rounded otherwise (docs/winograd.md). `processes` says how many may
-    compile at once: by default as many as a parallel loop has threads.
+    `winograd=True` allows convolutions to be rounded otherwise (see "Winograd" in the documentation). `processes`
+    says how many may compile at once: by default as many as a parallel loop has threads.
     """
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     require_buildable(chosen)

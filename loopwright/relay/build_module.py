@@ -59,7 +59,7 @@ def build(
 
     Without `target`, for the current one or else this machine. `executor` and `runtime` are those of `relay.backend`,
     or their names; the function is the same for all. It is called `mod_name`, and its results in C `output_names`.
-    `winograd=True` allows convolutions to be rounded otherwise (docs/winograd.md).
+    `winograd=True` allows convolutions to be rounded otherwise (see "Winograd" in the documentation).
     """
     if target_host is not None:
         warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)

@@ -67,6 +67,18 @@ def test_every_type(tmp_path, dtype):
     assert "largest difference 0" in run(str(path))
 
 
+def test_options_may_follow_the_file(file):
+    (named,) = json.loads(run(f"{file}:add", "--json", "n=5", "--repeat", "1"))
+    assert named["program"] == "add" and named["arguments"][0]["shape"] == [5]
+    add, answer = json.loads(run(file, "--repeat", "1", "--json"))
+    assert add["program"] == "add" and answer["returned"] == 66
+
+
+def test_a_script_keeps_options_of_ours_that_follow_it(file):
+    assert run("--script", file, "--json", "--seed", "x") == ""  # it defines programs, and does nothing
+    assert run("--script", file, "--help") == ""
+
+
 def test_scripts_get_their_arguments(tmp_path):
     path = tmp_path / "script.py"
     path.write_text('import sys\nif __name__ == "__main__":\n    print("got", sys.argv[1:])\n')
@@ -74,8 +86,9 @@ def test_scripts_get_their_arguments(tmp_path):
     assert not only_defines(str(path))
 
 
-def test_an_unknown_option_before_the_file_is_no_file(file):
-    result = runner.invoke(app, ["run", "--autoschd", file])
+@pytest.mark.parametrize("given", ["--autoschd {file}", "{file} --autoschd", "{file}:add --autoschd"])
+def test_an_unknown_option_is_no_argument(file, given):
+    result = runner.invoke(app, ["run", *given.format(file=file).split()])
     assert result.exit_code == 2
     assert "No such option: --autoschd" in re.sub(r"\x1b\[[0-9;]*m", "", result.output)
 
@@ -110,7 +123,6 @@ def test_a_script_may_end_with_a_status(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["{file}:add", "--autosched"], "hint: options stand before the file: loopwright run --autosched FILE"),
         (["{file}:add", "n:5"], "BadSize: 'n:5' is not the value of a size or number"),
         (["{file}:add", "m=5"], "'m=5' is not .*the program takes scale, n"),
         (["{folder}/pointer.py"], "CannotInvent: parameter p is a handle"),
