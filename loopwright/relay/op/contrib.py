@@ -8,9 +8,15 @@ def table():
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-Table = Callable[[], Sequence[tuple[Any, ...]]]  # of a name, a pattern and perhaps a check
+if TYPE_CHECKING:  # only named here
+    from loopwright.relay.dataflow_pattern.patterns import DFPattern
+    from loopwright.relay.expr import Expr
+
+# A name, a pattern, and perhaps a check of what it has matched.
+PatternRow: TypeAlias = tuple[str, "DFPattern"] | tuple[str, "DFPattern", Callable[["Expr"], bool]]
+Table: TypeAlias = Callable[[], Sequence[PatternRow]]
 _TABLES: Final[dict[str, Table]] = {}
 
 
@@ -24,7 +30,7 @@ def register_pattern_table(compiler: str, table: Table | None = None) -> Table |
     return enter if table is None else enter(table)
 
 
-def get_pattern_table(compiler: str) -> Sequence[tuple[Any, ...]] | None:
+def get_pattern_table(compiler: str) -> Sequence[PatternRow] | None:
     """The table of a compiler; None where it has none."""
     table = _TABLES.get(compiler)
     return None if table is None else table()

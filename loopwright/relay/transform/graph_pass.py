@@ -12,13 +12,14 @@ again. Users' own passes come from `function_pass`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
-from loopwright.ir.function import IRModule
+from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.pass_decorators import NoOptLevel
 from loopwright.ir.passes import BadPassResult, Pass
 from loopwright.relay.expr import Function
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.types import IncompleteType
 
@@ -34,16 +35,22 @@ class GraphPass(Pass):
         self.typed = typed  # whether types are inferred before and after
         self.__doc__ = change.__doc__
 
-    def __call__(self, program: Any) -> Any:
+    @overload
+    def __call__(self, program: Function) -> Function: ...
+    @overload
+    def __call__(self, program: PrimFunc) -> PrimFunc: ...
+    @overload
+    def __call__(self, program: IRModule) -> IRModule: ...
+    def __call__(self, program: Function | PrimFunc | IRModule) -> Function | PrimFunc | IRModule:
         if isinstance(program, Function):
-            return self._run(IRModule({"main": program}))["main"]  # type: ignore[dict-item]
+            return graph_function(self._run(IRModule({"main": program})))  # type: ignore[dict-item]
         return super().__call__(program)
 
     def transform(self, mod: IRModule, context: PassContext) -> IRModule:
         if self.typed and not all(map(_has_type, mod.values())):
             infer_module(mod)
 
-        def change(function: Any) -> Any:
+        def change(function: object) -> object:
             # A function that another compiler takes over is its business.
             if not isinstance(function, Function) or "Compiler" in function.attrs:
                 return function

@@ -9,12 +9,12 @@ A table lists (name, pattern) or (name, pattern, check), the most wanted first; 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.dataflow_pattern import partition
 from loopwright.relay.expr import Call, Expr, Function, Var
+from loopwright.relay.op.contrib import PatternRow
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.visitor import ExprMutator
 
@@ -46,7 +46,7 @@ class _Show(ExprMutator):
         return self.hidden.get(var, var)
 
 
-def MergeComposite(pattern_table: Sequence[tuple[Any, ...]]) -> GraphPass:
+def MergeComposite(pattern_table: Sequence[PatternRow]) -> GraphPass:
     """Make functions of the parts of a graph that the patterns of a table describe."""
     table = list(pattern_table)
 
