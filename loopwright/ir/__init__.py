@@ -85,7 +85,6 @@ from loopwright.ir.node import Node, node
 from loopwright.ir.op import CallEffect, Op, register_op, register_op_attr
 from loopwright.ir.operators import cast, logical_and, logical_not, logical_or, match_types
 from loopwright.ir.products import TooManyElements, product
-from loopwright.ir.span import Span
 from loopwright.ir.stmt import (
     Allocate,
     AllocateConst,
@@ -136,6 +135,7 @@ from loopwright.ir.visitor import (
     variables_in,
 )
 from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import SourceLine as Span
 
 PrimExpr = BaseExpr = Expr  # the names users know
 BaseFunc = PrimFunc

@@ -14,7 +14,6 @@ from loopwright.autosched.rules.around import epilogue_length
 from loopwright.autosched.rules.contraction import Contraction
 from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.low_precision.explain import explain, explain_band
-from loopwright.autosched.rules.low_precision.feeding import feeding_length, feeding_of
 from loopwright.autosched.rules.low_precision.im2col import Matrices, im2col, matrices_of, size_of
 from loopwright.autosched.rules.low_precision.operands import Operands, lies_otherwise, operands_of
 from loopwright.autosched.rules.low_precision.plain_product import PlainProduct, expand, plain_product
@@ -25,8 +24,10 @@ from loopwright.autosched.rules.low_precision.sizes import Size, Sizes, choose_s
 from loopwright.autosched.rules.low_precision.steps import schedule_product
 from loopwright.autosched.rules.low_precision.units import SMALL, Choice, choices
 from loopwright.autosched.rules.whole_blocks import schedule_alone
+from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, Schedule
 
+MOST_FEEDING = 4  # element-wise blocks before a GEMM (padding, quantisation)
 MOST_PADDING = 32  # times as many products as there are
 MATRIX_COPY = 0.4  # cycles for a byte of a matrix of windows: made, and read again by the packing
 MATRIX_SUMS = 0.5  # for one of its sums, which lie as far apart as those of the result
@@ -39,7 +40,7 @@ class LowPrecision:
     kind = RuleKind.LOW_PRECISION
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
-        before = feeding_length(pending, program, _is_small_product)
+        before = _feeding_length(pending, program)
         if before is None:
             return 0
         return before + 1 + epilogue_length(pending[before:], program)
@@ -47,7 +48,7 @@ class LowPrecision:
     def schedule(
         self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        before = feeding_length(entries, program, _is_small_product) or 0
+        before = _feeding_length(entries, program) or 0
         feeding = [entry.name for entry in entries[:before]]
         name, epilogue = entries[before].name, [sch.get_block(entry.name) for entry in entries[before + 1 :]]
         operands = _operands(entries[before])
@@ -139,7 +140,7 @@ def _schedule_band(
         if now is None:
             raise NotWorthIt(f"{entry.name} is not a convolution once zero points are taken out")
         band = now
-    own = feeding_of(band.image.buffer, feeding, matrices.facts.name, program)
+    own = _feeding_of(band.image.buffer, feeding, matrices.facts.name, program)
     packing = schedule_band(sch, band, own, after, sizes, machine, program)
     explain_band(band, sizes, early[0], machine, decision)
     left = [name for name in feeding if name not in own]
@@ -219,3 +220,31 @@ def _in_plain_vectors(sch: Schedule, plain: PlainProduct, machine: Machine, deci
     for name in alone:
         if name not in [entry.name for entry in blocks]:
             schedule_alone(sch, name, plain.program, machine, decision)
+
+
+def _feeding_length(pending: Sequence[Entry], program: Program) -> int | None:
+    """How many of the first blocks feed the GEMM after them, and nothing else; None when there is none.
+
+    They are taken with it, since a rule for GEMMs of another kind would take them with it otherwise.
+    """
+    for length, entry in enumerate(pending[: MOST_FEEDING + 1]):
+        if _is_small_product(entry):
+            used = {before.name for before in pending[: length + 1]}
+            read = [program.readers(buffer) for before in pending[:length] for buffer in before.writes]
+            own = all(readers and {reader.name for reader in readers} <= used for readers in read)
+            return length if own else None
+        if entry.facts is None or not entry.facts.is_injective:
+            return None
+    return None
+
+
+def _feeding_of(buffer: Buffer, feeding: Sequence[str], product: str, program: Program) -> list[str]:
+    """Those of the blocks that make an operand of the GEMM, and nothing that others read, in their order."""
+    known = [entry for entry in program.entries if entry.name in feeding]
+    wanted, answer = {buffer}, [product]
+    for entry in reversed(known):
+        result = [other for other in entry.writes if other in wanted]
+        if result and all(reader.name in answer for other in result for reader in program.readers(other)):
+            answer.insert(0, entry.name)
+            wanted.update(entry.reads)
+    return [name for name in answer if name != product]
