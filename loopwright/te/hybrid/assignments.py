@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir import Expr, ProducerLoad, ProducerStore, Stmt, cast, const, match_types
 from loopwright.script.parser.source import Source
 from loopwright.te.hybrid.builtins import STORAGE, WrongCall, number, type_named
 from loopwright.te.hybrid.errors import HybridCallError, HybridError, HybridNameError, HybridTypeError
 from loopwright.te.hybrid.expressions import ExpressionReader, has_load
-from loopwright.te.hybrid.symbols import Reading, Scalar, Scope, Value
+from loopwright.te.hybrid.symbols import Meaning, Reading, Scalar, Scope, Value
 from loopwright.te.operation import check_shape, placeholder
 from loopwright.te.tensor import Tensor
 
@@ -89,7 +89,7 @@ class AssignmentReader(ExpressionReader):
         except WrongCall as error:
             raise HybridError(error.problem, self.place(value), error.hint) from None
 
-    def _define(self, target: ast.Name, value: object) -> None:
+    def _define(self, target: ast.Name, value: Meaning) -> None:
         """A name for something that is not a number."""
         self._refuse_loop_variable(target)
         self.scope.names[target.id] = Value(value)
@@ -173,7 +173,7 @@ class AssignmentReader(ExpressionReader):
     def _new_memory(self, target: ast.Name, call: ast.Call, word: str) -> None:
         self._refuse_loop_variable(target)
         names = ["shape", "dtype", "scope"][: 2 if word == "output_tensor" else 3]
-        given: dict[str, Any] = {}
+        given: dict[str, Meaning] = {}
         for position, arg in enumerate(call.args):
             if position >= len(names):
                 raise HybridCallError(

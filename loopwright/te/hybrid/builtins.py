@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir import Expr, IntImm, as_expr, cast, const, intrinsics, match_types
 from loopwright.ir.intrinsics import maximum, minimum
@@ -67,7 +67,7 @@ def _cast(name: str) -> Callable[..., Expr]:
     return call
 
 
-def _len(*args: object) -> Any:
+def _len(*args: object) -> Expr:
     _count("len", args, 1)
     (value,) = args
     if isinstance(value, (tuple, list)):
@@ -122,7 +122,7 @@ def abs_(*args: object) -> Expr:
     return intrinsics.abs(number(args[0], "the argument of abs"))
 
 
-FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+FUNCTIONS: Final[dict[str, Callable[..., Expr]]] = {
     **{name: _math(name) for name in MATH},
     **{name: _cast(name) for name in CASTS},
     "min": _fold("min", minimum),

@@ -22,11 +22,11 @@ MATH: Final = (
 CASTS: Final = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
 
 
-def _function(name: str) -> Callable[..., Any]:
+def _function(name: str) -> Callable[..., np.generic | bool]:
     table = FUNCTIONS[RENAMED.get(name, name)]
 
-    def call(*values: object) -> Any:
-        numbers = [np.asarray(value)[()] for value in values]
+    def call(*values: object) -> np.generic | bool:
+        numbers: list[Any] = [np.asarray(value)[()] for value in values]
         dtype = np.result_type(*[_kind(value) for value in values])
         if dtype.kind in "iub" and name in ("floor", "ceil", "trunc", "round"):
             return numbers[0]
@@ -61,7 +61,7 @@ def _max_num_threads(allow_none: bool = True) -> int:
     return int(getattr(target, "max_num_threads", 1) or 1) if target is not None else 1
 
 
-def _infinity(dtype: object = "float32") -> Any:
+def _infinity(dtype: object = "float32") -> np.floating:
     return np.dtype(str(dtype)).type(np.inf)
 
 

@@ -29,11 +29,11 @@ from loopwright.script.parser.source import Source
 from loopwright.te.hybrid.builtins import FUNCTIONS, LOOPS, STORAGE, WrongCall, literal_int, number
 from loopwright.te.hybrid.emulation import CASTS
 from loopwright.te.hybrid.errors import HybridCallError, HybridError, HybridNameError
-from loopwright.te.hybrid.symbols import Scalar, Scope
+from loopwright.te.hybrid.symbols import Meaning, Scalar, Scope
 from loopwright.te.operation import has_load
 from loopwright.te.tensor import Tensor
 
-_BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
+_BINARY: Final[Mapping[type, Callable[[Expr, Expr], Expr]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -47,7 +47,7 @@ _BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
     ast.BitOr: operator.or_,
     ast.BitXor: operator.xor,
 }
-_COMPARE: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
+_COMPARE: Final[Mapping[type, Callable[[Expr, Expr], Expr]]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
@@ -70,7 +70,7 @@ class ExpressionReader:
     def place(self, node: ast.AST) -> SourceLine:
         return self.source.place(node)
 
-    def read(self, node: ast.expr) -> Any:
+    def read(self, node: ast.expr) -> Meaning:
         """What an expression stands for; errors below name the place."""
         method = getattr(self, f"read_{type(node).__name__}", None)
         if method is None:
@@ -102,7 +102,7 @@ class ExpressionReader:
 
     # --- leaves ---------------------------------------------------------------------------------------------------
 
-    def read_Constant(self, node: ast.Constant) -> Any:
+    def read_Constant(self, node: ast.Constant) -> Expr | str:
         value = node.value
         if isinstance(value, str):
             return value
@@ -110,7 +110,7 @@ class ExpressionReader:
             return const(value)
         raise HybridError(f"the literal {value!r} has no meaning here", self.place(node), "use numbers")
 
-    def read_Name(self, node: ast.Name) -> Any:
+    def read_Name(self, node: ast.Name) -> Meaning:
         result = self.scope.find(node.id)
         if isinstance(result, Scalar):
             return ProducerLoad(result.cell, (const(0),))
@@ -129,7 +129,7 @@ class ExpressionReader:
             )
         return self._captured(node, value)
 
-    def outside(self, name: str) -> Any:
+    def outside(self, name: str) -> object:
         """What the name stands for where the function was defined."""
         code, closure = self.function.__code__, self.function.__closure__ or ()
         for free, cell in zip(code.co_freevars, closure, strict=True):
@@ -140,7 +140,7 @@ class ExpressionReader:
                     return _MISSING
         return self.function.__globals__.get(name, _MISSING)
 
-    def _captured(self, node: ast.Name, value: object) -> Any:
+    def _captured(self, node: ast.Name, value: object) -> Meaning:
         if isinstance(value, (bool, int, float, np.generic)):
             return const(value)
         if isinstance(value, (IntImm, FloatImm, str, DataType)):
@@ -153,14 +153,14 @@ class ExpressionReader:
             "names from outside are constants or tuples of them; pass tensors as arguments",
         )
 
-    def read_Tuple(self, node: ast.Tuple) -> Any:
+    def read_Tuple(self, node: ast.Tuple) -> tuple[Meaning, ...]:
         return tuple([self.read(item) for item in node.elts])
 
     read_List = read_Tuple
 
     # --- operators ------------------------------------------------------------------------------------------------
 
-    def read_BinOp(self, node: ast.BinOp) -> Any:
+    def read_BinOp(self, node: ast.BinOp) -> Expr | tuple[Meaning, ...]:
         a, b = self.read(node.left), self.read(node.right)
         if isinstance(node.op, ast.Add) and isinstance(a, tuple) and isinstance(b, tuple):
             return a + b
@@ -176,10 +176,9 @@ class ExpressionReader:
                 self.place(node),
                 "use // to divide integers, or convert one first: float32(i) / n",
             )
-        result: Expr = build(a, b)
-        return result
+        return build(a, b)
 
-    def read_UnaryOp(self, node: ast.UnaryOp) -> Any:
+    def read_UnaryOp(self, node: ast.UnaryOp) -> Expr:
         value = self.number(node.operand)
         if isinstance(node.op, ast.Not):
             return logical_not(self.condition(node.operand))
@@ -187,11 +186,11 @@ class ExpressionReader:
             return const(-value.value, value.dtype) if isinstance(value, (IntImm, FloatImm)) else -value
         return value if isinstance(node.op, ast.UAdd) else ~value
 
-    def read_BoolOp(self, node: ast.BoolOp) -> Any:
+    def read_BoolOp(self, node: ast.BoolOp) -> Expr:
         join = logical_and if isinstance(node.op, ast.And) else logical_or
         return join(*[self.condition(value) for value in node.values])
 
-    def read_Compare(self, node: ast.Compare) -> Any:
+    def read_Compare(self, node: ast.Compare) -> Expr:
         values = [self.number(node.left), *[self.number(right) for right in node.comparators]]
         parts: list[Expr] = []
         for op, left, right in zip(node.ops, values, values[1:], strict=False):
@@ -205,7 +204,7 @@ class ExpressionReader:
                 raise HybridError(f"the comparison {type(op).__name__} has no meaning here", self.place(node))
         return logical_and(*parts)
 
-    def read_IfExp(self, node: ast.IfExp) -> Any:
+    def read_IfExp(self, node: ast.IfExp) -> Meaning:
         condition = self.condition(node.test)
         if isinstance(condition, IntImm):
             return self.read(node.body if condition.value else node.orelse)
@@ -216,7 +215,7 @@ class ExpressionReader:
 
     # --- tensors --------------------------------------------------------------------------------------------------
 
-    def read_Attribute(self, node: ast.Attribute) -> Any:
+    def read_Attribute(self, node: ast.Attribute) -> Meaning:
         value = self.read(node.value)
         if isinstance(value, Tensor) and node.attr in ("shape", "dtype", "ndim", "name"):
             if node.attr == "dtype":
@@ -226,7 +225,7 @@ class ExpressionReader:
             f"{ast.unparse(node)} has no meaning here", self.place(node), "tensors have .shape, .dtype and .ndim"
         )
 
-    def read_Subscript(self, node: ast.Subscript) -> Any:
+    def read_Subscript(self, node: ast.Subscript) -> Meaning:
         holder, indices = self.element(node)
         if isinstance(holder, Tensor):
             return holder(*indices)
@@ -241,24 +240,24 @@ class ExpressionReader:
             raise HybridError(f"index {position} is outside a tuple of {len(holder)}", self.place(node))
         return holder[position]
 
-    def element(self, node: ast.Subscript) -> tuple[Any, tuple[Any, ...]]:
+    def element(self, node: ast.Subscript) -> tuple[Tensor | tuple[Meaning, ...], tuple[Expr, ...]]:
         """A tensor (or tuple) and the indices given, `a[i][j]` being `a[i, j]`."""
         given = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         indices = tuple([self.number(index, "the index") for index in given])
         if isinstance(node.value, ast.Subscript):
-            holder, before = self.element(node.value)
-            if isinstance(holder, Tensor):
-                return self._checked(node, holder, (*before, *indices))
-            holder = self.read(node.value)
-        else:
-            holder = self.read(node.value)
+            tensor, before = self.element(node.value)
+            if isinstance(tensor, Tensor):
+                return self._checked(node, tensor, (*before, *indices))
+        holder = self.read(node.value)
         if isinstance(holder, Tensor):
             return self._checked(node, holder, indices)
         if not isinstance(holder, tuple) or len(indices) != 1:
             raise HybridError(f"{ast.unparse(node.value)} cannot be indexed so", self.place(node), "index a tensor")
         return holder, indices
 
-    def _checked(self, node: ast.Subscript, tensor: Tensor, indices: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
+    def _checked(
+        self, node: ast.Subscript, tensor: Tensor, indices: tuple[Expr, ...]
+    ) -> tuple[Tensor, tuple[Expr, ...]]:
         if len(indices) > tensor.ndim:
             raise HybridError(
                 f"{tensor.name} has {tensor.ndim} dimensions, but {len(indices)} indices are given", self.place(node)
@@ -274,7 +273,7 @@ class ExpressionReader:
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
-    def read_Call(self, node: ast.Call) -> Any:
+    def read_Call(self, node: ast.Call) -> Meaning:
         if not isinstance(node.func, ast.Name):
             raise HybridCallError(
                 f"{ast.unparse(node.func)} is not called by a plain name",
@@ -307,6 +306,8 @@ class ExpressionReader:
             raise HybridCallError(f"{name} takes no keywords", self.place(node), "give the arguments by position")
         return FUNCTIONS[name](*arguments)
 
-    def call_function(self, node: ast.Call, other: object, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    def call_function(
+        self, node: ast.Call, other: Any, arguments: list[Meaning], keywords: dict[str, Meaning]
+    ) -> Meaning:
         """A call of another hybrid function: its statements become part of this one."""
         raise NotImplementedError

@@ -45,7 +45,7 @@ from loopwright.te.hybrid.errors import HybridCallError, MixedArguments
 from loopwright.te.hybrid.expressions import has_load
 from loopwright.te.hybrid.operation import HybridOp
 from loopwright.te.hybrid.statements import StatementReader
-from loopwright.te.hybrid.symbols import Reading, Scalar, Scope, Value
+from loopwright.te.hybrid.symbols import Meaning, Reading, Scalar, Scope, Value
 from loopwright.te.operation import placeholder
 from loopwright.te.tags import resolve_tag
 from loopwright.te.tensor import Tensor, TensorSlice
@@ -73,7 +73,7 @@ class HybridFunction:
         return self._as_operation(arguments, keywords)
 
     @deep
-    def _as_operation(self, arguments: tuple[object, ...], keywords: Mapping[str, object]) -> Any:
+    def _as_operation(self, arguments: tuple[object, ...], keywords: Mapping[str, object]) -> Tensor | list[Tensor]:
         reading, statements = Reading(), list[Stmt]()
         bound = self._bind(arguments, keywords, None)
         scope = Scope(None, False, False)
@@ -165,7 +165,7 @@ def _describe(value: object) -> str:
     return f"te tensor {value.name}" if isinstance(value, Tensor) else f"{type(value).__name__}"
 
 
-def _argument(name: str, value: object) -> Any:
+def _argument(name: str, value: object) -> Meaning:
     """An argument of the call as what its name stands for."""
     if isinstance(value, (Tensor, str)):
         return value

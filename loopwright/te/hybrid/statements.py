@@ -35,7 +35,7 @@ from loopwright.te.hybrid.errors import (
     HybridReturnError,
 )
 from loopwright.te.hybrid.expressions import has_load
-from loopwright.te.hybrid.symbols import Scope, Value
+from loopwright.te.hybrid.symbols import Meaning, Scope, Value
 from loopwright.te.tensor import Tensor
 
 _KINDS: Final = {
@@ -279,7 +279,9 @@ class StatementReader(AssignmentReader):
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
-    def call_function(self, node: ast.Call, other: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    def call_function(
+        self, node: ast.Call, other: Any, arguments: list[Meaning], keywords: dict[str, Meaning]
+    ) -> Meaning:
         self.reading.depth += 1
         if self.reading.depth > _DEEPEST_CALL:
             raise HybridCallError(

@@ -7,17 +7,21 @@ allocated around its statements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IterVar, ProducerRealize, Range, Stmt, const, seq
+from loopwright.runtime.dtype import DataType
 from loopwright.te.tensor import Tensor
+
+# What an expression stands for; None: a call of a function that returns nothing.
+Meaning: TypeAlias = Expr | Tensor | str | DataType | tuple["Meaning", ...] | None
 
 
 class Value(NamedTuple):
     """A name for something that is not assigned again: a number, tensor, tuple, text or function."""
 
-    meaning: Any
+    meaning: Meaning
     is_loop: bool = False
 
 
