@@ -11,7 +11,6 @@ layout of the weights, weights times their scale) is computed when the function 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ class CannotBind(LoopwrightError, ValueError, TypeError):
 @deep
 def bind_constants(func: PrimFunc, values: Mapping[object, object]) -> PrimFunc:
     """A copy of `func` without the parameters in `values`: {a parameter or its name: the array it always is}."""
-    numbers: dict[Var, Any] = {}
+    numbers: dict[Var, object] = {}
     arrays: dict[Var, np.ndarray] = {}
     for key, given in values.items():
         param = _parameter(func, key)

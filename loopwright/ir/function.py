@@ -208,7 +208,7 @@ class IRModule:
     def __copy__(self) -> IRModule:
         return self.copy()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return load_node[0], (dump_node[0](self),)
 
     @staticmethod
@@ -353,7 +353,7 @@ class IRModule:
         """A module with the same functions, names and attributes."""
         return IRModule(dict(self.functions.items()), self.type_definitions, self.attrs)
 
-    def map_functions(self, change: Any) -> IRModule:
+    def map_functions(self, change: Callable[[PrimFunc], PrimFunc]) -> IRModule:
         """A module with `change(function)` in place of each function; this one when nothing changed."""
         new: dict[str | GlobalVar, PrimFunc] = {
             self._vars[name]: change(function) for name, function in self._functions.items()

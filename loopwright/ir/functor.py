@@ -22,7 +22,7 @@ from loopwright.ir.stmt import Stmt
 from loopwright.ir.visitor import Rewriter
 from loopwright.runtime.errors import LoopwrightError
 
-Change = Callable[[Any], Any]
+Change = Callable[[Any], object]
 
 
 class UnknownNodeName(LoopwrightError, ValueError):
@@ -88,7 +88,7 @@ class _Transform(Rewriter, memo=True):
     def __init__(self, before: Change | None, after: Change | None, only: tuple[type[Node], ...] | None) -> None:
         self.before, self.after, self.only = before, after, only
 
-    def visit_Node(self, node: Node) -> Any:
+    def visit_Node(self, node: Node) -> Node:
         chosen = self.only is None or isinstance(node, self.only)
         if chosen and self.before is not None:
             result = self.before(node)
@@ -102,7 +102,7 @@ class _Transform(Rewriter, memo=True):
         return node
 
 
-def _checked(node: Node, result: object) -> Any:
+def _checked(node: Node, result: object) -> Node:
     wanted = Expr if isinstance(node, Expr) else Stmt if isinstance(node, Stmt) else Node
     if not isinstance(result, wanted):
         raise BadReplacement(node, result)

@@ -17,14 +17,18 @@ import difflib
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import overload
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_aliases import own_name
 from loopwright.ir.pass_context import PassInfo, PassInstrument
 
 
-def pass_instrument(cls: type | None = None) -> Any:
+@overload
+def pass_instrument(cls: type) -> type: ...
+@overload
+def pass_instrument(cls: None = None) -> Callable[[type], type]: ...
+def pass_instrument(cls: type | None = None) -> type | Callable[[type], type]:
     """Decorator: a plain class with some of the methods of `PassInstrument` becomes an instrument."""
 
     def decorate(plain: type) -> type:

@@ -12,7 +12,7 @@ rules for one key the one of the highest level counts. `transform/passes/lower_i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir.expr import Call, Callee, Expr
 from loopwright.ir.op import Op, user_op
@@ -129,7 +129,9 @@ class NoIntrinsicRule(LoopwrightError, NotImplementedError):
         )
 
 
-def register_intrin_lowering(op_name: str, target: str, *, f: Rule | None = None, level: int = 10) -> Any:
+def register_intrin_lowering(
+    op_name: str, target: str, *, f: Rule | None = None, level: int = 10
+) -> Rule | Callable[[Rule], Rule]:
     """Have calls of `op_name` replaced by `f(call)` on a target kind, or, with "default", on all; also a decorator.
 
     An operator that does not exist yet is made; its calls may then do anything, until `TCallEffectKind` says less.
@@ -144,7 +146,9 @@ def register_intrin_lowering(op_name: str, target: str, *, f: Rule | None = None
     return attach(f) if f is not None else attach
 
 
-def register_intrin_rule(target: str, intrin: str, f: Rule | None = None, override: bool = False) -> Any:
+def register_intrin_rule(
+    target: str, intrin: str, f: Rule | None = None, override: bool = False
+) -> Rule | Callable[[Rule], Rule]:
     """The older spelling: the target first, the operator without its `tir.`; also a decorator."""
     name = intrin if intrin.startswith("tir.") else f"tir.{intrin}"
     if not override and name in Op.registry and Op.registry[name].has_attr(target + _SUFFIX):

@@ -7,7 +7,7 @@ machines and of the runtime are in `machine_intrinsics.py`, those behind Python'
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.expr import (
@@ -322,7 +322,7 @@ def call_packed(name: str, *args: object) -> Expr:
     return Call(DataType("int32"), Op.get("tir.call_packed"), (StringImm(name), *given))
 
 
-def as_array(arg: object) -> Any:
+def as_array(arg: object) -> object:
     """A buffer as the array structure that packed functions take; anything else as it is."""
     if not isinstance(arg, Buffer):
         return arg

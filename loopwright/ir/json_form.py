@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +28,7 @@ from loopwright.ir.op import Op, user_op
 from loopwright.ir.stmt import ForKind
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.json_text import MOST_LEVELS, NestedTooDeep, read_json
+from loopwright.runtime.json_text import MOST_LEVELS, JsonObject, NestedTooDeep, read_json
 from loopwright.target import Target
 
 VERSION: Final = 1
@@ -39,8 +39,8 @@ _ENUMS: Final[dict[str, type[Enum]]] = {cls.__name__: cls for cls in (ForKind, I
 class _Layer(NamedTuple):
     """How a layer above this one saves its nodes: to fields by name, and back."""
 
-    save: Callable[[Any], dict[str, Any] | None]
-    load: Callable[[str, dict[str, Any]], Any]
+    save: Callable[..., JsonObject | None]
+    load: Callable[[str, JsonObject], object]
 
 
 _LATER: Final = {
@@ -111,12 +111,12 @@ class BadJson(LoopwrightError, ValueError):
 
 class _Writer:
     def __init__(self) -> None:
-        self.rows: list[list[Any]] = []
+        self.rows: list[tuple[str, JsonObject]] = []
         self.places: dict[int, int] = {}
-        self.kept: list[Any] = []  # so that no id is used twice
+        self.kept: list[object] = []  # so that no id is used twice
         self.levels = 0  # of lists and dicts around the value at hand
 
-    def node(self, node: object) -> dict[str, int]:
+    def node(self, node: Node | IRModule) -> dict[str, int]:
         location = self.places.get(id(node))
         if location is None:
             outer, self.levels = self.levels, 0  # a row of its own
@@ -124,10 +124,10 @@ class _Writer:
             self.levels = outer
             location = self.places[id(node)] = len(self.rows)
             self.kept.append(node)
-            self.rows.append([_name(node), fields])
+            self.rows.append((_name(node), fields))
         return {"@": location}
 
-    def _fields(self, node: Any) -> dict[str, Any]:
+    def _fields(self, node: Node | IRModule) -> JsonObject:
         if isinstance(node, Op):
             return {"name": node.name}
         if isinstance(node, IRModule):
@@ -150,7 +150,7 @@ class _Writer:
             raise NotSaved(node)
         return {field.name: self.value(getattr(node, field.name)) for field in node.node_fields}
 
-    def value(self, value: object) -> Any:
+    def value(self, value: object) -> object:
         if value is None or type(value) in (bool, int, str):
             return value
         if isinstance(value, (Node, IRModule)):
@@ -181,7 +181,7 @@ class _Writer:
             return {"array": [str(DataType(array.dtype)), list(array.shape), data]}
         raise NotSaved(value)
 
-    def _container(self, value: Any) -> dict[str, Any]:
+    def _container(self, value: Sequence[object] | Mapping[object, object]) -> JsonObject:
         if isinstance(value, Mapping):
             return {"dict": [[self.value(key), self.value(item)] for key, item in value.items()]}
         return {"list" if isinstance(value, list) else "tuple": [self.value(item) for item in value]}
@@ -197,14 +197,14 @@ def _name(node: object) -> str:
     return f"{layer}.{type(node).__name__}" if layer in _LATER else type(node).__name__
 
 
-def _array(parts: list[Any]) -> np.ndarray:
+def _array(parts: tuple[str, list[int], str]) -> np.ndarray:
     dtype, shape, data = parts
     return np.frombuffer(base64.b64decode(data), DataType(dtype).numpy()).reshape(shape).copy()
 
 
 class _Reader:
-    def __init__(self, rows: list[Any]) -> None:
-        self.made: list[Any] = []
+    def __init__(self, rows: list[tuple[str, JsonObject]]) -> None:
+        self.made: list[object] = []
         self.marked: dict[str, Callable[[Any], Any]] = {
             "@": self.made.__getitem__,
             "dtype": DataType,
@@ -225,7 +225,7 @@ class _Reader:
         ((marker, content),) = value.items()
         return self.marked[marker](content)
 
-    def _node(self, name: str, fields: dict[str, Any]) -> Any:
+    def _node(self, name: str, fields: JsonObject) -> object:
         if name == "Op":
             return user_op(fields["name"])
         if name == "IRModule":

@@ -53,7 +53,7 @@ class ModuleForm(NamedTuple):
 
     text: Callable[..., str]
     show: Callable[..., None]
-    html: Callable[[Any], str]
+    html: Callable[..., str]
 
 
 class Node:
@@ -65,9 +65,9 @@ class Node:
     # How a module is written that holds functions of this class; None: as a script.
     module_form: ClassVar[ModuleForm | None] = None
 
-    span: Any
+    span: object
 
-    def each_child(self, visit: Callable[[Any], object]) -> None:
+    def each_child(self, visit: Callable[[Node], object]) -> None:
         """Call `visit` on every child, in field order."""
 
     def rebuild(self, rewrite: Callable[[Any], Any]) -> Self:
@@ -95,7 +95,7 @@ class Node:
     def _make(cls, *values: object, span: object = None) -> Self:
         return cls(*values, span=span)  # type: ignore[call-arg]
 
-    def __tvm_ffi_object__(self) -> Any:
+    def __tvm_ffi_object__(self) -> object:
         # In containers and as an argument of packed functions a node stays itself, also one that can be called.
         return ffi.load().core._convert_to_opaque_object(self)
 
@@ -113,7 +113,7 @@ class Node:
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return load_node[0], (dump_node[0](self),)
 
     def astext(self, show_meta_data: bool = True) -> str:
@@ -146,20 +146,20 @@ def when_used(module: str, name: str) -> Callable[..., Any]:
 
 
 # How nodes become JSON, which is also how they travel between processes.
-dump_node: Final[list[Callable[[Any], str]]] = [when_used("loopwright.ir.json_form", "save_json")]
+dump_node: Final[list[Callable[[object], str]]] = [when_used("loopwright.ir.json_form", "save_json")]
 
 
-def _load_node(text: str) -> Any:
+def _load_node(text: str) -> object:
     return _load_json(text)
 
 
 _load_json: Final = when_used("loopwright.ir.json_form", "load_json")
 load_node: Final = [_load_node]  # a function of this module, which pickle finds by its name
 # How nodes reach the printer of the script layer.
-render: Final[list[Callable[[Any], str]]] = [when_used("loopwright.script.printer", "render")]
+render: Final[list[Callable[[object], str]]] = [when_used("loopwright.script.printer", "render")]
 script_text: Final[list[Callable[..., str]]] = [when_used("loopwright.script.printer", "script_text")]
 script_show: Final[list[Callable[..., None]]] = [when_used("loopwright.script.highlight", "script_show")]
-script_html: Final[list[Callable[[Any], str]]] = [when_used("loopwright.script.highlight", "script_html")]
+script_html: Final[list[Callable[[object], str]]] = [when_used("loopwright.script.highlight", "script_html")]
 errors.render_node[:] = [when_used("loopwright.script.printer", "render_node")]
 
 
@@ -186,6 +186,8 @@ _CONVERTED_TUPLES: Final[dict[str, str]] = {}
 _helpers: Final[dict[str, object]] = {}
 
 N = TypeVar("N", bound=Node)
+T = TypeVar("T")
+K = TypeVar("K")
 
 
 def base_node(cls: type[N]) -> type[N]:
@@ -194,7 +196,7 @@ def base_node(cls: type[N]) -> type[N]:
     return cls
 
 
-def convert_arguments(cls: type, convert: Callable[[Any], Any], convert_many: Callable[[Any], Any]) -> None:
+def convert_arguments(cls: type, convert: Callable[..., object], convert_many: Callable[..., object]) -> None:
     """Have every constructor pass arguments of type `cls` through `convert` unless they are one already."""
     name = cls.__name__
     _helpers[f"_is_{name}"] = cls
@@ -209,7 +211,9 @@ def node(cls: type[N]) -> type[N]: ...
 @overload
 def node(*, binds: str | tuple[str, ...] = ()) -> Callable[[type[N]], type[N]]: ...
 @dataclass_transform(eq_default=False, field_specifiers=(derived,))
-def node(cls: Any = None, *, binds: str | tuple[str, ...] = ()) -> Any:
+def node(
+    cls: type[N] | None = None, *, binds: str | tuple[str, ...] = ()
+) -> type[N] | Callable[[type[N]], type[N]]:
     """Make `cls` an IR node class; see the module docstring."""
     bound = (binds,) if isinstance(binds, str) else binds
     if cls is None:
@@ -217,7 +221,7 @@ def node(cls: Any = None, *, binds: str | tuple[str, ...] = ()) -> Any:
     return _build_class(cls, bound)
 
 
-def _build_class(cls: type[Node], binds: tuple[str, ...]) -> type[Node]:
+def _build_class(cls: type[N], binds: tuple[str, ...]) -> type[N]:
     # Registered first: a node may hold nodes of its own class.
     _NODE_CLASSES.add(cls.__name__)
     own = {name: text for name, text in cls.__dict__.get("__annotations__", {}).items() if "ClassVar" not in str(text)}
@@ -242,7 +246,7 @@ def _build_class(cls: type[Node], binds: tuple[str, ...]) -> type[Node]:
     namespace["__slots__"] = tuple(name for name in own if name not in inherited)
     namespace["node_fields"] = tuple(fields)
     namespace["_field_types"] = texts
-    result: type[Node] = type(cls.__name__, cls.__bases__, namespace)
+    result: type[N] = type(cls.__name__, cls.__bases__, namespace)
 
     scope = _globals_for(sys.modules[cls.__module__].__dict__, result)
     _generate(scope, result, fields, texts, computed, {k: v for k, v in defaults.items() if k not in computed})
@@ -375,7 +379,7 @@ def _rewrite_text(field: Field) -> str:
     }[field.kind]
 
 
-def rewrite_tuple(items: tuple[object, ...], rewrite: Callable[[Any], Any]) -> tuple[Any, ...]:
+def rewrite_tuple(items: tuple[T, ...], rewrite: Callable[[T], T]) -> tuple[T, ...]:
     """`rewrite` over every item; the same tuple when no item changed."""
     changed = None
     for index, item in enumerate(items):
@@ -387,7 +391,7 @@ def rewrite_tuple(items: tuple[object, ...], rewrite: Callable[[Any], Any]) -> t
     return items if changed is None else tuple(changed)
 
 
-def rewrite_mapping(items: Mapping[object, object], rewrite: Callable[[Any], Any]) -> Mapping[Any, Any]:
+def rewrite_mapping(items: Mapping[K, T], rewrite: Callable[[T], T]) -> Mapping[K, T]:
     """`rewrite` over every value; the same mapping when no value changed."""
     new = {key: rewrite(value) for key, value in items.items()}
     return items if all(new[key] is value for key, value in items.items()) else new

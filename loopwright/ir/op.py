@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from difflib import get_close_matches
 from enum import IntEnum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from loopwright.ir.expr import Callee
 from loopwright.ir.expr.calls import op_named
@@ -62,6 +62,7 @@ class CallEffect(IntEnum):
     ControlJump = 7
 
 
+T = TypeVar("T")
 EFFECT_KEY: Final = "TCallEffectKind"  # the attribute under which scripts set the effect of an operator
 
 
@@ -159,7 +160,7 @@ def register_op_attr(op_name: str, attr_key: str, value: object = None, level: i
     An operator that does not exist yet is made.
     """
 
-    def attach(attached: object) -> Any:
+    def attach(attached: T) -> T:
         user_op(op_name).set_attr(attr_key, attached, level)
         return attached
 

@@ -63,7 +63,7 @@ class ConfigKey(NamedTuple):
     """One setting."""
 
     type: type
-    default: Any
+    default: object
     meaning: str
 
 
@@ -180,7 +180,7 @@ def checked_config(config: Mapping[str, object] | None) -> dict[str, Any]:
     return {key: _checked(key, value) for key, value in (config or {}).items()}
 
 
-def _checked(key: str, value: object) -> Any:
+def _checked(key: str, value: object) -> object:
     known = CONFIG_KEYS.get(key)
     if known is None:
         raise UnknownConfig(key, CONFIG_KEYS)
@@ -194,7 +194,7 @@ def _checked(key: str, value: object) -> Any:
     return value
 
 
-def _options(key: str, struct: type, values: Mapping[str, object]) -> Any:
+def _options(key: str, struct: type, values: Mapping[str, object]) -> object:
     fields = {field.name: type(field.default) for field in dataclasses.fields(struct)}
     for name, value in values.items():
         if name not in fields:

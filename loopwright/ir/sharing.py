@@ -124,7 +124,7 @@ class _Binding:
         self.safe: set[Node] = set()  # computed whenever their dominator is
         self.names: dict[Node, Var] = {}
         self.bound_at: dict[Node, list[Node]] = {}
-        self.made: dict[Node, Any] = {}
+        self.made: dict[Node, Node] = {}
 
     def run(self) -> Expr:
         if any(isinstance(node, Call) and not getattr(node.op, "is_pure", False) for node in self.order):

@@ -292,7 +292,7 @@ def is_no_op(statement: Stmt) -> bool:
     return isinstance(statement, Evaluate) and isinstance(statement.value, IntImm)
 
 
-def is_return(statement: Stmt) -> bool:
+def is_return(statement: Node) -> bool:
     """Whether the statement is `T.ret`: the function ends here."""
     value = statement.value if isinstance(statement, Evaluate) else None
     return isinstance(value, Call) and value.op.name == "tir.ret"

@@ -12,8 +12,8 @@ annotations and attributes a Python number and the literal of its natural type (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -29,16 +29,18 @@ from loopwright.ir.types import PrimType
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 
+Pairs: TypeAlias = dict[object, object]  # what of one program stands for what of the other
+
 
 class _Comparison:
     """Walk two programs side by side; after a mismatch `path` holds the way to it, innermost step first."""
 
     def __init__(self, map_free_vars: bool) -> None:
         self.map_free_vars = map_free_vars
-        self.forward: dict[Any, Any] = {}
-        self.backward: dict[Any, Any] = {}
-        self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
-        self.equal: dict[Any, Any] = {}  # expressions found equal under the pairs of now: objects may stand many times
+        self.forward: Pairs = {}
+        self.backward: Pairs = {}
+        self.undo: list[tuple[Pairs, object, object]] = []
+        self.equal: Pairs = {}  # expressions found equal under the pairs of now: objects may stand many times
         self.left = MOST_PLACES
         self.path: list[str] = []
         self.values: tuple[object, object] = (None, None)  # what differs
@@ -92,7 +94,7 @@ class _Comparison:
     def nodes(self, a: tuple[object, ...], b: tuple[object, ...]) -> bool:
         return self._each(a, b, self.node)
 
-    def _each(self, a: Any, b: Any, same: Callable[[Any, Any], bool]) -> bool:
+    def _each(self, a: Sequence[object], b: Sequence[object], same: Callable[[Any, Any], bool]) -> bool:
         if len(a) != len(b):
             self.path.append(".length")
             return self.differ(len(a), len(b))
@@ -102,7 +104,7 @@ class _Comparison:
                 return False
         return True
 
-    def mapping(self, a: Mapping[Any, Any], b: Mapping[Any, Any]) -> bool:
+    def mapping(self, a: Mapping[Any, object], b: Mapping[Any, object]) -> bool:
         if a.keys() != b.keys():
             self.path.append(".keys")
             return self.differ(sorted(map(str, a)), sorted(map(str, b)))
@@ -112,7 +114,7 @@ class _Comparison:
                 return False
         return True
 
-    def data(self, a: Any, b: Any) -> bool:
+    def data(self, a: object, b: object) -> bool:
         cls = type(a)
         if cls is str or cls is int or cls is DataType:
             if cls is type(b):
@@ -123,7 +125,7 @@ class _Comparison:
         if isinstance(a, (bool, float)) or isinstance(b, (bool, float)):
             if type(a) is not type(b):
                 return self.differ(a, b)
-            same = float_bits(a) == float_bits(b) if isinstance(a, float) else a is b
+            same = float_bits(a) == float_bits(b) if isinstance(a, float) and isinstance(b, float) else a is b
             return same or self.differ(a, b)
         if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
             return self._each(a, b, self.data)

@@ -67,9 +67,9 @@ class Serialization:
 
     def __init__(self, map_free_vars: bool) -> None:
         self.map_free_vars = map_free_vars
-        self.numbers: dict[Any, int] = {}
+        self.numbers: dict[object, int] = {}
         self.count = 0
-        self.undo: list[tuple[Any, int | None]] = []
+        self.undo: list[tuple[object, int | None]] = []
         self.parts: list[str] = []
 
     def digest(self, size: int) -> bytes:
@@ -111,7 +111,7 @@ class Serialization:
         for node in nodes:
             self.node(node)
 
-    def mapping(self, values: Mapping[Any, Any]) -> None:
+    def mapping(self, values: Mapping[Any, object]) -> None:
         self.parts.append(f"{{{len(values)}")
         for key in sorted(values, key=str):
             self.data(key)

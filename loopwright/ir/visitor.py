@@ -19,7 +19,7 @@ shared expressions are large are turned into trees of lets before lowering (`sha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.deep import deep
@@ -31,14 +31,17 @@ from loopwright.ir.stmt import AttrStmt, Block, Stmt
 N = TypeVar("N", bound=Node)
 
 
-class _Table(dict[type, Callable[[Any, Any], Any]]):
+Method: TypeAlias = Callable[[Any, Any], Any]  # of a walk and a node; what comes back is the walk's business
+
+
+class _Table(dict[type, Method]):
     """Node class → method, filled on first use, nearest base class first."""
 
     def __init__(self, owner: type, default: str, memo: bool) -> None:
         super().__init__()
         self.owner, self.default, self.memo = owner, default, memo
 
-    def __missing__(self, cls: type) -> Callable[[Any, Any], Any]:
+    def __missing__(self, cls: type) -> Method:
         for base in cls.__mro__:
             method = getattr(self.owner, f"visit_{base.__name__}", None)
             if method is not None:
@@ -54,10 +57,10 @@ class _Table(dict[type, Callable[[Any, Any], Any]]):
 _UNSEEN: Final = object()
 
 
-def _remembering(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _remembering(method: Method) -> Method:
     """`method`, run once a node: nodes hash by identity, and as keys they stay alive."""
 
-    def once(self: Any, node: Any) -> Any:
+    def once(self: _Walk, node: Node) -> Any:
         memo = self._memo
         result = memo.get(node, _UNSEEN)
         if result is _UNSEEN:
@@ -119,7 +122,7 @@ class Rewriter(_Walk):
 
     _default = "rebuild"
 
-    def rebuild(self, node: Any) -> Any:
+    def rebuild(self, node: N) -> N:
         """`node` with its children rewritten."""
         return node.rebuild(self.visit)
 
@@ -183,7 +186,7 @@ def substitute(root: N, values: Mapping[Var, object], buffers: Mapping[Buffer, B
 
 
 class _PostOrder(Visitor):
-    def __init__(self, look: Callable[[Any], object]) -> None:
+    def __init__(self, look: Callable[[Node], object]) -> None:
         self.look = look
         self.seen: set[int] = set()
 
@@ -210,7 +213,7 @@ class _Found(Exception):
 
 
 class _PreOrder(Visitor):
-    def __init__(self, look: Callable[[Any], object]) -> None:
+    def __init__(self, look: Callable[[Node], object]) -> None:
         self.look = look
         self.left = MOST_PLACES
 
@@ -225,7 +228,7 @@ class _PreOrder(Visitor):
 class _Exists(Visitor, memo=True):
     """Stops at the first node that passes the test."""
 
-    def __init__(self, test: Callable[[Any], bool]) -> None:
+    def __init__(self, test: Callable[[Node], bool]) -> None:
         self.test = test
 
     def visit_children(self, node: Node) -> None:
@@ -235,13 +238,13 @@ class _Exists(Visitor, memo=True):
 
 
 @deep
-def post_order_visit(root: Node, look: Callable[[Any], object]) -> None:
+def post_order_visit(root: Node, look: Callable[[Node], object]) -> None:
     """Call `look` once on every node, children first."""
     _PostOrder(look).visit(root)
 
 
 @deep
-def pre_order_visit(root: Node, look: Callable[[Any], object]) -> None:
+def pre_order_visit(root: Node, look: Callable[[Node], object]) -> None:
     """Call `look` on every node, parents first; where it returns False the children are left out.
 
     An object that stands in several places is looked at in each. Raises TooLarge past `MOST_PLACES`.
@@ -250,7 +253,7 @@ def pre_order_visit(root: Node, look: Callable[[Any], object]) -> None:
 
 
 @deep
-def any_node(root: Node, test: Callable[[Any], bool]) -> bool:
+def any_node(root: Node, test: Callable[[Node], bool]) -> bool:
     """Whether any node passes `test`; each object is asked once."""
     try:
         _Exists(test).visit(root)

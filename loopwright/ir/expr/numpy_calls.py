@@ -73,7 +73,7 @@ class NumpyFunction(LoopwrightError, TypeError):
         )
 
 
-def answer_numpy(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+def answer_numpy(self: object, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     """`__array_ufunc__`: what Python's operators can do is done element by element; the rest is refused."""
     name = ufunc.__name__
     if method != "__call__":
@@ -94,7 +94,7 @@ def answer_numpy(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **option
     raise NumpyFunction(name, self, _INSTEAD.get(name)) from None
 
 
-def _in_array(value: object) -> Any:
+def _in_array(value: object) -> object:
     """An expression in an array of objects, which numpy's operators take element by element."""
     if _is_numpys(value) or not hasattr(value, "__array_ufunc__"):
         return value

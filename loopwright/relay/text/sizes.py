@@ -10,11 +10,10 @@ import re
 from typing import Final
 
 from loopwright.ir import Expr as PrimExpr
+from loopwright.ir import Node, post_order_visit, substitute
 from loopwright.ir import Var as SizeVariable
-from loopwright.ir import post_order_visit, substitute
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.adt import TypeData
-from loopwright.relay.expr import Expr
 from loopwright.relay.types import Dim, FuncType, IncompleteType, RefType, TensorType, TypeCall
 
 RESERVED: Final = frozenset(
@@ -45,7 +44,7 @@ class SizeNames:
                     text = re.sub(rf"\b{name}\b", f"{name}: {var.dtype}", text, count=1)
         return text
 
-    def _meet(self, node: Expr, variables: dict[SizeVariable, PrimExpr]) -> None:
+    def _meet(self, node: Node, variables: dict[SizeVariable, PrimExpr]) -> None:
         if isinstance(node, SizeVariable):
             name = self._name(node)
             variables[node] = node if name == node.name else SizeVariable(name, node.dtype)
