@@ -353,7 +353,7 @@ class IRModule:
         """A module with the same functions, names and attributes."""
         return IRModule(dict(self.functions.items()), self.type_definitions, self.attrs)
 
-    def map_functions(self, change: Callable[[PrimFunc], PrimFunc]) -> IRModule:
+    def map_functions(self, change: Callable[[Any], Any]) -> IRModule:
         """A module with `change(function)` in place of each function; this one when nothing changed."""
         new: dict[str | GlobalVar, PrimFunc] = {
             self._vars[name]: change(function) for name, function in self._functions.items()
