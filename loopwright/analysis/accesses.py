@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from loopwright.analysis.affine import Affine, AnyOf, Condition, Eq, Form, Ge, constant, inequalities
-from loopwright.analysis.effects import CHANGES, OUTSIDE, SEES, reaches_outside
+from loopwright.analysis.effects import CHANGES, HARMLESS, OUTSIDE, SEES, is_pure_call, reaches_outside
 from loopwright.analysis.instances import Assumption, Barrier, Instance, InstanceWalk, Loop, Realized
 from loopwright.analysis.memory_reach import bytes_of, flat_index, reach, reach_back, reach_of_rows
 from loopwright.analysis.polyhedral import Polyhedra
@@ -57,9 +57,6 @@ from loopwright.ir.visitor import any_node
 from loopwright.runtime.dtype import HANDLE, INT64, DataType
 
 _ANY: Final = 4  # of a pointer: what it is for is not said; else 1 to read, 2 to write, 3 for both
-
-# Calls that are neither pure nor do anything: promises, hints, and returns, which the walk itself looks at.
-_HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.ret", "tir.tvm_storage_sync"})
 
 
 class Memory(NamedTuple):
@@ -186,6 +183,7 @@ class Program:
         if self.affine.products:
             self._name_products()
         self.homes = walk.homes
+        self._sources = {part: view.source for part, view in walk.views.items()}
         self.definitions = walk.definitions
         self.constants = walk.constants
         self.unknown: set[Var] = walk.unknown | walk.pointed
@@ -268,6 +266,12 @@ class Program:
     def owner_index(self, key: str | Var, loops: Sequence[Loop]) -> Loop | None:
         """The loop around a place that runs the axis."""
         return next((loop for loop in loops if key is loop.var or key == loop.thread_tag), None)
+
+    def source(self, buffer: Buffer) -> Buffer:
+        """The buffer whose memory it is: of a sub-buffer, the one that it is a part of."""
+        while buffer in self._sources:
+            buffer = self._sources[buffer]
+        return buffer
 
     def is_own(self, buffer: Buffer, loop: Loop) -> bool:
         """Whether each iteration of `loop` has the memory for itself."""
@@ -515,7 +519,7 @@ class _AccessWalk(InstanceWalk):
                 self.visit(argument)
             if isinstance(call.op, GlobalVar) and name in self.functions:
                 self._look_into(self.functions[name], call)
-            if not getattr(call.op, "is_pure", False) and name not in _HARMLESS:
+            if not is_pure_call(call) and name not in HARMLESS:
                 self.effects.append(call)
                 if reaches_outside(call):
                     self.outside.append((call, self.instance))

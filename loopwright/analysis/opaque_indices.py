@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from loopwright.analysis.affine import Form, Part, inequalities
+from loopwright.analysis.effects import effects, stored_memory
 from loopwright.analysis.instances import Definition, Loop
 from loopwright.analysis.polynomials import Atom, Kind, Poly, interval, just, number
 from loopwright.ir import (
@@ -32,7 +33,6 @@ from loopwright.ir import (
     Broadcast,
     Buffer,
     BufferLoad,
-    BufferStore,
     Call,
     Cast,
     CompareExpr,
@@ -47,19 +47,15 @@ from loopwright.ir import (
     Min,
     Mod,
     Mul,
-    Node,
     Not,
     Or,
-    PrimFunc,
     Ramp,
     Select,
     SizeVar,
     Stmt,
     Sub,
     Var,
-    collect,
     deep,
-    pre_order_visit,
     structural_equal,
     structural_hash,
 )
@@ -72,11 +68,6 @@ STEPS: Final = 120  # questions asked of one side of one axis
 DEPTH: Final = 5  # facts added, cases split and quotients multiplied out, one inside the other
 
 
-def written_memory(function: PrimFunc) -> set[Var]:
-    """The memory that stores change."""
-    return {node.buffer.data for node in collect(function.body, BufferStore)}
-
-
 class Polynomials:
     """Expressions of one program as polynomials."""
 
@@ -85,7 +76,7 @@ class Polynomials:
         self.affine = program.affine
         self.definitions: Mapping[Var, Definition] = program.definitions
         # Values of memory that changes are the same only within one statement, which loads before it stores.
-        self.changing = written_memory(program.function) | program.unknown
+        self.changing = {*stored_memory(program.function.body), *program.unknown}
         self.calls_change_memory = bool(program.effects)
         self.atoms: dict[Hashable, Atom] = {}
         self._expressions: dict[Hashable, list[tuple[Expr, Poly]]] = {}  # those without a form, by structural hash
@@ -397,18 +388,8 @@ class Polynomials:
 
 def _memory_of(expr: Expr) -> set[Var] | None:
     """The memory that the expression reads; None when a call in it may return another value each time."""
-    result: set[Var] = set()
-    pure = True
-
-    def look(node: Node) -> None:
-        nonlocal pure
-        if isinstance(node, BufferLoad):
-            result.add(node.buffer.data)
-        elif isinstance(node, Call) and not getattr(node.op, "is_pure", False):
-            pure = False
-
-    pre_order_visit(expr, look)
-    return result if pure else None
+    done = effects(expr)
+    return None if done.calls or done.hints or done.pointers else set(done.loaded)
 
 
 def limits(dtype: DataType) -> tuple[int | None, int | None]:

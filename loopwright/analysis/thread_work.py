@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.analysis.effects import effects
 from loopwright.analysis.thread_axes import (
     Axis,
     axis_of,
@@ -42,10 +43,7 @@ from loopwright.ir import (
     AttrStmt,
     Block,
     BlockRealize,
-    BufferLoad,
     BufferRealize,
-    BufferStore,
-    Call,
     Expr,
     For,
     ForKind,
@@ -54,9 +52,9 @@ from loopwright.ir import (
     Node,
     Stmt,
     Var,
+    any_node,
     pre_order_visit,
 )
-from loopwright.runtime.dtype import HANDLE
 
 
 class Together:
@@ -173,29 +171,12 @@ def has_barrier(statement: Stmt) -> bool:
 
 def _writes_block_memory(statement: Stmt) -> bool:
     """Whether a statement writes memory of the block, nothing else, and reads no private memory; without calls."""
-    stores = 0
-    fits = True
-    own: set[Var] = set()
-
-    def look(node: Node) -> bool:
-        nonlocal stores, fits
-        if isinstance(node, BufferStore):
-            stores += 1
-            fits = fits and is_of_block(node.buffer.scope())
-        elif isinstance(node, BufferLoad):
-            scope = node.buffer.scope()
-            fits = fits and (scope == "global" or is_of_block(scope)) and node.buffer.data not in own
-        elif isinstance(node, Call):
-            fits = fits and bool(getattr(node.op, "is_pure", False))
-        elif isinstance(node, Allocate):
-            own.add(node.buffer_var)
-        elif isinstance(node, Block):
-            own.update([buffer.data for buffer in node.alloc_buffers])
-        elif isinstance(node, Var) and node.dtype is HANDLE:
-            fits = fits and node in own
-        elif isinstance(node, Stmt) and tag_of(node):
-            fits = False
-        return fits
-
-    pre_order_visit(statement, look)
-    return fits and stores > 0 and not own
+    done = effects(statement)
+    if not done.stores or done.calls or done.hints or done.pointers or done.named or done.allocated:
+        return False
+    reads = {load.buffer.scope() for load in done.loads}
+    if not all([is_of_block(store.buffer.scope()) for store in done.stores]):
+        return False
+    if not all([scope == "global" or is_of_block(scope) for scope in reads]):
+        return False
+    return not any_node(statement, lambda node: isinstance(node, Stmt) and bool(tag_of(node)))

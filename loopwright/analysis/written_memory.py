@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from loopwright import ir
+from loopwright.analysis.effects import WRITE, EffectsWalk
 
 _NONE: Final[Mapping[str, ir.PrimFunc]] = {}
 
@@ -37,60 +38,47 @@ def _written(
     if function in seen:
         return written
     seen.add(function)
-    whole: dict[ir.Var, set[ir.Var]] = {}  # what a window, or another name of a pointer, is made of
-
-    def look(node: ir.Node) -> bool:
-        if isinstance(node, ir.BufferStore):
-            written.add(node.buffer.data)
-        elif isinstance(node, ir.MatchBufferRegion):
-            whole.setdefault(node.buffer.data, set()).add(node.source.buffer.data)
-        elif isinstance(node, (ir.LetStmt, ir.Let)) and node.var.dtype.kind == "handle":
-            whole.setdefault(node.var, set()).update(_pointers_in(node.value))
-        elif isinstance(node, ir.Call) and not (isinstance(node.op, ir.Op) and node.op.is_pure):
-            if node.op.name == "tir.prefetch" or _only_reads(node):
-                return False  # takes an address, but writes nothing there
-            called = functions.get(node.op.name) if isinstance(node.op, ir.GlobalVar) else None
-            if called is None:
-                if by_others:
-                    written.update(*map(_pointers_in, node.args))
-            else:
-                inside = _written(called, functions, result, seen, by_others)
-                for param, arg in zip(called.params, node.args, strict=False):
-                    if (called.buffer_map[param].data if param in called.buffer_map else param) in inside:
-                        written.update(_pointers_in(arg))
-        return True
-
-    ir.pre_order_visit(function.body, look)
-    pending = list(written)
-    while pending:
-        for pointer in whole.get(pending.pop(), ()):
-            if pointer not in written:
-                written.add(pointer)
-                pending.append(pointer)
+    walk = _Written(functions, lambda called: _written(called, functions, result, seen, by_others), by_others)
+    walk.visit(function.body)
+    done = walk.found
+    written.update(done.stored, [store.buffer.data for store in done.stores])
+    written.update([pointer for pointer, mask in done.pointers.items() if mask & WRITE])
     return written
 
 
-def _pointers_in(value: ir.Expr) -> set[ir.Var]:
-    """The pointers that reach whoever is given the value."""
-    result: set[ir.Var] = set()
+class _Written(EffectsWalk):
+    """What blocks declare is not asked: in the compiled program there are none."""
 
-    def look(node: ir.Node) -> bool:
-        if isinstance(node, ir.Var) and node.dtype.kind == "handle":
-            result.add(node)
-        elif isinstance(node, ir.Call) and node.op.name == "tir.address_of" and isinstance(node.args[0], ir.BufferLoad):
-            result.add(node.args[0].buffer.data)
-        elif isinstance(node, ir.Buffer):
-            result.add(node.data)
-        return not isinstance(node, ir.BufferLoad)  # a value was loaded: its buffer does not reach the function
+    def __init__(
+        self,
+        functions: Mapping[str, ir.PrimFunc],
+        written_by: Callable[[ir.PrimFunc], set[ir.Var]],
+        by_others: bool,
+    ) -> None:
+        super().__init__()
+        self.functions, self.written_by, self.by_others = functions, written_by, by_others
+        self.is_counted = False  # whether memory that is pointed to here may be written: the pointer goes to a call
 
-    ir.pre_order_visit(value, look)
-    return result
+    def visit_arguments(self, call: ir.Call) -> None:
+        called = self.functions.get(call.op.name) if isinstance(call.op, ir.GlobalVar) else None
+        outer, self.is_counted = self.is_counted, self.by_others
+        if called is None:
+            super().visit_arguments(call)
+        else:
+            inside = self.written_by(called)
+            buffers = called.buffer_map
+            memory = [buffers[param].data if param in buffers else param for param in called.params]
+            for position, argument in enumerate(call.args):
+                self.is_counted = position < len(memory) and memory[position] in inside
+                self.visit(argument)
+        self.is_counted = outer
 
-
-def _only_reads(call: ir.Call) -> bool:
-    """Whether it is an LLVM intrinsic that reads from the address it takes."""
-    name = call.args[0] if call.args else None
-    return isinstance(name, ir.StringImm) and name.value in ("llvm.x86.tileloadd64", "llvm.x86.ldtilecfg")
+    def point(self, data: ir.Var, mask: int | None = None) -> None:
+        if self.is_counted:
+            self.declared = {}
+            super().point(data)
+        elif self.sources is not None:
+            self.sources.update(dict.fromkeys(self.roots(data)))
 
 
 def written_arguments(function: ir.PrimFunc) -> list[int]:

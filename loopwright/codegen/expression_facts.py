@@ -6,6 +6,7 @@ Programs share nodes, and choices nest thousands deep: walking a whole expressio
 from __future__ import annotations
 
 from loopwright import ir
+from loopwright.analysis.effects import is_pure_call
 from loopwright.ir.visitor import Visitor
 
 
@@ -47,7 +48,7 @@ class Speculatable(_Fact):
         return not division_can_fail(node) and self.visit_children(node)
 
     def visit_Call(self, call: ir.Call) -> bool:
-        harmless = isinstance(call.op, ir.Op) and call.op.is_pure and "extern" not in call.op.name
+        harmless = is_pure_call(call) and "extern" not in call.op.name
         return harmless and self.visit_children(call)
 
 
@@ -76,7 +77,7 @@ class FromMemory(_Fact):
         return True
 
     def visit_Call(self, call: ir.Call) -> bool:
-        return not (isinstance(call.op, ir.Op) and call.op.is_pure) or self.visit_children(call)
+        return not is_pure_call(call) or self.visit_children(call)
 
     def visit_Let(self, let: ir.Let) -> bool:
         self.bind(let.var, let.value)

@@ -22,6 +22,7 @@ from typing import Final
 
 import numpy as np
 
+from loopwright.analysis.effects import is_pure_call, stored_memory
 from loopwright.analysis.races import privatised
 from loopwright.evaluator.arguments import Array, as_scalar, check_count
 from loopwright.evaluator.errors import DataDependent, UninitialisedRead
@@ -46,12 +47,9 @@ from loopwright.ir import (
     IRModule,
     IterType,
     Node,
-    Op,
     PrimFunc,
-    Stmt,
     StringImm,
     Var,
-    collect,
     deep,
     pre_order_visit,
 )
@@ -201,7 +199,7 @@ class _TermCompiler(ThreadCompiler):
             return super().foreign_term(call, name)  # what it does to memory is not known
         texts = tuple([argument.value for argument in call.args[1:] if isinstance(argument, StringImm)])
         values, dtypes = [self.visit(argument) for argument in arguments], [argument.dtype for argument in arguments]
-        is_pure = isinstance(call.op, Op) and call.op.is_pure
+        is_pure = is_pure_call(call)
         called, races, watch = self.called, self.races, self.watched_touch(True, call)
         dtype = call.dtype if call.dtype.kind not in ("void", "handle") else INT32
 
@@ -295,7 +293,7 @@ class _TermCompiler(ThreadCompiler):
     def visit_BlockRealize(self, stmt: BlockRealize) -> Run:
         if not _is_reduction(stmt):
             return super().visit_BlockRealize(stmt)
-        outside, self.reduces = self.reduces, _stored_pointers(stmt.block.body)
+        outside, self.reduces = self.reduces, set(stored_memory(stmt.block.body))
         run = super().visit_BlockRealize(stmt)
         self.reduces = outside
         return lambda: self._as_update(run)
@@ -303,7 +301,7 @@ class _TermCompiler(ThreadCompiler):
     def lockstep_block(self, stmt: BlockRealize) -> InLockstep:
         if not _is_reduction(stmt):
             return super().lockstep_block(stmt)
-        outside, self.reduces = self.reduces, _stored_pointers(stmt.block.body)
+        outside, self.reduces = self.reduces, set(stored_memory(stmt.block.body))
         run = super().lockstep_block(stmt)
         self.reduces = outside
         return lambda lanes: self._as_update(lambda: run(lanes))
@@ -375,7 +373,3 @@ def _is_reduction(stmt: BlockRealize) -> bool:
 
     pre_order_visit(stmt.block.body, look)
     return result
-
-
-def _stored_pointers(body: Stmt) -> set[Var]:
-    return {node.buffer.data for node in collect(body, BufferStore)}

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from loopwright.analysis.effects import EffectsWalk, names_on
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Block,
     Buffer,
     BufferLoad,
     BufferStore,
-    Call,
     Expr,
     For,
     ForKind,
     PrimFunc,
     Stmt,
     Var,
-    Visitor,
     cast,
     const,
     decl_buffer,
@@ -66,60 +65,36 @@ class SplitFunction(NamedTuple):
     body: Stmt
 
 
-class _Touches(Visitor):
-    """Which buffers are read and written; memory that is handed to a call is both."""
+class _Touches(EffectsWalk):
+    """Which buffers are read and written; what the init of a reduction sets is no input when it is read back."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
+        super().__init__()
         self.by_data = {buffer.data: buffer for buffer in buffers}
-        self.read: set[Buffer] = set()
-        self.written: set[Buffer] = set()
-        self.started: frozenset[Buffer] = frozenset()  # set by the init of a reduction: reading it back is no input
-        self.views: dict[Buffer, Buffer] = {}
-
-    def _own(self, buffer: Buffer) -> Buffer | None:
-        return self.by_data.get(self.views.get(buffer, buffer).data)
+        self.loaded: set[Var] = set()
+        self.started: frozenset[Var] = frozenset()  # by the inits of the blocks around
 
     def visit_Block(self, block: Block) -> None:
         outer = self.started
-        for match in block.match_buffers:
-            self.views[match.buffer] = self.views.get(match.source.buffer, match.source.buffer)
         if block.init is not None:
-            inner = _Touches(list(self.by_data.values()))
-            inner.views = self.views
+            inner = EffectsWalk({**self.names, **names_on([block])})
             inner.visit(block.init)
-            self.started = outer | inner.written
-            self.visit(block.init)
-        self.visit(block.body)
+            self.started = outer | inner.found.changed
+        super().visit_Block(block)
         self.started = outer
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
-        buffer = self._own(load.buffer)
-        if buffer is not None and buffer not in self.started:
-            self.read.add(buffer)
-        for index in load.indices:
-            self.visit(index)
+        self.loaded.update([buffer.data for buffer in self.memory(load.buffer) if buffer.data not in self.started])
+        super().visit_BufferLoad(load)
 
-    def visit_BufferStore(self, store: BufferStore) -> None:
-        buffer = self._own(store.buffer)
-        if buffer is not None:
-            self.written.add(buffer)
-        self.visit(store.value)
-        for index in store.indices:
-            self.visit(index)
+    @property
+    def read(self) -> set[Buffer]:
+        memory = {*self.loaded, *self.found.pointers, *self.found.named}
+        return {self.by_data[data] for data in memory & self.by_data.keys()}
 
-    def visit_Call(self, call: Call) -> None:
-        if call.op.name == "tir.address_of" and isinstance(call.args[0], BufferLoad):
-            buffer = self._own(call.args[0].buffer)
-            if buffer is not None:
-                self.read.add(buffer)
-                self.written.add(buffer)
-        self.visit_children(call)
-
-    def visit_Var(self, var: Var) -> None:
-        buffer = self.by_data.get(var)
-        if buffer is not None:
-            self.read.add(buffer)
-            self.written.add(buffer)
+    @property
+    def written(self) -> set[Buffer]:
+        return {self.by_data[data] for data in self.found.changed & self.by_data.keys()}
 
 
 @deep
@@ -140,15 +115,16 @@ def split_function(tensors: Sequence[Tensor], function: PrimFunc) -> SplitFuncti
     buffers = function.argument_buffers()
     touches = _Touches(buffers)
     touches.visit(function.body)
-    outputs = [buffer for buffer in buffers if buffer in touches.written and buffer not in touches.read]
+    read, written = touches.read, touches.written
+    outputs = [buffer for buffer in buffers if buffer in written and buffer not in read]
     if not outputs:
-        changed = [buffer for buffer in buffers if buffer in touches.written]
+        changed = [buffer for buffer in buffers if buffer in written]
         if not changed:
             raise BadExternFunction(name, "it writes no buffer, so it has no output", "let it write its result")
         outputs = changed[-1:]
     inputs = [buffer for buffer in buffers if buffer not in outputs]
     body = function.body
-    in_place = outputs[0] if len(outputs) == 1 and outputs[0] in touches.read else None
+    in_place = outputs[0] if len(outputs) == 1 and outputs[0] in read else None
     if in_place is not None and len(tensors) == len(buffers):
         inputs, outputs, body = _in_place(buffers, in_place, body)
     if len(inputs) != len(tensors):

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from loopwright import ir
+from loopwright.analysis.effects import is_pure_call
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.codegen.llvm.unrolling import holds_tile, is_worth_unrolling
 from loopwright.ir.visitor import Visitor
@@ -133,6 +134,6 @@ class _Read(Visitor):
         self.visit_children(store)
 
     def visit_Call(self, call: ir.Call) -> None:
-        if not getattr(call.op, "is_pure", False) or call.op.name == "tir.if_then_else":
+        if not is_pure_call(call) or call.op.name == "tir.if_then_else":
             self.is_plain = False
         self.visit_children(call)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from loopwright.analysis.effects import is_pure_call
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -31,7 +32,7 @@ from loopwright.ir import (
     pre_order_visit,
     seq,
 )
-from loopwright.schedule.proof.lemmas import is_pure, memory_named, top_level, unchanged_memory, with_top_level
+from loopwright.schedule.proof.lemmas import memory_named, top_level, unchanged_memory, with_top_level
 
 _PLAIN = (SeqStmt, IfThenElse, LetStmt, BufferStore, BlockRealize, Block, Allocate, AllocateConst, DeclBuffer)
 
@@ -68,7 +69,7 @@ def _is_plain(statement: Stmt) -> bool:
         elif isinstance(node, Stmt):
             plain = plain and (isinstance(node, _PLAIN) or is_no_op(node))
         elif isinstance(node, Call):
-            plain = plain and is_pure(node)
+            plain = plain and is_pure_call(node)
         return plain
 
     pre_order_visit(statement, look)

@@ -162,8 +162,9 @@ class _Comparison:
         calls = [OUTSIDE] if OUTSIDE in old.by_buffer else []
         pointed = old.program.unknown | new.program.unknown
         every = list(dict.fromkeys([*new.by_buffer, *new.program.function.argument_buffers(), *calls]))
+        named = {OUTSIDE, *[flow.program.source(buffer) for buffer in buffers or () for flow in (old, new)]}
         for buffer in every:
-            is_named = buffers is None or buffer in (*buffers, OUTSIDE) or buffer.data in pointed
+            is_named = buffers is None or buffer in named or buffer.data in pointed
             if not is_named and buffer in old.by_buffer:
                 continue
             if buffer.data in unchanged or self._is_plain_input(buffer) or self._is_settled(buffer):

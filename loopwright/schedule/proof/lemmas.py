@@ -1,7 +1,6 @@
 """Lemmas: quick, sound ways to *yes* that need no isl. Where none applies, the exact test decides.
 
 permutation_is_free: instances that write distinct cells and read nothing written below the loop run in any order.
-statements_commute: statements of which neither writes what the other touches may change places, or be interleaved.
 unchanged_memory: what flows through memory whose users are the very same statements, in the same order, is the same.
 is_alone_with: a block whose memory nobody else touches meanwhile may work on a copy of it that is copied back.
 fixed_by: an index list that has each variable, or its quotient and remainder, is another one for other values.
@@ -17,7 +16,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeGuard
 
 from loopwright.analysis.commuting_updates import update_law
-from loopwright.analysis.effects import OUTSIDE, reaches_outside
+from loopwright.analysis.effects import OUTSIDE, EffectsWalk, effects, effects_of_all, meet_in_memory, names_on
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -25,8 +24,6 @@ from loopwright.ir import (
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferStore,
-    Call,
     DeclBuffer,
     Evaluate,
     Expr,
@@ -36,8 +33,6 @@ from loopwright.ir import (
     IfThenElse,
     IntImm,
     IterType,
-    LetStmt,
-    MatchBufferRegion,
     Node,
     PrimFunc,
     SeqStmt,
@@ -49,10 +44,10 @@ from loopwright.ir import (
     pre_order_visit,
     uses_var,
 )
-from loopwright.runtime.dtype import HANDLE
 from loopwright.schedule.rewrite.blocks import is_leaf, is_unit_axis
 
-_PLAIN = (For, SeqStmt, IfThenElse, LetStmt, BufferStore, BlockRealize, Block)
+_PLAIN = {For, SeqStmt, IfThenElse, BlockRealize}  # beside stores, blocks, lets and statements that do nothing
+_BESIDE_A_COPY = _PLAIN | {Allocate, AllocateConst, DeclBuffer, Evaluate}
 
 
 class Touched(NamedTuple):
@@ -64,60 +59,39 @@ class Touched(NamedTuple):
 
 def touched(statement: Stmt) -> Touched | None:
     """What a statement touches; None when it holds calls or statements whose effect is not known."""
-    reads: set[Var] = set()
-    writes: set[Var] = set()
-    known = True
-
-    def look(node: Node) -> None:
-        nonlocal known
-        if isinstance(node, BufferStore):
-            writes.add(node.buffer.data)
-        elif isinstance(node, BufferLoad):
-            reads.add(node.buffer.data)
-        elif isinstance(node, Block):
-            known = known and not node.match_buffers
-        if isinstance(node, Stmt) and not isinstance(node, _PLAIN):
-            known = known and isinstance(node, Evaluate) and is_no_op(node)
-        elif isinstance(node, Call) or (isinstance(node, Var) and node.dtype is HANDLE):
-            known = known and isinstance(node, Call) and is_pure(node)
-
-    pre_order_visit(statement, look)
-    return Touched(reads, writes) if known else None
+    done = effects(statement)
+    if done.kinds - _PLAIN or done.names or done.calls or done.hints or done.pointers or done.named:
+        return None
+    return Touched(set(done.loaded), set(done.stored))
 
 
-def statements_commute(first: Stmt, second: Stmt) -> bool:
-    """Whether neither statement writes what the other touches."""
-    one, other = touched(first), touched(second)
-    if one is None or other is None:
-        return False
-    return one.writes.isdisjoint(other.reads | other.writes) and other.writes.isdisjoint(one.reads)
+class _Others(EffectsWalk):
+    """What is done beside a block."""
+
+    def __init__(self, block: Block, path: Sequence[Stmt]) -> None:
+        super().__init__(names_on(path))
+        self.block = block
+
+    def visit_Block(self, block: Block) -> None:
+        if block is not self.block:
+            super().visit_Block(block)
 
 
 @deep
-def is_alone_with(block: Block, memory: Var, writes: bool, statement: Stmt) -> bool:
-    """Whether nobody in `statement` but `block` writes the memory, nor, if the block `writes` it, reads it."""
-    alone = True
+def is_alone_with(block: Block, memory: Var, writes: bool, statement: Stmt, path: Sequence[Stmt]) -> bool:
+    """Whether nobody in `statement` but `block` writes the memory, nor, if the block `writes` it, reads it.
 
-    def look(node: Node) -> bool:
-        nonlocal alone
-        if node is block:
-            return False
-        if isinstance(node, Stmt) and not isinstance(node, _PLAIN):
-            alone = alone and isinstance(node, (Allocate, AllocateConst, DeclBuffer, Evaluate))
-        if isinstance(node, BufferStore):
-            alone = alone and node.buffer.data is not memory
-        elif isinstance(node, BufferLoad):
-            alone = alone and not (writes and node.buffer.data is memory)
-        elif isinstance(node, MatchBufferRegion):
-            alone = alone and node.source.buffer.data is not memory
-        elif isinstance(node, Call):
-            alone = alone and is_pure(node)
-        elif isinstance(node, Var) and node.dtype is HANDLE:
-            alone = alone and node is not memory
-        return alone
-
-    pre_order_visit(statement, look)
-    return alone
+    `path` are the statements around `statement`.
+    """
+    walk = _Others(block, path)
+    walk.visit(statement)
+    others = walk.found
+    if others.kinds - _BESIDE_A_COPY or others.calls or others.hints:
+        return False
+    behind = {buffer.data for sources in others.names.values() for buffer in sources}
+    if memory in walk.names or memory in behind or memory in others.pointers or memory in others.named:
+        return False
+    return memory not in others.stored and not (writes and memory in others.loaded)
 
 
 def fixed_by(indices: Sequence[Expr]) -> set[Var]:
@@ -171,27 +145,20 @@ def with_top_level(function: PrimFunc, statement: Stmt) -> PrimFunc:
 
 
 def _is_around_all(statement: Stmt) -> TypeGuard[BlockRealize]:
-    """Whether it is a block without axes, which runs once."""
-    return isinstance(statement, BlockRealize) and not statement.block.iter_vars and statement.block.init is None
+    """Whether it is a block without axes, which runs once, and gives memory no other names."""
+    if not isinstance(statement, BlockRealize):
+        return False
+    block = statement.block
+    return not block.iter_vars and block.init is None and not block.match_buffers
 
 
 @lru_cache(maxsize=2048)
 def memory_named(statement: Stmt | Expr) -> frozenset[Var]:
     """All memory that a statement or an expression names; and what is outside, where a call reaches it."""
-    result: set[Var] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, (BufferLoad, BufferStore)):
-            result.add(node.buffer.data)
-        elif isinstance(node, MatchBufferRegion):
-            result.update((node.buffer.data, node.source.buffer.data))
-        elif isinstance(node, Var) and node.dtype is HANDLE:
-            result.add(node)
-        elif isinstance(node, Call) and reaches_outside(node):
-            result.add(OUTSIDE.data)
-
-    pre_order_visit(statement, look)
-    return frozenset(result)
+    done = effects(statement)
+    behind = [buffer.data for sources in done.names.values() for buffer in sources]
+    result = {*done.loaded, *done.stored, *done.pointers, *done.named, *done.names, *done.hinted, *behind}
+    return frozenset(result | {OUTSIDE.data} if done.reaches_outside else result)
 
 
 def beside(path: Sequence[Stmt]) -> list[Stmt | Expr]:
@@ -205,17 +172,15 @@ def beside(path: Sequence[Stmt]) -> list[Stmt | Expr]:
 
 
 @deep
-def permutation_is_free(function: PrimFunc, loop_var: Var) -> bool:
+def permutation_is_free(loop: For, path: Sequence[Stmt]) -> bool:
     """Whether everything below the loop may run in any order, the inits of reductions where they belong.
 
     Each block writes each of its buffers at one cell for one value of its data axes; nobody else below the loop touches
     that buffer; and it reads the buffer nowhere, or, as a reduction whose updates commute, at that cell only.
+    `path` are the statements around the loop.
     """
-    loop = _find(function.body, loop_var)
-    if loop is None:
-        return False
     everything = touched(loop.body)
-    if everything is None:
+    if everything is None or meet_in_memory(everything.reads | everything.writes, path):
         return False
     blocks: list[BlockRealize] = []
     if not _collect(loop.body, blocks):
@@ -229,18 +194,6 @@ def permutation_is_free(function: PrimFunc, loop_var: Var) -> bool:
         written |= mine
     # Conditions and bounds around the blocks must not depend on what is written below.
     return _reads_around(loop.body).isdisjoint(everything.writes)
-
-
-def _find(root: Stmt, loop_var: Var) -> For | None:
-    result: list[For] = []
-
-    def look(node: Node) -> bool:
-        if isinstance(node, For) and node.loop_var is loop_var:
-            result.append(node)
-        return not result and isinstance(node, Stmt)
-
-    pre_order_visit(root, look)
-    return result[0] if result else None
 
 
 def _collect(statement: Stmt, blocks: list[BlockRealize]) -> bool:
@@ -293,10 +246,9 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
     block = realize.block
     if block.alloc_buffers or not is_leaf(block):
         return None
-    stores: list[BufferStore] = []
-    loads: list[BufferLoad] = []
-    for part in [block.body, *([block.init] if block.init is not None else [])]:
-        _accesses(part, stores, loads)
+    parts = [block.body, *([block.init] if block.init is not None else [])]
+    done = effects_of_all(parts)
+    stores, loads = done.stores, done.loads
     kinds = {axis.iter_type for axis in block.iter_vars}
     if not kinds <= {IterType.DataPar, IterType.CommReduce}:
         return None
@@ -306,7 +258,7 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
         for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
         if axis.iter_type == IterType.DataPar and not is_unit_axis(axis) and uses_var(value, running.__contains__)
     }
-    for part in [block.body, *([block.init] if block.init is not None else [])]:
+    for part in parts:
         data |= _used(part, running)
     cells: dict[Buffer, tuple[Expr, ...]] = {}
     for store in stores:
@@ -339,16 +291,6 @@ def _used(root: Stmt, variables: set[Var]) -> set[Var]:
     return {node for node in collect(root, Var) if node in variables}
 
 
-def _accesses(root: Stmt, stores: list[BufferStore], loads: list[BufferLoad]) -> None:
-    def look(node: Node) -> None:
-        if isinstance(node, BufferStore):
-            stores.append(node)
-        elif isinstance(node, BufferLoad):
-            loads.append(node)
-
-    pre_order_visit(root, look)
-
-
 def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     """Whether the indices are the same variables and literals."""
     if len(a) != len(b):
@@ -357,7 +299,3 @@ def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
         if x is not y and not (isinstance(x, IntImm) and isinstance(y, IntImm) and x.value == y.value):
             return False
     return True
-
-
-def is_pure(call: Call) -> bool:
-    return bool(getattr(call.op, "is_pure", False))

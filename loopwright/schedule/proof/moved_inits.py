@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.analysis.effects import Effects, effects, effects_of_all
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -37,31 +38,31 @@ from loopwright.schedule.handles import block_key
 from loopwright.schedule.proof.lemmas import fixed_by
 from loopwright.schedule.rewrite.bindings import is_true
 from loopwright.schedule.rewrite.blocks import is_unit_axis
-from loopwright.schedule.rewrite.footprint import Footprint, footprint, read_by
-from loopwright.schedule.view import View
+from loopwright.schedule.view import Path, View
 
 
 @deep
-def met_by_inits(loop: Stmt) -> list[Buffer]:
+def met_by_inits(loop: Stmt, path: Path) -> list[Buffer]:
     """The buffers through which a new place for a reduction's init, within `loop`, could change a value.
 
     The init runs before the outermost loop that carries the reduction, so splitting or fusing loops may move it, and a
     fused loop runs it once for each update. That is without consequence where nothing in the loop but the updates of
     the same cell touches the buffer, each cell has one start, and nothing in the loop writes what the init reads.
+    `path` are the statements around the loop.
     """
-    parts = _Parts()
+    parts = _Parts(path)
     parts.visit(loop)
     result: dict[Var, Buffer] = {}
     for realize in parts.blocks:
         if realize.block.init is None:
             continue
-        own, init = footprint(realize.block), footprint(realize.block.init)
+        own, init = effects(realize.block, path), effects(realize.block.init, [*path, realize.block])
         others = [mark for block, mark in parts.marks if block is not realize]
         for data, buffer in init.writes.items():
             met = any([data in mark.reads or data in mark.writes for mark in others])
-            if met or own.effects or _touches_several_cells(realize.block, data) or _shares_cells(realize.block, data):
+            if met or own.calls or _touches_several_cells(realize.block, data) or _shares_cells(realize.block, data):
                 result[data] = buffer
-        asked = {**init.reads, **read_by(realize.predicate, *realize.iter_values)}
+        asked = {**init.reads, **effects_of_all([realize.predicate, *realize.iter_values], path).reads}
         for data, buffer in asked.items():
             if any([data in mark.writes for mark in (own, *others)]):
                 result[data] = buffer
@@ -107,19 +108,20 @@ def started_by_rows(view: View, loop: For) -> list[Buffer]:
 class _Parts(Visitor):
     """The blocks of a nest, each with its footprint, and the statements beside them; blocks are not entered."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.blocks: list[BlockRealize] = []
-        self.marks: list[tuple[Stmt, Footprint]] = []
+        self.marks: list[tuple[Stmt, Effects]] = []
 
     def visit_BlockRealize(self, realize: BlockRealize) -> None:
         self.blocks.append(realize)
-        self.marks.append((realize, footprint(realize)))
+        self.marks.append((realize, effects(realize, self.path)))
 
     def visit_BufferStore(self, store: BufferStore) -> None:
-        self.marks.append((store, footprint(store)))
+        self.marks.append((store, effects(store, self.path)))
 
     def visit_Evaluate(self, statement: Evaluate) -> None:
-        self.marks.append((statement, footprint(statement)))
+        self.marks.append((statement, effects(statement, self.path)))
 
     def visit_Expr(self, expr: Expr) -> None:
         """Bounds and conditions; what they load is data that no step may depend on."""

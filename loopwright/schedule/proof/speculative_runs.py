@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.bounds import OutOfBounds, check_bounds
+from loopwright.analysis.effects import is_pure_call
 from loopwright.analysis.uninitialised import UninitialisedRead, check_initialised
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -92,7 +93,7 @@ def check_body(step: str, block: Block, at: Stmt) -> None:
     def look(node: Node) -> None:
         if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and node.dtype.is_int and not isinstance(node.b, IntImm):
             raise NotSupported(step, f"block {name!r} divides by {node.b}, which may be 0 where it did not run", at)
-        if isinstance(node, Call) and not getattr(node.op, "is_pure", False):
+        if isinstance(node, Call) and not is_pure_call(node):
             raise NotSupported(step, f"block {name!r} calls {node.op.name}: it may not run more often", at)
 
     pre_order_visit(block, look)

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from loopwright.analysis.effects import effects
 from loopwright.ir import (
-    Block,
     BlockRealize,
-    BufferLoad,
-    BufferStore,
-    Call,
     Expr,
     For,
     ForKind,
     IntImm,
     Stmt,
     Var,
-    Visitor,
     cast,
     is_zero,
     structural_equal,
@@ -25,7 +21,7 @@ from loopwright.ir import (
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.rewrite.bindings import is_true
-from loopwright.schedule.view import View
+from loopwright.schedule.view import Path, View
 
 _KINDS: Final = {  # the steps that give loops their kinds
     ForKind.PARALLEL: "parallel",
@@ -35,7 +31,7 @@ _KINDS: Final = {  # the steps that give loops their kinds
 }
 
 
-def check_plain(step: str, loop: For, from_zero: bool = True) -> None:
+def check_plain(step: str, view: View, loop: For, from_zero: bool = True) -> None:
     """The loop counts from 0, if so wanted, and nobody else has claimed how its iterations run."""
     if from_zero and not is_zero(loop.min):
         name, size = loop.loop_var.name, loop.extent
@@ -47,11 +43,11 @@ def check_plain(step: str, loop: For, from_zero: bool = True) -> None:
         kind = loop.kind.name.lower()
         problem = f"loop {loop.loop_var.name} is {kind}: a loop gets its kind last"
         raise NotSupported(step, problem, loop, kind_last(step, loop.kind))
-    check_bounds_stay(step, [loop])
+    check_bounds_stay(step, [loop], view.loop_path(loop.loop_var)[:-1])
 
 
-def check_bounds_stay(step: str, loops: Sequence[For]) -> None:
-    """Nothing in the loops, outermost first, writes what their bounds read.
+def check_bounds_stay(step: str, loops: Sequence[For], path: Path) -> None:
+    """Nothing in the loops, outermost first, writes what their bounds read; `path` are the statements around them.
 
     A loop evaluates its bounds once, when it is reached. A step that asks for them elsewhere too (in a guard, in the
     extent of an outer loop) reads that memory again.
@@ -60,58 +56,18 @@ def check_bounds_stay(step: str, loops: Sequence[For]) -> None:
         for what, bound in (("start", loop.min), ("extent", loop.extent)):
             if isinstance(bound, IntImm | Var):
                 continue
-            read = _Memory()
-            read.visit(bound)
-            if not read.loaded and not read.has_effects:
+            read = effects(bound, path)
+            if not read.loaded and not read.calls and not read.pointers:
                 continue
-            changed = _Memory()
-            changed.visit(loops[0].body)
+            changed = effects(loops[0].body, path).changed
             for memory in read.loaded:
-                if memory in changed.stored or memory in changed.handed_on:
+                if memory in changed:
                     problem = f"the {what} {bound} of loop {loop.loop_var.name} is read once"
                     hint = f"copy {memory.name} to a buffer of its own before the loop"
                     raise NotSupported(step, f"{problem}, and the loop's body writes {memory.name}", loop, hint)
-            if read.has_effects:
+            if read.calls or read.pointers:
                 problem = f"the {what} {bound} of loop {loop.loop_var.name} is a call with effects"
                 raise NotSupported(step, problem, loop, "store its result before the loop")
-
-
-class _Memory(Visitor):
-    """The memory that is loaded, stored to and handed on to calls; a view counts as the memory it is a view of."""
-
-    def __init__(self) -> None:
-        self.loaded: dict[Var, None] = {}
-        self.stored: set[Var] = set()
-        self.handed_on: set[Var] = set()
-        self.has_effects = False
-        self._whole: dict[Var, Var] = {}
-
-    def _memory(self, data: Var) -> Var:
-        return self._whole.get(data, data)
-
-    def visit_Block(self, block: Block) -> None:
-        for match in block.match_buffers:
-            self._whole[match.buffer.data] = self._memory(match.source.buffer.data)
-        self.visit_children(block)
-
-    def visit_BufferLoad(self, load: BufferLoad) -> None:
-        self.loaded[self._memory(load.buffer.data)] = None
-        self.visit_children(load)
-
-    def visit_BufferStore(self, store: BufferStore) -> None:
-        self.stored.add(self._memory(store.buffer.data))
-        self.visit_children(store)
-
-    def visit_Call(self, call: Call) -> None:
-        self.has_effects = self.has_effects or not getattr(call.op, "is_pure", False)
-        for argument in call.args:
-            if isinstance(argument, BufferLoad):  # perhaps its address
-                self.handed_on.add(self._memory(argument.buffer.data))
-        self.visit_children(call)
-
-    def visit_Var(self, var: Var) -> None:
-        if var.dtype.kind == "handle":
-            self.handed_on.add(self._memory(var))
 
 
 def value_at(loop: For, iteration: Expr) -> Expr:
@@ -137,7 +93,7 @@ def own_nest(
     if not same or len(realize.iter_values) != len(loops) or not is_true(realize.predicate):
         raise refusal(realize, "does not stand alone in a nest of one loop an axis")
     for value, axis, loop in zip(realize.iter_values, realize.block.iter_vars, loops, strict=True):
-        check_plain(step, loop)
+        check_plain(step, view, loop)
         domain = axis.dom
         is_whole = domain is not None and is_zero(domain.min) and structural_equal(loop.extent, domain.extent)
         if value is not loop.loop_var or not is_whole:

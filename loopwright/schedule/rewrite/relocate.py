@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loopwright.analysis.effects import Effects, effects
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -36,7 +37,6 @@ from loopwright.ir import (
 from loopwright.ir.operators import cast
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.rewrite.footprint import Footprint, footprint
 from loopwright.schedule.rewrite.iteration_domain import IterationDomain, iteration_domain
 from loopwright.schedule.rewrite.nests import nest_over
 from loopwright.schedule.rewrite.regions import Facts, Span, facts_under
@@ -149,8 +149,9 @@ class Relocation:
     def __init__(self, step: str, view: View, realize: BlockRealize, loop: For) -> None:
         self.step, self.realize, self.loop = step, realize, loop
         self.block: Block = realize.block
-        self.touched: Footprint = footprint(realize)
         path = view.block_path(block_key(realize.block))
+        self.touched: Effects = effects(realize, path[:-1])
+        self.touched_by_name: Effects = effects(realize)  # by the names that the statements beside it use
         if len(path) == 1:
             raise NotSupported(step, "the root block cannot move", realize)
         if view.scope_of(path) is not view.scope_of(view.loop_path(loop.loop_var)):
@@ -159,8 +160,8 @@ class Relocation:
             name, around = self.block.name_hint, view.scope_of(path).block.name_hint
             problem = f"of block {name!r} and loop {loop.loop_var.name} only one is in the init of block {around!r}"
             raise NotSupported(step, problem, loop, "an init runs once a cell: what is in it stays, and nothing joins")
-        if self.touched.effects:
-            raise HasEffects(step, realize, self.touched.effects[0])
+        if self.touched.calls:
+            raise HasEffects(step, realize, self.touched.calls[0])
         without = View(view.replaced(path, None))
         if loop.loop_var not in without.index.loops:
             problem = f"loop {loop.loop_var.name} holds nothing but block {self.block.name_hint!r}"
@@ -255,7 +256,7 @@ class Relocation:
             return index
         if index not in (-1, -2):
             raise BadStepArgument(self.step, f"index {index}", self.loop, "use -1 (last), -2 (first) or a position")
-        marks = [footprint(statement) for statement in statements]
+        marks = [effects(statement, self.path) for statement in statements]
         first, last = 0, len(statements)
         for position, mark in enumerate(marks):
             if any(data in self.touched.reads for data in mark.writes):

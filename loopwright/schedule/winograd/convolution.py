@@ -300,7 +300,7 @@ def _check_own_nest(view: View, realize: BlockRealize) -> None:
     if len(loops) != len(realize.iter_values) or not loops or not is_true(realize.predicate):
         raise NotWinograd(realize, "does not stand in a nest of one loop an axis, without a guard")
     for value, axis, loop in zip(realize.iter_values, realize.block.iter_vars, loops, strict=True):
-        check_plain("winograd", loop)
+        check_plain("winograd", view, loop)
         dom = axis.dom
         starts = dom is not None and isinstance(dom.min, IntImm) and dom.min.value == 0
         if value is not loop.loop_var or dom is None or not starts or not structural_equal(loop.extent, dom.extent):

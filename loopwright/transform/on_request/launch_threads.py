@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+from loopwright.analysis.effects import stored_memory
 from loopwright.analysis.thread_axes import (
     Axis,
     axis_of,
@@ -289,7 +290,7 @@ class _Inside(Rewriter):
         for tag in missing:
             if is_block_tag(tag):
                 raise NotALaunch(f"a statement stands outside the loop over {tag}", statement, "put it inside")
-        for data in _written(statement):
+        for data in stored_memory(statement):
             if scope_of(data) != "global" and not is_of_block(scope_of(data)):
                 axes = ", ".join(missing)
                 problem = f"{data.name} has scope {scope_of(data)!r}, but is written outside the loops over {axes}"
@@ -316,17 +317,6 @@ def _has_bound(statement: Stmt) -> bool:
 
     pre_order_visit(statement, look)
     return result
-
-
-def _written(statement: Stmt) -> list[Var]:
-    result: dict[Var, None] = {}
-
-    def look(node: Node) -> None:
-        if isinstance(node, BufferStore):
-            result[node.buffer.data] = None
-
-    pre_order_visit(statement, look)
-    return list(result)
 
 
 def _uses_memory(statement: Stmt, data: Var) -> bool:

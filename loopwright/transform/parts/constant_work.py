@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from loopwright.analysis.effects import EffectsWalk
 from loopwright.ir import (
     Add,
     Allocate,
@@ -41,14 +42,12 @@ from loopwright.ir import (
     Mul,
     Node,
     Op,
-    PointerType,
     Prefetch,
     PrimFunc,
     SeqStmt,
     Stmt,
     Sub,
     Var,
-    Visitor,
     While,
     intrinsics,
     uses_var,
@@ -128,11 +127,9 @@ class Work:
         return self.reads | self.writes
 
 
-class _Look(Visitor):
+class _Look(EffectsWalk):
     def __init__(self) -> None:
-        self.reads: set[Var] = set()
-        self.writes: set[Var] = set()
-        self.own: set[Var] = set()  # memory that lives inside the statement
+        super().__init__()
         self.used: set[Var] = set()
         self.bound: set[Var] = set()
         self.data: set[Var] = set()  # names of values that were read from memory
@@ -141,23 +138,21 @@ class _Look(Visitor):
         self.stores = 0
 
     def visit_Var(self, var: Var) -> None:
-        if isinstance(var.type_annotation, PointerType):  # given away: anything may happen to the memory
-            self.reads.add(var)
-            self.writes.add(var)
+        if var.dtype.kind == "handle":  # given away: anything may happen to the memory
             self.can_be_early = False
         self.used.add(var)
+        super().visit_Var(var)
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
-        self.reads.add(load.buffer.data)
+        super().visit_BufferLoad(load)
         self._access(load)
 
     def visit_BufferStore(self, store: BufferStore) -> None:
-        self.writes.add(store.buffer.data)
+        super().visit_BufferStore(store)
         self.stores += self.times
         self._access(store)
 
     def _access(self, node: BufferLoad | BufferStore) -> None:
-        self.visit_children(node)
         buffer = node.buffer
         # An index that is data may lie outside: the call shall find that out, not the compiler.
         if buffer.dtype.custom or any(
@@ -181,40 +176,38 @@ class _Look(Visitor):
         self.bound.add(let.var)
         if has_data(let.value) or uses_var(let.value, self.data.__contains__):
             self.data.add(let.var)
-        self.visit_children(let)
+        super().visit_LetStmt(let)
 
     visit_Let = visit_LetStmt
 
     def visit_Block(self, block: Block) -> None:
         if block.match_buffers or TENSORIZED in block.annotations:
             self.can_be_early = False
-        for match in block.match_buffers:
-            self.reads.add(match.source.buffer.data)
-            self.writes.add(match.source.buffer.data)
-        self.own.update(buffer.data for buffer in block.alloc_buffers)
         self.bound.update(axis.var for axis in block.iter_vars)
-        for part in (block.init, block.body):
-            if part is not None:
-                self.visit(part)
+        super().visit_Block(block)
 
-    def visit_Allocate(self, node: Allocate | AllocateConst) -> None:
-        self.own.add(node.buffer_var)
-        self.visit(node.body)
+    def visit_Allocate(self, allocation: Allocate | AllocateConst) -> None:
+        self.found.allocated.add(allocation.buffer_var)
+        self.visit(allocation.body)
 
     visit_AllocateConst = visit_Allocate
 
-    def _stays(self, node: AttrStmt | AssertStmt | While | Prefetch | BufferRealize) -> None:
+    def _stays(self, node: AttrStmt | AssertStmt | While | Prefetch) -> None:
         self.can_be_early = False
         self.visit_children(node)
 
-    visit_AttrStmt = visit_AssertStmt = visit_While = visit_Prefetch = visit_BufferRealize = _stays
+    visit_AttrStmt = visit_AssertStmt = visit_While = visit_Prefetch = _stays
+
+    def visit_BufferRealize(self, realize: BufferRealize) -> None:
+        self.can_be_early = False
+        self.visit_children(realize)
 
     def visit_Call(self, call: Call) -> None:
         op = call.op
         if not isinstance(op, Op) or not op.is_pure or op in _NOT_OURS or op.name in Op.of_users:
             self.can_be_early = False
         self.is_exact = self.is_exact and op in _EXACT
-        self.visit_children(call)
+        super().visit_Call(call)
 
     def _sum(self, node: Add | Sub) -> None:
         # One rounding or two: form_fma asks the machine.
@@ -229,7 +222,8 @@ def look(statement: Node) -> Work:
     """What a statement touches and needs."""
     seen = _Look()
     seen.visit(statement)
-    reads, writes = seen.reads - seen.own, seen.writes - seen.own
+    done = seen.found
+    reads, writes = {*done.loaded, *done.pointers, *done.named} - done.allocated, done.changed - done.allocated
     is_early = seen.can_be_early and seen.stores <= MOST_WORK and seen.used <= seen.bound
     return Work(reads, writes, is_early, seen.is_exact)
 

@@ -12,45 +12,57 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
+from loopwright.analysis.effects import WRITE, EffectsWalk, Names
 from loopwright.arith import Analyzer, interval_of, linear_coefficients
 from loopwright.ir import (
     Buffer,
     BufferLoad,
     BufferStore,
-    Call,
     Expr,
     For,
     IntImm,
     Range,
     Stmt,
     Var,
-    Visitor,
 )
 from loopwright.transform.errors import PipelineBreaksDependence
 from loopwright.transform.parts.clone_definitions import clone_definitions
-from loopwright.transform.parts.known_ops import ASSUME, PREFETCH
+from loopwright.transform.parts.known_ops import ASSUME
 from loopwright.transform.parts.purity import has_data
 
-_HARMLESS: Final = (PREFETCH, ASSUME)
 _WIDE: Final = 1 << 30
 
 
 class Access(NamedTuple):
     """One load or store, with the loops inside the statement that are around it; None: some part of the buffer."""
 
+    memory: tuple[Var, ...]  # whose it is, or may be
     buffer: Buffer
     indices: tuple[Expr, ...] | None
     writes: bool
     inner: tuple[tuple[Var, Range], ...]
 
 
-class Touched(Visitor):
+class Touched(NamedTuple):
     """What a statement reads and writes, and whether it calls something with an effect."""
 
-    def __init__(self) -> None:
+    accesses: list[Access]
+    pointers: set[Var]  # handed on: anything may be done with that memory
+    has_effects: bool
+
+    def memory(self) -> set[Var]:
+        return {data for access in self.accesses for data in access.memory} | self.pointers
+
+    def written(self) -> set[Var]:
+        return {data for access in self.accesses if access.writes for data in access.memory} | self.pointers
+
+
+class _Walk(EffectsWalk):
+    """Keeps where accesses are, and takes the address of an element for an access of some part of its buffer."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__(names)
         self.accesses: list[Access] = []
-        self.pointers: set[Var] = set()  # handed on: anything may be done with that memory
-        self.has_effects = False
         self._inner: list[tuple[Var, Range]] = []
 
     def visit_For(self, loop: For) -> None:
@@ -58,42 +70,37 @@ class Touched(Visitor):
         self.visit_children(loop)
         self._inner.pop()
 
+    def _access(self, buffer: Buffer, indices: tuple[Expr, ...] | None, writes: bool) -> None:
+        memory = tuple([one.data for one in self.memory(buffer)])
+        self.accesses.append(Access(memory, buffer, indices, writes, tuple(self._inner)))
+
     def visit_BufferLoad(self, load: BufferLoad) -> None:
-        self.accesses.append(Access(load.buffer, load.indices, False, tuple(self._inner)))
-        self.visit_children(load)
+        self._access(load.buffer, load.indices, False)
+        super().visit_BufferLoad(load)
 
     def visit_BufferStore(self, store: BufferStore) -> None:
-        self.accesses.append(Access(store.buffer, store.indices, True, tuple(self._inner)))
-        self.visit_children(store)
+        self._access(store.buffer, store.indices, True)
+        super().visit_BufferStore(store)
 
-    def visit_Call(self, call: Call) -> None:
-        if call.op in _HARMLESS:
-            return
-        if not getattr(call.op, "is_pure", False):
-            if getattr(call.op, "name", "") not in ("tir.address_of", "tir.tvm_access_ptr"):
-                self.has_effects = True
-            for argument in call.args:
-                if isinstance(argument, BufferLoad):
-                    # Its address, not its value: all of the buffer is within reach.
-                    self.accesses.append(Access(argument.buffer, None, True, tuple(self._inner)))
-        self.visit_children(call)
-
-    def visit_Var(self, var: Var) -> None:
-        if var.dtype.kind == "handle":
-            self.pointers.add(var)
-
-    def memory(self) -> set[Var]:
-        return {access.buffer.data for access in self.accesses} | self.pointers
-
-    def written(self) -> set[Var]:
-        return {access.buffer.data for access in self.accesses if access.writes} | self.pointers
+    def visit_address(self, element: BufferLoad) -> None:
+        for index in element.indices:
+            self.visit(index)
+        self._access(element.buffer, None, bool(self.pointer_mask & WRITE))
+        if self.sources is not None:
+            self.sources.update(dict.fromkeys(self.roots(element.buffer.data)))
 
 
-def touched(statement: Stmt) -> Touched:
-    """What the statement does to memory; its loop variables are its own, even if others use the same."""
-    result = Touched()
-    result.visit(clone_definitions(statement))
-    return result
+def touched(statement: Stmt, names: Names) -> Touched:
+    """What the statement does to memory; its loop variables are its own, even if others use the same.
+
+    `names` are those of memory that are bound in the function.
+    """
+    walk = _Walk(names)
+    walk.visit(clone_definitions(statement))
+    done = walk.found
+    return Touched(
+        walk.accesses, {*done.pointers, *done.named}, any([call.op is not ASSUME for call in done.calls])
+    )
 
 
 def check_dependences(
@@ -132,7 +139,7 @@ def _meeting(
             _Pair.of(loop, one, other, facts)
             for one in a.accesses
             for other in b.accesses
-            if one.buffer.data is data and other.buffer.data is data and (one.writes or other.writes)
+            if data in one.memory and data in other.memory and (one.writes or other.writes)
         ]
         for distance in distances:
             if any(pair.meets(distance) for pair in pairs):

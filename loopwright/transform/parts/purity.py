@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from loopwright.analysis.effects import is_pure_call
 from loopwright.codegen.expression_facts import division_can_fail
 from loopwright.ir import BinaryExpr, BufferLoad, Call, Expr, Var, Visitor, structural_equal
 
@@ -17,7 +18,7 @@ class _FindEffect(Visitor):
     """Stops at the first call that is not pure."""
 
     def visit_Call(self, call: Call) -> None:
-        if not getattr(call.op, "is_pure", False):
+        if not is_pure_call(call):
             raise _Found
         self.visit_children(call)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import gcd
 
+from loopwright.analysis.effects import is_pure_call
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Add,
@@ -254,7 +255,7 @@ class VectorizeExpr(Rewriter):
             return condition if condition.dtype.lanes > 1 else call.with_(args=(condition,))
         if call.op not in LANE_WISE:
             # A call with an effect happens once a lane even if all lanes are alike.
-            if not getattr(call.op, "is_pure", False):
+            if not is_pure_call(call):
                 raise NeedsLanes
             return self.visit_Expr(call)
         args = rewrite_tuple(call.args, self.visit)

@@ -26,6 +26,7 @@ from typing import Final
 
 from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.bounds import unproved_in
+from loopwright.analysis.effects import effects, effects_of_all
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Allocate,
@@ -80,29 +81,19 @@ _LAUNCHES: Final = frozenset({"thread_extent", "virtual_thread"})
 class _Changes:
     """What a loop does to memory, found once."""
 
-    def __init__(self, loop: Stmt) -> None:
-        self.memory: set[Var] = set()  # written, or allocated inside
-        self.anything = False  # a call may write where it likes
-        self.leaves = False  # the function may return from inside
-        pre_order_visit(loop, self._look)
-
-    def _look(self, node: Node) -> None:
-        if isinstance(node, BufferStore):
-            self.memory.add(node.buffer.data)
-        elif isinstance(node, (Allocate, AllocateConst)):
-            self.memory.add(node.buffer_var)
-        elif isinstance(node, Call) and not getattr(node.op, "is_pure", False):
-            if node.op.name == "tir.ret":
-                self.leaves = True
-            elif node.op.name not in ("tir.prefetch", "tir.assume"):
-                self.anything = True
+    def __init__(self, loop: Stmt, path: Sequence[Stmt]) -> None:
+        done = effects(loop, path)
+        names = {call.op.name for call in done.calls}
+        self.memory = {*done.stored, *done.allocated}
+        self.anything = bool(names - {"tir.ret", "tir.assume"} or done.changed - done.stored.keys())  # may be written
+        self.leaves = "tir.ret" in names  # the function may return from inside
 
 
 class _Around:
     """A statement around the current one: which branch of it we are in, and where the checks of its own went."""
 
-    def __init__(self, statement: Stmt) -> None:
-        self.statement = statement
+    def __init__(self, statement: Stmt, path: Sequence[Stmt]) -> None:
+        self.statement, self.path = statement, path
         self.in_else = False
         self.checked_at = 0  # how many statements are around the innermost of its own checks
         self.checks: list[Stmt] = []  # what goes before this loop
@@ -111,7 +102,7 @@ class _Around:
     @property
     def changes(self) -> _Changes:
         if self._changes is None:
-            self._changes = _Changes(self.statement)
+            self._changes = _Changes(self.statement, self.path)
         return self._changes
 
     @property
@@ -196,7 +187,7 @@ class _CheckAccesses(StmtRewriter):
     def _inside(self, statement: Stmt, groups: list[list[Check]]) -> Iterator[tuple[_Around, list[Check]]]:
         """Visit what is inside `statement`; those of its checks that were not hoisted come back."""
         depth = len(self.around)
-        item = _Around(statement)
+        item = _Around(statement, [other.statement for other in self.around])
         checks: list[Check] = []
         for group in groups:
             target = self._hoist(group)
@@ -220,7 +211,8 @@ class _CheckAccesses(StmtRewriter):
         """
         # The message shows the whole index, so what that needs goes along as well.
         message = [expr for check in group for expr in (check.condition, check.message)]
-        reads, used = _memory(message), _variables(message)
+        path = [item.statement for item in self.around]
+        reads, used = set(effects_of_all(message, path).loaded), _variables(message)
         passed: list[_Around] = []
         target: int | None = None
         kept: list[_Around] = []
@@ -248,7 +240,7 @@ class _CheckAccesses(StmtRewriter):
             elif not isinstance(statement, (IfThenElse, AssertStmt)):
                 continue
             passed.append(item)
-            reads |= _memory(item.exprs)
+            reads |= set(effects_of_all(item.exprs, item.path).loaded)
             used |= _variables(item.exprs)
             # What stands around is computed by the check as well, so it must have been checked itself by then.
             if isinstance(statement, For) and all([other.checked_at <= depth for other in passed]):
@@ -353,18 +345,6 @@ def _asserted(statement: Stmt, checks: Sequence[Check]) -> Stmt:
         renewed: Check = Check(Cloner().visit(check.condition), check.message)
         statement = AssertStmt(renewed.condition, renewed.message, statement)
     return statement
-
-
-def _memory(exprs: Sequence[Expr]) -> set[Var]:
-    result: set[Var] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, BufferLoad):
-            result.add(node.buffer.data)
-
-    for expr in exprs:
-        pre_order_visit(expr, look)
-    return result
 
 
 def _variables(exprs: Sequence[Expr]) -> set[Var]:

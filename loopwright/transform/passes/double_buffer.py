@@ -21,6 +21,7 @@ Needs: no blocks; loops from 0.  Leaves: no `double_buffer_scope`.
 
 from __future__ import annotations
 
+from loopwright.analysis.effects import Names, effects
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -56,8 +57,8 @@ class _RemoveMarks(StmtRewriter):
 
 
 class _DoubleBuffer(StmtRewriter):
-    def __init__(self, marked: set[Var], split: int) -> None:
-        self.marked, self.split = marked, split
+    def __init__(self, marked: set[Var], split: int, names: Names) -> None:
+        self.marked, self.split, self.names = marked, split, names
 
     def visit_For(self, loop: For) -> Stmt:
         loop = self.rebuild(loop)
@@ -65,11 +66,11 @@ class _DoubleBuffer(StmtRewriter):
             return loop
         body = take_apart(loop)
         doubled = {node.buffer_var for node in body.allocations} & self.marked
-        fills = [bool(touched(statement).written() & doubled) for statement in body.statements]
+        fills = [bool(touched(statement, self.names).written() & doubled) for statement in body.statements]
         if not doubled or all(fills):
             return loop
         stages = [0 if fill else 1 for fill in fills]
-        return pipelined(loop, body, stages, list(range(len(stages))), self.split)
+        return pipelined(loop, body, stages, list(range(len(stages))), self.names, self.split)
 
     def _allocates_one(self, body: Stmt) -> bool:
         while isinstance(body, (Allocate, DeclBuffer, LetStmt, AttrStmt)):
@@ -96,5 +97,5 @@ def double_buffer(func: PrimFunc) -> PrimFunc:
     if not marked:
         return func
     split = PassContext.current().setting("tir.InjectDoubleBuffer").split_loop
-    body = _DoubleBuffer(marked, split).visit(func.body)
+    body = _DoubleBuffer(marked, split, effects(func.body).names).visit(func.body)
     return func.with_(body=_RemoveMarks().visit(body))

@@ -18,8 +18,10 @@ Needs: no blocks; loops from 0.  Leaves: no pipeline annotations and marks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from loopwright.analysis.effects import Names, effects
 from loopwright.ir import (
     Add,
     Allocate,
@@ -124,10 +126,13 @@ def _inside_mark(statement: Stmt, wrap: Callable[[Stmt], Stmt]) -> Stmt:
     return wrap(statement)
 
 
-def pipelined(loop: For, body: Body, stages: Sequence[int], orders: Sequence[int], split: int = 1) -> Stmt:
+def pipelined(
+    loop: For, body: Body, stages: Sequence[int], orders: Sequence[int], names: Names, split: int = 1
+) -> Stmt:
     """The loop with its statements overlapping, or an error that says why they may not.
 
-    With `split`, the overlapping part is unrolled that many times, so that which version is used is known.
+    `names` of memory are those that the function binds. With `split`, the overlapping part is unrolled that many times,
+    so that which version is used is known.
     """
     last = max(stages)
     extent = loop.extent
@@ -138,7 +143,7 @@ def pipelined(loop: For, body: Body, stages: Sequence[int], orders: Sequence[int
         if any(uses_var(size, lambda used: used is loop.loop_var) or has_data(size) for size in sizes):
             name = allocation.buffer_var.name
             raise NotAPipeline(loop, f"the size of {name} differs between iterations", f"give {name} one size")
-    uses = [touched(statement) for statement in body.statements]
+    uses = [touched(statement, names) for statement in body.statements]
     private = {allocation.buffer_var for allocation in body.allocations}
     check_dependences(loop, uses, stages, orders, private)
     versions = _versions(loop, body, uses, stages, orders)
@@ -234,7 +239,7 @@ def _versions(
             continue
         views = [buffer for buffer in body.buffers if buffer.data is data]
         bare = any(data in use.pointers for use in uses)
-        accesses = [access for use in uses for access in use.accesses if access.buffer.data is data]
+        accesses = [access for use in uses for access in use.accesses if data in access.memory]
         inside = any(access.buffer not in views for access in accesses)
         if bare or inside or not all(is_literal(view.elem_offset, 0) for view in views):
             raise NotAPipeline(
@@ -319,6 +324,13 @@ def _numbers(loop: For, key: str) -> list[int]:
 
 
 class _SoftwarePipeline(StmtRewriter):
+    def __init__(self, function: PrimFunc) -> None:
+        self.function = function
+
+    @cached_property
+    def names(self) -> Names:
+        return effects(self.function.body).names
+
     def visit_For(self, loop: For) -> Stmt:
         loop = self.rebuild(loop)
         if not is_pipeline(loop):
@@ -342,7 +354,7 @@ class _SoftwarePipeline(StmtRewriter):
         if sorted(orders) != list(range(count)):
             problem = f"{ORDER} is {orders}"
             raise PipelineMismatch(loop, problem, f"use each of 0 to {count - 1} once")
-        return pipelined(loop, body, stages, orders)
+        return pipelined(loop, body, stages, orders, self.names)
 
 
 def _by_number(body: Body) -> Body:
@@ -360,4 +372,4 @@ def _by_number(body: Body) -> Body:
 @deep
 def software_pipeline(func: PrimFunc) -> PrimFunc:
     """Statements of different iterations of a loop run side by side."""
-    return func.with_(body=_SoftwarePipeline().visit(func.body))
+    return func.with_(body=_SoftwarePipeline(func).visit(func.body))

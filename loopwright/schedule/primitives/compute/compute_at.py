@@ -37,7 +37,7 @@ def compute_at(
     if isinstance(loop, Mark):
         return compute_inline(view, block) if loop is Mark.INLINE else Step(view.function, Proof.ORDER_KEPT, at=block)
     move = Relocation("compute_at", view, block, loop)
-    needed = touched_under(move.body, move.touched.writes, False, move.facts(), move.around)
+    needed = touched_under(move.body, move.touched_by_name.writes, False, move.facts(), move.around)
     if not needed:
         raise NothingUnderLoop("compute_at", block, loop, "reads what is written by")
     solver = Solver(move.runs.domain, move.facts())

@@ -26,7 +26,7 @@ def reverse_compute_at(
 ) -> Step:
     """Move `block` into `loop`: before its first consumer there (-1), after its last producer (-2), or at `index`."""
     move = Relocation("reverse_compute_at", view, block, loop)
-    result = touched_under(move.body, move.touched.reads, True, move.facts())
+    result = touched_under(move.body, move.touched_by_name.reads, True, move.facts())
     if not result:
         raise NothingUnderLoop("reverse_compute_at", block, loop, "writes what is read by")
     reduced = [axis.var for axis in block.block.iter_vars if axis.iter_type == IterType.CommReduce]

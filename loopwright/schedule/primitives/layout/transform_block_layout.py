@@ -166,7 +166,7 @@ def _own_nest(view: View, realize: BlockRealize, path: Path) -> int:
         problem = f"a loop of block {realize.block.name_hint!r} holds something else as well"
         raise NotSupported("transform_block_layout", problem, realize, "the block needs a nest of its own: see fission")
     for loop in loops:
-        check_plain("transform_block_layout", loop, from_zero=False)
+        check_plain("transform_block_layout", view, loop, from_zero=False)
     return top
 
 

@@ -19,7 +19,7 @@ from loopwright.ir import Expr, For, ForKind, SeqStmt, Var, seq, substitute
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.rewrite.footprint import moved_past_each_other
 from loopwright.schedule.rewrite.nests import nest
-from loopwright.schedule.rewrite.plain_loops import kind_last
+from loopwright.schedule.rewrite.plain_loops import check_bounds_stay, kind_last
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -41,6 +41,8 @@ def fission(view: View, loop: For, index: int = 1) -> Step:
         if part.kind is ForKind.THREAD_BINDING:
             problem = f"loop {part.loop_var.name} is bound to threads: a loop gets its kind last"
             raise NotSupported("fission", problem, part, kind_last("fission", part.kind))
+    path = view.loop_path(loop.loop_var)
+    check_bounds_stay("fission", chain, path[:-1])  # the second loop asks for them again
 
     fresh: dict[Var, Expr] = {}
     second: list[For] = []
@@ -50,11 +52,9 @@ def fission(view: View, loop: For, index: int = 1) -> Step:
         second.append(part.with_(loop_var=var, min=low, extent=extent))
         fresh[part.loop_var] = var
     head, tail = seq(body.seq[:index]), seq(body.seq[index:])
-    after = view.replaced(
-        view.loop_path(loop.loop_var), seq([nest(chain, head), nest(second, substitute(tail, fresh))])
-    )
+    after = view.replaced(path, seq([nest(chain, head), nest(second, substitute(tail, fresh))]))
     # The order within each part stays; only what both parts share can change.
-    buffers = moved_past_each_other("fission", [head, tail])
+    buffers = moved_past_each_other("fission", [head, tail], [*path, *chain])
     return Step(
         after,
         Proof.VALUES if buffers else Proof.LEMMA,

@@ -41,7 +41,7 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     if not loops:
         raise BadStepArgument("fuse", "no loops are given")
     for loop in loops:
-        check_plain("fuse", loop, from_zero=False)
+        check_plain("fuse", view, loop, from_zero=False)
     for outer, inner in pairwise(loops):
         if outer.body is not inner:
             hint = "fuse loops that stand directly in one another, outermost first"
@@ -51,7 +51,8 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
                 problem = f"the {what} of loop {inner.loop_var.name} depends on {var.name}"
                 raise NotSupported("fuse", problem, inner)
     _check_empty(view, loops)
-    check_bounds_stay("fuse", loops)
+    path = view.loop_path(loops[0].loop_var)
+    check_bounds_stay("fuse", loops, path[:-1])
 
     total = Analyzer().simplify(product([loop.extent for loop in loops]))
     fused = Var("_".join(loop.loop_var.name for loop in loops) + "_fused", total.dtype)
@@ -62,10 +63,9 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
         rest = rest // loop.extent
     values[loops[0].loop_var] = value_at(loops[0], rest)
     new = For(fused, const(0, fused.dtype), total, ForKind.SERIAL, loops[-1].body)
-    path = view.loop_path(loops[0].loop_var)
     body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new], preserve_unit_iters)
     after = view.replaced(path, nest([new], body))
-    buffers = {buffer.data: buffer for buffer in (*met_by_inits(loops[0]), *started_elsewhere(view, loops))}
+    buffers = {buffer.data: buffer for buffer in (*met_by_inits(loops[0], path[:-1]), *started_elsewhere(view, loops))}
     proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
     return Step(after, proof, results=[LoopResult(fused)], at=loops[0], buffers=list(buffers.values()))
 

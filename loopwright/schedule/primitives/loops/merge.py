@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.analysis.effects import Effects, effects
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Allocate,
@@ -38,7 +39,7 @@ from loopwright.ir import (
 from loopwright.ir.operators import cast, maximum
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.rewrite.bindings import guard_blocks, rebind
-from loopwright.schedule.rewrite.footprint import Footprint, footprint, moved_past_each_other
+from loopwright.schedule.rewrite.footprint import moved_past_each_other
 from loopwright.schedule.rewrite.nests import nest
 from loopwright.schedule.rewrite.plain_loops import kind_last
 from loopwright.schedule.rewrite.regions import facts_under
@@ -64,13 +65,14 @@ def merge(view: View, loops: Sequence[For]) -> Step:
 
     merged, result = _merged_nest(view.all_loops_above(paths[0][:parent]), chains)
     positions = [at[chain[0]] for chain in chains]
-    before, behind = _around(siblings, positions)
+    around = paths[0][:parent]
+    before, behind = _around(siblings, positions, around)
     first, last = positions[0], positions[-1]
     statements = [*siblings.seq[:first], *before, merged, *behind, *siblings.seq[last + 1 :]]
     after = view.replaced(paths[0][: parent + 1], seq(statements))
     # Within one nest nothing changes its order; only what two of the moved statements share can. A nest that is guarded
     # now may hold a reduction that had no update and still an init: then all it touches is compared.
-    buffers: list[Buffer] | None = moved_past_each_other("merge", siblings.seq[first : last + 1])
+    buffers: list[Buffer] | None = moved_past_each_other("merge", siblings.seq[first : last + 1], around)
     proof = Proof.VALUES if buffers else Proof.LEMMA
     if any([_is_guarded(chain, result) for chain in chains]):
         buffers, proof = None, Proof.VALUES
@@ -183,14 +185,14 @@ def _longest(facts: Analyzer, extents: Sequence[Expr]) -> Expr:
     return longest
 
 
-def _around(siblings: SeqStmt, positions: Sequence[int]) -> tuple[list[Stmt], list[Stmt]]:
+def _around(siblings: SeqStmt, positions: Sequence[int], path: Path) -> tuple[list[Stmt], list[Stmt]]:
     """What stands between the nests: before the merged one where that crosses nothing it shares memory with."""
     before: list[Stmt] = []
     behind: list[Stmt] = []
-    crossed: list[Footprint] = []
+    crossed: list[Effects] = []
     for position in range(positions[0], positions[-1] + 1):
         statement = siblings.seq[position]
-        mark = footprint(statement)
+        mark = effects(statement, path)
         if position in positions:
             crossed.append(mark)
         elif any(mark.conflicts(other) for other in crossed):

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from loopwright.analysis.effects import effects
 from loopwright.ir import For, Var, uses_var
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.proof.lemmas import permutation_is_free
-from loopwright.schedule.rewrite.footprint import footprint
 from loopwright.schedule.rewrite.nests import nest
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -37,9 +37,9 @@ def reorder(view: View, ordered_loops: Sequence[For]) -> Step:
     after = view.replaced(path, nest(permuted, chain[-1].body))
     same = all(a is b for a, b in zip(chain, permuted, strict=True))
     proof = Proof.ORDER_KEPT if same else Proof.VALUES
-    if not same and permutation_is_free(view.function, chain[0].loop_var):
+    if not same and permutation_is_free(chain[0], path[:-1]):
         proof = Proof.LEMMA
-    touched = footprint(chain[0])
+    touched = effects(chain[0], path[:-1])
     buffers = list({**touched.reads, **touched.writes}.values())  # what others touch is read and written as before
     return Step(after, proof, at=chain[0], buffers=buffers)
 

@@ -120,7 +120,7 @@ def split(
 ) -> Step:
     """Split `loop` into one loop per factor, outermost first."""
     # Check: nothing is built until every check has passed.
-    check_plain("split", loop, from_zero=False)
+    check_plain("split", view, loop, from_zero=False)
     if tail not in TAILS:
         raise BadStepArgument("split", f"tail is {tail!r}", loop, f"use one of {', '.join(map(repr, TAILS))}")
     extents = _extents(view, loop, factors)
@@ -138,7 +138,7 @@ def split(
     path = view.loop_path(loop.loop_var)
     around = [*view.all_loops_above(path[:-1]), *loops]
     body = rebind(loop.body, {loop.loop_var: value_at(loop, index)}, around, preserve_unit_iters)
-    buffers = met_by_inits(loop)
+    buffers = met_by_inits(loop, path[:-1])
     if not fits:
         body = guard_blocks(body, index < loop.extent)
         buffers += [buffer for buffer in started_by_rows(view, loop) if buffer not in buffers]

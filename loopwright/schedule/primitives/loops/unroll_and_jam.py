@@ -37,7 +37,7 @@ from loopwright.schedule.view import View
 
 def unroll_and_jam(view: View, loop: For, factor: int) -> Step:
     """Do `factor` iterations of `loop` together around each block below it; gives the outer loop and the inner ones."""
-    check_plain("unroll_and_jam", loop, from_zero=False)
+    check_plain("unroll_and_jam", view, loop, from_zero=False)
     if isinstance(factor, bool) or not isinstance(factor, int) or factor < 1:
         raise BadStepArgument("unroll_and_jam", f"factor is {factor!r}", loop, "give a number of at least 1")
     path = view.loop_path(loop.loop_var)

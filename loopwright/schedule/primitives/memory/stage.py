@@ -191,7 +191,7 @@ def stage(
     transparent = (
         chosen in view.function.argument_buffers()  # so every cell that is copied holds a value
         and len(before) == 1
-        and is_alone_with(block.block, chosen.data, window.writes, path[target])
+        and is_alone_with(block.block, chosen.data, window.writes, path[target], path[:target])
         and _keeps_apart(index_map, window.shape)
     )
     return Step(
