@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from loopwright.codegen.compile_cache import KIND
 from loopwright.display import progress
@@ -22,6 +21,7 @@ from loopwright.runtime.artifact_store import (
     store_folder,
 )
 from loopwright.runtime.description import ModuleDescription
+from loopwright.runtime.json_text import JsonObject
 
 
 def info(as_json: bool) -> str:
@@ -88,7 +88,7 @@ def verify(remove: bool, as_json: bool) -> tuple[str, bool]:
     """What is wrong with which entry, and whether anything is."""
     store = _store()
     entries = [] if store is None else store.entries()
-    damaged: list[dict[str, Any]] = []
+    damaged: list[JsonObject] = []
     with progress.task("verify", len(entries)) as task:
         for entry in entries:
             assert store is not None
@@ -110,10 +110,10 @@ def _store() -> ArtifactStore | None:
     return None if folder is None else ArtifactStore(folder)
 
 
-def _row(store: ArtifactStore | None, entry: Entry) -> dict[str, Any] | None:
+def _row(store: ArtifactStore | None, entry: Entry) -> JsonObject | None:
     """An entry as plain data; None for one that is no compiled module."""
     assert store is not None
-    row: dict[str, Any] = {"key": entry.key, "bytes": entry.size, "used": entry.used}
+    row: JsonObject = {"key": entry.key, "bytes": entry.size, "used": entry.used}
     try:
         header = store.look(entry).header
     except (OSError, Damaged) as problem:

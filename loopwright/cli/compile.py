@@ -10,11 +10,11 @@ The ending of the output's name says what it becomes. All files of one output ap
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from loopwright.cli.compiled_model import (
     BadOption,
@@ -25,13 +25,22 @@ from loopwright.cli.compiled_model import (
     kernel_context,
     lowered,
 )
-from loopwright.cli.interface import of_program
+from loopwright.cli.interface import Port, of_program
+from loopwright.cli.model_facts import KernelFacts, MemoryFacts, PortFacts
 from loopwright.cli.model_files import ReadModel
 from loopwright.cli.package import FORMAT, METADATA, write_package
 from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text, size_text, time_text
 from loopwright.cli.together import together
 from loopwright.display import progress
+from loopwright.runtime.json_text import JsonObject
 from loopwright.runtime.params import save_param_dict
+
+if TYPE_CHECKING:
+    from loopwright.model.kernel import Kernel
+    from loopwright.model.plan import Plan
+    from loopwright.model.profile import Profile
+    from loopwright.relay.built import BuiltModule
+    from loopwright.target import CpuDescription
 
 FORMS: Final = ("tar", "so", "dylib", "o", "a", "c", "h", "ll", "s")
 LIBRARY_FORMS: Final = ("so", "tar")  # inside a package
@@ -136,10 +145,10 @@ class Written:
     """What was written, and what is known of it."""
 
     files: list[str]
-    facts: dict[str, Any]  # what `--json` prints
+    facts: JsonObject  # what `--json` prints
     pass_times: str
     warnings: tuple[str, ...]
-    profile: Any = None
+    profile: Profile | None = None
     measured: str = ""  # a smaller precision beside float32
 
 
@@ -209,13 +218,13 @@ def _link_options(output: Output) -> dict[str, Any]:
     return options
 
 
-def _write_header(built: Any, folder: Path, stem: str) -> None:
+def _write_header(built: BuiltModule, folder: Path, stem: str) -> None:
     from loopwright.runtime.c_header import c_header
 
     (folder / f"{stem}.h").write_text(c_header(built.compiled.description, stem), encoding="utf-8")
 
 
-def _c_example(built: Any, stem: str, file: str) -> str:
+def _c_example(built: BuiltModule, stem: str, file: str) -> str:
     from loopwright.model.c_example import c_example
 
     return c_example(built.compiled.description, stem, file)
@@ -304,7 +313,7 @@ def _dump(result: CompiledModel, kind: str) -> str:
     return "\n".join([native.get_source(kind), *[_kernel_text(row.kernel, native.cpu, kind) for row in native.kernels]])
 
 
-def _kernel_text(kernel: Any, cpu: Any, kind: str) -> str:
+def _kernel_text(kernel: Kernel, cpu: CpuDescription, kind: str) -> str:
     from loopwright.codegen.llvm.engine import compile_text
 
     if kind == "ll":
@@ -318,12 +327,12 @@ def _kernel_text(kernel: Any, cpu: Any, kind: str) -> str:
 # --- what is said about it --------------------------------------------------------------------------------------------
 
 
-def ports_json(ports: Sequence[Any]) -> list[dict[str, Any]]:
+def ports_json(ports: Sequence[Port]) -> list[PortFacts]:
     """Inputs or outputs for programs."""
     return [{"name": port.name, "dtype": port.dtype, "shape": list(port.shape)} for port in ports]
 
 
-def facts_of(result: CompiledModel) -> dict[str, Any]:
+def facts_of(result: CompiledModel) -> JsonObject:
     """What is known of a compiled model, as plain data."""
     built = result.built
     rows = built.kernels
@@ -353,7 +362,7 @@ def facts_of(result: CompiledModel) -> dict[str, Any]:
     }
 
 
-def memory_json(plan: Any) -> dict[str, Any]:
+def memory_json(plan: Plan) -> MemoryFacts:
     """The memory that a model takes, in bytes."""
     return {
         "arena": plan.peak,
@@ -364,12 +373,12 @@ def memory_json(plan: Any) -> dict[str, Any]:
     }
 
 
-def has_open_sizes(kernel: Mapping[str, object]) -> bool:
+def has_open_sizes(kernel: KernelFacts) -> bool:
     """Whether what a kernel costs is decided by a call; a kernel of known sizes may still be one that nobody counts."""
     return kernel["flops"] is None and kernel["bytes_moved"] is None
 
 
-def arithmetic_text(kernels: Sequence[Mapping[str, Any]]) -> str:
+def arithmetic_text(kernels: Sequence[KernelFacts]) -> str:
     """The arithmetic of a run, and how many kernels are not counted in it; nothing where a call's sizes decide it."""
     counted = [one["flops"] * one["calls"] for one in kernels if one["flops"] is not None]
     if not counted or any(has_open_sizes(one) for one in kernels):

@@ -10,20 +10,27 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from loopwright.cli.interface import Interface, of_program
-from loopwright.cli.model_files import ReadModel
+from loopwright.cli.model_files import Arrays, ReadModel
 from loopwright.display import progress
 from loopwright.ir.instrument import PassTimingInstrument
 from loopwright.ir.pass_config import CONFIG_KEYS
 from loopwright.ir.pass_context import PassContext
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 from loopwright.target import Target
+
+if TYPE_CHECKING:
+    from loopwright.cli.precision import Measured
+    from loopwright.ir import IRModule
+    from loopwright.ir.passes import Pass
+    from loopwright.model import Program
+    from loopwright.relay.built import BuiltModule, Params
 
 LAYOUT_OPERATORS: Final = ("nn.conv2d", "nn.conv2d_transpose", "qnn.conv2d")
 
@@ -58,7 +65,7 @@ class Options:
     mixed: str | None = None  # the type of mixed precision
     precision: str = "float32"  # what it computes in: of relay.quantize.PRECISIONS
     calibrate_mode: str = "min_max"
-    samples: Sequence[Mapping[str, Any]] | None = None  # to calibrate with, by the names of inputs
+    samples: Sequence[Arrays] | None = None  # to calibrate with, by the names of inputs
 
 
 @dataclass(frozen=True)
@@ -66,14 +73,14 @@ class CompiledModel:
     """Native code, and all that is known about it."""
 
     model: ReadModel
-    built: Any  # what relay.build returns; of C source, None
-    program: Any
+    built: BuiltModule
+    program: Program
     interface: Interface
-    fused: Any  # the graph as kernels
+    fused: IRModule  # the graph as kernels
     seconds: Mapping[str, float]
     pass_times: str
     options: Options
-    measured: Any = None  # beside itself in float32, where it computes in another precision
+    measured: Measured | None = None  # beside itself in float32, where it computes in another precision
 
 
 def compile_model(model: ReadModel, options: Options, seconds: Mapping[str, float] | None = None) -> CompiledModel:
@@ -123,7 +130,7 @@ def kernel_context(options: Options, target: str | None = None) -> Iterator[None
         yield
 
 
-def lowered(model: ReadModel, options: Options) -> tuple[Any, Any]:
+def lowered(model: ReadModel, options: Options) -> tuple[IRModule, Program]:
     """The graph as kernels, and the program that calls them; runs in the contexts that are open."""
     from loopwright.relay.build_module import optimize
     from loopwright.relay.lower.lower_to_program import lower_to_program, name_outputs
@@ -136,11 +143,11 @@ def lowered(model: ReadModel, options: Options) -> tuple[Any, Any]:
     return fused, program
 
 
-def _converted(mod: Any, options: Options, params: Mapping[str, Any]) -> Any:
+def _converted(mod: IRModule, options: Options, params: Params) -> IRModule:
     """The graph in the layouts and types that were asked for."""
     from loopwright.relay import transform
 
-    def pass_named(name: str) -> Any:
+    def pass_named(name: str) -> Callable[..., Pass]:
         if name not in transform.__all__:
             raise NotBuilt(f"the pass {name}", "leave the option out")
         return getattr(transform, name)

@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import typer
 
@@ -22,6 +22,7 @@ from loopwright.display.error_sheet import message
 from loopwright.display.screen import has_colours
 from loopwright.display.sheet import Sheet
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.json_text import JsonObject
 
 _PACKAGE: Final = str(Path(__file__).resolve().parent.parent)
 _NOT_THE_USER: Final = (_PACKAGE, "<frozen", str(Path(runpy.__file__)))
@@ -58,7 +59,7 @@ def text_of(error: LoopwrightError) -> str:
     return sheet.coloured() if has_colours(sys.stderr) else sheet.text()
 
 
-def error_data(error: Exception) -> dict[str, Any]:
+def error_data(error: Exception) -> JsonObject:
     """An error as plain data; an error that is not ours has no code, why or hint."""
     if not isinstance(error, LoopwrightError):
         text = _foreign_text(error)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from loopwright.model.program import Branch, Copy, Launch, Program, Repeat, Step, Value, View, walk
 
@@ -105,7 +105,7 @@ def _read_by(step: Branch | Repeat) -> list[Value]:
     result = [value for one in walk([step]) if isinstance(one, Launch) for value in one.inputs]
     if isinstance(step, Branch):
         return [step.condition, *result, *step.then.results, *step.otherwise.results]
-    loop: list[Any] = [step.count, step.condition, *[one.initial for one in step.carried]]
+    loop: list[object] = [step.count, step.condition, *[one.initial for one in step.carried]]
     loop += [one.whole for one in step.scanned]
     return [*[value for value in loop if isinstance(value, Value)], *result]
 

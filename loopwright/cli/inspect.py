@@ -9,22 +9,27 @@ Arithmetic and memory are those of the kernels that would be compiled: the graph
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from loopwright.cli.compile import arithmetic_text, has_open_sizes, memory_json, ports_json
 from loopwright.cli.compiled_model import Options, graph_context, lowered
 from loopwright.cli.failures import error_data
 from loopwright.cli.interface import of_program
-from loopwright.cli.model_files import format_of, is_package, no_model, read_model, shapes_option
+from loopwright.cli.model_facts import KernelFacts, MemoryFacts, NodeFacts, OperatorFacts, PortFacts, ResultFacts
+from loopwright.cli.model_files import Arrays, Shapes, format_of, is_package, no_model, read_model, shapes_option
 from loopwright.cli.package import read_metadata
 from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text
 from loopwright.display import progress
 from loopwright.display.sheet import Lines, Part, Sheet, Span, Table, heading, words
 from loopwright.runtime.errors import InternalError, LoopwrightError
+from loopwright.runtime.json_text import JsonObject
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, TypeProto, ValueInfoProto
 
 _MOST_KERNELS: Final = 12  # in the table of a terminal
 _MOST_NODES: Final = 6  # named of an operator that is not supported
@@ -37,14 +42,14 @@ class Findings:
 
     path: str
     format: str
-    about: dict[str, Any] = field(default_factory=dict)  # opset, producer, bytes, weights …
-    inputs: list[dict[str, Any]] = field(default_factory=list)
-    outputs: list[dict[str, Any]] = field(default_factory=list)
-    operators: list[dict[str, Any]] = field(default_factory=list)  # operator, count, supported, why, nodes
-    nodes: list[dict[str, Any]] = field(default_factory=list)
-    kernels: list[dict[str, Any]] = field(default_factory=list)
+    about: JsonObject = field(default_factory=dict)  # opset, producer, bytes, weights …
+    inputs: list[PortFacts] = field(default_factory=list)
+    outputs: list[PortFacts] = field(default_factory=list)
+    operators: list[OperatorFacts] = field(default_factory=list)
+    nodes: list[NodeFacts] = field(default_factory=list)
+    kernels: list[KernelFacts] = field(default_factory=list)
     flops: float | None = None
-    memory: dict[str, Any] | None = None
+    memory: MemoryFacts | None = None
     problem: Exception | None = None  # why it cannot be compiled, beyond operators
 
     @property
@@ -56,8 +61,8 @@ class Findings:
 def inspect(
     path: str,
     model_format: str | None = None,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
-    values: Mapping[str, object] | None = None,
+    shapes: Shapes | None = None,
+    values: Arrays | None = None,
     options: Options | None = None,
 ) -> Findings:
     """Everything that can be found out without compiling. A file that is no model at all is an error."""
@@ -129,7 +134,7 @@ def _look_at_onnx(answer: Findings) -> None:
         domain = "" if node.domain == "ai.onnx" else node.domain
         name = node_name(node, location)
         uses.setdefault((domain, node.op_type), []).append(name)
-        result = [{"name": one, "shape": shapes.get(one)} for one in node.output if one]
+        result: list[ResultFacts] = [{"name": one, "shape": shapes.get(one)} for one in node.output if one]
         answer.nodes.append({"name": name, "operator": _label(domain, node.op_type), "outputs": result})
     for (domain, op), names in sorted(uses.items(), key=lambda item: (-len(item[1]), item[0])):
         version = model.opsets.get(domain, 1)
@@ -171,7 +176,7 @@ def _why_not(op: str, domain: str, version: int) -> str:
     return "there is no converter for it"
 
 
-def _port(value: Any) -> dict[str, Any]:
+def _port(value: ValueInfoProto) -> PortFacts:
     """An input or output as the file declares it; what is not a tensor has no shape."""
     from onnx import TensorProto
 
@@ -184,13 +189,13 @@ def _port(value: Any) -> dict[str, Any]:
     return {"name": value.name, "dtype": dtype, "shape": _dims(of.tensor_type)}
 
 
-def _dims(tensor: Any) -> list[int | str] | None:
+def _dims(tensor: TypeProto.Tensor) -> list[int | str] | None:
     if not tensor.HasField("shape"):
         return None
     return [int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?" for dim in tensor.shape.dim]
 
 
-def _inferred(proto: Any) -> dict[str, Any]:
+def _inferred(proto: ModelProto) -> dict[str, list[int | str] | None]:
     """Shapes of the tensors of the graph, as ONNX infers them; what it cannot infer is not there."""
     import onnx
 
@@ -207,7 +212,9 @@ def _inferred(proto: Any) -> dict[str, Any]:
 # --- the graph --------------------------------------------------------------------------------------------------------
 
 
-def _look_at_graph(result: Findings, model_format: str | None, shapes: Any, values: Any, options: Options) -> None:
+def _look_at_graph(
+    result: Findings, model_format: str | None, shapes: Shapes | None, values: Arrays | None, options: Options
+) -> None:
     """What the model costs, by the program that would be compiled."""
     from loopwright.model import plan_memory
     from loopwright.model.kernel_table import bytes_of, flops_of
@@ -225,7 +232,7 @@ def _look_at_graph(result: Findings, model_format: str | None, shapes: Any, valu
     interface = of_program(program, model.output_names)
     result.inputs, result.outputs = ports_json(interface.inputs), ports_json(interface.outputs)
     work: list[float | None] = []
-    rows: dict[int, dict[str, Any]] = {}
+    rows: dict[int, KernelFacts] = {}
     for launch in program.launches():
         flops = flops_of(launch)
         work.append(flops)
@@ -248,7 +255,7 @@ def _look_at_graph(result: Findings, model_format: str | None, shapes: Any, valu
 # --- what is said about it --------------------------------------------------------------------------------------------
 
 
-def as_data(result: Findings) -> dict[str, Any]:
+def as_data(result: Findings) -> JsonObject:
     """The findings for programs."""
     return {
         "model": result.path,
@@ -302,17 +309,17 @@ def as_sheet(result: Findings, nodes: bool = False) -> Sheet:
     return Sheet(*parts)
 
 
-def _port_text(port: Mapping[str, Any]) -> str:
+def _port_text(port: PortFacts) -> str:
     shape = port["shape"]
     return f"{port['name']}: {port['dtype']}" + ("" if shape is None else f"[{', '.join(map(str, shape))}]")
 
 
-def _made_text(result: Mapping[str, Any]) -> str:
+def _made_text(result: ResultFacts) -> str:
     shape = result["shape"]
     return f"{result['name']}[{'?' if shape is None else ', '.join(map(str, shape))}]"
 
 
-def _status(one: Mapping[str, object]) -> str:
+def _status(one: OperatorFacts) -> str:
     return "yes" if one["supported"] else f"no: {one['why']}"
 
 
@@ -340,8 +347,8 @@ def _cost_parts(result: Findings) -> list[Part]:
     return [words(*lines)] if lines else []
 
 
-def _kernel_parts(kernels: Sequence[Mapping[str, Any]]) -> list[Part]:
-    def work(one: Mapping[str, Any]) -> float:
+def _kernel_parts(kernels: Sequence[KernelFacts]) -> list[Part]:
+    def work(one: KernelFacts) -> float:
         return float(one["flops"] or 0) * int(one["calls"])
 
     total = sum(work(one) for one in kernels) or 1.0
@@ -361,7 +368,7 @@ def _kernel_parts(kernels: Sequence[Mapping[str, Any]]) -> list[Part]:
     return [heading("Kernels", note), Table(("kernel", "calls", "one call", "moves", "share"), rows)]
 
 
-def _work_text(kernel: Mapping[str, Any]) -> str:
+def _work_text(kernel: KernelFacts) -> str:
     """The arithmetic of one call; nothing is said where a call's sizes decide it."""
     if kernel["flops"] is not None:
         return flops_text(kernel["flops"])

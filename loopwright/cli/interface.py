@@ -13,13 +13,18 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.json_text import JsonObject
+
+if TYPE_CHECKING:
+    from loopwright.ir import Var
+    from loopwright.model import Program
 
 Shape = tuple[int | str, ...]
 
@@ -75,7 +80,7 @@ class Port:
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
-    def numpy(self) -> np.dtype[Any]:
+    def numpy(self) -> np.dtype:
         return DataType(self.dtype).numpy()
 
 
@@ -132,15 +137,15 @@ class Interface:
             result.append(array if port.room is None else array.reshape(-1)[: prod(shape)].reshape(shape))
         return result
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """As plain data."""
         return asdict(self)
 
 
-def of_json(data: Mapping[str, Any]) -> Interface:
+def of_json(data: JsonObject) -> Interface:
     """What `to_json` wrote; KeyError, TypeError or ValueError where it is something else."""
 
-    def port(one: Mapping[str, Any]) -> Port:
+    def port(one: JsonObject) -> Port:
         room = one.get("room")
         DataType(one["dtype"])
         return Port(str(one["name"]), str(one["dtype"]), _shape(one["shape"]), None if room is None else _shape(room))
@@ -157,10 +162,11 @@ def _shape(sizes: Sequence[object]) -> Shape:
     return tuple(size if isinstance(size, int) else str(size) for size in sizes)
 
 
-def of_program(program: Any, output_names: Sequence[str] = ()) -> Interface:
+def of_program(program: Program, output_names: Sequence[str] = ()) -> Interface:
     """That of a program as `relay.build` compiles it."""
-    decided: Mapping[int, Any] = program.attrs.get("shapes") or {}
-    locations: Mapping[Any, int] = program.attrs.get("sizes") or {}
+    attrs: Mapping[str, Any] = program.attrs
+    decided: Mapping[int, Sequence[object]] = attrs.get("shapes") or {}
+    locations: Mapping[Var, int] = attrs.get("sizes") or {}
     count = len(program.outputs) - len(locations)
     names = [*output_names, *[f"output_{index}" for index in range(len(output_names), count)]]
     outputs = []

@@ -14,11 +14,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from loopwright.runtime.errors import LoopwrightError
+
+if TYPE_CHECKING:
+    from loopwright.cli.model_facts import PortFacts
+    from loopwright.ir import IRModule, Var
+    from loopwright.relay.built import Params
+
+Shapes: TypeAlias = Mapping[str, Sequence[int | str]]  # of inputs by name; open sizes have names, or are -1
+Arrays: TypeAlias = Mapping[str, np.ndarray]  # by the names of inputs
 
 # Front end → endings of its files.
 FORMATS: Final = {"onnx": (".onnx",), "pytorch": (".pt2", ".pth", ".pt", ".zip"), "relay": (".relay",)}
@@ -111,9 +119,9 @@ class ReadModel:
     path: str
     format: str
     mod: Any  # an IRModule whose `main` is the model
-    params: Mapping[str, Any]  # parameters of `main` that are weights
+    params: Params  # parameters of `main` that are weights
     output_names: tuple[str, ...]
-    known: Mapping[str, Any] = field(default_factory=dict)  # inputs whose value it was made for
+    known: Arrays = field(default_factory=dict)  # inputs whose value it was made for
     warnings: tuple[str, ...] = ()
 
 
@@ -170,10 +178,12 @@ def _size(text: str, size: str) -> int | str:
     return size
 
 
-def shapes_option(ports: Sequence[Mapping[str, Any]]) -> str:
+def shapes_option(ports: Sequence[PortFacts]) -> str:
     """The option that gives the open sizes of these inputs numbers, with 1 for each."""
     some = [one for one in ports if any(isinstance(size, str) for size in one["shape"] or ())]
-    texts = [f"{one['name']}:[{','.join('1' if isinstance(n, str) else str(n) for n in one['shape'])}]" for one in some]
+    texts = [
+        f"{one['name']}:[{','.join('1' if isinstance(n, str) else str(n) for n in one['shape'] or ())}]" for one in some
+    ]
     return f'--input-shapes "{" ".join(texts)}"'
 
 
@@ -186,8 +196,8 @@ def no_model(path: str) -> LoopwrightError:
 def read_model(
     path: str,
     model_format: str | None = None,
-    shapes: Mapping[str, Sequence[int | str]] | None = None,
-    values: Mapping[str, np.ndarray] | None = None,
+    shapes: Shapes | None = None,
+    values: Arrays | None = None,
 ) -> ReadModel:
     """The model in the file; `values` are inputs whose value is known, which become constants."""
     if not Path(path).is_file():
@@ -202,7 +212,7 @@ def read_model(
     )
 
 
-def _read_onnx(path: str, shapes: dict[str, object], values: dict[str, object]) -> ReadModel:
+def _read_onnx(path: str, shapes: Shapes, values: Arrays) -> ReadModel:
     from loopwright.frontends.onnx.convert import import_model
     from loopwright.frontends.onnx.load import load
 
@@ -210,7 +220,7 @@ def _read_onnx(path: str, shapes: dict[str, object], values: dict[str, object]) 
     return ReadModel(path, "onnx", result.mod, result.params, result.tensor_names, values)
 
 
-def _read_pytorch(path: str, shapes: dict[str, Any], values: dict[str, object]) -> ReadModel:
+def _read_pytorch(path: str, shapes: Shapes, values: Arrays) -> ReadModel:
     from loopwright.frontends import from_pytorch
 
     try:
@@ -232,21 +242,21 @@ def _read_pytorch(path: str, shapes: dict[str, Any], values: dict[str, object]) 
     return ReadModel(path, "pytorch", mod, params, ())
 
 
-def _read_relay(path: str, shapes: dict[str, Any], values: dict[str, object]) -> ReadModel:
+def _read_relay(path: str, shapes: Shapes, values: Arrays) -> ReadModel:
     from loopwright import relay
     from loopwright.runtime.params import load_param_dict
 
     mod = _with_shapes(relay.parse(Path(path).read_text(encoding="utf-8"), path), shapes)
     beside = Path(path).with_suffix(".params")
-    params: dict[str, Any] = dict(load_param_dict(beside.read_bytes())) if beside.is_file() else {}
+    params = dict(load_param_dict(beside.read_bytes())) if beside.is_file() else {}
     return ReadModel(path, "relay", mod, {**params, **values}, (), values)
 
 
-def _as_text(shapes: Mapping[str, Sequence[int | str]]) -> str:
+def _as_text(shapes: Shapes) -> str:
     return " ".join(f"{name}:[{','.join(map(str, shape))}]" for name, shape in shapes.items())
 
 
-def _with_shapes(mod: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
+def _with_shapes(mod: Any, shapes: Shapes) -> IRModule:
     """The module with parameters of `main` of these shapes."""
     from loopwright import relay
     from loopwright.relay.visitor import bind
@@ -256,7 +266,7 @@ def _with_shapes(mod: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
         return mod
     main = mod["main"]
     declared = {param.name_hint: param.type_annotation for param in main.params}
-    sizes: dict[str, Any] = {}
+    sizes: dict[str, Var] = {}
     values, params = {}, []
     for name, shape in shapes.items():
         if name not in declared:

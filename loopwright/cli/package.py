@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from loopwright.cli.interface import Interface, of_description, of_json
 from loopwright.cli.model_files import NoSuchModel
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.json_text import NestedTooDeep, read_json
+from loopwright.runtime.json_text import JsonObject, NestedTooDeep, read_json
 from loopwright.runtime.library_file import ForeignLibrary
 from loopwright.runtime.load import load_module
 from loopwright.runtime.module import Module
@@ -63,8 +63,10 @@ class LoadedPackage:
     path: str
     module: Module
     interface: Interface
-    metadata: Mapping[str, Any]
-    folder: Any = None  # of the unpacked library: weights in a file are mapped at the first call
+    metadata: JsonObject
+    folder: tempfile.TemporaryDirectory[str] | None = (
+        None  # of the unpacked library: weights in a file are mapped at the first call
+    )
 
     def __call__(self, *arrays: object) -> None:
         """The native function: inputs, then outputs."""
@@ -86,7 +88,7 @@ def write_package(path: Path, parts: Mapping[str, Path | bytes]) -> None:
                     archive.addfile(info, file)
 
 
-def read_metadata(path: str) -> dict[str, Any] | None:
+def read_metadata(path: str) -> JsonObject | None:
     """What the package says about itself; None for an archive of objects without it."""
     if not Path(path).is_file():
         raise NoSuchModel(Path(path))

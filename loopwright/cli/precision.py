@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from loopwright.cli.run_model import read_arrays
 from loopwright.relay.quantize.accuracy import Accuracy, compare
 from loopwright.relay.quantize.calibrate import BadSamples, samples_of
 from loopwright.relay.types import TensorType
+from loopwright.runtime.json_text import JsonObject
 
 Sample = Mapping[str, np.ndarray]
 _TIMED: Final = 5  # runs of each model, of which the median counts
@@ -38,7 +39,7 @@ class Measured:
     float32_seconds: float
     source: str  # of the samples
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """For programs."""
         return {
             **self.accuracy.to_json(),

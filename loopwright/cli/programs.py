@@ -15,11 +15,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from loopwright.cli.model_files import is_model_file, is_package
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.runtime.errors import LoopwrightError, with_article
+
+if TYPE_CHECKING:
+    from loopwright.codegen.llvm.native_module import CompiledModule
+    from loopwright.te import Tensor
 
 
 class NoSuchFile(LoopwrightError, FileNotFoundError):
@@ -158,7 +162,7 @@ class Program(NamedTuple):
     explained: str = ""  # why it is scheduled as it is, when the rules did that
 
 
-def compiled(module: IRModule, target: str, autosched: bool = False) -> Any:
+def compiled(module: IRModule, target: str, autosched: bool = False) -> CompiledModule:
     """The native code of a program. A command stands where a user stands: it takes the public `build`."""
     return importlib.import_module("loopwright").build(module, target=target, autosched=autosched)
 
@@ -268,7 +272,7 @@ def _as_module(value: object, name: str) -> IRModule | None:
     return scheduled if isinstance(scheduled, IRModule) else None
 
 
-def _is_tensor(value: object) -> bool:
+def _is_tensor(value: object) -> TypeGuard[Tensor]:
     if "loopwright.te" not in sys.modules:
         return False
     from loopwright.te import Tensor
@@ -276,7 +280,7 @@ def _is_tensor(value: object) -> bool:
     return isinstance(value, Tensor)
 
 
-def _tensor_programs(names: Mapping[str, Any]) -> list[Program]:
+def _tensor_programs(names: Mapping[str, object]) -> list[Program]:
     """The te tensors that no other one reads, each with the placeholders it needs as a function."""
     tensors = {name: value for name, value in names.items() if _is_tensor(value) and not name.startswith("_")}
     read = {id(source.op) for tensor in tensors.values() for source in tensor.op.input_tensors}
@@ -287,10 +291,10 @@ def _tensor_programs(names: Mapping[str, Any]) -> list[Program]:
     ]
 
 
-def _tensor_module(tensor: Any, name: str) -> IRModule:
+def _tensor_module(tensor: Tensor, name: str) -> IRModule:
     from loopwright import te
 
-    placeholders: dict[Any, None] = {}
+    placeholders: dict[Tensor, None] = {}
     pending, seen = [tensor], set()
     while pending:
         one = pending.pop(0)

@@ -11,12 +11,18 @@ import os
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from loopwright.cli.compiled_model import CompiledModel
 from loopwright.cli.graph_drawing import graph_drawing
 from loopwright.cli.quantities import bytes_text, count_text, flops_text, time_text
 from loopwright.cli.together import write_text
+
+if TYPE_CHECKING:
+    from loopwright.model.kernel_table import KernelRow
+    from loopwright.model.plan import Plan
+    from loopwright.model.profile import Profile
+    from loopwright.model.program import Launch
 
 # Light or dark, as the reader's system is.
 _STYLE: Final = """
@@ -44,7 +50,7 @@ def write_report(
     path: str | os.PathLike[str],
     result: CompiledModel,
     *,
-    profile: object = None,
+    profile: Profile | None = None,
     sections: Sequence[tuple[str, str]] = (),
     title: str | None = None,
 ) -> None:
@@ -53,7 +59,11 @@ def write_report(
 
 
 def report_html(
-    result: CompiledModel, *, profile: object = None, sections: Sequence[tuple[str, str]] = (), title: str | None = None
+    result: CompiledModel,
+    *,
+    profile: Profile | None = None,
+    sections: Sequence[tuple[str, str]] = (),
+    title: str | None = None,
 ) -> str:
     """The page."""
     name = title or Path(result.model.path).name
@@ -89,9 +99,9 @@ def _summary(result: CompiledModel) -> str:
     facts += [("input", str(port)) for port in result.interface.inputs]
     facts += [("output", str(port)) for port in result.interface.outputs]
     facts.append(("kernels", f"{count_text(launches, 'launch', 'launches')} of {count_text(len(rows), 'kernel')}"))
-    work = [row.flops for row in rows]
-    if None not in work:
-        facts.append(("arithmetic", f"{flops_text(sum(row.flops * row.calls for row in rows))} a run"))
+    work = [row.flops * row.calls for row in rows if row.flops is not None]
+    if len(work) == len(rows):
+        facts.append(("arithmetic", f"{flops_text(sum(work))} a run"))
     facts.append(("weights", bytes_text(plan.constant_bytes)))
     facts.append(("values", f"{bytes_text(plan.peak)}; no plan takes less than {bytes_text(plan.lower_bound)}"))
     facts.append(("code", bytes_text(sum(row.code_bytes for row in rows))))
@@ -100,7 +110,7 @@ def _summary(result: CompiledModel) -> str:
     return table_html(("", ""), facts)
 
 
-def _times(profile: Any) -> dict[int, float]:
+def _times(profile: Profile | None) -> dict[int, float]:
     """Seconds of a run by launch."""
     if profile is None:
         return {}
@@ -122,15 +132,15 @@ def _graph(result: CompiledModel, spent: Mapping[int, float]) -> str:
 
 def _kernels(result: CompiledModel, spent: Mapping[int, float]) -> str:
     """The kernels, those that take most first; each with the program that was compiled."""
-    launches: dict[str, list[Any]] = {}
+    launches: dict[str, list[Launch]] = {}
     for launch, kernel in result.built.compiled.launches.items():
         launches.setdefault(kernel.symbol, []).append(launch)
     total = sum(spent.values()) or 1.0
 
-    def seconds(row: Any) -> float:
+    def seconds(row: KernelRow) -> float:
         return sum(spent.get(id(launch), 0.0) for launch in launches[row.symbol])
 
-    def work(row: Any) -> float:
+    def work(row: KernelRow) -> float:
         return float(row.flops or 0) * int(row.calls)
 
     rows = []
@@ -152,7 +162,7 @@ def _kernels(result: CompiledModel, spent: Mapping[int, float]) -> str:
     return table_html(columns, rows, (1, 2, 3, 4, 5, 6))
 
 
-def memory_drawing(plan: Any) -> str:
+def memory_drawing(plan: Plan) -> str:
     """The arena over time: a rectangle for each buffer, from the step that first uses it to the last."""
     words = "".join(f"<p>{escape(line.strip())}</p>" for line in str(plan).splitlines())
     rows = plan.rows()

@@ -111,7 +111,7 @@ class Argument(NamedTuple):
     """One argument of the run."""
 
     name: str
-    value: Any
+    value: Any  # an array, or a number
     dtype: str
     shape: tuple[int, ...] | None  # None: a number
 
@@ -122,7 +122,7 @@ class Result(NamedTuple):
     program: str
     arguments: list[Argument]
     written: list[tuple[str, float, str]]  # name, sum of the elements, checksum of the bytes
-    returned: Any
+    returned: object
     build_seconds: float
     median_seconds: float
     runs: int
@@ -375,6 +375,6 @@ def as_json(results: Sequence[Result]) -> str:
     )
 
 
-def _finite(value: object) -> Any:
+def _finite(value: object) -> object:
     """JSON has no infinity, and nothing that is not a number."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from loopwright.cli.compiled_model import Options, compile_model
+from loopwright.cli.compiled_model import CompiledModel, Options, compile_model
 from loopwright.cli.interface import BadModelArrays, Interface, Port
 from loopwright.cli.model_files import is_package, read_model
 from loopwright.cli.package import load_package
@@ -26,7 +26,11 @@ from loopwright.cli.quantities import time_text
 from loopwright.cli.run import BadSize
 from loopwright.cli.together import together
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.json_text import JsonObject
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
+
+if TYPE_CHECKING:
+    from loopwright.model.profile import Profile
 
 FILL_MODES: Final = ("random", "zeros", "ones")
 _LARGEST: Final = 1 << 40  # bytes of an input that is made up
@@ -98,9 +102,9 @@ class Runnable:
 
     path: str
     interface: Interface
-    native: Any  # the native function: inputs, then outputs
+    native: Callable[..., object]  # the native function: inputs, then outputs
     seconds: Mapping[str, float]  # of compiling, or of loading
-    profile: Callable[..., Any] | None = None
+    profile: Callable[..., Profile] | None = None
     warnings: tuple[str, ...] = ()
     precision: str | None = None  # what it computes in; of a library without metadata, unknown
 
@@ -130,7 +134,7 @@ class ModelRun:
     inputs: list[tuple[Port, tuple[int, ...], str]]  # with the shape it had, and where it came from
     outputs: list[tuple[Port, np.ndarray]]
     times: BenchmarkResult | None
-    profile: Any
+    profile: Profile | None
     top: tuple[np.ndarray, np.ndarray] | None  # the places and the values of the largest elements
     wrote: str | None
     assumed: tuple[str, ...] = ()  # open sizes that are 1 because nobody said what they are
@@ -174,7 +178,7 @@ def prepare(
     return Runnable(path, result.interface, native, result.seconds, native.profile, model.warnings, options.precision)
 
 
-def profile_made(result: Any, repeat: int = 5) -> Any:
+def profile_made(result: CompiledModel, repeat: int = 5) -> Profile | None:
     """The profile of a model that was compiled just now, on inputs that are made up; open sizes are 1."""
     native = result.built.compiled
     runnable = Runnable(result.model.path, result.interface, native, result.seconds, native.profile)
@@ -360,10 +364,10 @@ def as_text(run: ModelRun) -> str:
     return "\n".join(lines)
 
 
-def as_data(run: ModelRun) -> dict[str, Any]:
+def as_data(run: ModelRun) -> JsonObject:
     """The result for programs."""
 
-    def output(port: Port, array: np.ndarray) -> dict[str, Any]:
+    def output(port: Port, array: np.ndarray) -> JsonObject:
         total, checksum = _summary(array)
         finite = total if math.isfinite(total) else None
         return {
@@ -399,7 +403,7 @@ def as_data(run: ModelRun) -> dict[str, Any]:
     }
 
 
-def _number(value: Any) -> float | int | None:
+def _number(value: np.generic) -> float | int | None:
     if value.dtype.kind in "iub":
         return int(value)
     number = float(value)

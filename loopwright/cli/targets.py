@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from loopwright.display.sheet import Lines, Sheet, Span, Table, heading
 from loopwright.target import Target, TargetKind, describe, list_kinds, list_tags
@@ -44,7 +43,7 @@ def page(text: str, as_json: bool) -> str:
     return json.dumps(data, indent=2)
 
 
-def _cpu(target: Target) -> dict[str, Any] | None:
+def _cpu(target: Target) -> dict[str, object] | None:
     cpu = known_cpu(target)
     if cpu is None:
         return None

@@ -45,6 +45,7 @@ class NativeModel(Module):
     """A model as one native function."""
 
     timings: dict[str, float]
+    description: ModuleDescription  # which a compiled model always has
     kernel_seconds: dict[str, float]
     counts: Counts
 

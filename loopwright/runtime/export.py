@@ -57,11 +57,13 @@ _INSTEAD: Final = {
 class CodeModule(Protocol):
     """A module, as far as it is written to files; `module.py` has the class."""
 
-    description: ModuleDescription | None
     object_code: Callable[[], bytes] | None
     object_suffix: str
     extra_objects: Callable[[], Sequence[bytes]] | None
     library_file: bytes | mmap | None
+
+    @property
+    def description(self) -> ModuleDescription | None: ...
 
     @property
     def function_names(self) -> list[str]: ...
