@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -25,9 +25,11 @@ from loopwright.ir import PrimFunc
 from loopwright.model.kernel import SCHEDULED
 from loopwright.model.program import Launch, Program, Value
 from loopwright.runtime import num_threads
+from loopwright.runtime.ffi import PackedFunction
+from loopwright.runtime.json_text import JsonObject
 from loopwright.target import Target, describe
 
-Compile = Callable[[Program], Callable[..., Any]]  # `compile_program`, which makes models that have profiles
+Compile = Callable[[Program], PackedFunction]  # `compile_program`, which makes models that have profiles
 
 FOOTPRINTS: Final = (1 << 18, 1 << 21, 1 << 24, 1 << 26)  # bytes of all arrays of a stream
 _STEPS: Final = 20_000
@@ -107,7 +109,7 @@ class MachineLimits:
         """Bytes a second for that much data, between the measured sizes on a logarithmic scale."""
         return bandwidth_at(self.streams[stream], footprint)
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> JsonObject:
         """The limits as plain data."""
         streams = {name: [list(point) for point in curve] for name, curve in self.streams.items()}
         return {
@@ -151,7 +153,7 @@ class _Stream:
         self.writes_all = source is _COPY
         self.function = _compiled(compile_program, source.format(threads=threads, lanes=lanes))
 
-    def call(self, count: int) -> Callable[[], Any]:
+    def call(self, count: int) -> Callable[[], object]:
         """A call on arrays of `count` times a vector for each chain and thread."""
         threads, chains, lanes = self.part
         x = np.ones((threads, count, chains, lanes), np.float32)
@@ -169,7 +171,7 @@ def _curve(stream: _Stream, arrays: int) -> list[tuple[int, float]]:
     return result[::-1]
 
 
-def _compiled(compile_program: Compile, source: str) -> Any:
+def _compiled(compile_program: Compile, source: str) -> PackedFunction:
     """A kernel of one input and one output, as it is written."""
     from loopwright.script import from_source
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from loopwright.codegen.llvm import make_module
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.runtime import num_threads
+from loopwright.runtime.ffi import PackedFunction
 from loopwright.script import from_source
 from loopwright.target import Microarchitecture, Target, detect_host, host_description
 from loopwright.transform import lower
@@ -153,12 +154,12 @@ def _aligned(*shape: int) -> np.ndarray:
     return whole[skipped : skipped + count].reshape(shape)
 
 
-def _kernel(source: str, **sizes: object) -> Callable[..., Any]:
+def _kernel(source: str, **sizes: object) -> PackedFunction:
     """The kernel as it is written, for this machine."""
     function = from_source(_HEAD + source.format(**{"steps": _STEPS, **sizes}))
     assert isinstance(function, PrimFunc)
     lowered = lower(IRModule({"main": function.with_attr("global_symbol", "main")}), Target("llvm"))
-    entry: Callable[..., Any] = make_module(lowered, host_description(), "main")["main"]
+    entry: PackedFunction = make_module(lowered, host_description(), "main")["main"]
     return entry
 
 

@@ -14,10 +14,10 @@ import stat
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.runtime.cache_folder import why_untrusted
-from loopwright.runtime.json_text import read_json
+from loopwright.runtime.json_text import JsonObject, read_json
 
 _MAGIC: Final = b"LWCACHE1"
 _CHECKSUM: Final = 32  # bytes of blake2b over all that follows
@@ -28,7 +28,7 @@ _START: Final = len(_MAGIC) + _CHECKSUM + _HEADER_SIZE.size
 class Artifact(NamedTuple):
     """What an entry holds: plain data, and bytes by name."""
 
-    header: dict[str, Any]
+    header: JsonObject
     parts: dict[str, bytes]
 
 

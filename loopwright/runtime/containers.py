@@ -54,7 +54,7 @@ class ADT:
     def __repr__(self) -> str:
         return f"ADT({self.tag}, {list(self)})"
 
-    def __tvm_ffi_object__(self) -> Any:
+    def __tvm_ffi_object__(self) -> object:
         return self._fields
 
 

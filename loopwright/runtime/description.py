@@ -7,11 +7,10 @@ library can be asked what it holds without running any of its code: `description
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from loopwright.runtime.json_text import read_json
+from loopwright.runtime.json_text import JsonObject, read_json
 
 SECTION: Final = ".loopwright"  # of ELF objects; "__DATA,__loopwright" of Mach-O ones
 UNPROVED: Final = "loopwright.unproved"  # the attribute of a function with a schedule step that was not proved
@@ -76,7 +75,7 @@ class ModuleDescription:
             raise ValueError(f"a damaged description of a module: {error}") from error
 
 
-def _module(data: Mapping[str, Any]) -> ModuleDescription:
+def _module(data: JsonObject) -> ModuleDescription:
     functions = tuple(
         FunctionDescription(
             name=str(one["name"]),
@@ -101,7 +100,7 @@ def _module(data: Mapping[str, Any]) -> ModuleDescription:
     )
 
 
-def _argument(data: Mapping[str, Any]) -> Argument:
+def _argument(data: JsonObject) -> Argument:
     shape = data.get("shape")
     return Argument(
         str(data["name"]),

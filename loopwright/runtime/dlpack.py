@@ -8,7 +8,7 @@ The capsule's structure belongs to that one export, so nobody else sees the chan
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def dlpack_type(dtype: DataType) -> tuple[int, int, int]:
     return dtype.type_code, 8 * dtype.nbytes, dtype.lanes
 
 
-def capsule(array: np.ndarray, dtype: DataType) -> Any:
+def capsule(array: np.ndarray, dtype: DataType) -> object:
     """A DLPack capsule of `array`'s memory, labelled `dtype`; nothing is copied.
 
     `array` may be read-only and of an ml_dtypes type. For a vector `dtype` its last axis holds the lanes.

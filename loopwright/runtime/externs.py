@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any
 
 from loopwright.runtime import ffi
 from loopwright.runtime.errors import LoopwrightError, with_article
 
-_given: dict[str, tuple[int, Any]] = {}  # the second keeps a callback alive as long as compiled code may call it
+_given: dict[str, tuple[int, object]] = {}  # the second keeps a callback alive as long as compiled code may call it
 _libraries: list[ctypes.CDLL] = []
 
 

@@ -11,14 +11,20 @@ import ctypes
 import functools
 import sys
 import threading
+from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
+
     from tvm_ffi import Function
     from tvm_ffi import core as core
+
+# A function of compiled code, or one registered for it: what it takes and gives is known when it runs.
+PackedFunction: TypeAlias = Callable[..., Any]
 
 _lock = threading.Lock()
 
@@ -87,7 +93,7 @@ def function_from_address(address: int, keep_alive: object = None) -> Function:
     return load().Function.__from_extern_c__(address, keep_alive_object=keep_alive)
 
 
-def address_of(function: Any) -> int:
+def address_of(function: CFuncPtr | ctypes.c_void_p) -> int:
     """The machine address of a ctypes function, or 0."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 

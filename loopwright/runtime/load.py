@@ -17,10 +17,10 @@ import sys
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from loopwright.runtime import amx, ffi, thread_pool
 from loopwright.runtime.c_header import c_header
@@ -28,6 +28,7 @@ from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.elf import MAGIC, OBJECT, PROGRAM, BadElf, Elf
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.export import RUNTIME_SOURCES
+from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.library_file import (
     DamagedLibrary,
     LibraryNotFound,
@@ -216,7 +217,7 @@ def _module_of(
 
 
 def _one_module(name: str, one: ModuleDescription, library: ctypes.CDLL, data: mmap.mmap | None) -> Module:
-    functions: dict[str, Callable[..., Any]] = {}
+    functions: dict[str, PackedFunction] = {}
     if "amx-tile" in one.features:
         amx.ask()  # code for such a processor may use its tiles
     for function in one.functions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from loopwright.runtime.call_errors import (
     SEPARATOR,
@@ -21,7 +21,9 @@ from loopwright.runtime.call_errors import (
 )
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.guesses import no_attribute
+from loopwright.runtime.json_text import JsonObject
 from loopwright.runtime.shown import view
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ class Module:
 
     def __init__(
         self,
-        functions: Mapping[str, Callable[..., object]],
+        functions: Mapping[str, PackedFunction],
         entry_name: str | None = None,
         sources: Mapping[str, Callable[[], str]] | None = None,
         *,
@@ -139,7 +141,7 @@ class Module:
         self.type_key = type_key
         self.imported_modules: list[Module] = []
 
-    def set_functions(self, functions: Mapping[str, Callable[..., object]]) -> None:
+    def set_functions(self, functions: Mapping[str, PackedFunction]) -> None:
         """For the module's maker: these are its functions now."""
         self._functions = dict(functions)
         if self.entry_name is None and len(functions) == 1:
@@ -170,10 +172,10 @@ class Module:
             raise
         return self._entry(*retyped)
 
-    def __getitem__(self, name: str) -> Callable[..., Any]:
+    def __getitem__(self, name: str) -> PackedFunction:
         return self.get_function(name)
 
-    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
+    def get_function(self, name: str, query_imports: bool = False) -> PackedFunction:
         """The function `name`, callable without any Python in between; `query_imports` looks in imports too."""
         function = self._find(name, query_imports)
         if function is None:
@@ -191,7 +193,7 @@ class Module:
         return list(self._functions)
 
     @property
-    def entry_func(self) -> Callable[..., Any]:
+    def entry_func(self) -> PackedFunction:
         """What calling the module calls."""
         if self._entry == self._no_entry:
             self._no_entry()
@@ -224,7 +226,7 @@ class Module:
             raise MissingSource(fmt, self._sources)
         return make()
 
-    def time_evaluator(self, func_name: str | None = None, dev: Any = None, **options: Any) -> Evaluator:
+    def time_evaluator(self, func_name: str | None = None, dev: object = None, **options: Any) -> Evaluator:
         """A callable that takes the function's arguments and gives a `BenchmarkResult`; see `runtime.timing`.
 
         By default it times what calling the module calls, on the CPU.
@@ -240,7 +242,7 @@ class Module:
         return self.description is None or self.description.proved
 
     @property
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> JsonObject:
         """What the module says about itself, as plain data: functions, arguments, target, and whether it was proved."""
         from dataclasses import asdict
 
@@ -272,8 +274,8 @@ class Module:
         self,
         file_name: str | os.PathLike[str],
         *,
-        fcompile: Callable[..., Any] | None = None,
-        fpack_imports: Callable[..., Any] | None = None,
+        fcompile: Callable[..., object] | None = None,
+        fpack_imports: Callable[..., object] | None = None,
         addons: Iterable[str] | None = None,
         workspace_dir: str | None = None,
         **options: Any,
@@ -312,7 +314,7 @@ class Module:
         text: str = view("module", self).html()
         return text
 
-    def _find(self, name: str, query_imports: bool) -> Callable[..., Any] | None:
+    def _find(self, name: str, query_imports: bool) -> PackedFunction | None:
         result = self._functions.get(name)
         if result is None and name == "__tvm_main__" and self._entry != self._no_entry:
             return self._entry  # the name under which older scripts ask for the entry
@@ -324,7 +326,7 @@ class Module:
         """The modules it imports, and what those import, in order."""
         return [m for direct in self.imported_modules for m in (direct, *direct.all_imports())]
 
-    def _no_entry(self, *args: object) -> Any:
+    def _no_entry(self, *args: object) -> NoReturn:
         raise NoEntryFunction(self._functions)
 
     def _check_exports(self, args: tuple[object, ...]) -> None:
@@ -342,7 +344,7 @@ class Module:
                     problem = f"{self.entry_name}: argument number {position}: {not_exported(arg, error.__cause__)}"
                     raise ArgumentKindMismatch(problem) from error
 
-    def _retype(self, args: tuple[object, ...]) -> list[Any]:
+    def _retype(self, args: tuple[object, ...]) -> list[object]:
         """`args` with arrays that numpy does not export replaced by tensors on their memory."""
         import numpy as np
 
@@ -377,7 +379,7 @@ class Module:
         return retyped
 
 
-def _with_bools(args: tuple[object, ...]) -> list[Any]:
+def _with_bools(args: tuple[object, ...]) -> list[object]:
     """`args` with numpy's truth values as Python's; nothing where there are none."""
     import numpy as np
 

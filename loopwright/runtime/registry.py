@@ -10,11 +10,15 @@ import functools
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from loopwright.runtime import ffi
 from loopwright.runtime.call_errors import SEPARATOR
 from loopwright.runtime.errors import LoopwrightError, with_article
+from loopwright.runtime.ffi import PackedFunction
+
+if TYPE_CHECKING:
+    from loopwright.runtime.ffi import core
 
 _CROSSING: Final = "loopwright.PythonException"
 _KEPT: Final = 64  # exceptions on their way; native code that swallows one leaves it here until it is pushed out
@@ -63,14 +67,14 @@ class NotConvertible(LoopwrightError, ValueError):
 
 
 def register_func(
-    name_or_f: str | Callable[..., object], f: Callable[..., object] | None = None, override: bool = False
-) -> Any:
+    name_or_f: str | PackedFunction, f: PackedFunction | None = None, override: bool = False
+) -> PackedFunction:
     """Register a function under a name, or under its own; also a decorator. Gives back the registered function."""
     if not isinstance(name_or_f, str):
         return register_func(name_or_f.__name__, name_or_f, override)
     name = name_or_f
 
-    def register(function: Callable[..., object]) -> Any:
+    def register(function: PackedFunction) -> PackedFunction:
         tvm_ffi = ffi.load()
         if not override and tvm_ffi.get_global_func(name, allow_missing=True) is not None:
             raise FunctionNameTaken(
@@ -125,7 +129,7 @@ def convert(value: object) -> Any:
     return tvm_ffi.convert(value)
 
 
-def register_error(name_or_class: str | type, cls: type | None = None) -> Any:
+def register_error(name_or_class: str | type, cls: type | None = None) -> type | Callable[[type], type]:
     """Let native errors of that kind arrive as this class, made from one text; also a decorator."""
     if isinstance(name_or_class, type):
         return register_error(name_or_class.__name__, name_or_class)
@@ -137,7 +141,7 @@ def register_error(name_or_class: str | type, cls: type | None = None) -> Any:
     return register if cls is None else register(cls)
 
 
-def _carrying_exceptions(function: Callable[..., object]) -> Callable[..., Any]:
+def _carrying_exceptions(function: PackedFunction) -> PackedFunction:
     """`function`, whose exceptions come out of native code as themselves.
 
     tvm_ffi sends an exception's kind and text, and rebuilds it from them. So the exception is kept here under a token
@@ -150,7 +154,7 @@ def _carrying_exceptions(function: Callable[..., object]) -> Callable[..., Any]:
     core.ERROR_NAME_TO_TYPE.setdefault(_CROSSING, _Arrived)
 
     @functools.wraps(function)
-    def carried(*args: object) -> Any:
+    def carried(*args: object) -> object:
         try:
             return function(*[_owned(arg) if isinstance(arg, core.Tensor) else arg for arg in args])
         except Exception as error:
@@ -164,7 +168,7 @@ def _carrying_exceptions(function: Callable[..., object]) -> Callable[..., Any]:
     return carried
 
 
-def _owned(tensor: object) -> Any:
+def _owned(tensor: core.Tensor) -> core.Tensor:
     """A tensor argument that may be shared on; compiled code passes views of memory that it only lends."""
     from loopwright.runtime.tensor import NDArray, lent
 

@@ -20,6 +20,6 @@ class View(Protocol):
         """As a notebook shows it."""
 
 
-def view(kind: str, *given: Any) -> Any:
+def view(kind: str, *given: object) -> Any:
     """What the view of that kind (error, module, plan, …) makes of `given`."""
     return from_upper_layer(f"view of {kind}")(*given)

@@ -11,7 +11,7 @@ import operator
 import threading
 from collections.abc import Sequence
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from loopwright.runtime.dlpack import capsule, not_exported, view_memory
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.ffi import core
+
+if TYPE_CHECKING:
+    import ctypes
+
+    import numpy.typing as npt
 
 ALIGNMENT: Final = 64  # bytes: a cache line, and the widest vector register
 
@@ -54,7 +59,7 @@ class NDArray(core.Tensor):
         return Device(*self.__dlpack_device__())
 
     @property
-    def handle(self) -> Any:
+    def handle(self) -> ctypes.c_void_p:
         """The tensor's native handle, as a ctypes pointer."""
         return self.__ctypes_handle__()
 
@@ -66,7 +71,7 @@ class NDArray(core.Tensor):
         """The old name of `numpy`."""
         return self.numpy()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """The tensor's own memory as a numpy array: `numpy.asarray(x)` copies nothing."""
         if self.device.device_type != CPU:
             self.device.require("reading a tensor")
@@ -112,7 +117,7 @@ class NDArray(core.Tensor):
         mine = self.__array__()
         self.copyfrom(np.broadcast_to(value, mine.shape) if np.isscalar(value) else value)
 
-    def to_dlpack(self) -> Any:
+    def to_dlpack(self) -> object:
         """A DLPack capsule of this memory."""
         return self.__dlpack__()
 
@@ -129,7 +134,7 @@ class NDArray(core.Tensor):
     def __repr__(self) -> str:
         return f"<NDArray shape={self.shape}, dtype={self.dtype}, {self.device}>\n{self.__array__()!r}"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self.numpy(), str(self.dtype))
 
 
@@ -169,7 +174,7 @@ def from_numpy(source: np.ndarray, dtype: str | None = None) -> NDArray:
     return from_dlpack(capsule(source, DataType(source.dtype if dtype is None else dtype)))
 
 
-def lent(view: Any) -> Any:
+def lent(view: core.Tensor) -> core.Tensor:
     """A tensor on memory that native code lends for the length of a call.
 
     What arrives is a bare view without an owner, which `numpy.from_dlpack` and the like must not be given.
@@ -199,14 +204,14 @@ def empty(
     return from_numpy(_aligned(axes if kind.lanes == 1 else (*axes, kind.lanes), kind.numpy()), kind)
 
 
-def _as_shape(shape: Any) -> tuple[int, ...]:
+def _as_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     try:
         return tuple([operator.index(axis) for axis in ((shape,) if isinstance(shape, (int, np.integer)) else shape)])
     except TypeError:
         raise BadTensorData(f"empty: {shape!r:.60} is no shape", hint="give an integer, or a tuple of them") from None
 
 
-def empty_like(source: Any, device: Device | None = None) -> NDArray:
+def empty_like(source: NDArray | np.ndarray, device: Device | None = None) -> NDArray:
     """A new tensor of the shape and type of `source`, with arbitrary contents."""
     return empty(tuple(source.shape), DataType(source.dtype), device)
 
@@ -231,7 +236,7 @@ def numpyasarray(source: np.ndarray) -> NDArray:
     return from_numpy(source)
 
 
-def as_argument(value: object) -> Any:
+def as_argument(value: object) -> object:
     """What to pass for `value`: a re-typed tensor for an array that numpy does not export, else `value` itself."""
     if isinstance(value, np.ndarray) and (_is_ml_dtype(value.dtype) or not value.flags.writeable):
         return from_numpy(value)

@@ -14,12 +14,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from loopwright.runtime import ffi
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.native_build import prebuilt_path
 from loopwright.runtime.native_library import NativeLibrary
+
+if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
 
 MAX_THREADS: Final = 1024  # as in thread_pool.h
 _ENVIRONMENT: Final = "LOOPWRIGHT_NUM_THREADS"
@@ -92,7 +95,7 @@ def symbols() -> dict[str, int]:
     return {name: ffi.address_of(getattr(native, name)) for name in _LINKED}
 
 
-def connect_errors(set_error_hooks: Any) -> None:
+def connect_errors(set_error_hooks: CFuncPtr) -> None:
     """Tell a pool (`lw_set_error_hooks` of a loaded library) how errors move between threads."""
     set_error_hooks.argtypes, set_error_hooks.restype = [ctypes.c_void_p] * 3, None
     set_error_hooks(*_error_hooks())
@@ -175,7 +178,7 @@ def _error_hooks() -> tuple[int, int, int]:
 
 
 @functools.cache
-def _stand_ins() -> dict[str, Any]:
+def _stand_ins() -> dict[str, CFuncPtr]:
     """The same functions without the native runtime; cached, since compiled code keeps their addresses for ever."""
     libc = ctypes.CDLL(None)
     libc.aligned_alloc.argtypes, libc.aligned_alloc.restype = [ctypes.c_size_t, ctypes.c_size_t], ctypes.c_void_p

@@ -14,12 +14,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat as times
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from loopwright.runtime import ffi, thread_pool
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.ffi import PackedFunction
 
 _GROWTH: Final = 1.618  # at least, when a repeat was too short: the first calls of a longer run tend to be slower
 _MOST_CALLS: Final = 1 << 40
@@ -80,7 +81,7 @@ class BenchmarkResult:
 class Evaluator:
     """Call it with the function's arguments to get a `BenchmarkResult`; the fields are `time_evaluator`'s options."""
 
-    function: Callable[..., Any]
+    function: PackedFunction
     number: int
     repeat: int
     min_repeat_ms: int
@@ -88,7 +89,7 @@ class Evaluator:
     cooldown_interval_ms: int
     repeats_to_cooldown: int
     cache_flush_bytes: int
-    f_preproc: Callable[..., Any] | None
+    f_preproc: PackedFunction | None
 
     def __call__(self, *args: object) -> BenchmarkResult:
         # Untimed: the first call meets cold caches and sleeping threads, and raises bad-call errors.
@@ -187,7 +188,7 @@ def _native_loop(function: Callable[..., object], args: Sequence[object]) -> Cal
     core = ffi.load().core
     if native is None or not isinstance(function, core.Function):
         return None
-    keep: list[Any] = []
+    keep: list[object] = []
     packed = (_Any * max(1, len(args)))()
     for slot, arg in zip(packed, args, strict=False):
         if isinstance(arg, np.ndarray):

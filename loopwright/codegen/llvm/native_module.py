@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -11,6 +10,7 @@ from loopwright.codegen.llvm.load_object import MissingSymbols, is_runnable, loa
 from loopwright.runtime import amx, ffi, thread_pool
 from loopwright.runtime.c_header import c_header
 from loopwright.runtime.description import ModuleDescription
+from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.load import ENTRY_PREFIX
 from loopwright.runtime.module import Module
 from loopwright.target import CpuDescription
@@ -56,7 +56,7 @@ def native_module(compiled: Compiled, description: ModuleDescription, needs_amx:
     return result
 
 
-def _functions(result: CompiledModule, cpu: CpuDescription, names: list[str]) -> dict[str, Callable[..., Any]]:
+def _functions(result: CompiledModule, cpu: CpuDescription, names: list[str]) -> dict[str, PackedFunction]:
     """The callable of each function. Code that cannot run here, or calls what is not there, says so when called."""
     if not is_runnable(cpu):
         return {name: lambda *_: require_runnable(cpu) for name in names}  # which refuses, and says why

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -24,6 +23,7 @@ from loopwright.codegen.source.names import symbol
 from loopwright.codegen.with_symbols import with_symbols
 from loopwright.runtime import ffi
 from loopwright.runtime.description import ModuleDescription
+from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.load import ENTRY_PREFIX
 from loopwright.runtime.module import Module
 from loopwright.target import CpuDescription
@@ -36,9 +36,9 @@ class _Compiled:
         self.module, self.source, self.cpu = module, source, cpu
         self.timings: dict[str, float] = {}
         self._lock = threading.Lock()
-        self._functions: dict[str, Callable[..., Any]] = {}
+        self._functions: dict[str, PackedFunction] = {}
 
-    def function(self, name: str) -> Callable[..., Any]:
+    def function(self, name: str) -> PackedFunction:
         with self._lock:
             if not self._functions:
                 self._load()
@@ -81,7 +81,7 @@ class _Lazy:
 
     def __init__(self, name: str, compiled: _Compiled) -> None:
         self.name, self._compiled = name, compiled
-        self._function: Callable[..., Any] | None = None
+        self._function: PackedFunction | None = None
 
     def __call__(self, *args: Any) -> Any:
         if self._function is None:
