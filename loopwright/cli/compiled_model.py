@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from loopwright.cli.interface import Interface, of_program
 from loopwright.cli.model_files import Arrays, ReadModel
@@ -23,10 +23,10 @@ from loopwright.ir.instrument import PassTimingInstrument
 from loopwright.ir.pass_config import CONFIG_KEYS
 from loopwright.ir.pass_context import PassContext
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.runtime.json_text import JsonObject
 from loopwright.target import Target
 
 if TYPE_CHECKING:
-    from loopwright.cli.precision import Measured
     from loopwright.ir import IRModule
     from loopwright.ir.passes import Pass
     from loopwright.model import Program
@@ -68,6 +68,13 @@ class Options:
     samples: Sequence[Arrays] | None = None  # to calibrate with, by the names of inputs
 
 
+class MeasuredPrecision(Protocol):
+    """How a model does beside itself in float32 (`precision.py`); `str` says it in words."""
+
+    def to_json(self) -> JsonObject:
+        """For programs."""
+
+
 @dataclass(frozen=True)
 class CompiledModel:
     """Native code, and all that is known about it."""
@@ -80,7 +87,7 @@ class CompiledModel:
     seconds: Mapping[str, float]
     pass_times: str
     options: Options
-    measured: Measured | None = None  # beside itself in float32, where it computes in another precision
+    measured: MeasuredPrecision | None = None  # beside itself in float32, where it computes in another precision
 
 
 def compile_model(model: ReadModel, options: Options, seconds: Mapping[str, float] | None = None) -> CompiledModel:
