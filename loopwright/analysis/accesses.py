@@ -45,15 +45,14 @@ from loopwright.ir import (
     Ramp,
     Var,
     While,
+    any_node,
     cast,
     const,
     deep,
-    pre_order_visit,
     structural_equal,
 )
 from loopwright.ir.annotations import ASSUMED_SIZES
 from loopwright.ir.products import product
-from loopwright.ir.visitor import any_node
 from loopwright.runtime.dtype import HANDLE, INT64, DataType
 
 _ANY: Final = 4  # of a pointer: what it is for is not said; else 1 to read, 2 to write, 3 for both
@@ -696,17 +695,13 @@ class _AccessWalk(InstanceWalk):
 
     def _wide(self, count: Expr) -> Expr:
         """A number of elements that data decides, in the 64 bits that addresses have."""
-        is_data = False
 
-        def look(node: Node) -> None:
-            nonlocal is_data
-            unknown = (
-                isinstance(node, Var) and node not in self.affine.digits and self.affine.values.get(node, 0) is None
-            )
-            is_data = is_data or unknown or isinstance(node, (BufferLoad, Call))
+        def is_data(node: Node) -> bool:
+            if isinstance(node, Var):
+                return node not in self.affine.digits and self.affine.values.get(node, 0) is None
+            return isinstance(node, (BufferLoad, Call))
 
-        pre_order_visit(count, look)
-        return cast(count, INT64) if is_data else count
+        return cast(count, INT64) if any_node(count, is_data) else count
 
     def _add_window(
         self, of: Buffer | Call, memory: Memory, size: Expr, first: Expr, end: Expr, callee: str | None = None

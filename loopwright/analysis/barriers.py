@@ -11,7 +11,7 @@ from typing import Final
 from loopwright.analysis.accesses import Program
 from loopwright.analysis.thread_axes import Axis
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr, IntImm, Node, Stmt, Var, const, pre_order_visit, substitute
+from loopwright.ir import Expr, IntImm, Stmt, Var, const, substitute, variables_in
 from loopwright.runtime.errors import LoopwrightError
 
 _THREADS: Final = 1024  # tried for a witness
@@ -67,13 +67,9 @@ def _differing(expr: Expr, axis: Axis) -> tuple[tuple[int, int], tuple[int, int]
     """Two threads along an axis for which the expression is not the same; other variables are at 0."""
     facts = Analyzer()
     first: tuple[int, int] | None = None
-    others: dict[Var, Expr] = {}
-
-    def look(node: Node) -> None:
-        if isinstance(node, Var) and node is not axis.var and node.dtype.is_int:
-            others[node] = const(0, node.dtype)
-
-    pre_order_visit(expr, look)
+    others: dict[Var, Expr] = {
+        var: const(0, var.dtype) for var in variables_in(expr) if var is not axis.var and var.dtype.is_int
+    }
     assert isinstance(axis.extent, IntImm)
     for thread in range(min(axis.extent.value, _THREADS)):
         value = facts.simplify(substitute(expr, {**others, axis.var: const(thread, axis.var.dtype)}))

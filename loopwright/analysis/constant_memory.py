@@ -14,17 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loopwright.analysis.written_memory import written_pointers
-from loopwright.ir import (
-    AllocateConst,
-    BufferStore,
-    Node,
-    PrimFunc,
-    Stmt,
-    Var,
-    collect,
-    deep,
-    pre_order_visit,
-)
+from loopwright.ir import AllocateConst, BufferStore, PrimFunc, Var, collect, collect_statements, deep
 from loopwright.runtime.call_errors import SEPARATOR, ReadOnlyArgument
 
 
@@ -51,15 +41,7 @@ def writable_constants(function: PrimFunc, functions: Mapping[str, PrimFunc]) ->
 
 def constants_of(function: PrimFunc) -> list[Var]:
     """The pointers to the constants of a function."""
-    result: list[Var] = []
-
-    def look(node: Node) -> bool:
-        if isinstance(node, AllocateConst):
-            result.append(node.buffer_var)
-        return isinstance(node, Stmt)
-
-    pre_order_visit(function.body, look)
-    return result
+    return [node.buffer_var for node in collect_statements(function.body, AllocateConst)]
 
 
 def _stored_as(function: PrimFunc, constant: Var) -> str | None:

@@ -27,6 +27,7 @@ from loopwright.ir import (
     Mul,
     SizeVar,
     Var,
+    collect,
     const,
     pre_order_visit,
     reads_memory,
@@ -149,14 +150,7 @@ def _not_negative(e: Expr, sizes: Sequence[Expr]) -> bool:
 
 def _divisions(loop: For) -> list[FloorDiv | FloorMod]:
     """The divisions in the body whose left side starts at the loop variable."""
-    result: list[FloorDiv | FloorMod] = []
-
-    def look(node: object) -> None:
-        if isinstance(node, (FloorDiv, FloorMod)) and _start(node) is loop.loop_var:
-            result.append(node)
-
-    pre_order_visit(loop.body, look)
-    return result
+    return [node for node in collect(loop.body, FloorDiv, FloorMod) if _start(node) is loop.loop_var]
 
 
 def _start(e: Expr) -> Expr:

@@ -34,9 +34,9 @@ from loopwright.ir import (
     StringImm,
     Var,
     Visitor,
+    any_node,
     const,
     deep,
-    post_order_visit,
     structural_equal,
 )
 from loopwright.ir.functor import ir_transform
@@ -62,15 +62,11 @@ def verify_ssa(func: PrimFunc) -> bool:
 
 def has_if_then_else(stmt: Stmt) -> bool:
     """Whether a branch, as a statement or an expression, stands in the program."""
-    result = False
 
-    def look(node: Node) -> None:
-        nonlocal result
-        result = result or isinstance(node, IfThenElse)
-        result = result or (isinstance(node, Call) and node.op.name == "tir.if_then_else")
+    def chooses(node: Node) -> bool:
+        return isinstance(node, IfThenElse) or (isinstance(node, Call) and node.op.name == "tir.if_then_else")
 
-    post_order_visit(stmt, look)
-    return result
+    return any_node(stmt, chooses)
 
 
 class _Undefined(Visitor):

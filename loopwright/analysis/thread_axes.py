@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from loopwright.ir import (
     AttrStmt,
-    Block,
     Call,
     Evaluate,
     Expr,
@@ -25,7 +24,7 @@ from loopwright.ir import (
     Stmt,
     StringImm,
     Var,
-    pre_order_visit,
+    any_statement,
     uses_var,
 )
 from loopwright.ir.machine_intrinsics import tvm_storage_sync
@@ -157,12 +156,4 @@ def is_thread_loop(node: Node) -> bool:
 
 def has_threads(root: Stmt) -> bool:
     """Whether loops are bound to threads, or threads launched."""
-    result = False
-
-    def look(node: Node) -> bool:
-        nonlocal result
-        result = result or is_thread_loop(node)
-        return not result and isinstance(node, (Stmt, Block))
-
-    pre_order_visit(root, look)
-    return result
+    return any_statement(root, is_thread_loop)

@@ -58,9 +58,9 @@ from loopwright.ir import (
     Stmt,
     Var,
     While,
+    any_node,
     const,
     deep,
-    pre_order_visit,
     seq,
 )
 
@@ -270,13 +270,11 @@ def _steering(statement: Stmt) -> list[Expr]:
 
 def _loads_private(expr: Expr, everything: bool = False) -> bool:
     """Whether a value is read from memory of the thread, or (`everything`) from any memory."""
-    result = False
 
-    def look(node: Node) -> None:
-        nonlocal result
-        if isinstance(node, BufferLoad):
-            scope = node.buffer.scope()
-            result = result or everything or not (scope == "global" or is_of_block(scope))
+    def is_private(node: Node) -> bool:
+        if not isinstance(node, BufferLoad):
+            return False
+        scope = node.buffer.scope()
+        return everything or not (scope == "global" or is_of_block(scope))
 
-    pre_order_visit(expr, look)
-    return result
+    return any_node(expr, is_private)

@@ -41,7 +41,6 @@ from loopwright.analysis.thread_axes import (
 from loopwright.ir import (
     Allocate,
     AttrStmt,
-    Block,
     BlockRealize,
     BufferRealize,
     Expr,
@@ -53,7 +52,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     any_node,
-    pre_order_visit,
+    any_statement,
 )
 
 
@@ -157,16 +156,9 @@ class Together:
 
 def has_barrier(statement: Stmt) -> bool:
     """Whether something in the statement has to be reached by all threads, whoever they are."""
-    result = False
-
-    def look(node: Node) -> bool:
-        nonlocal result
-        if isinstance(node, Stmt):
-            result = result or is_barrier(node) or is_allreduce(node) or tag_of(node).startswith("threadIdx")
-        return not result and isinstance(node, (Stmt, Block))
-
-    pre_order_visit(statement, look)
-    return result
+    return any_statement(
+        statement, lambda node: is_barrier(node) or is_allreduce(node) or tag_of(node).startswith("threadIdx")
+    )
 
 
 def _writes_block_memory(statement: Stmt) -> bool:

@@ -20,7 +20,7 @@ from loopwright.autosched.facts import Access, Axis, BlockFacts, loads_of
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost, common_lanes, instructions
 from loopwright.codegen.llvm.strided_lanes import LONGEST_STRIDE
-from loopwright.ir import Expr, Max, Min, Node, post_order_visit, uses_var
+from loopwright.ir import Expr, Max, Min, Node, any_node, uses_var
 
 _SMALL: Final = 2  # bytes: two of these are multiplied in what the registers hold twice as many of
 _PORTS: Final = 4  # instructions other than stores that a core starts in a cycle, where each is of one element
@@ -107,15 +107,11 @@ def is_small_arithmetic(facts: BlockFacts) -> bool:
     is_small = all(bytes_of(str(access.buffer.dtype)) <= _SMALL for access in accesses)
     if not is_small or not facts.reads or not instructions(facts):
         return False
-    is_whole = not facts.costly_calls
 
-    def look(node: Node) -> None:
-        nonlocal is_whole
-        if isinstance(node, Expr) and node.dtype.kind not in ("int", "uint", "bool"):
-            is_whole = False
+    def is_other(node: Node) -> bool:
+        return isinstance(node, Expr) and node.dtype.kind not in ("int", "uint", "bool")
 
-    for store in facts.stores:
-        post_order_visit(store.value, look)
+    is_whole = not facts.costly_calls and not any([any_node(store.value, is_other) for store in facts.stores])
     return is_whole and any(not access.buffer.dtype.is_bool for access in accesses)
 
 
@@ -129,16 +125,11 @@ def _places(reads: Sequence[Access]) -> list[Access]:
 
 def _is_clamped(access: Access, along: Axis) -> bool:
     """Whether a least or greatest value holds an index that walks along the axis: what it gives is no row."""
-    is_held = False
 
-    def look(node: Node) -> None:
-        nonlocal is_held
-        if isinstance(node, (Min, Max)) and uses_var(node, {along.var}.__contains__):
-            is_held = True
+    def holds(node: Node) -> bool:
+        return isinstance(node, (Min, Max)) and uses_var(node, {along.var}.__contains__)
 
-    for index in access.indices:
-        post_order_visit(index, look)
-    return is_held
+    return any([any_node(index, holds) for index in access.indices])
 
 
 def _stride(access: Access, along: Axis) -> int:

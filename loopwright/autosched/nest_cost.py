@@ -25,10 +25,9 @@ from loopwright.ir import (
     FloatImm,
     Max,
     Min,
-    Node,
     Select,
     Visitor,
-    post_order_visit,
+    collect,
 )
 from loopwright.runtime.dtype import DataType
 
@@ -150,13 +149,7 @@ class _CountChosen(_Count):
 def _computed_lanes(facts: BlockFacts, machine: Machine) -> int:
     """How many lanes a vector of the widest type has that is computed with, also between the loads and the store."""
     bits = [access.buffer.dtype.element.bits for access in (*facts.writes, *facts.reads)]
-
-    def look(node: Node) -> None:
-        if isinstance(node, Cast):
-            bits.append(node.dtype.element.bits)
-
-    for store in facts.stores:
-        post_order_visit(store.value, look)
+    bits += [node.dtype.element.bits for store in facts.stores for node in collect(store.value, Cast)]
     return max(1, min(common_lanes(facts, machine), machine.cpu.vector_bits // max(bits)))
 
 

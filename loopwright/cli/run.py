@@ -26,15 +26,14 @@ from loopwright.ir import (
     Expr,
     For,
     IntImm,
-    Node,
     PrimFunc,
     SeqStmt,
     Stmt,
     Var,
     Visitor,
     const,
-    post_order_visit,
     substitute,
+    variables_in,
 )
 from loopwright.runtime.errors import LoopwrightError
 
@@ -242,14 +241,9 @@ def make_arguments(func: PrimFunc, sizes: Mapping[str, int], seed: int) -> list[
 def _symbols(func: PrimFunc) -> list[Var]:
     """The sizes that only a call gives, and the numbers among the parameters."""
     result: dict[Var, None] = {param: None for param in func.params if param.dtype.kind != "handle"}
-
-    def look(node: Node) -> None:
-        if isinstance(node, Var):
-            result[node] = None
-
     for buffer in func.argument_buffers():
         for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
-            post_order_visit(expr, look)
+            result.update(dict.fromkeys(variables_in(expr)))
     return list(result)
 
 

@@ -50,8 +50,8 @@ from loopwright.ir import (
     PrimFunc,
     StringImm,
     Var,
+    any_statement,
     deep,
-    pre_order_visit,
 )
 from loopwright.runtime.call_errors import ArgumentKindMismatch, RankMismatch
 from loopwright.runtime.dtype import INT32, DataType
@@ -364,12 +364,6 @@ def _is_plain_update(value: object, cell: object) -> bool:
 
 def _is_reduction(stmt: BlockRealize) -> bool:
     """A block that runs over a reduction axis and holds no other block (those inside update for themselves)."""
-    result = any(axis.iter_type == IterType.CommReduce for axis in stmt.block.iter_vars)
-
-    def look(node: Node) -> None:
-        nonlocal result
-        if isinstance(node, BlockRealize):
-            result = False
-
-    pre_order_visit(stmt.block.body, look)
-    return result
+    if all([axis.iter_type != IterType.CommReduce for axis in stmt.block.iter_vars]):
+        return False
+    return not any_statement(stmt.block.body, lambda node: isinstance(node, BlockRealize))

@@ -19,7 +19,7 @@ shared expressions are large are turned into trees of lets before lowering (`sha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar, overload
 
 from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.deep import deep
@@ -29,6 +29,7 @@ from loopwright.ir.program_size import MOST_PLACES, TooLarge
 from loopwright.ir.stmt import AttrStmt, Block, Stmt
 
 N = TypeVar("N", bound=Node)
+M = TypeVar("M", bound=Node)
 
 
 Method: TypeAlias = Callable[[Any, Any], Any]  # of a walk and a node; what comes back is the walk's business
@@ -262,10 +263,52 @@ def any_node(root: Node, test: Callable[[Node], bool]) -> bool:
     return False
 
 
-def collect(root: Node, kind: type[N]) -> list[N]:
-    """Every node of a kind, parents first; an object that stands in several places is there for each."""
+@overload
+def collect(root: Node, kind: type[N], /) -> list[N]: ...
+@overload
+def collect(root: Node, kind: type[N], other: type[M], /) -> list[N | M]: ...
+def collect(root: Node, *kinds: type[Node]) -> list[Any]:
+    """Every node of a kind, or of two, parents first; an object that stands in several places is there for each."""
+    result: list[Any] = []
+    pre_order_visit(root, lambda node: result.append(node) if isinstance(node, kinds) else None)
+    return result
+
+
+class _Statements(Visitor):
+    """Stops at the first statement that passes the test."""
+
+    def __init__(self, test: Callable[[Stmt], bool]) -> None:
+        self.test = test
+
+    def visit_Stmt(self, statement: Stmt) -> None:
+        if self.test(statement):
+            raise _Found
+        statement.each_child(self.visit)
+
+    def visit_Node(self, _: Node) -> None:
+        """Expressions and buffers hold no statements."""
+
+
+@deep
+def any_statement(root: Stmt, test: Callable[[Stmt], bool]) -> bool:
+    """Whether any statement passes `test`; expressions are not entered."""
+    try:
+        _Statements(test).visit(root)
+    except _Found:
+        return True
+    return False
+
+
+def collect_statements(root: Stmt, kind: type[N]) -> list[N]:
+    """Every statement of a kind, parents first; expressions are not entered."""
     result: list[N] = []
-    pre_order_visit(root, lambda node: result.append(node) if isinstance(node, kind) else None)
+
+    def add(statement: Stmt) -> bool:
+        if isinstance(statement, kind):
+            result.append(statement)
+        return False
+
+    any_statement(root, add)
     return result
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from loopwright.ir import Expr, Var, pre_order_visit
+from loopwright.ir import Expr, Var, variables_in
 from loopwright.model.program import (
     Bind,
     Body,
@@ -347,14 +347,7 @@ class Liveness:
 
 def variables(extent: Expr) -> list[Var]:
     """The variables of a length, each once."""
-    result: dict[Var, None] = {}
-
-    def look(node: object) -> None:
-        if isinstance(node, Var):
-            result[node] = None
-
-    pre_order_visit(extent, look)
-    return list(result)
+    return variables_in(extent)
 
 
 def size_key(value: Value) -> tuple[int, tuple[tuple[str, tuple[Var, ...]], ...]]:

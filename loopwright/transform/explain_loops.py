@@ -26,8 +26,9 @@ from loopwright.ir import (
     Stmt,
     Visitor,
     While,
+    any_node,
+    collect,
     deep,
-    pre_order_visit,
     structural_equal,
 )
 from loopwright.target import Target
@@ -173,23 +174,11 @@ def _advice(path: Sequence[For], accesses: Sequence[Access], facts: Analyzer) ->
 
 
 def _accesses(body: Stmt) -> list[Access]:
-    result: list[Access] = []
-
-    def look(node: Node) -> None:
-        if isinstance(node, (BufferLoad, BufferStore)):
-            result.append(node)
-
-    pre_order_visit(body, look)
-    return result
+    return collect(body, BufferLoad, BufferStore)
 
 
 def _has_conditions(body: Stmt) -> bool:
-    result = False
+    def chooses(node: Node) -> bool:
+        return isinstance(node, (IfThenElse, While)) or (isinstance(node, Call) and node.op is IF_THEN_ELSE)
 
-    def look(node: Node) -> None:
-        nonlocal result
-        is_choice = isinstance(node, Call) and node.op is IF_THEN_ELSE
-        result = result or is_choice or isinstance(node, (IfThenElse, While))
-
-    pre_order_visit(body, look)
-    return result
+    return any_node(body, chooses)

@@ -178,3 +178,26 @@ def test_variables_in_order_each_once():
     x, y, z = (Var(name) for name in "xyz")
     assert variables_in(y * (x + y) // (z + x)) == [y, x, z]
     assert variables_in(const(1)) == []
+
+
+def test_statements_are_found_without_entering_expressions():
+    @T.prim_func
+    def func(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+        for i in range(8):
+            if A[i] > 0:
+                B[i] = A[i] + A[7 - i]
+            else:
+                B[i] = 0
+
+    loop = func.body
+    seen: list[str] = []
+    ir.any_statement(loop, lambda node: bool(seen.append(type(node).__name__)))
+    assert seen == ["For", "IfThenElse", "BufferStore", "BufferStore"]
+    met: list[ir.Node] = []
+    assert ir.any_statement(loop, lambda node: bool(met.append(node)) or isinstance(node, ir.IfThenElse))
+    assert names(met) == ["For", "IfThenElse"]  # the first that passes is the last that is asked
+    stores = ir.collect_statements(loop, ir.BufferStore)
+    assert len(stores) == 2
+    assert ir.collect(loop, ir.BufferStore) == stores
+    both = ir.collect(loop, ir.BufferLoad, ir.BufferStore)
+    assert names(both) == ["BufferLoad", "BufferStore", "BufferLoad", "BufferLoad", "BufferStore"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from loopwright.arith import Analyzer
 from loopwright.evaluator.recording import Piece, Recording, record
-from loopwright.ir import Buffer, Expr, For, IntImm, IRModule, PrimFunc, Stmt, Var, deep, post_order_visit, substitute
+from loopwright.ir import Buffer, Expr, For, IntImm, IRModule, PrimFunc, Stmt, Var, deep, substitute, variables_in
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.json_text import JsonObject
 
@@ -80,15 +80,12 @@ def cell_story(module: IRModule, name: str, sizes: Mapping[str, int], seed: int)
 def _sizes(function: PrimFunc, given: Mapping[str, int]) -> dict[Var, int]:
     """A number for each variable that the shapes of the arguments use, and for each integer parameter."""
     result: dict[Var, int] = {}
-
-    def note(node: object) -> None:
-        if isinstance(node, Var) and node.dtype.is_int:
-            result.setdefault(node, given.get(node.name, USUAL_SIZE))
-
     for param in function.params:
         buffer = function.buffer_map.get(param)
         for expr in [param] if buffer is None else [*buffer.shape, *buffer.strides, buffer.elem_offset]:
-            post_order_visit(expr, note)
+            for var in variables_in(expr):
+                if var.dtype.is_int:
+                    result.setdefault(var, given.get(var.name, USUAL_SIZE))
     return result
 
 

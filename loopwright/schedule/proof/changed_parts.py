@@ -26,10 +26,10 @@ from loopwright.ir import (
     PrimFunc,
     SeqStmt,
     Stmt,
+    any_node,
     deep,
     is_no_op,
     no_op,
-    pre_order_visit,
     seq,
 )
 from loopwright.schedule.proof.lemmas import memory_named, top_level, unchanged_memory, with_top_level
@@ -60,17 +60,12 @@ def _without(function: PrimFunc, left_out: frozenset[Stmt]) -> PrimFunc:
 @lru_cache(maxsize=2048)
 def _is_plain(statement: Stmt) -> bool:
     """Whether nothing in it reaches beyond the memory it names: no calls with effects, no threads."""
-    plain = True
 
-    def look(node: Node) -> bool:
-        nonlocal plain
+    def reaches_further(node: Node) -> bool:
         if isinstance(node, For):
-            plain = plain and node.kind is not ForKind.THREAD_BINDING
-        elif isinstance(node, Stmt):
-            plain = plain and (isinstance(node, _PLAIN) or is_no_op(node))
-        elif isinstance(node, Call):
-            plain = plain and is_pure_call(node)
-        return plain
+            return node.kind is ForKind.THREAD_BINDING
+        if isinstance(node, Stmt):
+            return not isinstance(node, _PLAIN) and not is_no_op(node)
+        return isinstance(node, Call) and not is_pure_call(node)
 
-    pre_order_visit(statement, look)
-    return plain
+    return not any_node(statement, reaches_further)

@@ -39,6 +39,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     collect,
+    collect_statements,
     deep,
     is_no_op,
     pre_order_visit,
@@ -226,15 +227,7 @@ def _reads_around(statement: Stmt) -> set[Var]:
 
 def _loop_vars(root: For) -> set[Var]:
     """The variables of a loop and of those inside it."""
-    result: set[Var] = set()
-
-    def look(node: Node) -> bool:
-        if isinstance(node, For):
-            result.add(node.loop_var)
-        return isinstance(node, Stmt)
-
-    pre_order_visit(root, look)
-    return result
+    return {loop.loop_var for loop in collect_statements(root, For)}
 
 
 def _written_freely(realize: BlockRealize, written_below: set[Var], running: set[Var]) -> set[Var] | None:

@@ -149,15 +149,8 @@ def _shares_cells(block: Block, data: Var) -> bool:
     """Whether iterations with other values of the data axes may start one cell, so that the last start counts."""
     assert block.init is not None
     axes = {axis.var for axis in block.iter_vars if axis.iter_type != IterType.CommReduce and not is_unit_axis(axis)}
-    shares = False
-
-    def look(node: Node) -> None:
-        nonlocal shares
-        if isinstance(node, BufferStore) and node.buffer.data is data:
-            shares = shares or not axes <= fixed_by(node.indices)
-
-    pre_order_visit(block.init, look)
-    return shares
+    stores = [store for store in collect(block.init, BufferStore) if store.buffer.data is data]
+    return any([not axes <= fixed_by(store.indices) for store in stores])
 
 
 def _cells_of(init: Stmt) -> list[tuple[Expr, ...]]:

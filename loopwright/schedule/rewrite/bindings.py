@@ -24,12 +24,12 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    any_node,
     conjuncts,
     const,
     deep,
     is_one,
     logical_and,
-    pre_order_visit,
     seq,
     substitute,
     uses_var,
@@ -175,15 +175,12 @@ def _may_be_empty(loop: For) -> bool:
 
 def _may_fail(expr: Expr) -> bool:
     """Whether an expression loads memory, calls or divides: outside of its loop it may have no value."""
-    result = False
 
-    def look(node: Node) -> None:
-        nonlocal result
+    def can_fail(node: Node) -> bool:
         divides = isinstance(node, (FloorDiv, FloorMod, Div, Mod)) and not isinstance(node.b, IntImm)
-        result = result or divides or isinstance(node, (BufferLoad, Call))
+        return divides or isinstance(node, (BufferLoad, Call))
 
-    pre_order_visit(expr, look)
-    return result
+    return any_node(expr, can_fail)
 
 
 def is_true(predicate: Expr) -> bool:

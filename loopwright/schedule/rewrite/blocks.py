@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from loopwright.ir import Block, BlockRealize, Expr, IterVar, Node, Stmt, is_one, pre_order_visit
+from loopwright.ir import Block, BlockRealize, IterVar, Stmt, any_statement, collect_statements, is_one
 from loopwright.schedule.view import View
 
 
 def blocks_in(root: Stmt) -> list[Block]:
     """Every block of a statement, blocks inside blocks included, in program order."""
-    result: list[Block] = []
-
-    def look(node: Node) -> bool:
-        if isinstance(node, Block):
-            result.append(node)
-        return not isinstance(node, Expr)
-
-    pre_order_visit(root, look)
-    return result
+    return collect_statements(root, Block)
 
 
 def is_leaf(block: Block) -> bool:
     """Whether no block stands inside."""
-    inside = False
-
-    def look(node: Node) -> bool:
-        nonlocal inside
-        inside = inside or isinstance(node, BlockRealize)
-        return not inside and isinstance(node, Stmt)
-
-    pre_order_visit(block.body, look)
-    return not inside
+    return not any_statement(block.body, lambda node: isinstance(node, BlockRealize))
 
 
 def leaves_of(view: View, realize: BlockRealize) -> list[BlockRealize]:

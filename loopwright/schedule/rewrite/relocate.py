@@ -20,15 +20,14 @@ from loopwright.ir import (
     IntImm,
     Max,
     Min,
-    Node,
     PrimFunc,
     Range,
     Stmt,
     Var,
     any_node,
+    collect,
     const,
     logical_and,
-    pre_order_visit,
     seq,
     stmt_list,
     substitute,
@@ -287,13 +286,8 @@ def _has_parts(extent: Expr, kinds: tuple[type[Expr], ...]) -> bool:
 
 def _constant_limit(extent: Expr, facts: Facts) -> int | None:
     """A literal that `extent` never exceeds, as small as it is easily found."""
-    divisors = {1}
-
-    def look(node: Node) -> None:
-        if isinstance(node, FloorDiv) and isinstance(node.b, IntImm) and node.b.value > 0:
-            divisors.add(node.b.value)
-
-    pre_order_visit(extent, look)
+    divisions = [node for node in collect(extent, FloorDiv) if isinstance(node.b, IntImm) and node.b.value > 0]
+    divisors = {1, *[node.b.value for node in divisions if isinstance(node.b, IntImm)]}
     high = facts.interval(extent)[1]
     best = high if high < (1 << 30) else None
     for divisor in divisors:

@@ -8,7 +8,7 @@ The text is read by the grammar of `index_map.py`, and never executed.
 from __future__ import annotations
 
 from loopwright.arith import Analyzer, ConstIntBound
-from loopwright.ir import Expr, Node, PrimFunc, Var, as_expr, pre_order_visit
+from loopwright.ir import Expr, PrimFunc, Var, as_expr, variables_in
 from loopwright.ir.deep import deep
 from loopwright.runtime.dtype import DataType
 from loopwright.schedule.errors import BadStepArgument
@@ -18,14 +18,9 @@ from loopwright.schedule.rewrite.index_map import quoted, read_index, tree_of
 def size_variables(function: PrimFunc) -> list[Var]:
     """The whole numbers that a function is given: its parameters, and the variables in the shapes of its arguments."""
     result = {param: None for param in function.params if param.dtype.is_int}
-
-    def look(node: Node) -> None:
-        if isinstance(node, Var) and node.dtype.is_int:
-            result[node] = None
-
     for buffer in function.argument_buffers():
         for extent in (*buffer.shape, *buffer.strides):
-            pre_order_visit(extent, look)
+            result.update({var: None for var in variables_in(extent) if var.dtype.is_int})
     return list(result)
 
 

@@ -44,10 +44,10 @@ from loopwright.ir import (
     Sub,
     Var,
     Visitor,
+    any_node,
     const,
     deep,
     is_one,
-    pre_order_visit,
     structural_equal,
     substitute,
 )
@@ -235,16 +235,11 @@ class _Accesses(Visitor):
 
     def _is_outer(self, index: Expr) -> bool:
         """Whether the value is the same during the whole block, and says so without reading memory."""
-        outer = True
 
-        def look(node: Node) -> bool:
-            nonlocal outer
-            if isinstance(node, (BufferLoad, Ramp, Broadcast)) or (isinstance(node, Var) and node in self.inner):
-                outer = False
-            return outer
+        def is_inner(node: Node) -> bool:
+            return isinstance(node, (BufferLoad, Ramp, Broadcast)) or (isinstance(node, Var) and node in self.inner)
 
-        pre_order_visit(index, look)
-        return outer
+        return not any_node(index, is_inner)
 
     def _inner_interval(self, index: object) -> Interval | None:
         if isinstance(index, IntImm):

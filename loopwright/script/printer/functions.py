@@ -12,7 +12,7 @@ from loopwright.ir import (
     Stmt,
     TupleType,
     Var,
-    pre_order_visit,
+    any_statement,
 )
 from loopwright.ir.buffer import DEFAULT_ALIGNMENT
 from loopwright.runtime.dtype import HANDLE, INT32, VOID
@@ -131,12 +131,4 @@ def result_dtype(func: PrimFunc) -> str:
 
 
 def _has_blocks(body: Stmt) -> bool:
-    result = False
-
-    def look(node: object) -> bool:
-        nonlocal result
-        result = result or isinstance(node, BlockRealize)
-        return isinstance(node, Stmt) and not result
-
-    pre_order_visit(body, look)
-    return result
+    return any_statement(body, lambda node: isinstance(node, BlockRealize))

@@ -37,6 +37,7 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    any_statement,
     const,
     decl_buffer,
     no_op,
@@ -253,15 +254,7 @@ def _variables(body: Stmt, buffers: Sequence[Buffer]) -> set[Var]:
 
 def _has_structure(stmt: Stmt) -> bool:
     """Whether there are loops or memory inside."""
-    result: list[Node] = []
-
-    def look(node: Node) -> bool:
-        if isinstance(node, (For, ProducerRealize)):
-            result.append(node)
-        return not result and not isinstance(node, Expr)
-
-    pre_order_visit(stmt, look)
-    return bool(result)
+    return any_statement(stmt, lambda node: isinstance(node, (For, ProducerRealize)))
 
 
 def _first_stored(stmt: Stmt) -> str | None:

@@ -13,11 +13,11 @@ from loopwright.ir import (
     BufferStore,
     Expr,
     IterVar,
-    Node,
     PrimFunc,
     ProducerLoad,
     Range,
     Stmt,
+    collect,
     const,
     post_order_visit,
     substitute,
@@ -152,15 +152,7 @@ def _keeps(scan: ScanOp, op: Operation, dimension: int, seen: set[tuple[Operatio
 
 def VerifyCompactBuffer(stmt: Stmt) -> bool:
     """Whether every buffer that the statement uses is compact."""
-    compact = True
-
-    def look(node: Node) -> None:
-        nonlocal compact
-        if isinstance(node, (BufferLoad, BufferStore)):
-            compact = compact and not node.buffer.strides
-
-    post_order_visit(stmt, look)
-    return compact
+    return all([not access.buffer.strides for access in collect(stmt, BufferLoad, BufferStore)])
 
 
 __all__ = [

@@ -22,15 +22,14 @@ from loopwright.ir import (
     Buffer,
     Evaluate,
     Expr,
-    Node,
     PrimFunc,
     Reduce,
     Rewriter,
     Stmt,
     Var,
+    collect_statements,
     const,
     decl_buffer,
-    pre_order_visit,
     whole_region,
 )
 from loopwright.te.create_prim_func import create_prim_func
@@ -220,14 +219,8 @@ class _OnlyInit(_Meaning):
 
 
 def _written(function: PrimFunc) -> set[str]:
-    result: set[str] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, Block):
-            result.update([region.buffer.name for region in node.writes])
-
-    pre_order_visit(function.body, look)
-    return result
+    blocks = collect_statements(function.body, Block)
+    return {region.buffer.name for block in blocks for region in block.writes}
 
 
 def decl_tensor_intrin(

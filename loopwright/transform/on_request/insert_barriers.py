@@ -43,8 +43,8 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    collect,
     deep,
-    pre_order_visit,
     seq,
 )
 from loopwright.ir.passes import function_pass
@@ -198,14 +198,8 @@ class _Kernel:
         return isinstance(statement, For) and not (self.is_theirs(statement.min) or self.is_theirs(statement.extent))
 
     def accesses(self, statement: Stmt) -> list[Access]:
-        result: dict[Access, None] = {}
-
-        def look(node: Node) -> None:
-            if isinstance(node, (BufferLoad, BufferStore)):
-                result.update(dict.fromkeys(self.by_node.get(node, ())))
-
-        pre_order_visit(statement, look)
-        return list(result)
+        nodes = collect(statement, BufferLoad, BufferStore)
+        return list(dict.fromkeys([access for node in nodes for access in self.by_node.get(node, ())]))
 
     def meet(self, earlier: Earlier, later: Access) -> bool:
         """Whether two threads of a block may touch one cell by these accesses, one of them writing."""

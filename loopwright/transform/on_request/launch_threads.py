@@ -58,6 +58,8 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    any_node,
+    any_statement,
     const,
     deep,
     logical_and,
@@ -307,30 +309,14 @@ class _Inside(Rewriter):
 
 
 def _has_bound(statement: Stmt) -> bool:
-    result = False
-
-    def look(node: Node) -> bool:
-        nonlocal result
-        if isinstance(node, Stmt):
-            result = result or bool(tag_of(node)) or is_barrier(node)
-        return not result and isinstance(node, Stmt)
-
-    pre_order_visit(statement, look)
-    return result
+    return any_statement(statement, lambda node: bool(tag_of(node)) or is_barrier(node))
 
 
 def _uses_memory(statement: Stmt, data: Var) -> bool:
-    result = False
+    def uses(node: Node) -> bool:
+        return node is data or (isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data)
 
-    def look(node: Node) -> bool:
-        nonlocal result
-        result = result or node is data
-        if isinstance(node, (BufferLoad, BufferStore)):
-            result = result or node.buffer.data is data
-        return not result
-
-    pre_order_visit(statement, look)
-    return result
+    return any_node(statement, uses)
 
 
 def _is_launched(statement: Stmt, data: Var) -> bool:

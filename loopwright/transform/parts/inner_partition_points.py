@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loopwright.ir import CompareExpr, Expr, For, ForKind, SeqStmt, Stmt, Var, Visitor, pre_order_visit, uses_var
+from loopwright.ir import CompareExpr, Expr, For, ForKind, SeqStmt, Stmt, Var, Visitor, any_statement, uses_var
 
 
 def decided_inside(loop: For, nodes: Iterable[Expr]) -> set[int]:
@@ -52,12 +52,4 @@ class _Walk(Visitor):
 
 def has_serial_loop(statement: Stmt) -> bool:
     """Whether there is a loop in it that is neither lanes nor written out."""
-    result = False
-
-    def look(node: object) -> bool:
-        nonlocal result
-        result = result or (isinstance(node, For) and node.kind is ForKind.SERIAL)
-        return not result and not isinstance(node, Expr)
-
-    pre_order_visit(statement, look)
-    return result
+    return any_statement(statement, lambda node: isinstance(node, For) and node.kind is ForKind.SERIAL)

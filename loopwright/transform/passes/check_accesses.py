@@ -45,7 +45,6 @@ from loopwright.ir import (
     IfThenElse,
     IntImm,
     LetStmt,
-    Node,
     Or,
     PrimFunc,
     Select,
@@ -58,10 +57,10 @@ from loopwright.ir import (
     logical_and,
     logical_not,
     logical_or,
-    pre_order_visit,
     seq,
     substitute,
     uses_var,
+    variables_in,
 )
 from loopwright.ir.annotations import UNPROVED_ACCESSES
 from loopwright.ir.clone import Cloner
@@ -348,15 +347,7 @@ def _asserted(statement: Stmt, checks: Sequence[Check]) -> Stmt:
 
 
 def _variables(exprs: Sequence[Expr]) -> set[Var]:
-    result: set[Var] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, Var):
-            result.add(node)
-
-    for expr in exprs:
-        pre_order_visit(expr, look)
-    return result
+    return {var for expr in exprs for var in variables_in(expr)}
 
 
 @function_pass

@@ -29,14 +29,13 @@ from loopwright.ir import (
     For,
     IntImm,
     LetStmt,
-    Node,
     Prefetch,
     PrimFunc,
     Rewriter,
     Stmt,
+    collect,
     const,
     deep,
-    pre_order_visit,
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
@@ -115,14 +114,7 @@ class _FlattenBuffers(Rewriter):
 
 def _divisions(index: Expr) -> int:
     """How many quotients and remainders are computed for an index."""
-    count = 0
-
-    def look(node: Node) -> None:
-        nonlocal count
-        count += isinstance(node, (FloorDiv, FloorMod))
-
-    pre_order_visit(index, look)
-    return count
+    return len(collect(index, FloorDiv, FloorMod))
 
 
 def is_flat(buffer: Buffer) -> bool:

@@ -35,8 +35,8 @@ from loopwright.ir import (
     Stmt,
     StringImm,
     Var,
+    any_node,
     deep,
-    pre_order_visit,
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
@@ -221,12 +221,8 @@ def lower_custom_datatypes(func: PrimFunc) -> PrimFunc:
 
 
 def _uses_custom(func: PrimFunc) -> bool:
-    result: list[Node] = []
-
-    def look(node: Node) -> None:
+    def is_custom(node: Node) -> bool:
         dtype = getattr(node, "dtype", None)
-        if isinstance(dtype, DataType) and dtype.custom:
-            result.append(node)
+        return isinstance(dtype, DataType) and bool(dtype.custom)
 
-    pre_order_visit(func.body, look)
-    return bool(result) or any(buffer.dtype.custom for buffer in func.argument_buffers())
+    return any_node(func.body, is_custom) or any(buffer.dtype.custom for buffer in func.argument_buffers())

@@ -43,10 +43,13 @@ from loopwright.ir import (
     LetStmt,
     Max,
     Min,
+    Node,
     PrimFunc,
     Range,
     Stmt,
     Var,
+    any_node,
+    collect,
     const,
     deep,
     is_no_op,
@@ -54,9 +57,9 @@ from loopwright.ir import (
     logical_not,
     no_op,
     post_order_visit,
-    pre_order_visit,
     seq,
     uses_var,
+    variables_in,
 )
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
@@ -140,15 +143,13 @@ class _PartitionLoops(StmtRewriter):
 
     def _cuts_inside(self, loop: For) -> bool:
         """Whether a loop inside has guards of its own, known to be somewhere in the middle of it."""
-        result = False
 
-        def look(node: object) -> None:
-            nonlocal result
-            if isinstance(node, For) and not result and isinstance(node.extent, IntImm):
-                result = node.extent.value > MAX_POINTS and bool(find_guards(node, self.facts))
+        def is_cut(node: Node) -> bool:
+            if not isinstance(node, For) or not isinstance(node.extent, IntImm) or node.extent.value <= MAX_POINTS:
+                return False
+            return bool(find_guards(node, self.facts))
 
-        pre_order_visit(loop.body, look)
-        return result
+        return any_node(loop.body, is_cut)
 
     def _inside(self, loop: For) -> Stmt:
         """The loop with the loops in its body partitioned."""
@@ -294,14 +295,7 @@ class _PartitionLoops(StmtRewriter):
 
 def _widths(loop: For, cpu: CpuDescription) -> list[int]:
     """How many lanes vectors have when fewer are wanted than `loop` has: the machine's own, then 128 bits of them."""
-    widest = 8
-
-    def look(node: object) -> None:
-        nonlocal widest
-        if isinstance(node, (BufferLoad, BufferStore)):
-            widest = max(widest, node.buffer.dtype.bits)
-
-    pre_order_visit(loop.body, look)
+    widest = max([8, *[access.buffer.dtype.bits for access in collect(loop.body, BufferLoad, BufferStore)]])
     lanes = {cpu.native_vector_lanes(f"int{min(widest, 64)}"), 128 // min(widest, 64)}
     extent = int(loop.extent)  # type: ignore[call-overload]
     return sorted([width for width in lanes if 1 < width <= extent], reverse=True)
@@ -355,13 +349,7 @@ def _is_symbolic(point: Expr | None) -> bool:
 
 def _for_some_sizes(point: Expr) -> int:
     """Its value when every variable is a large prime; 0 when that is no number."""
-    values: dict[Var, Expr] = {}
-
-    def look(node: object) -> None:
-        if isinstance(node, Var):
-            values[node] = const(SOME_SIZE, node.dtype)
-
-    pre_order_visit(point, look)
+    values: dict[Var, Expr] = {var: const(SOME_SIZE, var.dtype) for var in variables_in(point)}
     value = Analyzer().simplify(substitute_folding(point, values))
     return value.value if isinstance(value, IntImm) else 0
 

@@ -43,6 +43,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     Visitor,
+    any_node,
     const,
     deep,
     pre_order_visit,
@@ -238,15 +239,7 @@ def _works_in_place(statement: Stmt, old: Buffer, new: Buffer) -> bool:
 
 def _touches(expr: Expr, buffers: Sequence[Buffer]) -> bool:
     memory = [buffer.data for buffer in buffers]
-    result = False
-
-    def look(part: object) -> None:
-        nonlocal result
-        data = part.data if isinstance(part, Buffer) else part
-        result = result or data in memory
-
-    pre_order_visit(expr, look)
-    return result
+    return any_node(expr, lambda part: (part.data if isinstance(part, Buffer) else part) in memory)
 
 
 def _reads_only(value: Expr, old: Buffer, new: Buffer, indices: Sequence[Expr]) -> bool:

@@ -34,7 +34,6 @@ from loopwright.ir import (
     IntImm,
     Let,
     LetStmt,
-    Node,
     PrimFunc,
     Ramp,
     Rewriter,
@@ -42,6 +41,7 @@ from loopwright.ir import (
     Shuffle,
     Stmt,
     Var,
+    any_statement,
     cast,
     const,
     decl_buffer,
@@ -335,17 +335,11 @@ def scalarize_long_vectors(func: PrimFunc) -> PrimFunc:
 
 
 def _has_long_vectors(body: Stmt) -> bool:
-    result = False
-
-    def look(node: Node) -> bool:
-        nonlocal result
+    def is_long(node: Stmt) -> bool:
         if isinstance(node, BufferStore):
-            result = result or max(node.value.dtype.lanes, node.buffer.dtype.lanes) > LONGEST_VECTOR
-        elif isinstance(node, (LetStmt, Evaluate)):
-            result = result or node.value.dtype.lanes > LONGEST_VECTOR
-        elif isinstance(node, (Allocate, AllocateConst)):
-            result = result or node.dtype.lanes > LONGEST_VECTOR
-        return isinstance(node, Stmt) and not result
+            return max(node.value.dtype.lanes, node.buffer.dtype.lanes) > LONGEST_VECTOR
+        if isinstance(node, (LetStmt, Evaluate)):
+            return node.value.dtype.lanes > LONGEST_VECTOR
+        return isinstance(node, (Allocate, AllocateConst)) and node.dtype.lanes > LONGEST_VECTOR
 
-    pre_order_visit(body, look)
-    return result
+    return any_statement(body, is_long)

@@ -33,6 +33,7 @@ from loopwright.ir import (
     Rewriter,
     Stmt,
     Var,
+    any_node,
     cell_region,
     decl_buffer,
     deep,
@@ -145,19 +146,15 @@ def _indices(block: Block) -> list[_Index]:
 
 def _is_plain(value: Expr, axes: dict[Var, IterVar]) -> bool:
     """Whether the value is arithmetic on axes that has a result everywhere."""
-    plain = True
 
-    def look(node: Node) -> None:
-        nonlocal plain
+    def is_other(node: Node) -> bool:
         if isinstance(node, (FloorDiv, FloorMod)):
-            plain = plain and isinstance(node.b, IntImm) and node.b.value != 0
-        elif isinstance(node, Var):
-            plain = plain and node in axes
-        elif isinstance(node, Expr) and type(node).__name__ not in _ARITHMETIC:
-            plain = False
+            return not isinstance(node.b, IntImm) or node.b.value == 0
+        if isinstance(node, Var):
+            return node not in axes
+        return isinstance(node, Expr) and type(node).__name__ not in _ARITHMETIC
 
-    pre_order_visit(value, look)
-    return plain
+    return not any_node(value, is_other)
 
 
 _ARITHMETIC = ("Add", "Sub", "Mul", "FloorDiv", "FloorMod", "Min", "Max", "Var", "SizeVar", "IntImm", "Cast")

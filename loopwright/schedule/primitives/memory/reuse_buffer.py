@@ -26,6 +26,7 @@ from loopwright.ir import (
     Node,
     Stmt,
     Var,
+    collect_statements,
     const,
     pre_order_visit,
 )
@@ -98,15 +99,8 @@ def reuse_buffer(view: View, block: BlockRealize, buffer: BufferName, other: str
 
 def _block_that_holds(view: View, buffer: Buffer) -> Block | None:
     """The block that allocates a buffer."""
-    result: list[Block] = []
-
-    def look(node: Node) -> bool:
-        if isinstance(node, Block) and any(own is buffer for own in node.alloc_buffers):
-            result.append(node)
-        return isinstance(node, (Stmt, Block))
-
-    pre_order_visit(view.function.body, look)
-    return result[0] if result else None
+    blocks = collect_statements(view.function.body, Block)
+    return next((block for block in blocks if any(own is buffer for own in block.alloc_buffers)), None)
 
 
 def _allocated(view: View, at: BlockRealize, name: object) -> Buffer:
