@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from loopwright.ir import Buffer, IRModule, PrimFunc, Stmt, Var
 from loopwright.runtime.errors import LoopwrightError, SourceLine, caller
@@ -15,8 +15,9 @@ from loopwright.script.parser.scopes import Environment, Scopes
 from loopwright.script.parser.source import Source
 from loopwright.script.parser.statements import sequence
 
+T = TypeVar("T")
 # What an open frame gives: what stands around its statements, what `as` binds, what its statements become.
-Opened = tuple[Frame | None, Any, Callable[[Stmt], Any]]
+Opened = tuple[Frame | None, object, Callable[[Stmt], object]]
 
 
 class NoBuilder(LoopwrightError, ValueError):
@@ -77,7 +78,7 @@ class IRBuilder:
     def __init__(self) -> None:
         self.engine = Engine()
         self.statements: list[list[Stmt]] = [[]]
-        self.results: list[Any] = []
+        self.results: list[object] = []
         self.module: IRModule | None = None
 
     def __enter__(self) -> IRBuilder:
@@ -101,7 +102,7 @@ class IRBuilder:
         return bool(_current.get())
 
     @staticmethod
-    def name(name: str, obj: object) -> Any:
+    def name(name: str, obj: T) -> T:
         """Give a variable or buffer its name; returns the object."""
         if isinstance(obj, (Var, Buffer)):
             if isinstance(obj, Buffer) and obj.data.name == obj.name:
@@ -111,7 +112,7 @@ class IRBuilder:
         return obj
 
     @staticmethod
-    def name_many(names: Sequence[str], objs: Sequence[object]) -> list[Any]:
+    def name_many(names: Sequence[str], objs: Sequence[T]) -> list[T]:
         """Give each object its name."""
         if len(names) != len(objs):
             raise ValueError(f"name_many: {len(names)} names for {len(objs)} objects")

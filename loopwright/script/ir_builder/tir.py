@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopwright.ir import (
     Buffer as BufferNode,
@@ -24,6 +24,11 @@ from loopwright.script import tir as words
 from loopwright.script.ir_builder.builder import NOWHERE, BuilderFrame, Engine, IRBuilder, Opened
 from loopwright.script.parser import directives as d
 from loopwright.script.parser.frames import Frame, FunctionFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loopwright.ir import Range as RangeNode
 
 PrimFuncFrame = BlockFrame = ForFrame = AttrFrame = LetFrame = AllocateFrame = DeclBufferFrame = BuilderFrame
 BlockInitFrame = RealizeFrame = LaunchThreadFrame = AssertFrame = WhileFrame = IfFrame = ThenFrame = ElseFrame = (
@@ -104,7 +109,7 @@ def _perform(spec: object) -> None:
     engine.performers[type(spec)](engine, spec, NOWHERE)
 
 
-def _named(spec: object, name: str = "v") -> Any:
+def _named(spec: object, name: str = "v") -> object:
     engine = IRBuilder.current().engine
     return engine.namers[type(spec)](engine, spec, name, NOWHERE)
 
@@ -171,12 +176,12 @@ def evaluate(value: object) -> None:
     IRBuilder.current().add(words.evaluate(value))
 
 
-def buffer_store(buffer: BufferNode, value: Any, indices: Any) -> None:
+def buffer_store(buffer: BufferNode, value: object, indices: Sequence[object]) -> None:
     """The assignment `buffer[indices] = value`."""
     IRBuilder.current().add(words.buffer_store(buffer, value, indices))
 
 
-def prefetch(buffer: BufferNode, bounds: Any) -> None:
+def prefetch(buffer: BufferNode, bounds: Sequence[RangeNode | tuple[object, object]]) -> None:
     """Ask for a region of `buffer` to be brought near."""
     IRBuilder.current().add(words.prefetch(buffer, bounds))
 

@@ -35,30 +35,31 @@ from loopwright.script.parser.errors import (
 )
 from loopwright.script.parser.expressions import BINARY, stored_value
 from loopwright.script.parser.long_chains import PREFIX
+from loopwright.script.parser.memory import Part
 
 
 class Assignments(BlockStatements):
     """`A[i] = v`, `x = v`, `x: T.int32 = v`, `a, b = v`, `A[i] += v`."""
 
-    def assign(self, node: ast.Assign) -> Any:
+    def assign(self, node: ast.Assign) -> Part | list[Part] | None:
         if len(node.targets) != 1:
             raise UnsupportedStatement("a chained assignment", "write one assignment a line", self.place(node))
         target = node.targets[0]
         if isinstance(target, ast.Subscript):
             return self._store(target, self.value(node.value), node)
-        value = self.assigned(node.value)
+        value: Any = self.assigned(node.value)
         if isinstance(target, ast.Name):
             return self.bind(target, value, node.value)
         if isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value, d.RemapSpec):
-                value = self.remap(value, self._target_names(target), node.value)
-                self.unpack(target, value, self.define)
+                axes = self.remap(value, self._target_names(target), node.value)
+                self.unpack(target, axes, self.define)
                 return None
             try:
                 values = list(value)
             except TypeError as error:
                 raise WrongTargets(f"{describe(value)} cannot be unpacked", self.place(target)) from error
-            result: list[Any] = []
+            result: list[Part] = []
 
             def bind(name: ast.Name, part: object) -> None:
                 bound = self.bind(name, part, node.value)
@@ -73,7 +74,7 @@ class Assignments(BlockStatements):
         return [one.id for one in target.elts if isinstance(one, ast.Name)]
 
     def unpack(
-        self, target: ast.Tuple | ast.List, values: Sequence[Any], bind: Callable[[ast.Name, Any], None]
+        self, target: ast.Tuple | ast.List, values: Sequence[Any], bind: Callable[[ast.Name, object], None]
     ) -> None:
         stars = [k for k, one in enumerate(target.elts) if isinstance(one, ast.Starred)]
         names, given = len(target.elts), len(values)
@@ -167,7 +168,7 @@ class Assignments(BlockStatements):
             return None
         return self._let(node.target, result, annotation)
 
-    def _store(self, target: ast.Subscript, value: object, node: ast.stmt) -> Stmt:
+    def _store(self, target: ast.Subscript, value: object, node: ast.Assign | ast.AugAssign) -> Stmt:
         buffer = self.evaluate(target.value)
         if not isinstance(buffer, Buffer):
             raise BadValueType(
@@ -176,7 +177,9 @@ class Assignments(BlockStatements):
         indices = self.store_indices(buffer, self.indices(target), target)
         return self._stored(buffer, indices, value, node)
 
-    def _stored(self, buffer: Buffer, indices: tuple[Expr, ...], value: Any, node: Any) -> Stmt:
+    def _stored(
+        self, buffer: Buffer, indices: tuple[Expr, ...], value: object, node: ast.Assign | ast.AugAssign
+    ) -> Stmt:
         lanes = buffer.dtype.lanes
         for index in indices:
             lanes *= index.dtype.lanes

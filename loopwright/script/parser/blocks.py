@@ -7,8 +7,8 @@ rest of the body (`T.attr(...)`); three tables say which.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from loopwright.ir import (
     AssertStmt,
@@ -43,7 +43,7 @@ from loopwright.script.parser.errors import (
     describe,
 )
 from loopwright.script.parser.frames import BlockFrame, Frame, FunctionFrame
-from loopwright.script.parser.memory import Memory, Wrap
+from loopwright.script.parser.memory import Memory, Namer, Opener, Performer, Wrap
 from loopwright.script.parser.regions import infer_regions
 
 _KINDS = {"S": IterType.DataPar, "R": IterType.CommReduce}
@@ -272,17 +272,17 @@ class BlockStatements(Memory):
         key = "virtual_thread" if axis.thread_tag.startswith("vthread") else "thread_extent"
         return var, lambda body: AttrStmt._make(axis, key, spec.extent, body, span=span)
 
-    def _meta_var(self, spec: d.MetaVar, name: str, node: ast.expr) -> Any:
+    def _meta_var(self, spec: d.MetaVar, name: str, node: ast.expr) -> object:
         return spec.value
 
-    openers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], tuple[Any, Wrap]]]] = {
+    openers: ClassVar[dict[type, Opener]] = {
         **Memory.openers,
         d.LetSpec: _let_scope,
         d.AttrSpec: _attr,
         d.AssertSpec: _assertion,
         d.LaunchThread: _launch_thread,
     }
-    namers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], Any]]] = {
+    namers: ClassVar[dict[type, Namer]] = {
         **Memory.namers,
         d.AxisSpec: _axis,
         d.RemapSpec: _named_remap,
@@ -296,7 +296,7 @@ class BlockStatements(Memory):
     def _unnamed_axes(self, spec: d.RemapSpec, node: ast.expr) -> None:
         self.remap(spec, None, node)
 
-    performers: ClassVar[dict[type, Callable[[Any, Any, ast.expr], None]]] = {
+    performers: ClassVar[dict[type, Performer]] = {
         d.AxisSpec: _unnamed_axis,
         d.RemapSpec: _unnamed_axes,
         d.RegionsSpec: _regions,

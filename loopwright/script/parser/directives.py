@@ -33,7 +33,7 @@ from loopwright.runtime.dtype import INT32, DataType
 class BufferSpec(NamedTuple):
     """A buffer that still lacks its name."""
 
-    shape: tuple[Any, ...] | None
+    shape: tuple[object, ...] | None
     dtype: str | None
     data: Var | None
     strides: Sequence[object] | None
@@ -198,7 +198,7 @@ class RegionsSpec(NamedTuple):
     """T.reads or T.writes."""
 
     function: str
-    regions: tuple[Any, ...]
+    regions: tuple[object, ...]
 
 
 class WhereSpec(NamedTuple):
@@ -229,8 +229,8 @@ class MacroCall(NamedTuple):
     """A call of a macro, whose body the parser puts in place of the call."""
 
     macro: Macro
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
 
 
 class Macro:
@@ -245,7 +245,7 @@ class Macro:
         self.hygienic = hygienic
         self.function = function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> MacroCall:
+    def __call__(self, *args: object, **kwargs: object) -> MacroCall:
         return MacroCall(self, args, kwargs)
 
 

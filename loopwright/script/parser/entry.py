@@ -8,7 +8,7 @@ import inspect
 import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, ClassVar, Final, TypeVar, overload
 
 from loopwright.ir import IRModule, PrimFunc
@@ -38,7 +38,7 @@ def prim_func(function: object = None, *, private: bool = False) -> Any:
     return _read_function(function, sys._getframe(1), private)
 
 
-def _read_function(function: object, frame: FrameType, private: bool) -> Any:
+def _read_function(function: object, frame: FrameType, private: bool) -> PrimFunc | FunctionType:
     if not inspect.isfunction(function):
         raise NotAFunction("@T.prim_func", "a function", function)
     if _inside_module_class(function, frame):
@@ -80,7 +80,7 @@ def _inside_module_class(function: FunctionType, frame: FrameType) -> bool:
 def macro(function: FunctionType) -> Macro: ...
 @overload
 def macro(*, hygienic: bool = True) -> Callable[[FunctionType], Macro]: ...
-def macro(function: object = None, *, hygienic: bool = True) -> Any:
+def macro(function: object = None, *, hygienic: bool = True) -> Macro | Callable[[FunctionType], Macro]:
     """Make the decorated function a body of statements that scripts splice in where they call it."""
     if function is None:
         frame = sys._getframe(1)
@@ -113,7 +113,7 @@ def _read_class(cls: object, frame: FrameType) -> IRModule:
     return _brief(lambda: parse_module(*class_source(cls, file, line), environment, _closures(cls)))
 
 
-def _closures(cls: type) -> dict[str, dict[str, Any]]:
+def _closures(cls: type) -> dict[str, dict[str, object]]:
     return {name: closure_of(value) for name, value in vars(cls).items() if inspect.isfunction(value)}
 
 
@@ -143,12 +143,12 @@ def _read_given_class(cls: type, extra_vars: Mapping[str, object]) -> IRModule:
     return parse_module(*class_source(cls, file, line), environment, _closures(cls))
 
 
-def _read_text(text: str, extra_vars: Mapping[str, object]) -> Any:
+def _read_text(text: str, extra_vars: Mapping[str, object]) -> PrimFunc | IRModule:
     source, module = text_source(text)
-    imported: dict[str, Any] = {}
+    imported: dict[str, object] = {}
     environment = Environment(extra_vars, imported, _PREDEFINED)
     parser = FunctionParser(source, Scopes(environment), {})
-    result: Any = None
+    result: PrimFunc | IRModule | None = None
     for statement in module.body:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
             _import(statement, imported, source)
@@ -171,7 +171,7 @@ def _read_text(text: str, extra_vars: Mapping[str, object]) -> Any:
 _FIRST = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 1}
 
 
-class _Predefined(Mapping[str, Any]):
+class _Predefined(Mapping[str, ModuleType]):
     """The names that text may use without importing them; each loads when it is used (they stand on the parser)."""
 
     modules: ClassVar[dict[str, str]] = {
@@ -183,7 +183,7 @@ class _Predefined(Mapping[str, Any]):
         "loopwright": "loopwright",
     }
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> ModuleType:
         return importlib.import_module(self.modules[name])
 
     def __contains__(self, name: object) -> bool:
@@ -199,7 +199,7 @@ class _Predefined(Mapping[str, Any]):
 _PREDEFINED: Final = _Predefined()
 
 
-def _import(statement: ast.Import | ast.ImportFrom, names: dict[str, Any], source: Source) -> None:
+def _import(statement: ast.Import | ast.ImportFrom, names: dict[str, object], source: Source) -> None:
     """The imports that scripts begin with; those of the script namespaces mean ours, whatever package they name."""
     for alias in statement.names:
         name = alias.asname or alias.name.partition(".")[0]

@@ -11,7 +11,7 @@ import ast
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 from loopwright.ir import (
     Buffer,
@@ -48,7 +48,9 @@ from loopwright.script.parser.scopes import MISSING, Scopes
 from loopwright.script.parser.source import Source
 from loopwright.script.parser.subscripts import indices_of, read, vector_of
 
-BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
+Binary: TypeAlias = Callable[[Any, Any], object]  # on values of Python and of the program alike
+
+BINARY: Final[dict[type[ast.operator], Binary]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -65,11 +67,11 @@ BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
 }
 
 
-def _comparison(sign: str, by_python: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _comparison(sign: str, by_python: Binary) -> Binary:
     # Python turns `0 < x` into `x > 0` when the left side is its own; the program keeps the order written.
     build = binary_operators[sign]
 
-    def compare(a: object, b: object) -> Any:
+    def compare(a: object, b: object) -> object:
         if isinstance(b, Expr) and isinstance(a, (int, float)):
             return build(a, b)
         return by_python(a, b)
@@ -77,7 +79,7 @@ def _comparison(sign: str, by_python: Callable[[Any, Any], Any]) -> Callable[[An
     return compare
 
 
-_COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+_COMPARE: Final[dict[type[ast.cmpop], Binary]] = {
     ast.Eq: _comparison("==", operator.eq),
     ast.NotEq: _comparison("!=", operator.ne),
     ast.Lt: _comparison("<", operator.lt),
@@ -89,7 +91,7 @@ _COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
-_UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
+_UNARY: Final[dict[type[ast.unaryop], Callable[[Any], object]]] = {
     ast.USub: operator.neg,
     ast.UAdd: lambda a: a if isinstance(a, Expr) else +a,
     ast.Invert: operator.invert,
@@ -128,16 +130,16 @@ class Evaluator:
     def place(self, node: ast.AST) -> SourceLine:
         return self.source.place(node)
 
-    def evaluate(self, node: ast.expr) -> Any:
+    def evaluate(self, node: ast.expr) -> object:
         """The value of an expression: a Python value, an IR node or a directive."""
         return self._table.get(type(node), Evaluator._by_python)(self, node)
 
-    def value(self, node: ast.expr) -> Any:
+    def value(self, node: ast.expr) -> object:
         """Like `evaluate`, but a slice of a buffer is the vector it holds."""
         value = self.assigned(node)
         return value.value if type(value) is MetaVar else value
 
-    def assigned(self, node: ast.expr) -> Any:
+    def assigned(self, node: ast.expr) -> object:
         """Like `value`, but what T.meta_var marks stays marked: the name it is given leaves nothing in the program."""
         value = self.evaluate(node)
         return self.vector(value, node) if type(value) is BufferRegion else value
@@ -171,16 +173,16 @@ class Evaluator:
 
     # --- leaves ---
 
-    def _name(self, node: ast.Name) -> Any:
+    def _name(self, node: ast.Name) -> object:
         value = self.scopes.get(node.id)
         if value is MISSING:
             raise UndefinedName(node.id, self.scopes.names(), self.place(node))
         return value
 
-    def _constant(self, node: ast.Constant) -> Any:
+    def _constant(self, node: ast.Constant) -> object:
         return node.value
 
-    def _attribute(self, node: ast.Attribute) -> Any:
+    def _attribute(self, node: ast.Attribute) -> object:
         owner = self.evaluate(node.value)
         value = getattr(owner, node.attr, MISSING)
         if value is MISSING:
@@ -190,7 +192,7 @@ class Evaluator:
 
     # --- operators ---
 
-    def _binary(self, node: ast.BinOp) -> Any:
+    def _binary(self, node: ast.BinOp) -> object:
         # Left-leaning chains are as long as programs that print them: a loop, not recursion.
         spine = [node]
         while type(node.left) is ast.BinOp:
@@ -206,16 +208,16 @@ class Evaluator:
                 raise self.failed(error, node) from error
         return left
 
-    def _unary(self, node: ast.UnaryOp) -> Any:
+    def _unary(self, node: ast.UnaryOp) -> object:
         value = self.value(node.operand)
         try:
             return _UNARY[type(node.op)](value)
         except Exception as error:
             raise self.failed(error, node) from error
 
-    def _boolean(self, node: ast.BoolOp) -> Any:
+    def _boolean(self, node: ast.BoolOp) -> object:
         combine, stops = (logical_and, False) if type(node.op) is ast.And else (logical_or, True)
-        result: Any = None
+        result: object = None
         for position, operand in enumerate(node.values):
             value = self.value(operand)
             if position == 0 or not isinstance(result, Expr):
@@ -229,9 +231,9 @@ class Evaluator:
                 return result
         return result
 
-    def _compare(self, node: ast.Compare) -> Any:
+    def _compare(self, node: ast.Compare) -> object:
         left = self.value(node.left)
-        result: Any = True
+        result: object = True
         for sign, operand in zip(node.ops, node.comparators, strict=True):
             right = self.value(operand)
             try:
@@ -247,7 +249,7 @@ class Evaluator:
             left = right
         return result
 
-    def _conditional(self, node: ast.IfExp) -> Any:
+    def _conditional(self, node: ast.IfExp) -> object:
         condition = self.value(node.test)
         if isinstance(condition, Expr) and not isinstance(condition, IntImm):
             try:
@@ -258,8 +260,8 @@ class Evaluator:
 
     # --- subscripts ---
 
-    def _subscript(self, node: ast.Subscript) -> Any:
-        owner = self.evaluate(node.value)
+    def _subscript(self, node: ast.Subscript) -> object:
+        owner: Any = self.evaluate(node.value)
         if isinstance(owner, Buffer):
             return self.access(owner, self.indices(node), node)
         index = self.evaluate(node.slice)
@@ -268,7 +270,7 @@ class Evaluator:
         except Exception as error:
             raise self.failed(error, node) from error
 
-    def indices(self, node: ast.Subscript) -> tuple[Any, ...]:
+    def indices(self, node: ast.Subscript) -> tuple[object, ...]:
         """The values between the brackets; slices stay slices."""
         index = self.evaluate(node.slice)
         return index if isinstance(index, tuple) else (index,)
@@ -300,7 +302,7 @@ class Evaluator:
 
     # --- displays and calls ---
 
-    def _items(self, nodes: list[ast.expr]) -> list[Any]:
+    def _items(self, nodes: list[ast.expr]) -> list[object]:
         values = []
         for node in nodes:
             if type(node) is ast.Starred:
@@ -310,35 +312,37 @@ class Evaluator:
                 values.append(value.value if type(value) is MetaVar else value)
         return values
 
-    def _unpacked(self, node: ast.Starred) -> list[Any]:
-        value = self.evaluate(node.value)
+    def _unpacked(self, node: ast.Starred) -> list[object]:
+        value: Any = self.evaluate(node.value)
         try:
             return list(value.value if type(value) is MetaVar else value)
         except Exception as error:
             raise self.failed(error, node) from error
 
-    def _tuple(self, node: ast.Tuple) -> tuple[Any, ...]:
+    def _tuple(self, node: ast.Tuple) -> tuple[object, ...]:
         return tuple(self._items(node.elts))
 
-    def _list(self, node: ast.List) -> list[Any]:
+    def _list(self, node: ast.List) -> list[object]:
         return self._items(node.elts)
 
-    def _dict(self, node: ast.Dict) -> dict[Any, Any]:
-        result: dict[Any, Any] = {}
+    def _dict(self, node: ast.Dict) -> dict[object, object]:
+        result: dict[object, object] = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                result.update(self.evaluate(value))
+                more: Any = self.evaluate(value)
+                result.update(more)
             else:
                 result[self.evaluate(key)] = self.evaluate(value)
         return result
 
-    def _call(self, node: ast.Call) -> Any:
-        function = self.evaluate(node.func)
+    def _call(self, node: ast.Call) -> object:
+        function: Any = self.evaluate(node.func)
         args = self._items(node.args)
-        kwargs: dict[str, Any] = {}
+        kwargs: dict[str, object] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
-                kwargs.update(self.evaluate(keyword.value))
+                more: Any = self.evaluate(keyword.value)
+                kwargs.update(more)
             else:
                 kwargs[keyword.arg] = self.evaluate(keyword.value)
         if not isinstance(function, TakesRegions):
@@ -354,15 +358,17 @@ class Evaluator:
         except Exception as error:
             raise self.failed(error, node) from error
 
-    def _vectors(self, value: Any, node: ast.expr) -> Any:
+    def _vectors(self, value: object, node: ast.expr) -> object:
         """`value` with every region in it, also inside lists, as the vector it holds."""
         if isinstance(value, BufferRegion):
             return self.vector(value, node)
-        if type(value) in (list, tuple) and any(isinstance(item, (BufferRegion, list, tuple)) for item in value):
+        if type(value) is not list and type(value) is not tuple:
+            return value
+        if any(isinstance(item, (BufferRegion, list, tuple)) for item in value):
             return type(value)([self._vectors(item, node) for item in value])
         return value
 
-    def _call_function(self, function: GlobalVar, args: list[Any], node: ast.Call) -> Expr:
+    def _call_function(self, function: GlobalVar, args: list[object], node: ast.Call) -> Expr:
         try:
             given = [as_expr(arg.data if isinstance(arg, Buffer) else arg) for arg in args]
         except Exception as error:
@@ -373,7 +379,7 @@ class Evaluator:
         """What a call of a function of the module returns."""
         return DataType("void")
 
-    def _by_python(self, node: ast.expr) -> Any:
+    def _by_python(self, node: ast.expr) -> object:
         """Whatever has no IR syntax of its own: compiled with all visible names as globals, and run."""
         try:
             code = compile(ast.fix_missing_locations(ast.Expression(node)), self.source.file, "eval")
@@ -386,7 +392,7 @@ class Evaluator:
         except Exception as error:
             raise self.failed(error, node) from error
 
-    _table: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {
+    _table: ClassVar[dict[type, Callable[[Evaluator, Any], object]]] = {
         ast.Name: _name,
         ast.Constant: _constant,
         ast.Attribute: _attribute,
@@ -404,7 +410,7 @@ class Evaluator:
     }
 
 
-def _place_dtype(function: object, args: list[Any], kwargs: dict[str, Any]) -> None:
+def _place_dtype(function: object, args: list[object], kwargs: dict[str, object]) -> None:
     """`dtype=` as scripts write it after any intrinsic: in front where the result type is asked for, else left out."""
     if getattr(function, "__module__", None) not in _INTRINSIC_MODULES:
         return

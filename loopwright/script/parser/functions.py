@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from loopwright.ir import (
     Block,
@@ -22,6 +21,7 @@ from loopwright.ir import (
     deep,
 )
 from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import SourceLine
 from loopwright.script.parser import directives as d
 from loopwright.script.parser.errors import (
     BadAttributes,
@@ -67,7 +67,7 @@ class FunctionParser(StatementParser):
             )
         return PrimFunc(frame.params, body, frame.ret_type, frame.buffer_map, attrs, span=self._header(node))
 
-    def _header(self, node: ast.FunctionDef) -> Any:
+    def _header(self, node: ast.FunctionDef) -> SourceLine:
         return self.place(node)._replace(end_column=None)
 
     def _result_type(self, node: ast.FunctionDef) -> Type | None:
@@ -133,7 +133,7 @@ class FunctionParser(StatementParser):
 
 
 class _Complete(Rewriter):
-    def __init__(self, blocks: Mapping[Block, Any]) -> None:
+    def __init__(self, blocks: Mapping[Block, Callable[[], Block]]) -> None:
         self.blocks = blocks
 
     def visit_Block(self, block: Block) -> Block:
@@ -145,7 +145,7 @@ class _Complete(Rewriter):
 
 
 @deep
-def _complete(body: Stmt, blocks: Mapping[Block, Any]) -> Stmt:
+def _complete(body: Stmt, blocks: Mapping[Block, Callable[[], Block]]) -> Stmt:
     result: Stmt = _Complete(blocks).visit(body)
     return result
 
@@ -174,7 +174,9 @@ class ModuleNames:
 
 
 @deep
-def parse_module(source: Source, node: ast.ClassDef, environment: Environment, closures: Mapping[str, Any]) -> IRModule:
+def parse_module(
+    source: Source, node: ast.ClassDef, environment: Environment, closures: Mapping[str, Mapping[str, object]]
+) -> IRModule:
     """The module that the class `node` defines; `closures` are the free variables of each function."""
     parser = FunctionParser(source, Scopes(environment), {})
     parser.frames.append(FunctionFrame("in the module"))

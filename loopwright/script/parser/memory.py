@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from loopwright.ir import (
     Allocate,
@@ -26,6 +26,11 @@ from loopwright.script.parser.errors import BadMatch, Misplaced, describe
 from loopwright.script.parser.frames import BlockFrame, Frames
 
 Wrap = Callable[[Stmt], Stmt | None]
+Part: TypeAlias = Stmt | Wrap  # a statement, or what is put around those that follow
+# What a directive becomes, by the parser (a subclass adds its own), the directive, the name it is given and its place.
+Opener: TypeAlias = Callable[[Any, Any, str, ast.expr], tuple[object, Wrap]]
+Namer: TypeAlias = Callable[[Any, Any, str, ast.expr], object]
+Performer: TypeAlias = Callable[[Any, Any, ast.expr], None]
 
 
 class Memory(Frames):
@@ -123,13 +128,13 @@ class Memory(Frames):
 
         return None, close
 
-    openers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], tuple[Any, Wrap]]]] = {
+    openers: ClassVar[dict[type, Opener]] = {
         d.DeclSpec: _decl_buffer,
         d.AllocateSpec: _allocate,
         d.AllocateConstSpec: _allocate_const,
         d.RealizeSpec: _realize,
     }
-    namers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], Any]]] = {
+    namers: ClassVar[dict[type, Namer]] = {
         d.BufferSpec: _buffer,
         d.AllocBuffer: _alloc_buffer,
         d.MatchSpec: _match_buffer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import Any, Final
+from typing import Final
 
 from loopwright.ir import Expr
 from loopwright.runtime.errors import SourceLine
@@ -20,9 +20,9 @@ class Environment:
 
     def __init__(self, *layers: Mapping[str, object]) -> None:
         self.layers = (*layers, vars(builtins))
-        self.found: dict[str, Any] = {}
+        self.found: dict[str, object] = {}
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> object:
         """The value of `name`, or MISSING."""
         value = self.found.get(name, MISSING)
         if value is MISSING:
@@ -37,15 +37,15 @@ class Environment:
         own = {name for layer in self.layers[:-1] for name in layer if isinstance(name, str)}
         return own | _USED_BUILTINS
 
-    def flat(self) -> dict[str, Any]:
+    def flat(self) -> dict[str, object]:
         """All names in one dictionary, inner layers first."""
-        merged: dict[str, Any] = {}
+        merged: dict[str, object] = {}
         for layer in reversed(self.layers):
             merged.update(layer)
         return merged
 
 
-def closure_of(function: FunctionType) -> dict[str, Any]:
+def closure_of(function: FunctionType) -> dict[str, object]:
     """The variables of enclosing functions that `function` uses and that have a value already."""
     captured = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -61,10 +61,10 @@ class Scopes:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self.values: dict[str, Any] = {}
-        self.frames: list[dict[str, tuple[Any, SourceLine | None]]] = []
+        self.values: dict[str, object] = {}
+        self.frames: list[dict[str, tuple[object, SourceLine | None]]] = []
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> object:
         """The value of `name`, or MISSING."""
         value = self.values.get(name, MISSING)
         return value if value is not MISSING else self.environment.get(name)
@@ -100,7 +100,7 @@ class Scopes:
     def names(self) -> set[str]:
         return set(self.values) | self.environment.names()
 
-    def flat(self) -> dict[str, Any]:
+    def flat(self) -> dict[str, object]:
         """Every visible name, for expressions that Python itself evaluates."""
         return {**self.environment.flat(), **self.values}
 

@@ -46,6 +46,7 @@ from loopwright.script.parser.errors import (
 )
 from loopwright.script.parser.frames import Frame
 from loopwright.script.parser.macros import splice
+from loopwright.script.parser.memory import Part
 
 _UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
     ast.Return: ("return", "the value of a function is given by T.ret(value)"),
@@ -84,7 +85,7 @@ class StatementParser(Assignments):
             result = handler(self, node)
             if result is None:
                 continue
-            for part in result if type(result) is list else (result,):
+            for part in result if isinstance(result, list) else (result,):
                 if isinstance(part, Stmt):
                     done.append(part)
                 else:
@@ -179,7 +180,9 @@ class StatementParser(Assignments):
         assert isinstance(target, (ast.Tuple, ast.List))
         self.unpack(target, variables, lambda name, value: self.define(name, value))
 
-    def loop(self, spec: d.LoopSpec, name: str, node: ast.expr) -> tuple[Var, Expr, Expr, ForKind, IterVar | None, Any]:
+    def loop(
+        self, spec: d.LoopSpec, name: str, node: ast.expr
+    ) -> tuple[Var, Expr, Expr, ForKind, IterVar | None, dict[str, object]]:
         """The parts of the loop that `spec` asks for, in the order of the fields of `For`, without its body."""
         try:
             if spec.end is None:
@@ -250,11 +253,11 @@ class StatementParser(Assignments):
 
     # --- expressions as statements ---
 
-    def _expression(self, node: ast.Expr) -> Any:
+    def _expression(self, node: ast.Expr) -> Part | None:
         value = self.evaluate(node.value)
         return self.perform(value, node)
 
-    def perform(self, value: object, node: ast.Expr) -> Any:
+    def perform(self, value: object, node: ast.Expr) -> Part | None:
         """A value that stands alone: a statement, something computed for its effect, or a directive."""
         if isinstance(value, Stmt):
             return _at(value, self.place(node))
@@ -278,7 +281,7 @@ class StatementParser(Assignments):
     def _pass(self, node: ast.Pass) -> None:
         return None
 
-    _statements: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {
+    _statements: ClassVar[dict[type, Callable[[Any, Any], Part | list[Part] | None]]] = {
         ast.For: _for,
         ast.While: _while,
         ast.If: _if,

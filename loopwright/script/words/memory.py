@@ -10,7 +10,20 @@ from typing import Any
 import numpy as np
 
 from loopwright.ir import Buffer as BufferNode
-from loopwright.ir import BufferLoad, BufferStore, Evaluate, IntImm, Prefetch, Stmt, Var, as_expr, as_exprs, cast, const
+from loopwright.ir import (
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Evaluate,
+    IntImm,
+    Prefetch,
+    Stmt,
+    Var,
+    as_expr,
+    as_exprs,
+    cast,
+    const,
+)
 from loopwright.ir import Range as RangeNode
 from loopwright.runtime.dtype import DataType
 from loopwright.script.parser import directives as d
@@ -56,7 +69,7 @@ def _spec(
 class _BufferWord:
     """`T.Buffer((16, 16), "float32")`: a parameter's annotation, or a buffer over memory that exists."""
 
-    def __call__(self, shape: Any, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.BufferSpec:
+    def __call__(self, shape: object, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.BufferSpec:
         return _spec(shape, dtype, *args, **kwargs)
 
     def __getitem__(self, keys: object) -> d.BufferSpec:
@@ -68,24 +81,26 @@ class _BufferWord:
 Buffer = _BufferWord()
 
 
-def buffer_decl(shape: Any, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.BufferSpec:
+def buffer_decl(shape: object, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.BufferSpec:
     """An older spelling of `T.Buffer`."""
     warnings.warn("T.buffer_decl is deprecated: write T.Buffer(shape, dtype)", DeprecationWarning, stacklevel=2)
     return _spec(shape, dtype, *args, **kwargs)
 
 
-def alloc_buffer(shape: Any, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.AllocBuffer:
+def alloc_buffer(shape: object, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.AllocBuffer:
     """Memory of the enclosing block, or of the root block."""
     return d.AllocBuffer(_spec(shape, dtype, *args, **kwargs))
 
 
-def decl_buffer(shape: Any, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.DeclSpec:
+def decl_buffer(shape: object, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.DeclSpec:
     """A buffer over `data`; without `data` its memory is allocated too."""
     return d.DeclSpec(_spec(shape, dtype, *args, **kwargs))
 
 
 @TakesRegions
-def match_buffer(param: Any, shape: Any = None, dtype: str | None = None, *args: Any, **kwargs: Any) -> d.MatchSpec:
+def match_buffer(
+    param: Var | BufferRegion | BufferLoad, shape: object = None, dtype: str | None = None, *args: Any, **kwargs: Any
+) -> d.MatchSpec:
     """The buffer behind a parameter, or, inside a block, a buffer that names a region."""
     return d.MatchSpec(param, _spec(shape, dtype, *args, **kwargs))
 
@@ -127,7 +142,7 @@ def realize(buffer_slice: object, storage_scope: str = "", condition: object = T
     return d.RealizeSpec(region, storage_scope, as_expr(condition))
 
 
-def prefetch(buffer: BufferNode, bounds: Sequence[Any]) -> Stmt:
+def prefetch(buffer: BufferNode, bounds: Sequence[RangeNode | tuple[object, object]]) -> Stmt:
     """Ask for a region of `buffer` to be brought near."""
     return Prefetch(buffer, tuple([one if isinstance(one, RangeNode) else Range(*one) for one in bounds]))
 
