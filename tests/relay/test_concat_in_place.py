@@ -18,11 +18,12 @@ Build = Callable[[Any], Any]
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+    return np.random.default_rng(seed).integers(-3, 4, shape).astype("float32")
 
 
 def conv(x: Any, channels: int, window: int = 1, seed: int = 1) -> Any:
-    weight = relay.const(numbers(window, window, channels_of(x), channels, seed=seed) * np.float32(0.1))
+    # The largest sums here, of three convolutions of numbers up to 3 by weights up to 1, are below 2^24: all are exact.
+    weight = relay.const(np.sign(numbers(window, window, channels_of(x), channels, seed=seed)))
     return relay.nn.relu(
         relay.nn.conv2d(x, weight, padding=(window // 2,) * 2, data_layout="NHWC", kernel_layout="HWIO")
     )
@@ -50,7 +51,7 @@ def built(build: Build, shape: tuple[int, ...] = (1, 6, 7, 16)) -> Any:
     model = relay.build(module, "llvm")
     for found in (model(given), model(given)):  # the second time in memory that holds something
         for one, other in zip(listed(found), listed(expected), strict=True):
-            np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-4, atol=1e-5)
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
     return model
 
 
@@ -188,7 +189,7 @@ def test_exported_as_a_library_and_as_c(tmp_path: Any) -> None:
     np.testing.assert_array_equal(out, expected)
     again = np.zeros_like(out)
     c_module(model.program)["default"](given, again)
-    np.testing.assert_allclose(again, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(again, expected)
 
 
 def test_programs_with_wrong_parts() -> None:
