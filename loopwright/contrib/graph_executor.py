@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from loopwright.model.given_arrays import array_of
 from loopwright.runtime.params import load_param_dict
 from loopwright.runtime.tensor import array as tensor
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loopwright.ir import Expr
 
 
 def create(graph_json_str: object, libmod: object, device: object) -> GraphModule:
@@ -30,8 +35,8 @@ def create(graph_json_str: object, libmod: object, device: object) -> GraphModul
 class GraphModule:
     """A model, the inputs that it will run with, and the outputs of its last run."""
 
-    def __init__(self, module: Any) -> None:
-        built = getattr(module, "built", module)
+    def __init__(self, module: object) -> None:
+        built: Any = getattr(module, "built", module)
         if not hasattr(built, "program"):
             raise BadModelInput(
                 f'GraphModule takes lib["default"](device) of a model that relay.build made, not {module!r:.60}'
@@ -52,7 +57,7 @@ class GraphModule:
 
     def set_input_zero_copy(self, key: str | int, value: object = None, **params: object) -> None:
         """The same without a copy: what stands in the array when the model runs is the input."""
-        every: list[tuple[str | int, Any]] = [(key, value), *params.items()]
+        every: list[tuple[str | int, object]] = [(key, value), *params.items()]
         for name, one in every:
             self._inputs[self._name(name)] = _array(one)
 
@@ -96,7 +101,7 @@ class GraphModule:
         names = list(self._inputs)
         return names.index(name) if name in names else -1
 
-    def get_input_info(self) -> tuple[dict[str, tuple[Any, ...]], dict[str, str]]:
+    def get_input_info(self) -> tuple[dict[str, Sequence[Expr]], dict[str, str]]:
         """Shapes and element types of the inputs by name."""
         values = self.module.program.inputs
         return {value.name: value.shape for value in values}, {value.name: str(value.dtype) for value in values}
@@ -114,7 +119,7 @@ class GraphModule:
             return out
         return tensor(value)
 
-    def debug_get_output(self, node: str | int, out: Any = None) -> Any:
+    def debug_get_output(self, node: str | int, out: object = None) -> Any:
         """The value that a launch made, in a run with these inputs; by the name of the launch or its position."""
         self._require_inputs()
         profile = self.module.compiled.profile(*self.module.arguments((), self._inputs))
@@ -143,7 +148,7 @@ class GraphModule:
 
     def benchmark(
         self,
-        device: Any = None,
+        device: object = None,
         func_name: str = "run",
         repeat: int = 5,
         number: int = 5,

@@ -7,9 +7,10 @@ in this process a function that knows an address, in a library the section that 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from loopwright.model.arena_packing import ALIGNMENT
 from loopwright.model.errors import BadConstantsPlace, ConstantsTooLarge
@@ -23,7 +24,7 @@ _MAGIC: Final = b"LWCONST2"
 _SYMBOL: Final = "lw.constants"
 HEADER_BYTES: Final = 64
 _CHUNK: Final = 1 << 20  # words
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Bytes = npt.NDArray[np.uint8]
 
 
 def gather(plan: Plan) -> Bytes:

@@ -33,6 +33,7 @@ from loopwright.runtime import amx, ffi, thread_pool
 from loopwright.runtime.c_header import c_header
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.export import export_library
+from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.load import ENTRY_PREFIX
 from loopwright.runtime.module import Module
 from loopwright.target import CpuDescription, Target
@@ -89,7 +90,7 @@ class NativeModel(Module):
 
     # --- running --------------------------------------------------------------------------------------------------
 
-    def run(self, *inputs: Any) -> list[Any]:
+    def run(self, *inputs: object) -> list[np.ndarray]:
         """The outputs for these inputs, in fresh arrays."""
         arrays = as_arrays(self.program, inputs)
         shapes = output_shapes(self.program, arrays)
@@ -113,7 +114,7 @@ class NativeModel(Module):
     def cpu(self) -> CpuDescription:
         return self.code.cpu
 
-    def link(self, code: Compiled, name: str) -> Any:
+    def link(self, code: Compiled, name: str) -> PackedFunction:
         """The function of a main object, linked with the kernels into this process."""
         if not is_runnable(code.cpu):
             return lambda *_: require_runnable(code.cpu)  # which refuses, and says why

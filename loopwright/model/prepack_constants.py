@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from loopwright.model.program import Bind, Branch, Copy, Launch, Program, Repeat
 from loopwright.runtime import ffi, thread_pool
 from loopwright.runtime.errors import InternalError
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray
 
 
 @dataclass(eq=False)

@@ -38,6 +38,8 @@ from loopwright.model.main_function import make_main
 from loopwright.model.plan import Plan, Slot, plan_memory
 from loopwright.model.program import Launch, Program, Value
 from loopwright.model.sizes import as_arrays, bound_sizes, number, output_shapes, shape_of
+from loopwright.runtime.ffi import PackedFunction
+from loopwright.runtime.json_text import JsonObject
 from loopwright.runtime.shown import view
 from loopwright.target import CpuDescription, Target
 
@@ -105,9 +107,9 @@ class Profile:
     """Times of launches in program order, the outputs, and the values in between by name (the last of a name)."""
 
     rows: tuple[LaunchTime, ...]
-    outputs: tuple[Any, ...]
-    values: Mapping[str, Any]
-    by_value: Mapping[Value, Any]
+    outputs: tuple[np.ndarray, ...]
+    values: Mapping[str, np.ndarray]
+    by_value: Mapping[Value, np.ndarray]
     machine: Machine
     call_seconds: float  # of the model itself, where values share memory and no clock runs
     compile_program: Compile  # for the kernels that measure the limits
@@ -127,7 +129,7 @@ class Profile:
         """The launches in program order, beside the roofline and with reasons."""
         return tuple(_layer(row, self.seconds or 1.0, self.limits, self.machine) for row in self.rows)
 
-    def as_data(self) -> list[dict[str, Any]]:
+    def as_data(self) -> list[JsonObject]:
         """The layers as plain data, in program order."""
         return [
             {
@@ -164,12 +166,12 @@ class ProfiledModel(Protocol):
     @property
     def cpu(self) -> CpuDescription: ...
 
-    def link(self, code: Compiled, name: str) -> Any: ...
+    def link(self, code: Compiled, name: str) -> PackedFunction: ...
 
     def __call__(self, *args: object) -> Any: ...
 
 
-def profile(model: ProfiledModel, inputs: Sequence[Any], repeat: int = 1) -> Profile:
+def profile(model: ProfiledModel, inputs: Sequence[object], repeat: int = 1) -> Profile:
     """Run the model's kernels `repeat` times with a clock, after once without; see `NativeModel.profile`."""
     program = model.program
     timed = _timed_main(model)
@@ -266,7 +268,7 @@ def _layer(row: LaunchTime, total: float, limits: MachineLimits, machine: Machin
 class TimedMain:
     """The second main function."""
 
-    function: Any
+    function: PackedFunction
     plan: Plan
     launches: list[Launch]
 
@@ -282,7 +284,7 @@ def _timed_main(model: ProfiledModel) -> TimedMain:
     return model.timed
 
 
-def _slot_starts(plan: Plan, sizes: Mapping[Any, int]) -> tuple[dict[Slot, int], int]:
+def _slot_starts(plan: Plan, sizes: Mapping[Var, int]) -> tuple[dict[Slot, int], int]:
     """Where the slots of the arena begin in a call with these sizes, and where it ends."""
     starts: dict[Slot, int] = {}
     end = plan.peak
@@ -293,13 +295,13 @@ def _slot_starts(plan: Plan, sizes: Mapping[Any, int]) -> tuple[dict[Slot, int],
 
 
 def _intermediates(
-    plan: Plan, starts: Mapping[Slot, int], sizes: Mapping[Any, int], arena: np.ndarray[Any, Any]
-) -> dict[Value, Any]:
+    plan: Plan, starts: Mapping[Slot, int], sizes: Mapping[Var, int], arena: np.ndarray
+) -> dict[Value, np.ndarray]:
     """Every value in the arena, as a view of it. Those whose size the program itself computes are not there."""
     locations: dict[Home, int] = dict(plan.offsets)
     for slot, start in starts.items():
         locations.update(dict.fromkeys(slot.homes, start))
-    result: dict[Value, Any] = {}
+    result: dict[Value, np.ndarray] = {}
     for home, start in locations.items():
         for value in home.values:
             shape = shape_of(value, sizes)

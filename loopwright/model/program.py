@@ -68,7 +68,7 @@ class Part(NamedTuple):
     start: int
     size: int
 
-    def of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def of(self, array: np.ndarray) -> np.ndarray:
         """The part of an array."""
         return array[(slice(None),) * self.axis + (slice(self.start, self.start + self.size),)]
 
@@ -253,7 +253,7 @@ class Program:
         """Every kernel call as it stands in the program, those of branches and loops too."""
         return [step for step in walk(self.body) if isinstance(step, Launch)]
 
-    def array(self, value: Value) -> np.ndarray[Any, Any]:
+    def array(self, value: Value) -> np.ndarray:
         """The content of a constant, row-major."""
         return np.asarray(self.constants[value], dtype=value.dtype.numpy(), order="C")
 

@@ -36,7 +36,7 @@ def widened(size: Expr) -> Expr:
     return result
 
 
-def as_arrays(program: Program, given: Sequence[object]) -> list[Any]:
+def as_arrays(program: Program, given: Sequence[object]) -> list[np.ndarray]:
     """The inputs as the function takes them: numbers and lists become arrays of the declared type."""
     names = [value.name for value in program.inputs]
     dtypes = [value.dtype.numpy() for value in program.inputs]

@@ -18,6 +18,7 @@ and fixtures that return a program. `expected` may be an exception class: the pa
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -34,7 +35,7 @@ class CompareBeforeAfter:
             if name in cls.__dict__:
                 setattr(cls, name, _as_fixture(name, cls.__dict__[name]))
 
-    def test_compare(self, before: Any, expected: object, transform: Any) -> None:
+    def test_compare(self, before: object, expected: object, transform: Callable[[Any], object]) -> None:
         """The pass makes `expected` of `before`, or raises it."""
         if inspect.isclass(expected) and issubclass(expected, Exception):
             with load_pytest().raises(expected):
@@ -54,7 +55,7 @@ def _as_fixture(name: str, value: object) -> Any:
         if hasattr(value, "_pytestfixturefunction") or type(value).__name__ == "FixtureFunctionDefinition":
             return value
 
-        def constant(self: object) -> Any:
+        def constant(self: object) -> object:
             return value
 
         return pytest.fixture(name=name)(constant)
@@ -64,14 +65,14 @@ def _as_fixture(name: str, value: object) -> Any:
 
         program = T.prim_func(value)
 
-        def script(self: object) -> Any:
+        def script(self: object) -> object:
             return program
 
         return pytest.fixture(name=name)(script)
     return pytest.fixture(name=name)(value)
 
 
-def _as_given(program: object, transform: object) -> Any:
+def _as_given(program: object, transform: object) -> object:
     """A pass takes a module; what a user wrote as a function takes what it takes."""
     if isinstance(program, PrimFunc) and not isinstance(transform, FunctionType):
         name = str(program.attrs.get("global_symbol", "main"))

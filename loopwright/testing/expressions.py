@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from loopwright.arith import Analyzer
+from loopwright.arith.int_constraints import IntConstraints, IntConstraintsTransform
 from loopwright.evaluator import evaluate
 from loopwright.ir import (
     BufferStore,
     Expr,
+    ExprLike,
     For,
     ForKind,
     PrimFunc,
@@ -33,13 +34,13 @@ _MOST = 1 << 22  # points that are tried; more would look like a test that hangs
 Ranges = Mapping[Var, Range]
 
 
-def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
+def assert_prim_expr_equal(lhs: ExprLike, rhs: ExprLike) -> None:
     """Fail unless the two expressions can be proved equal."""
     if not Analyzer().can_prove_equal(as_expr(lhs), as_expr(rhs)):
         raise ValueError(f"{lhs} and {rhs} are not equal")
 
 
-def check_bool_expr_is_true(bool_expr: Any, vranges: Ranges, cond: Any = None) -> None:
+def check_bool_expr_is_true(bool_expr: ExprLike, vranges: Ranges, cond: ExprLike | None = None) -> None:
     """Fail unless `bool_expr` holds wherever `cond` does, for all values of the variables; the failure names one."""
     claim = as_expr(bool_expr)
     if cond is not None:
@@ -53,7 +54,9 @@ def check_bool_expr_is_true(bool_expr: Any, vranges: Ranges, cond: Any = None) -
     raise AssertionError(f"{bool_expr} does not hold at {at}" + (f", where {cond} does" if cond is not None else ""))
 
 
-def check_int_constraints_trans_consistency(constraints_trans: Any, vranges: Ranges | None = None) -> None:
+def check_int_constraints_trans_consistency(
+    constraints_trans: IntConstraintsTransform, vranges: Ranges | None = None
+) -> None:
     """Fail unless a change of variables is one: both ways lead back, and what holds before holds after.
 
     `constraints_trans` has `src` and `dst` (variables, ranges, relations) and the substitutions `src_to_dst` and
@@ -62,7 +65,9 @@ def check_int_constraints_trans_consistency(constraints_trans: Any, vranges: Ran
     outer = dict(vranges or {})
     trans = constraints_trans
 
-    def forth_and_back(one: Any, there: Mapping[Var, Any], other: Any, back: Mapping[Var, Any]) -> None:
+    def forth_and_back(
+        one: IntConstraints, there: Mapping[Var, Expr], other: IntConstraints, back: Mapping[Var, Expr]
+    ) -> None:
         """`one`'s variables, written in `other`'s and back again, are themselves wherever `one` holds."""
         ranges = {**outer, **{var: dom for var, dom in one.ranges.items() if var in one.variables}}
         inside = _all([*one.relations, *_within(one)])
@@ -77,7 +82,7 @@ def check_int_constraints_trans_consistency(constraints_trans: Any, vranges: Ran
     forth_and_back(trans.dst, trans.dst_to_src, trans.src, trans.src_to_dst)
 
 
-def _within(constraints: Any) -> list[Expr]:
+def _within(constraints: IntConstraints) -> list[Expr]:
     """The ranges of the variables, as conditions."""
     conditions: list[Expr] = []
     for var in constraints.variables:
@@ -87,7 +92,7 @@ def _within(constraints: Any) -> list[Expr]:
     return conditions
 
 
-def _all(conditions: Sequence[Any]) -> Expr:
+def _all(conditions: Sequence[ExprLike]) -> Expr:
     claim: Expr = as_expr(True)
     for condition in conditions:
         claim = logical_and(claim, as_expr(condition))

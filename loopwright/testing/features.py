@@ -12,13 +12,16 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopwright.runtime import cuda
 from loopwright.target import detect_host
 from loopwright.testing.marks import Test, add_mark, load_pytest
 from loopwright.testing.numbers import strtobool
 from loopwright.testing.targets import device_enabled, is_buildable
+
+if TYPE_CHECKING:
+    pass
 
 COMPILE_AND_RUN = "compile-and-run"
 
@@ -65,7 +68,7 @@ class Feature:
             return f"{self.long_name} is not here"
         return None
 
-    def marks(self, support_required: str = COMPILE_AND_RUN) -> list[Any]:
+    def marks(self, support_required: str = COMPILE_AND_RUN) -> list[Callable[[Test], Test]]:
         """The pytest marks: one that skips the test where this is missing, and those that name it."""
         pytest = load_pytest()
         reason = self.why_not(support_required)

@@ -15,14 +15,20 @@ import inspect
 import itertools
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.testing.marks import Test, add_mark, load_pytest
 
+if TYPE_CHECKING:
+    import pytest
+
+P = ParamSpec("P")
+R = TypeVar("R")
 _groups = itertools.count()
 # Function of a fixture made by `parameters` → its group, its position in it, the group's values and their names.
-GROUPS: dict[Any, tuple[int, int, Sequence[Sequence[Any]], Sequence[str] | None]] = {}
+Group: TypeAlias = tuple[int, int, Sequence[Sequence[object]], Sequence[str] | None]
+GROUPS: dict[Callable[..., object], Group] = {}
 
 
 class BadParameters(LoopwrightError, ValueError):
@@ -69,7 +75,7 @@ def parameter(
             raise BadParameters("parameter: give values or by_dict, not both")
         ids, values = list(by_dict), tuple(by_dict.values())
 
-    def value(*_self: Any, request: Any) -> Any:  # with a self where it is a value of a class
+    def value(*_self: object, request: pytest.FixtureRequest) -> object:  # with a self where it is a value of a class
         # Each test gets a copy, so that one which changes its argument does not change the next one's.
         return copy.deepcopy(request.param) if _is_container(request.param) else request.param
 
@@ -85,7 +91,7 @@ def parameters(*value_sets: Sequence[object], ids: Sequence[str] | None = None) 
     fixtures = []
     for position in range(next(iter(lengths), 0)):
 
-        def value(*_self: Any, request: Any) -> Any:
+        def value(*_self: object, request: pytest.FixtureRequest) -> object:
             if not hasattr(request, "param"):
                 raise PluginNotLoaded
             return request.param
@@ -107,13 +113,13 @@ def xfail_parameterizations(*xfail_params: object, reason: str) -> Callable[[Tes
     return lambda test: add_mark(test, "loopwright_failing_parameters", xfail_params, reason=reason)
 
 
-def _cached(func: Callable[..., object]) -> Callable[..., Any]:
+def _cached(func: Callable[P, R]) -> Callable[P, R]:
     if inspect.isgeneratorfunction(func):
         raise BadParameters(f"fixture {func.__name__} yields, so that its value cannot be kept")
-    kept: dict[bytes, Any] = {}
+    kept: dict[bytes, R] = {}
 
     @functools.wraps(func)
-    def value(*args: Any, **kwargs: Any) -> Any:
+    def value(*args: P.args, **kwargs: P.kwargs) -> R:
         key = pickle.dumps((args, sorted(kwargs.items())))  # never read back: equal arguments have equal bytes
         if key not in kept:
             kept[key] = func(*args, **kwargs)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-Arrays = Sequence[Any] | Mapping[str, Any]
+Arrays = Sequence[object] | Mapping[str, object]
 
 
 def assert_allclose(actual: object, desired: object, rtol: float = 1e-7, atol: float = 1e-7) -> None:
@@ -88,7 +87,7 @@ def _slopes(point: np.ndarray, at: Callable[[], float], here: float, delta: floa
     return np.array(slopes)
 
 
-def _named(values: Arrays) -> tuple[list[str], list[Any]]:
+def _named(values: Arrays) -> tuple[list[str], list[object]]:
     if isinstance(values, Mapping):
         return list(values), list(values.values())
     return [f"input {number}" for number in range(len(values))], list(values)

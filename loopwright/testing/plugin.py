@@ -13,7 +13,8 @@ import pytest
 
 from loopwright.runtime import Device, device
 from loopwright.target import Target
-from loopwright.testing.fixtures import GROUPS
+from loopwright.target.target import TargetLike
+from loopwright.testing.fixtures import GROUPS, Group
 from loopwright.testing.marks import MARKS
 from loopwright.testing.targets import is_runnable, wanted_targets
 
@@ -43,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def dev(target: Any) -> Device:
+def dev(target: TargetLike) -> Device:
     """The device of `target`."""
     return device(str(Target(target).kind))
 
@@ -79,7 +80,7 @@ def _targets(metafunc: pytest.Metafunc) -> list[Any]:
 
 
 def _parametrize_groups(metafunc: pytest.Metafunc) -> None:
-    groups: dict[int, list[tuple[str, Any]]] = defaultdict(list)
+    groups: dict[int, list[tuple[str, Group]]] = defaultdict(list)
     for name in metafunc.fixturenames:
         definitions = metafunc._arg2fixturedefs.get(name)
         result = GROUPS.get(_function(definitions[-1].func)) if definitions else None

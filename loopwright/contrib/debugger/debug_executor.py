@@ -11,13 +11,18 @@ A run here is the same kernels under another main function, where values share n
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from loopwright.contrib.graph_executor import GraphModule
+from loopwright.model.given_arrays import TensorLike
+from loopwright.model.profile import Profile
 
 
-def create(graph_json_str: object, libmod: object, device: object, dump_root: object = None) -> GraphModuleDebug:
+def create(
+    graph_json_str: object, libmod: object, device: object, dump_root: str | os.PathLike[str] | None = None
+) -> GraphModuleDebug:
     """A model by its parts, as `relay.build` handed them out: graph, library, device. A built model needs no graph."""
     return GraphModuleDebug(libmod if hasattr(libmod, "program") else graph_json_str, [device], None, dump_root)
 
@@ -26,27 +31,31 @@ class GraphModuleDebug(GraphModule):
     """A model run kernel by kernel. With `dump_root`, every run writes its times and its graph into that folder."""
 
     def __init__(
-        self, module: object, device: object = None, graph_json_str: object = None, dump_root: Any = None
+        self,
+        module: object,
+        device: object = None,
+        graph_json_str: object = None,
+        dump_root: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(module)
         self.dump_root = None if dump_root is None else Path(dump_root)
-        self._profile: Any = None
+        self._profile: Profile | None = None
 
     def run(self, **inputs: Any) -> None:
         """Run with a clock around every kernel; the outputs, and the values in between, are those of this run."""
         if inputs:
             self.set_input(**inputs)
-        self._profile = self._timed(1)
-        self._outputs = list(self.module._as_found(list(self._profile.outputs), self._profilearguments()))
+        self._profile = profile = self._timed(1)
+        self._outputs = list(self.module._as_found(list(profile.outputs), self._profilearguments()))
         if self.dump_root is not None:
-            self._dump(self.dump_root)
+            self._dump(self.dump_root, profile)
 
-    def profile(self, collectors: Any = None, repeat: int = 1, **inputs: Any) -> Any:
+    def profile(self, collectors: object = None, repeat: int = 1, **inputs: Any) -> Profile:
         """What each kernel took: printed, a table with the slowest first; `.rows` and `.values` have it all."""
         if inputs:
             self.set_input(**inputs)
-        self._profile = self._timed(repeat)
-        return self._profile
+        self._profile = profile = self._timed(repeat)
+        return profile
 
     def run_individual(
         self, number: int = 1, repeat: int = 1, min_repeat_ms: int = 0, *_: object, **__: object
@@ -64,17 +73,17 @@ class GraphModuleDebug(GraphModule):
     def exit(self) -> None:
         """Nothing is held that would have to be given back."""
 
-    def _profilearguments(self) -> list[Any]:
+    def _profilearguments(self) -> list[TensorLike]:
         return self.module.arguments((), self._inputs)
 
-    def _timed(self, repeat: int) -> Any:
+    def _timed(self, repeat: int) -> Profile:
         self._require_inputs()
         return self.module.compiled.profile(*self._profilearguments(), repeat=max(1, repeat))
 
-    def _dump(self, folder: Path) -> None:
+    def _dump(self, folder: Path, profile: Profile) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "graph.json").write_text(self.module.get_graph_json(), encoding="utf-8")
-        rows = [{"name": row.name, "seconds": row.seconds, "calls": row.calls} for row in self._profile.rows]
+        rows = [{"name": row.name, "seconds": row.seconds, "calls": row.calls} for row in profile.rows]
         (folder / "times.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 

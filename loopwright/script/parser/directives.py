@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loopwright.ir import (
     Buffer,
@@ -28,6 +28,10 @@ from loopwright.ir import (
     decl_buffer,
 )
 from loopwright.runtime.dtype import INT32, DataType
+
+if TYPE_CHECKING:
+    from loopwright.script.parser.scopes import Environment
+    from loopwright.script.parser.source import Source
 
 
 class BufferSpec(NamedTuple):
@@ -237,7 +241,12 @@ class Macro:
     """A body of statements with parameters; calling it in a script splices the body in."""
 
     def __init__(
-        self, definition: ast.FunctionDef, source: Any, environment: Any, hygienic: bool, function: FunctionType
+        self,
+        definition: ast.FunctionDef,
+        source: Source,
+        environment: Environment,
+        hygienic: bool,
+        function: FunctionType,
     ) -> None:
         self.definition = definition
         self.source = source

@@ -9,7 +9,7 @@ cannot be bounded at all and is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from loopwright.arith import Analyzer, IntervalSet, hull_while_running, reduced_ranges
 from loopwright.ir import (
@@ -17,6 +17,7 @@ from loopwright.ir import (
     Allocate,
     AllocateConst,
     AttrStmt,
+    BinaryExpr,
     Block,
     BlockRealize,
     Broadcast,
@@ -261,7 +262,7 @@ class _Accesses(Visitor):
             return self._of_binary(index)
         return None
 
-    def _of_binary(self, index: Any) -> Interval | None:
+    def _of_binary(self, index: BinaryExpr) -> Interval | None:
         a, b = self._inner_interval(index.a), self._inner_interval(index.b)
         if isinstance(index, FloorMod) and isinstance(index.b, IntImm) and index.b.value > 0:
             return Interval(const(0, index.dtype), const(index.b.value - 1, index.dtype))

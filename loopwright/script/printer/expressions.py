@@ -151,7 +151,7 @@ class ExpressionPrinter(Visitor):
         self.out = saved
         return result
 
-    def texts_of(self, nodes: tuple[Any, ...]) -> str:
+    def texts_of(self, nodes: tuple[Node, ...]) -> str:
         """The nodes, separated by commas."""
         return ", ".join([self.text(node) for node in nodes])
 
@@ -481,7 +481,7 @@ class ExpressionPrinter(Visitor):
         """The call that makes a variable like `var`."""
         return var_creation(var.type_annotation, self.prefix, type(var) is not Var)
 
-    def visit_children(self, node: Any, level: Any = 0) -> None:
+    def visit_children(self, node: Node, level: int = 0) -> None:
         """Any other node: its class and its fields."""
         shown = [f"{field.name}={getattr(node, field.name)!r}" for field in node.node_fields]
         self.out.append(f"{self.prefix}.{type(node).__name__}({', '.join(shown)})")

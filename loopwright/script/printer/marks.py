@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from loopwright.ir import Node, Stmt
 from loopwright.script.printer.options import Options
@@ -13,24 +13,28 @@ from loopwright.script.printer.scopes import ScopePrinter
 _BEGIN, _END, _COMMENT = "\x01", "\x02", "\x03"
 
 
-class _MarkedTable(dict[type, Callable[[Any, Any, Any], None]]):
+# Of a printer, a node and how it stands: the level of an expression, whether a statement is the last of its body.
+Method: TypeAlias = Callable[[Any, Any, Any], None]
+
+
+class _MarkedTable(dict[type, Method]):
     """The printer's own methods, each putting marks around the nodes that ask for them."""
 
-    def __init__(self, table: Any, underlined: set[int], comments: dict[int, str]) -> None:
+    def __init__(self, table: Mapping[type, Method], underlined: set[int], comments: dict[int, str]) -> None:
         super().__init__()
         self.table, self.underlined, self.comments = table, underlined, comments
 
-    def __missing__(self, cls: type) -> Callable[[Any, Any, Any], None]:
+    def __missing__(self, cls: type) -> Method:
         method = self.table[cls]
         wrap = self._statement if issubclass(cls, Stmt) else self._expression
 
-        def marked(printer: Any, node: Any, level: Any = 0) -> None:
+        def marked(printer: ScopePrinter, node: Node, level: int = 0) -> None:
             wrap(method, printer, node, level)
 
         self[cls] = marked
         return marked
 
-    def _expression(self, method: Any, printer: ScopePrinter, node: Node, level: Any) -> None:
+    def _expression(self, method: Method, printer: ScopePrinter, node: Node, level: int) -> None:
         underlined = id(node) in self.underlined
         if underlined:
             printer.out.append(_BEGIN)
@@ -40,7 +44,7 @@ class _MarkedTable(dict[type, Callable[[Any, Any, Any], None]]):
         if id(node) in self.comments:
             printer.out.append(f"{_COMMENT}{self.comments[id(node)]}{_COMMENT}")
 
-    def _statement(self, method: Any, printer: ScopePrinter, node: Node, last: Any) -> None:
+    def _statement(self, method: Method, printer: ScopePrinter, node: Node, last: int) -> None:
         first = len(printer.lines)
         if id(node) in self.underlined or id(node) in self.comments:
             last = False  # a scope of its own, so that it is seen what belongs to the node

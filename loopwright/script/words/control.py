@@ -121,7 +121,7 @@ def writes(*regions: object) -> d.RegionsSpec:
     return d.RegionsSpec("writes", _flat(regions))
 
 
-def _flat(regions: tuple[object, ...]) -> tuple[Any, ...]:
+def _flat(regions: tuple[object, ...]) -> tuple[object, ...]:
     return tuple(regions[0]) if len(regions) == 1 and isinstance(regions[0], (list, tuple)) else regions
 
 
@@ -153,7 +153,7 @@ def Assert(condition: object, message: object) -> d.AssertSpec:
     return d.AssertSpec(logical_and(condition), as_expr(message))
 
 
-def LetStmt(value: Any, type_annotation: Any = None, *, var: Var | None = None) -> d.LetSpec:
+def LetStmt(value: object, type_annotation: Any = None, *, var: Var | None = None) -> d.LetSpec:
     """A scope with a name for `value`."""
     given = type_annotation() if callable(type_annotation) else type_annotation
     kind = given.type_annotation if isinstance(given, Var) else given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopwright.arith.index_map import IndexMap
 from loopwright.ir import (
@@ -28,6 +28,9 @@ from loopwright.runtime.dtype import DataType
 from loopwright.script.parser.differences import extent_between
 from loopwright.script.parser.directives import LetSpec
 from loopwright.target import Target
+
+if TYPE_CHECKING:
+    from loopwright.target.target import TargetLike
 
 __all__ = [
     "Call",
@@ -121,7 +124,7 @@ def index_map(
     return IndexMap.from_func(mapping, inverse_index_map=inverse_index_map, index_dtype=index_dtype)
 
 
-def target(config: Any, host: Any = None) -> Target:
+def target(config: TargetLike, host: TargetLike | None = None) -> Target:
     """A compilation target, from text or a dictionary."""
     if host is not None and isinstance(config, Mapping) and "host" in config:
         raise ValueError('target: the host is given twice, as host= and under "host"')
