@@ -52,8 +52,8 @@ from loopwright.runtime.dtype import INT32, INT64, DataType
 MOST_PARTS: Final = 200  # inside one another; isl is lost long before, and twice as many at each let would have no end
 
 
-class NotAffine(Exception):
-    """The expression has no affine form. Never leaves the analysis."""
+class NoForm(Exception):
+    """The expression has no such form: how a walk over it ends early. Never leaves the analysis."""
 
 
 # The last three are only in loose forms: a product of parameters, and floor division by a form of parameters.
@@ -234,7 +234,7 @@ class Affine:
         terms: dict[Var | Part, int] = {}
         try:
             const = self._add(expr, 1, terms)
-        except NotAffine:
+        except NoForm:
             return None
         return Form(terms, const)
 
@@ -280,22 +280,22 @@ class Affine:
             if value is None and self._loose:
                 value = self._loose_values.get(e)
             if value is None or not e.dtype.is_int or e.dtype.lanes != 1:
-                raise NotAffine
+                raise NoForm
             add_into(terms, {value: 1} if isinstance(value, Var) else value.terms, k)
             return 0 if isinstance(value, Var) else k * value.const
         if isinstance(e, IntImm):
             return k * e.value
         if isinstance(e, Cast):
             if not (e.value.dtype.is_int and e.dtype.is_int) or e.dtype.lanes != 1:
-                raise NotAffine
+                raise NoForm
             form = self._form(e.value)
             # A conversion takes the low bits of the one type and gives a value of the other: it keeps what fits both.
             if not (self._is_value_of(form, e.value.dtype) and self._is_value_of(form, e.dtype)):
-                raise NotAffine
+                raise NoForm
             # Narrowing is seen through for loops of known length, whose fused index had 64 bits; what symbolic sizes
             # clamp stays data.
             if e.dtype.bits < e.value.dtype.bits and not form.variables() <= self._bounds.keys():
-                raise NotAffine
+                raise NoForm
             add_into(terms, form.terms, k)
             return k * form.const
         if isinstance(e, Let):
@@ -304,7 +304,7 @@ class Affine:
         if isinstance(e, Broadcast):
             return self._add(e.value, k, terms)
         if e.dtype is not INT32 and e.dtype is not INT64:
-            raise NotAffine
+            raise NoForm
         if isinstance(e, Add):
             return self._add(e.a, k, terms) + self._add(e.b, k, terms)
         if isinstance(e, Sub):
@@ -321,7 +321,7 @@ class Affine:
             return self._divided(e, k, terms)
         if isinstance(e, (Min, Max)):
             return self._part("min" if isinstance(e, Min) else "max", (self._form(e.a), self._form(e.b)), 1, k, terms)
-        raise NotAffine
+        raise NoForm
 
     def _bind(self, let: Let) -> None:
         """Know what the variable of a let stands for: of lets in lets, each is looked into once, or by a walk before.
@@ -333,14 +333,14 @@ class Affine:
             self._loose = False
             try:
                 self.values[var] = self._form(let.value) if var.dtype.is_int else None
-            except NotAffine:
+            except NoForm:
                 self.values[var] = None
             finally:
                 self._loose = is_loose
         if is_loose and self.values[var] is None and var.dtype.is_int and var not in self._loose_values:
             try:
                 self._loose_values[var] = self._form(let.value)
-            except NotAffine:  # remembered as well: lets in lets ask again for each of them
+            except NoForm:  # remembered as well: lets in lets ask again for each of them
                 self._loose_values[var] = None
 
     def _form(self, e: Expr) -> Form:
@@ -354,14 +354,14 @@ class Affine:
             x, y = y, x
         is_loop = all([term in self._own for term in x.terms])
         if not y.variables().isdisjoint(self._own) or not (is_loop or self._loose):
-            raise NotAffine
+            raise NoForm
         if not is_loop and not x.variables().isdisjoint(self._own):
-            raise NotAffine
+            raise NoForm
         # Each with each, so that equal products look alike.
         add_into(terms, y.terms, k * x.const)
         add_into(terms, x.terms, k * y.const)
         if len(x.terms) * len(y.terms) > MOST_PARTS:
-            raise NotAffine
+            raise NoForm
         for one, a in x.terms.items():
             for other, b in y.terms.items():
                 add_into(terms, {self._product(one, other, is_loop): 1}, k * a * b)
@@ -370,7 +370,7 @@ class Affine:
     def _product(self, one: Var | Part, other: Var | Part, is_loop: bool) -> Part:
         bounds = self._bounds.get(one) if isinstance(one, Var) else None
         if not self._loose and (bounds is None or bounds[1] - bounds[0] >= CASES):
-            raise NotAffine
+            raise NoForm
         if not is_loop and id(other) < id(one):
             one, other = other, one
         key: Hashable = ("times" if is_loop else "product", one, other)
@@ -390,7 +390,7 @@ class Affine:
 
     def _keep(self, key: Hashable, part: Part) -> None:
         if part.size > MOST_PARTS:
-            raise NotAffine
+            raise NoForm
         self.largest = max(self.largest, part.size)
         self._parts[key] = part
 
@@ -422,7 +422,7 @@ class Affine:
         if self._loose and divisor.terms and isinstance(e, (FloorDiv, FloorMod)):
             return self._divided_by_size(e, divisor, k, terms)
         if divisor.terms or d <= 0:
-            raise NotAffine
+            raise NoForm
         x = self._form(e.a)
         if isinstance(e, FloorDiv):
             return self._part("floor", (x,), d, k, terms)
@@ -435,7 +435,7 @@ class Affine:
 
     def _divided_by_size(self, e: FloorDiv | FloorMod, divisor: Form, k: int, terms: dict[Var | Part, int]) -> int:
         if not divisor.variables().isdisjoint(self._own):
-            raise NotAffine
+            raise NoForm
         x = self._form(e.a)
         op: Op = "quotient" if isinstance(e, FloorDiv) else "remainder"
         key: Hashable = (op, x.key, divisor.key)
@@ -554,7 +554,7 @@ class Affine:
         if isinstance(e, CompareExpr) and e.a.dtype.is_int and e.dtype.lanes == 1:
             try:
                 return _compared(e, self._form(e.a).plus(self._form(e.b), -1), holds), True
-            except NotAffine:
+            except NoForm:
                 return ALWAYS, False
         return ALWAYS, False
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from loopwright.analysis.affine import Affine, Form, Part, inequalities
+from loopwright.analysis.affine import Affine, Form, NoForm, Part, inequalities
 from loopwright.analysis.digits import fixed_by
 from loopwright.analysis.products import coefficient_of
 from loopwright.arith.isl import BudgetExceeded, divisions_in, within_budget
@@ -160,10 +160,6 @@ def _told_apart_by_a_size(
     return False
 
 
-class _NotAffine(Exception):
-    """The expression has no isl form."""
-
-
 class _Query:
     def __init__(self, loops: Sequence[Loop], depth: int, values: Sequence[Expr], conditions: Sequence[Expr]) -> None:
         self.loops, self.depth = loops, depth
@@ -187,13 +183,13 @@ class _Query:
         points |= {loop.var: grid[k] + int(loop.min) for k, loop in enumerate(moving)}  # type: ignore[call-overload]
         try:
             values = [_on_grid(value, points) for value in self.values]
-        except _NotAffine:
+        except NoForm:
             return None
         keep = np.ones(grid.shape[1], dtype=bool)
         for condition in self.conditions:
             try:
                 keep &= _on_grid(condition, points)
-            except _NotAffine:
+            except NoForm:
                 continue  # without it there are more iterations: an answer of "not carried" stays right
         depth = moving.index(self.loops[self.depth])
         here = grid[depth]
@@ -214,12 +210,12 @@ class _Query:
                 low, extent = names.text(loop.min), names.text(loop.extent)
                 constraints.append(f"{low} <= {variable} < {low} + {extent}")
             outputs = [*variables[: self.depth], *[names.text(value) for value in self.values]]
-        except _NotAffine:
+        except NoForm:
             return None
         for condition in self.conditions:
             try:
                 constraints.append(names.condition(condition))
-            except _NotAffine:
+            except NoForm:
                 continue
         head = f"[{', '.join(names.parameters.values())}] -> "
         where = " and ".join(constraints)
@@ -267,7 +263,7 @@ def _on_grid(value: Expr, points: dict[Var, Any]) -> Any:
     if isinstance(value, (FloorDiv, FloorMod)):
         divisor = _on_grid(value.b, points)
         if not np.all(divisor):
-            raise _NotAffine
+            raise NoForm
         divide = np.floor_divide if isinstance(value, FloorDiv) else np.mod
         return divide(_on_grid(value.a, points), divisor)
     if isinstance(value, Not):
@@ -276,7 +272,7 @@ def _on_grid(value: Expr, points: dict[Var, Any]) -> Any:
         return _on_grid(value.args[0], points)
     if isinstance(value, Cast) and value.value.dtype.is_int and value.dtype.is_int and value.dtype.bits >= 32:
         return _on_grid(value.value, points)
-    raise _NotAffine
+    raise NoForm
 
 
 class _Names:
@@ -304,7 +300,7 @@ class _Names:
             return whole if isinstance(value, FloorDiv) else f"({self.text(value.a)} - {value.b.value} * {whole})"
         if isinstance(value, Cast) and value.value.dtype.is_int and value.dtype.is_int and value.dtype.bits >= 32:
             return self.text(value.value)
-        raise _NotAffine
+        raise NoForm
 
     def condition(self, value: Expr) -> str:
         signs: dict[type[Expr], str] = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
@@ -316,4 +312,4 @@ class _Names:
             return f"not {self.condition(value.a)}"
         if isinstance(value, Call) and value.op.name == "tir.likely":
             return self.condition(value.args[0])
-        raise _NotAffine
+        raise NoForm

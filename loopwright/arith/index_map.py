@@ -147,17 +147,27 @@ class IndexMap(Node):
         return self.map_indices(indices)
 
     def __repr__(self) -> str:
-        results = ", ".join([repr(result) for result in self.final_indices])
-        comma = "," if len(self.final_indices) == 1 else ""
-        return f"lambda {', '.join(var.name for var in self.initial_indices)}: ({results}{comma})"
+        return self.text
+
+    @property
+    def text(self) -> str:
+        """The map as a lambda of Python."""
+        return self._as_lambda([repr(result) for result in self.final_indices])
+
+    def _as_lambda(self, results: Sequence[str]) -> str:
+        comma = "," if len(results) == 1 else ""
+        return f"lambda {', '.join(var.name for var in self.initial_indices)}: ({', '.join(results)}{comma})"
+
+    def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The new indices of the element at `indices`, not simplified."""
+        values = {var: index.astype(var.dtype) for var, index in zip(self.initial_indices, indices, strict=True)}
+        return tuple([substitute(result, values) for result in self.final_indices])
 
     def map_indices(self, indices: Sequence[object]) -> list[Expr]:
         """The new indices of the element at `indices`."""
         self._check_rank(indices, "indices")
-        pairs = zip(self.initial_indices, indices, strict=True)
-        values = {var: as_expr(index).astype(var.dtype) for var, index in pairs}
         facts = Analyzer()
-        return [facts.simplify(substitute(result, values)) for result in self.final_indices]
+        return [facts.simplify(index) for index in self.at([as_expr(index) for index in indices])]
 
     def map_shape(self, shape: Sequence[object]) -> list[Expr]:
         """The shape that holds every new index, the old ones running from 0 to `shape`."""

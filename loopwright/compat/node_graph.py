@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
+from loopwright.arith.index_map import IndexMap
 from loopwright.ir import (
     Add,
     BinaryExpr,
@@ -34,7 +35,6 @@ from loopwright.ir import (
 )
 from loopwright.ir.operators import floordiv, floormod, maximum, minimum
 from loopwright.runtime.json_text import JsonObject, read_json
-from loopwright.schedule.rewrite.index_map import IndexMap
 from loopwright.schedule.trace.trace_json import UnreadableMap
 
 _BINARY: Final[Mapping[str, Callable[[Expr, Expr], Expr]]] = {
@@ -86,13 +86,13 @@ def read_map(text: str, known: Mapping[str, Any] | None = None) -> IndexMap:
     strangers = [var.name for var in graph.variables.values() if var not in fresh and var not in sampled]
     if strangers:
         raise UnreadableMap(f"it uses {strangers[0]}, which is none of its indices")
-    return IndexMap(list(fresh.values()), [substitute(result, {**fresh, **sampled}) for result in results])
+    return IndexMap(tuple(fresh.values()), tuple([substitute(result, {**fresh, **sampled}) for result in results]))
 
 
 def read_value(text: str) -> float | int | str:
     """A pad value that a graph of nodes holds: a number, or the text of a map that gives one."""
     built = read_map(text)
-    (result,) = built.results
+    (result,) = built.final_indices
     return result.value if isinstance(result, (IntImm, FloatImm)) else built.text
 
 
@@ -100,8 +100,8 @@ def write_map(given: IndexMap) -> str:
     """A map as a graph of nodes."""
     graph = _Writer()
     root = graph.row({"type_key": "tir.IndexMap"})
-    initial = graph.array([graph.expr(var) for var in given.inputs])
-    final = graph.array([graph.expr(result) for result in given.results])
+    initial = graph.array([graph.expr(var) for var in given.initial_indices])
+    final = graph.array([graph.expr(result) for result in given.final_indices])
     graph.nodes[root]["attrs"] = {
         "final_indices": str(final),
         "initial_indices": str(initial),

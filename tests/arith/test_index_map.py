@@ -103,9 +103,9 @@ def test_equivalence_separators_and_dtype():
 
 
 def test_a_map_is_a_layout_for_schedules():
-    from loopwright.schedule.rewrite.index_map import IndexMap as Step
+    from loopwright.schedule.rewrite.index_map import LayoutMap
 
-    taken = Step.of(IndexMap.from_func(lambda a, b: (b, a), index_dtype="int32"))
+    taken = LayoutMap.of(IndexMap.from_func(lambda a, b: (b, a), index_dtype="int32"))
     assert taken.text == "lambda a, b: (b, a)"
 
 

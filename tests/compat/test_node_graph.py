@@ -11,7 +11,7 @@ from loopwright.compat.node_graph import is_graph, read_map, write_map
 from loopwright.ir import assert_structural_equal
 from loopwright.schedule import Schedule, Trace
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.trace.trace_json import UnreadableMap
 from tests.schedule.steps import check_replay
 
@@ -78,7 +78,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_written_and_read(text):
-    made = IndexMap.of(text)
+    made = LayoutMap.of(text)
     written = write_map(made)
     assert is_graph(written)
     assert read_map(written).text == made.text

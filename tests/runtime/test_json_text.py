@@ -22,7 +22,7 @@ from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.json_text import MOST_LEVELS, NestedTooDeep, _levels, read_json
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.rewrite.conditions import condition_of
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.trace.trace_json import UnreadableMap
 from loopwright.script import from_source
 from loopwright.script.parser.errors import InvalidSyntax
@@ -144,7 +144,10 @@ def test_a_function_that_calls_itself_without_end_inside_a_walk_has_an_error():
 
 @pytest.mark.parametrize("index", ["i" + "+1" * 100_000, "(" * 300 + "i" + ")" * 300, "-" * 15_000 + "i", "i\0"])
 def test_texts_of_maps_and_conditions_that_python_cannot_read_are_refused(index):
-    for read in (lambda: IndexMap.of(f"lambda i: {index}"), lambda: condition_of("step", f"lambda i: {index} < 2", {})):
+    for read in (
+        lambda: LayoutMap.of(f"lambda i: {index}"),
+        lambda: condition_of("step", f"lambda i: {index} < 2", {}),
+    ):
         with pytest.raises(BadStepArgument, match=r"is no (map of indices|condition)"):
             read()
         with pytest.raises(BadStepArgument, match=r"is no (map of indices|condition)"):

@@ -14,7 +14,7 @@ from loopwright.schedule.errors import NotSupported
 from loopwright.schedule.primitives.compute.pad_einsum import NotEinsum
 from loopwright.schedule.proof.one_to_one import ElementsMeet
 from loopwright.schedule.rewrite.dynamic_shapes import open_sizes
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.script import tir as T
 from tests.schedule.steps import check_replay, refused, same_program
 
@@ -152,14 +152,16 @@ def test_two_elements_in_one_cell_for_some_size(layout: object, elements: str) -
 
 def test_the_parts_of_a_map() -> None:
     whole = (m + 7) // 8 * 8
-    found = open_sizes(IndexMap.of(lambda i, j, l: (j // 8, i, l // 2, j % 8, l % 2)), [n, whole, te.const(6, "int32")])
+    found = open_sizes(
+        LayoutMap.of(lambda i, j, l: (j // 8, i, l // 2, j % 8, l % 2)), [n, whole, te.const(6, "int32")]
+    )
     assert found is not None
     assert [str(extent) for extent in found.shape("test")] == ["(m + 7) // 8", "n", "3", "8", "2"]
     assert found.places == (2, 4)
-    assert open_sizes(IndexMap.of(lambda i: (i // 8, i % 8)), [m]) is None  # there may be a rest
-    assert open_sizes(IndexMap.of(lambda i: (i // 8, i % 4)), [whole]) is None
-    assert open_sizes(IndexMap.of(lambda i: (i // 8, i // 8)), [whole]) is None
-    assert open_sizes(IndexMap.of(lambda i, j: (i + j, j)), [n, te.const(6, "int32")]) is None
+    assert open_sizes(LayoutMap.of(lambda i: (i // 8, i % 8)), [m]) is None  # there may be a rest
+    assert open_sizes(LayoutMap.of(lambda i: (i // 8, i % 4)), [whole]) is None
+    assert open_sizes(LayoutMap.of(lambda i: (i // 8, i // 8)), [whole]) is None
+    assert open_sizes(LayoutMap.of(lambda i, j: (i + j, j)), [n, te.const(6, "int32")]) is None
 
 
 def test_a_copy_is_as_large_as_its_buffer() -> None:

@@ -11,7 +11,7 @@ from loopwright.arith import Analyzer
 from loopwright.ir import const, substitute
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.proof.one_to_one import Collision, find_collision, inverse_on, outside
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.rewrite.nests import axes_over
 from tests.schedule.random_maps import random_map
 
@@ -20,7 +20,7 @@ from tests.schedule.random_maps import random_map
 def test_every_answer_is_right(first):
     for seed in range(first, first + 100):
         case = random_map(seed)
-        mapping = IndexMap.of(case.text)
+        mapping = LayoutMap.of(case.text)
         sizes = [const(size) for size in case.sizes]
         found = find_collision(mapping, sizes)
         assert (found is None) == case.is_one_to_one, (seed, case.text, case.sizes)
@@ -42,21 +42,21 @@ def test_every_answer_is_right(first):
             is_outside = any([facts.simplify(substitute(item, at)).value for item in conditions])
             assert is_outside == (cell not in held), (seed, case.text, case.sizes, cell)
             if not is_outside:
-                back = [facts.simplify(substitute(inverse[var], at)).value for var in mapping.inputs]
+                back = [facts.simplify(substitute(inverse[var], at)).value for var in mapping.initial_indices]
                 assert tuple(back) == held[cell]
 
 
 def test_sizes_may_be_variables():
     n, m = te.var("n"), te.var("m")
-    found = find_collision(IndexMap.of("lambda i, j: (i % 4, j)"), [n, m])
+    found = find_collision(LayoutMap.of("lambda i, j: (i % 4, j)"), [n, m])
     assert found == Collision((0, 0), (4, 0), (0, 0), {"n": 5, "m": 1})
     assert found.sizes_told == " (for n = 5, m = 1)"
-    assert find_collision(IndexMap.of("lambda i, j: (i // 4, j, i % 4)"), [n, m]) is None
-    assert find_collision(IndexMap.of("lambda i, j: (i * 8 + j,)"), [n, const(8)]) is None
-    assert find_collision(IndexMap.of("lambda i, j: (i * 8 + j,)"), [n, const(9)]) is not None
-    assert find_collision(IndexMap.of("lambda i: (i % 4,)"), [(n + 3) // 4]) is not None
+    assert find_collision(LayoutMap.of("lambda i, j: (i // 4, j, i % 4)"), [n, m]) is None
+    assert find_collision(LayoutMap.of("lambda i, j: (i * 8 + j,)"), [n, const(8)]) is None
+    assert find_collision(LayoutMap.of("lambda i, j: (i * 8 + j,)"), [n, const(9)]) is not None
+    assert find_collision(LayoutMap.of("lambda i: (i % 4,)"), [(n + 3) // 4]) is not None
 
 
 def test_what_is_not_affine_stays_open():
-    open_question = find_collision(IndexMap.of("lambda i, j: (i * j, j)"), [const(4), const(4)])
+    open_question = find_collision(LayoutMap.of("lambda i, j: (i * j, j)"), [const(4), const(4)])
     assert isinstance(open_question, str) and "is not affine" in open_question

@@ -19,7 +19,7 @@ from loopwright.ir import BlockRealize, Buffer, Expr, FloatImm, For, IntImm
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.errors import BadStepArgument, WrongType
 from loopwright.schedule.handles import MARKS, BlockRV, ExprRV, LoopRV, Mark
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.trace.calls import Arguments
 from loopwright.schedule.view import View
 
@@ -141,7 +141,7 @@ def size_text(factor: object) -> object:
 
 def map_text(step: str, given: Callable[..., object] | str | None) -> str | None:
     """A map of indices as a trace carries it."""
-    return None if given is None else IndexMap.of(given, step).text
+    return None if given is None else LayoutMap.of(given, step).text
 
 
 # --- as a primitive gets them ---------------------------------------------------------------------------------------

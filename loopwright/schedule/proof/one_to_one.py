@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.arith import Analyzer, detect_iter_map, inverse_affine_iter_map, linear_coefficients
+from loopwright.arith.index_map import IndexMap
 from loopwright.arith.isl import BudgetExceeded, NotAffine, smallest_point
 from loopwright.arith.iter_map import NotInvertible
 from loopwright.ir import EQ, NE, Buffer, Expr, IntImm, Node, Range, Var, const, logical_or, substitute, uses_var
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.rewrite.bindings import TRUE
-from loopwright.schedule.rewrite.index_map import IndexMap
 
 
 class ElementsMeet(ScheduleError):
@@ -74,7 +74,7 @@ def find_collision(mapping: IndexMap, sizes: Sequence[Expr]) -> Collision | str 
 
     A text says why the question stays open.
     """
-    pairs = [(Var(var.name, var.dtype), Var(var.name, var.dtype)) for var in mapping.inputs]
+    pairs = [(Var(var.name, var.dtype), Var(var.name, var.dtype)) for var in mapping.initial_indices]
     first, second = [one for one, _ in pairs], [other for _, other in pairs]
     domains = {
         var: Range.from_min_extent(const(0, var.dtype), size.astype(var.dtype))
@@ -124,7 +124,7 @@ def outside(
     facts = Analyzer()
     for axis, extent in zip(axes, shape, strict=True):
         facts.bind(axis, Range.from_min_extent(const(0, axis.dtype), extent))
-    old = [inverse[var] for var in mapping.inputs]
+    old = [inverse[var] for var in mapping.initial_indices]
     result = [index < const(0, index.dtype) for index in old if not facts.can_prove(index >= const(0, index.dtype))]
     result += [index >= size for index, size in zip(old, sizes, strict=True)]
     for axis, cell in zip(axes, mapping.at(old), strict=True):
@@ -135,9 +135,9 @@ def outside(
 
 def _whole(mapping: IndexMap, shape: Sequence[Expr]) -> Iterator[int]:
     """How far each index may go before the layout has to grow: the product of the dimensions it alone decides."""
-    for var in mapping.inputs:
+    for var in mapping.initial_indices:
         size = 1
-        for result, extent in zip(mapping.results, shape, strict=True):
+        for result, extent in zip(mapping.final_indices, shape, strict=True):
             if uses_var(result, {var}.__contains__) and isinstance(extent, IntImm):
                 size *= extent.value
         yield size
@@ -148,18 +148,18 @@ def _inverse(
 ) -> dict[Var, Expr] | None:
     domains = {
         var: Range.from_min_extent(const(0, var.dtype), const(size, var.dtype))
-        for var, size in zip(mapping.inputs, sizes, strict=True)
+        for var, size in zip(mapping.initial_indices, sizes, strict=True)
     }
     # An index that falls as its axes rise is turned round: iteration maps count upwards.
     facts = Analyzer()
     transposed = {
         axis: extent - 1
-        for axis, extent, result in zip(axes, shape, mapping.results, strict=True)
-        if _falls(result, mapping.inputs, facts)
+        for axis, extent, result in zip(axes, shape, mapping.final_indices, strict=True)
+        if _falls(result, mapping.initial_indices, facts)
     }
     rising = [
         facts.simplify(transposed[axis] - result) if axis in transposed else result
-        for axis, result in zip(axes, mapping.results, strict=True)
+        for axis, result in zip(axes, mapping.final_indices, strict=True)
     ]
     inverse: dict[Var, Expr] = {}
     if rising:
@@ -170,10 +170,10 @@ def _inverse(
             inverse = inverse_affine_iter_map(answer, list(axes))
         except NotInvertible:
             return None
-    single = {var: const(0, var.dtype) for var, size in zip(mapping.inputs, sizes, strict=True) if size == 1}
+    single = {var: const(0, var.dtype) for var, size in zip(mapping.initial_indices, sizes, strict=True) if size == 1}
     back = {axis: top - axis for axis, top in transposed.items()}
     inverse = {var: substitute(value, back) for var, value in {**single, **inverse}.items()}
-    return inverse if all(var in inverse for var in mapping.inputs) else None
+    return inverse if all(var in inverse for var in mapping.initial_indices) else None
 
 
 def _falls(result: Expr, inputs: Sequence[Var], facts: Analyzer) -> bool:

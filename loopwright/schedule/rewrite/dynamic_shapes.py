@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.arith import Analyzer
+from loopwright.arith.index_map import IndexMap
 from loopwright.ir import Expr, FloorDiv, FloorMod, IntImm, Var, const, uses_var
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 
 
 class OpenSizes(NamedTuple):
@@ -23,7 +24,7 @@ class OpenSizes(NamedTuple):
     extents: Mapping[int, Expr]  # of the new layout, by position
     outer: Mapping[Var, int]  # an open index is the new index at that position, or its block
     inner: Mapping[Var, tuple[int, int]]  # the position of the index in its block, and the block's length
-    others: IndexMap
+    others: LayoutMap
     other_sizes: tuple[Expr, ...]
     places: tuple[int, ...]  # where the results of `others` stand
 
@@ -50,11 +51,12 @@ def open_sizes(mapping: IndexMap, sizes: Sequence[Expr]) -> OpenSizes | None:
     extents: dict[int, Expr] = {}
     outer: dict[Var, int] = {}
     inner: dict[Var, tuple[int, int]] = {}
-    for var, size in zip(mapping.inputs, sizes, strict=True):
+    for var, size in zip(mapping.initial_indices, sizes, strict=True):
         if isinstance(size, IntImm):
             continue
-        locations = [index for index, result in enumerate(mapping.results) if uses_var(result, {var}.__contains__)]
-        parts = [mapping.results[location] for location in locations]
+        results = enumerate(mapping.final_indices)
+        locations = [index for index, result in results if uses_var(result, {var}.__contains__)]
+        parts = [mapping.final_indices[location] for location in locations]
         if len(parts) == 1 and parts[0] is var:
             outer[var], extents[locations[0]] = locations[0], size
             continue
@@ -70,11 +72,12 @@ def open_sizes(mapping: IndexMap, sizes: Sequence[Expr]) -> OpenSizes | None:
             return None
         outer[var], inner[var] = locations[quotients[0]], (locations[rest], length)
         extents[locations[quotients[0]]], extents[locations[rest]] = facts.simplify(size // blocks), blocks
-    known = [(var, size) for var, size in zip(mapping.inputs, sizes, strict=True) if isinstance(size, IntImm)]
-    left = tuple([index for index in range(len(mapping.results)) if index not in extents])
-    if any(uses_var(mapping.results[location], {var}.__contains__) for location in left for var in outer):
+    known = [(var, size) for var, size in zip(mapping.initial_indices, sizes, strict=True) if isinstance(size, IntImm)]
+    left = tuple([index for index in range(len(mapping.final_indices)) if index not in extents])
+    if any(uses_var(mapping.final_indices[location], {var}.__contains__) for location in left for var in outer):
         return None
-    others = IndexMap([var for var, _ in known], [mapping.results[location] for location in left])
+    kept = tuple([mapping.final_indices[location] for location in left])
+    others = LayoutMap(tuple([var for var, _ in known]), kept, None)
     return OpenSizes(extents, outer, inner, others, tuple([size for _, size in known]), left)
 
 

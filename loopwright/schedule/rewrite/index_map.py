@@ -1,6 +1,6 @@
-"""IndexMap: a layout as a function from indices to indices, kept as text so that traces can carry it.
+"""LayoutMap: an index map as steps take it, kept as text so that traces can carry it.
 
-    IndexMap.of(lambda k, m: (m // 8, k, m % 8)).text        "lambda k, m: (m // 8, k, m % 8)"
+    LayoutMap.of(lambda k, m: (m // 8, k, m % 8)).text        "lambda k, m: (m // 8, k, m % 8)"
 
 A map is given as a callable or as such a text; the text is read by the little grammar below and never executed.
 """
@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from loopwright.arith import Analyzer, interval_of
-from loopwright.arith.index_map import AXIS_SEPARATOR
-from loopwright.arith.index_map import IndexMap as ArithIndexMap
-from loopwright.ir import Cast, Expr, IntImm, Range, Rewriter, Var, as_expr, const, substitute, uses_var
+from loopwright.arith.index_map import AXIS_SEPARATOR, IndexMap
+from loopwright.ir import Cast, Expr, IntImm, Range, Rewriter, Var, as_expr, const, node, uses_var
 from loopwright.ir.deep import deep
 from loopwright.ir.operators import maximum, minimum
 from loopwright.runtime.dtype import DataType
@@ -44,69 +43,64 @@ _LONGEST: Final = 20_000  # characters of the text of a map or of a condition
 _SEPARATOR_TEXT: Final = "AXIS_SEPARATOR"  # how a text says where memory has another dimension
 
 
-class IndexMap:
-    """`results` in terms of `inputs`; `separators` are the positions among them where memory has another dimension."""
+@node(binds="initial_indices")
+class LayoutMap(IndexMap):
+    """An index map; `separators` are the positions among its results where memory has another dimension."""
 
-    def __init__(self, inputs: Sequence[Var], results: Sequence[Expr], separators: Sequence[int] = ()) -> None:
-        self.inputs, self.results, self.separators = tuple(inputs), tuple(results), tuple(separators)
+    separators: tuple[int, ...] = ()
 
     @staticmethod
-    def of(given: IndexMap | ArithIndexMap | str | Callable[..., object], step: str = "index map") -> IndexMap:
+    def of(given: IndexMap | str | Callable[..., object], step: str = "index map") -> LayoutMap:
         """A map from a callable (`lambda i, j: (j, i)`) or from the text of one."""
-        if isinstance(given, IndexMap):
+        if isinstance(given, LayoutMap):
             return given
         if isinstance(given, str):
             return _read(step, given)
-        if isinstance(given, ArithIndexMap):
-            return IndexMap(given.initial_indices, given.final_indices)
+        if isinstance(given, IndexMap):
+            return LayoutMap(given.initial_indices, given.final_indices, None)
         if not callable(given):
             raise BadStepArgument(step, f"expected a callable from indices to indices, got {type(given).__name__}")
         parameters = list(inspect.signature(given).parameters.values())
         if any(item.kind not in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD) for item in parameters):
             raise BadStepArgument(step, "the map takes any number of indices", hint="name them: lambda i, j: (j, i)")
         inputs = [Var(item.name) for item in parameters]
-        return IndexMap(inputs, *_results(step, given(*inputs)))
+        results, separators = _results(step, given(*inputs))
+        return LayoutMap(tuple(inputs), tuple(results), None, tuple(separators))
 
     @property
     def text(self) -> str:
-        """The map as a Python lambda that `of` reads back."""
-        items = [repr(result) for result in self.results]
+        """The map as a lambda of Python that `of` reads back."""
+        items = [repr(result) for result in self.final_indices]
         for position in reversed(self.separators):
             items.insert(position, _SEPARATOR_TEXT)
-        tail = "," if len(items) == 1 else ""
-        return f"lambda {', '.join(var.name for var in self.inputs)}: ({', '.join(items)}{tail})"
+        return self._as_lambda(items)
 
-    def for_indices(self, indices: Sequence[Expr]) -> IndexMap:
+    def for_indices(self, indices: Sequence[Expr]) -> LayoutMap:
         """The same map, computed in int64 where one of these indices or sizes is int64."""
         wide = DataType("int64")
-        if not any(index.dtype == wide for index in indices) or all(var.dtype == wide for var in self.inputs):
+        if not any(index.dtype == wide for index in indices) or all(var.dtype == wide for var in self.initial_indices):
             return self
-        inputs = {var: Var(var.name, wide) for var in self.inputs}
-        results = [_Widened(inputs).visit(result).astype(wide) for result in self.results]
-        return IndexMap(list(inputs.values()), results, self.separators)
+        inputs = {var: Var(var.name, wide) for var in self.initial_indices}
+        results = [_Widened(inputs).visit(result).astype(wide) for result in self.final_indices]
+        return LayoutMap(tuple(inputs.values()), tuple(results), None, self.separators)
 
     def check_rank(self, step: str, rank: int, what: str) -> None:
         """The map takes as many indices as `what` has."""
-        if len(self.inputs) != rank:
-            count = len(self.inputs)
+        if len(self.initial_indices) != rank:
+            count = len(self.initial_indices)
             raise BadStepArgument(step, f"the map takes {count} ind{'ex' if count == 1 else 'ices'}, {what} has {rank}")
-
-    def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The new indices of the element at `indices`."""
-        values = {var: index.astype(var.dtype) for var, index in zip(self.inputs, indices, strict=True)}
-        return tuple([substitute(result, values) for result in self.results])
 
     def shape(self, step: str, sizes: Sequence[Expr]) -> tuple[Expr, ...]:
         """The shape that holds every new index, the old ones running from 0 to `sizes`."""
         facts = Analyzer()
         domains = {
             var: Range.from_min_extent(const(0, var.dtype), size.astype(var.dtype))
-            for var, size in zip(self.inputs, sizes, strict=True)
+            for var, size in zip(self.initial_indices, sizes, strict=True)
         }
         for var, domain in domains.items():
             facts.bind(var, domain)
         shape: list[Expr] = []
-        for result in self.results:
+        for result in self.final_indices:
             bound = facts.const_int_bound(result)
             if bound.min_value < 0:
                 raise BadStepArgument(step, f"index {result!r} of the new layout goes down to {bound.min_value}")
@@ -167,14 +161,15 @@ def quoted(text: str) -> str:
 
 
 @deep
-def _read(step: str, text: str) -> IndexMap:
+def _read(step: str, text: str) -> LayoutMap:
     tree = tree_of(text)
     if not isinstance(tree, ast.Lambda):
         raise BadStepArgument(step, f"{quoted(text)} is no map of indices", hint='write "lambda i, j: (j, i)"')
     inputs = {item.arg: Var(item.arg) for item in tree.args.args}
     items = tree.body.elts if isinstance(tree.body, (ast.Tuple, ast.List)) else [tree.body]
     read = [AXIS_SEPARATOR if _is_separator(item) else read_index(step, item, inputs) for item in items]
-    return IndexMap(list(inputs.values()), *_results(step, read))
+    results, separators = _results(step, read)
+    return LayoutMap(tuple(inputs.values()), tuple(results), None, tuple(separators))
 
 
 def _is_separator(tree: ast.expr) -> bool:

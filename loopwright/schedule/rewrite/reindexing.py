@@ -43,7 +43,7 @@ from loopwright.schedule.rewrite.blocks import is_leaf
 from loopwright.schedule.rewrite.buffers import check_plain_use, check_scope, fresh_buffer, replaced_regions, touches
 from loopwright.schedule.rewrite.copies import Around, around_copy, values_taken
 from loopwright.schedule.rewrite.edits import Edits
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.rewrite.insertion_points import place_after, place_before, visible_from
 from loopwright.schedule.rewrite.iteration_domain import iteration_domain
 from loopwright.schedule.rewrite.nests import nest_over
@@ -106,7 +106,7 @@ class Wanted:
 
     name: str
     scope: str
-    layout: IndexMap | None = None
+    layout: LayoutMap | None = None
 
 
 def reindexed(view: View, step: str, block: BlockRealize, buffer: Buffer, writes: bool, wanted: Wanted) -> Step:
@@ -181,16 +181,16 @@ def _uses(indices: Sequence[Expr], var: Var) -> bool:
     return any([uses_var(index, {var}.__contains__) for index in indices])
 
 
-def _check_axes(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: IndexMap) -> None:
-    pairs = list(zip(realize.block.iter_vars, layout.inputs, strict=True))
-    in_map = [axis for axis, var in pairs if _uses(layout.results, var)]
+def _check_axes(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: LayoutMap) -> None:
+    pairs = list(zip(realize.block.iter_vars, layout.initial_indices, strict=True))
+    in_map = [axis for axis, var in pairs if _uses(layout.final_indices, var)]
     only_access = [axis.var for axis in used if axis not in in_map]
     only_map = [axis.var for axis in in_map if axis not in used]
     if only_access or only_map:
         raise AxesDiffer(step, realize, only_access, only_map)
 
 
-def _shape(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: IndexMap | None) -> Sequence[Expr]:
+def _shape(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: LayoutMap | None) -> Sequence[Expr]:
     if layout is None:
         return [axis_room(axis) for axis in used] or [const(1)]
     shape = layout.shape(step, [axis_end(axis) for axis in realize.block.iter_vars])
@@ -203,7 +203,7 @@ def _shape(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: In
     return shape
 
 
-def _cell(block: Block, used: Sequence[IterVar], layout: IndexMap | None) -> tuple[Expr, ...]:
+def _cell(block: Block, used: Sequence[IterVar], layout: LayoutMap | None) -> tuple[Expr, ...]:
     """Where in the new buffer the block finds what it touches."""
     if layout is None:
         return tuple([axis_place(axis, axis.var) for axis in used]) or (const(0),)

@@ -19,9 +19,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, TypeGuard
 
+from loopwright.arith.index_map import IndexMap
 from loopwright.runtime.upper_layers import from_upper_layer
 from loopwright.schedule.errors import ScheduleError
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.trace.calls import Arguments, Handle
 
 _SPREAD: Final = ("Split", "Fuse", "Reorder", "Merge")  # the items of their last input stand one by one
@@ -116,7 +117,7 @@ def step_data(kind: str, inputs: Arguments, attrs: Arguments, names: HandleNames
 
 def _graph_of(text: object) -> str | None:
     """A map of indices as others write it; None where they have no way to."""
-    result = IndexMap.of(text) if isinstance(text, str) else None
+    result = LayoutMap.of(text) if isinstance(text, str) else None
     return _graphs().write_map(result) if result is not None and not result.separators else None
 
 

@@ -41,7 +41,7 @@ from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.one_to_one import Collision, find_collision, inverse_on
 from loopwright.schedule.rewrite.bindings import TRUE
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.rewrite.iteration_domain import iteration_domain
 from loopwright.schedule.rewrite.nests import axes_over, axis_from_zero, counters_over, nest_over
 from loopwright.schedule.rewrite.plain_loops import check_plain
@@ -63,7 +63,7 @@ class NotOneToOne(ScheduleError):
 
     code = "LW0220"
 
-    def __init__(self, realize: BlockRealize, mapping: IndexMap, problem: str, why: str | None = None) -> None:
+    def __init__(self, realize: BlockRealize, mapping: LayoutMap, problem: str, why: str | None = None) -> None:
         super().__init__(
             f"transform_block_layout: the map {mapping.text} {problem} for block {realize.block.name_hint!r}",
             why=why,
@@ -77,12 +77,12 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
     key = block_key(block.block)
     path = view.block_path(key)
     old = block.block.iter_vars
-    mapping = IndexMap.of(index_map, "transform_block_layout").for_indices([axis.var for axis in old])
+    mapping = LayoutMap.of(index_map, "transform_block_layout").for_indices([axis.var for axis in old])
     mapping.check_rank("transform_block_layout", len(old), f"block {block.block.name_hint!r}")
     top = _own_nest(view, block, path)
     runs = iteration_domain("transform_block_layout", path, path[:top])
     sizes = [_size(block, axis) for axis in old]
-    kinds = [_kind(block, mapping, result) for result in mapping.results]
+    kinds = [_kind(block, mapping, result) for result in mapping.final_indices]
 
     # Build
     shape = mapping.shape("transform_block_layout", [const(size) for size in sizes])
@@ -95,7 +95,7 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
 
     def old_values(new: Sequence[Expr]) -> list[Expr]:
         given = dict(zip(axes, new, strict=True))
-        values = [substitute(inverse[var], given) for var in mapping.inputs]
+        values = [substitute(inverse[var], given) for var in mapping.initial_indices]
         return [facts.simplify(value).astype(axis.var.dtype) for value, axis in zip(values, old, strict=True)]
 
     values = dict(zip([axis.var for axis in old], old_values(axes), strict=True))
@@ -184,7 +184,7 @@ def _size(realize: BlockRealize, axis: IterVar) -> int:
 
 
 def _inverse(
-    realize: BlockRealize, mapping: IndexMap, sizes: Sequence[int], axes: Sequence[Var], shape: Sequence[Expr]
+    realize: BlockRealize, mapping: LayoutMap, sizes: Sequence[int], axes: Sequence[Var], shape: Sequence[Expr]
 ) -> dict[Var, Expr]:
     """The old axes in terms of the new ones: each new point stands for one old point, and each old one has one."""
     inverse = inverse_on(mapping, sizes, axes, shape)
@@ -200,9 +200,9 @@ def _inverse(
     return inverse
 
 
-def _kind(realize: BlockRealize, mapping: IndexMap, result: Expr) -> IterType:
+def _kind(realize: BlockRealize, mapping: LayoutMap, result: Expr) -> IterType:
     """What a new axis is: what the old ones are that it is made of."""
-    pairs = zip(realize.block.iter_vars, mapping.inputs, strict=True)
+    pairs = zip(realize.block.iter_vars, mapping.initial_indices, strict=True)
     kinds = [axis.iter_type for axis, var in pairs if uses_var(result, {var}.__contains__)]
     if len(set(kinds)) > 1:
         raise NotOneToOne(realize, mapping, "mixes axes of data and of a reduction")

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from math import prod
 
 from loopwright.arith import Analyzer
+from loopwright.arith.index_map import IndexMap
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -50,7 +51,7 @@ from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.buffers import BufferName, check_plain_use, fresh_buffer, replaced_regions, touches
 from loopwright.schedule.rewrite.dynamic_shapes import OpenSizes, open_sizes
 from loopwright.schedule.rewrite.fills import cell_nest, fill_nest, first_in_home
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.rewrite.inlining import loads_in_order
 from loopwright.schedule.rewrite.nests import axes_over
 from loopwright.schedule.rewrite.redirect_accesses import MovedAccesses
@@ -108,7 +109,7 @@ def transform_layout(
     """Store a buffer that `block` touches as `index_map` says: element `i` at cell `index_map(i)`."""
     # Check
     old, _ = side_of("transform_layout", block, buffer)
-    mapping = IndexMap.of(index_map, "transform_layout").for_indices(old.shape)
+    mapping = LayoutMap.of(index_map, "transform_layout").for_indices(old.shape)
     mapping.check_rank("transform_layout", old.ndim, old.name)
     is_argument = any(old is argument for argument in view.function.argument_buffers())
     if not is_argument:
@@ -125,7 +126,7 @@ def transform_layout(
     shape = parts.shape("transform_layout")
     axes = axes_over(shape)
     leaves_room = _cells([shape[location] for location in parts.places]) > _cells(parts.other_sizes)
-    is_proved = fixed_by(mapping.results).issuperset(mapping.inputs)
+    is_proved = fixed_by(mapping.final_indices).issuperset(mapping.initial_indices)
     inverse = _inverse(parts, axes, shape) if leaves_room or not is_proved else None
     is_proved = is_proved or inverse is not None or _check_collision(mapping, old, block)
     if leaves_room and pad_value is None:
@@ -157,7 +158,7 @@ def transform_layout(
     return Step(after, Proof.GIVEN if is_proved else Proof.VALUES, at=block, buffers=[old])
 
 
-def _check_collision(mapping: IndexMap, buffer: Buffer, at: BlockRealize) -> bool:
+def _check_collision(mapping: LayoutMap, buffer: Buffer, at: BlockRealize) -> bool:
     """Whether the map is one to one on the buffer's shape; refused where it is not. False leaves the question open."""
     result = find_collision(mapping, buffer.shape)
     if isinstance(result, Collision):
@@ -229,9 +230,9 @@ def _padding(buffer: Buffer, axes: Sequence[Var], given: object, at: BlockRealiz
     if isinstance(given, (IntImm, FloatImm)):
         given = given.value
     if isinstance(given, str):
-        mapping = IndexMap.of(given, "transform_layout").for_indices(axes)
-        if len(mapping.results) != 1:
-            raise BadPadValue(buffer, f"pad_value gives {len(mapping.results)} numbers for a cell", at)
+        mapping = LayoutMap.of(given, "transform_layout").for_indices(axes)
+        if len(mapping.final_indices) != 1:
+            raise BadPadValue(buffer, f"pad_value gives {len(mapping.final_indices)} numbers for a cell", at)
         mapping.check_rank("transform_layout", len(axes), f"the new layout of {buffer.name}")
         return cast(mapping.at(list(axes))[0], buffer.dtype)
     if isinstance(given, (bool, int, float)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from loopwright.ir import BlockRealize
 from loopwright.schedule.rewrite.buffers import BufferName, find_buffer
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.rewrite.reindexing import Wanted, reindexed
 from loopwright.schedule.step import Step
 from loopwright.schedule.view import View
@@ -23,5 +23,5 @@ def reindex_cache_read(
     """Have `block` read a copy of a buffer, element `index_map(axes)` holding what it reads at `axes`."""
     chosen = find_buffer("reindex_cache_read", block, read_buffer_index, "reads")
     name = view.fresh_block_name(f"{chosen.name}_{storage_scope}")
-    wanted = Wanted(name, storage_scope, IndexMap.of(index_map, "reindex_cache_read"))
+    wanted = Wanted(name, storage_scope, LayoutMap.of(index_map, "reindex_cache_read"))
     return reindexed(view, "reindex_cache_read", block, chosen, False, wanted)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from loopwright.ir import BlockRealize
 from loopwright.schedule.rewrite.buffers import BufferName, find_buffer
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.rewrite.reindexing import Wanted, reindexed
 from loopwright.schedule.step import Step
 from loopwright.schedule.view import View
@@ -23,5 +23,5 @@ def reindex_cache_write(
     """Have `block` write a buffer whose element `index_map(axes)` holds what it writes at `axes`, copied out after."""
     chosen = find_buffer("reindex_cache_write", block, write_buffer_index, "writes")
     name = view.fresh_block_name(f"{chosen.name}_{storage_scope}")
-    wanted = Wanted(name, storage_scope, IndexMap.of(index_map, "reindex_cache_write"))
+    wanted = Wanted(name, storage_scope, LayoutMap.of(index_map, "reindex_cache_write"))
     return reindexed(view, "reindex_cache_write", block, chosen, True, wanted)

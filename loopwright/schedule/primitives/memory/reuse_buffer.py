@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from math import prod
 
+from loopwright.arith.index_map import IndexMap
 from loopwright.ir import (
     Allocate,
     Block,
@@ -34,7 +35,7 @@ from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.primitives.layout.transform_layout import relaid
 from loopwright.schedule.rewrite.allocations import home_of, without_allocation
 from loopwright.schedule.rewrite.buffers import BufferName, check_plain_use, find_buffer, fresh_buffer
-from loopwright.schedule.rewrite.index_map import IndexMap, is_constant
+from loopwright.schedule.rewrite.index_map import is_constant
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
@@ -137,8 +138,8 @@ def _place(buffer: Buffer, flat: bool) -> IndexMap:
     """Where a cell of the buffer is in the shared memory."""
     indices = [Var(f"i{k}", extent.dtype) for k, extent in enumerate(buffer.shape)]
     if not flat:
-        return IndexMap(indices, indices)
+        return IndexMap(tuple(indices), tuple(indices))
     location: Expr = const(0)
     for index, extent in zip(indices, buffer.shape, strict=True):
         location = location * extent + index
-    return IndexMap(indices, [location])
+    return IndexMap(tuple(indices), (location,))

@@ -56,7 +56,7 @@ from loopwright.schedule.rewrite.buffers import (
     replaced_regions,
 )
 from loopwright.schedule.rewrite.copies import Indices, around_copy, copy_nest
-from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.rewrite.insertion_points import doing_in
 from loopwright.schedule.rewrite.regions import facts_inside
 from loopwright.schedule.rewrite.windows import Window, loops_from_axes, loops_within, region_in, window_of
@@ -159,7 +159,7 @@ def stage(
         _check_init(view, block, loop, chosen)
 
     # Build: the new buffer, the copies, the block with its accesses moved to the window
-    index_map = None if layout is None else IndexMap.of(layout, "stage").for_indices(window.shape)
+    index_map = None if layout is None else LayoutMap.of(layout, "stage").for_indices(window.shape)
     if index_map is not None:
         index_map.check_rank("stage", chosen.ndim, chosen.name)
     shape = window.shape if index_map is None else index_map.shape("stage", window.shape)
@@ -213,12 +213,12 @@ def _with_block(path: Sequence[Stmt], old: BlockRealize, new: BlockRealize) -> S
     return path[0].rebuild(lambda item: below if item is child else item)
 
 
-def _keeps_apart(index_map: IndexMap | None, sizes: Sequence[Expr]) -> bool:
+def _keeps_apart(index_map: LayoutMap | None, sizes: Sequence[Expr]) -> bool:
     """A quick yes: no two elements of the window have one place in the new buffer."""
     if index_map is None:
         return True
-    fixed = fixed_by(index_map.results)
-    pairs = zip(index_map.inputs, sizes, strict=True)
+    fixed = fixed_by(index_map.final_indices)
+    pairs = zip(index_map.initial_indices, sizes, strict=True)
     return all([var in fixed or (isinstance(size, IntImm) and size.value == 1) for var, size in pairs])
 
 
