@@ -145,7 +145,7 @@ class NameForSeveral(LoopwrightError, ValueError):
         )
 
 
-def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main", binds: Any = None) -> IRModule:
+def as_module(inputs: Any, args: Sequence[object] | None = None, name: str = "main", binds: Any = None) -> IRModule:
     """The IRModule that `inputs` stands for; `args` and `binds` belong to a te schedule.
 
     `name` is that of its one function; "main" leaves a function that has a name its own.

@@ -203,7 +203,7 @@ class AxisOutOfPlace(LoopwrightError):
 
 def compute(
     shape: object,
-    fcompute: Callable[..., Any],
+    fcompute: Callable[..., object],
     name: str = "compute",
     tag: str = "",
     attrs: Mapping[str, object] | None = None,
@@ -224,7 +224,7 @@ def compute(
         results = tuple([result.output(k) for k in range(result.num_outputs)])
         return results[0] if len(results) == 1 else results
     several = isinstance(returned, (list, tuple))
-    values = list(returned) if several else [returned]
+    values = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     if not values:
         raise BadComputeBody(name, "the function returned no value", "return at least one value an element")
     body = [_as_value(name, value, f"output {k}" if several else "the element") for k, value in enumerate(values)]

@@ -25,7 +25,7 @@ indexmod = floormod
 
 def _of_tensors_too(function: Callable[[object], Expr]) -> Callable[[Any], Any]:
     @functools.wraps(function)
-    def of_either(x: object) -> Any:
+    def of_either(x: object) -> Tensor | Expr:
         if isinstance(x, Tensor) and x.shape:
             return each_element(f"T_{function.__name__}", function, x)
         return function(x)

@@ -24,7 +24,7 @@ from loopwright.ir.intrinsics import max_value, maximum, min_value, minimum
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 
-_UNSET: Final[Any] = object()
+_UNSET: Final = object()
 
 
 class BadReduceAxis(LoopwrightError, TypeError):
@@ -157,10 +157,10 @@ def _positional_names(function: Callable[..., object]) -> list[str] | None:
     return result
 
 
-def _combine_directly(name: str, fcombine: Callable[..., Any], values: Sequence[object]) -> Any:
+def _combine_directly(name: str, fcombine: Callable[..., object], values: Sequence[object]) -> object:
     if len(values) < 2:
         raise BadReducerCall(name, "one value alone has nothing to combine with", "give an axis or a second value")
-    result = as_expr(values[0])
+    result: object = as_expr(values[0])
     for value in values[1:]:
         result = fcombine(result, value)
     return result

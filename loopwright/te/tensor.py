@@ -16,6 +16,7 @@ from loopwright.runtime.shown import view
 
 if TYPE_CHECKING:
     from loopwright.display.sheet import Sheet
+    from loopwright.ir import IterVar
 
 
 class WholeTensor(LoopwrightError, TypeError):
@@ -125,7 +126,7 @@ def dim_text(dim: Dim) -> str:
     return str(value) if isinstance(value, int) else str(getattr(dim, "name", None) or repr(dim))
 
 
-_on_whole_tensors: list[Callable[..., Any]] = []
+_on_whole_tensors: list[Callable[..., object]] = []
 
 
 def use_for_whole_tensors(apply: Callable[..., object]) -> None:
@@ -134,7 +135,7 @@ def use_for_whole_tensors(apply: Callable[..., object]) -> None:
 
 
 def _forward(name: str) -> Callable[..., Any]:
-    def method(self: Any, *other: object) -> Any:
+    def method(self: ScalarOperators, *other: object) -> object:
         if any([isinstance(operand, Tensor) and operand.shape for operand in (self, *other)]):
             return _on_whole_tensors[0](name, self, *other)
         return getattr(self.as_expr(), name)(*other)
@@ -233,9 +234,9 @@ class Tensor(ScalarOperators, Producer):
         return len(self.shape)
 
     @property
-    def axis(self) -> tuple[Any, ...]:
+    def axis(self) -> tuple[IterVar, ...]:
         """The axes of the operation that computes this tensor."""
-        axes: tuple[Any, ...] = self.op.axis  # type: ignore[attr-defined]
+        axes: tuple[IterVar, ...] = self.op.axis  # type: ignore[attr-defined]
         return axes
 
     def __getitem__(self, indices: object) -> Any:

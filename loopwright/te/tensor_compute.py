@@ -85,7 +85,7 @@ class TensorIntrinCall:
         self.reduce_axis, self.scalar_inputs = tuple(axes), tuple(scalars)
 
     @staticmethod
-    def of(intrin: Intrinsic, args: Sequence[Any], options: Mapping[str, Any]) -> TensorIntrinCall:
+    def of(intrin: Intrinsic, args: Sequence[object], options: Mapping[str, Any]) -> TensorIntrinCall:
         """The call `intrin(*args, reduce_axis=…, scalar_inputs=…)`, checked."""
         unknown = set(options) - {"reduce_axis", "scalar_inputs", "tensor_inputs"}
         if unknown:

@@ -95,7 +95,7 @@ def broadcast(name: str, function: Callable[..., object], *operands: object) -> 
     with kept() as assumed:
         shape = broadcast_shape(name, *[operand for operand in operands if isinstance(operand, Tensor)])
 
-    def body(*indices: Var) -> Any:
+    def body(*indices: Var) -> object:
         return function(*[_element(operand, indices, shape) for operand in operands])
 
     return _made(shape, body, name, "broadcast", {ASSUMED: tuple(assumed)} if assumed else None)

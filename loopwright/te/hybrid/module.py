@@ -14,6 +14,7 @@ from loopwright.runtime.errors import NotBuilt
 from loopwright.te.hybrid.dump import dump
 from loopwright.te.hybrid.errors import HybridError
 from loopwright.te.hybrid.function import HybridFunction, script
+from loopwright.te.tensor import Tensor
 
 _numbers: Final = itertools.count()
 
@@ -68,7 +69,7 @@ class HybridModule:
         self._take(Path(path).read_text(encoding="utf-8"), None)
 
 
-def build(sch: object, inputs: Sequence[Any], outputs: Sequence[Any], name: str = "hybrid_func") -> HybridModule:
+def build(sch: object, inputs: Sequence[Tensor], outputs: Sequence[Tensor], name: str = "hybrid_func") -> HybridModule:
     """What computes `outputs` from `inputs` (te tensors), written as one hybrid function.
 
     `sch` is None for the loops as they are, or a `tir.Schedule` of the function that `te.create_prim_func` makes from

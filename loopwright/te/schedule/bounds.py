@@ -5,8 +5,6 @@ These answer with what the program really is after every step; they are made by 
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     BufferLoad,
@@ -27,11 +25,11 @@ from loopwright.te.operation import ComputeOp
 from loopwright.te.scan import ScanOp
 from loopwright.te.schedule.errors import CannotAttach
 from loopwright.te.schedule.program import inputs_of
-from loopwright.te.schedule.replay import Replayed, attach_of, replay, stage_axes
+from loopwright.te.schedule.replay import Nest, Replayed, attach_of, replay, stage_axes
 from loopwright.te.schedule.schedule import Schedule
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.schedule.to_module import named_function
-from loopwright.te.tensor import Operation
+from loopwright.te.tensor import Operation, Tensor
 
 
 def InferBound(sch: Schedule) -> dict[IterVar, Range]:
@@ -53,12 +51,12 @@ def InferBound(sch: Schedule) -> dict[IterVar, Range]:
     return result
 
 
-def _all_args(sch: Schedule) -> list[Any]:
+def _all_args(sch: Schedule) -> list[Tensor]:
     """Every input and every output, in order."""
     return [op.output(k) for op in [*inputs_of(sch), *sch.outputs] for k in range(op.num_outputs)]
 
 
-def _lows(done: Replayed, stage: Stage, nest: Any) -> dict[IterVar, Expr]:
+def _lows(done: Replayed, stage: Stage, nest: Nest) -> dict[IterVar, Expr]:
     """Where the axes of a stage begin: their values in the first iteration of the stage's own loops."""
     if not isinstance(stage.op, ComputeOp):
         return {}

@@ -56,7 +56,7 @@ def cache_read(sch: ScheduleState, tensor: Tensor, scope: str, readers: Any) -> 
     return copy.output(0)
 
 
-def cache_write(sch: ScheduleState, tensor: Any, scope: str) -> Any:
+def cache_write(sch: ScheduleState, tensor: Any, scope: str) -> Tensor | list[Tensor]:
     """The tensor that is computed in place of `tensor`, which becomes a copy of it."""
     _check_scope("cache_write", scope)
     given = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]

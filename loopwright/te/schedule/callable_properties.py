@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 from loopwright.ir import IterVar
 
@@ -35,12 +34,12 @@ class Flag:
 class Threads(tuple[IterVar, ...]):
     """The threads around a scan, which a call sets."""
 
-    _set: Callable[[Any], None]
+    _set: Callable[[IterVar | Iterable[IterVar]], None]
 
-    def __new__(cls, threads: Sequence[IterVar], set_them: Callable[[object], None]) -> Threads:
+    def __new__(cls, threads: Sequence[IterVar], set_them: Callable[[IterVar | Iterable[IterVar]], None]) -> Threads:
         result = super().__new__(cls, tuple(threads))
         result._set = set_them
         return result
 
-    def __call__(self, threads: object) -> None:
+    def __call__(self, threads: IterVar | Iterable[IterVar]) -> None:
         self._set(threads)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from loopwright.ir import Expr, Node, ProducerLoad, Reduce, Rewriter, Var, Visitor, deep
+from loopwright.ir import Expr, IterVar, Node, ProducerLoad, Reduce, Rewriter, Var, Visitor, deep
 from loopwright.te.extern import ExternOp
 from loopwright.te.hybrid.operation import HybridOp
 from loopwright.te.operation import ComputeOp
@@ -107,7 +107,9 @@ def rewrite_body(op: ComputeOp, rewriter: BodyRewriter) -> list[Expr]:
     return [rewriter.visit(value) for value in op.body]
 
 
-def with_body(op: ComputeOp, body: Sequence[Expr], name: str | None = None, axis: Any = None) -> ComputeOp:
+def with_body(
+    op: ComputeOp, body: Sequence[Expr], name: str | None = None, axis: Sequence[IterVar] | None = None
+) -> ComputeOp:
     """A compute with another body, and what it reads found again."""
     return ComputeOp(name or op.name, op.tag, op.attrs, op.axis if axis is None else axis, body, tensors_in(body))
 

@@ -456,7 +456,7 @@ def _axes_in(what: Split | Fuse | Singleton | tuple[IterVar, ...]) -> tuple[Iter
     return what if isinstance(what, tuple) else parts_of(what)[0]
 
 
-def _plain(size: Expr) -> Any:
+def _plain(size: Expr) -> Expr | int:
     return size.value if isinstance(size, IntImm) else size
 
 

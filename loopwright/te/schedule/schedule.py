@@ -9,7 +9,7 @@ loopwright.build(s, [A, B, C])                                        replay.py:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from loopwright.ir import Buffer, IRModule, IterVar, Var
 from loopwright.runtime.shown import view
@@ -32,7 +32,11 @@ class Schedule(ScheduleState):
         """A copy of `tensor` in memory of kind `scope`, which `readers` read instead."""
         return caches.cache_read(self, tensor, scope, readers)
 
-    def cache_write(self, tensor: object, scope: str) -> Any:
+    @overload
+    def cache_write(self, tensor: Tensor, scope: str) -> Tensor: ...
+    @overload
+    def cache_write(self, tensor: Sequence[Tensor], scope: str) -> list[Tensor]: ...
+    def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Tensor | list[Tensor]:
         """Compute into memory of kind `scope`, and copy from there; gives the tensor that is computed."""
         return caches.cache_write(self, tensor, scope)
 

@@ -6,8 +6,8 @@ in `stage_state.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from typing import Self
 
 from loopwright.ir import STORAGE_SCOPES, IterType, IterVar, as_expr
 from loopwright.runtime.errors import caller
@@ -151,7 +151,7 @@ class Stage(StageLoops):
         """Call it with thread axes to run the whole of a scan on them; as a list, the threads given so far."""
         return Threads(self.env_threads_, self._set_env_threads)
 
-    def _set_env_threads(self, threads: Any) -> None:
+    def _set_env_threads(self, threads: IterVar | Iterable[IterVar]) -> None:
         if not isinstance(self.op, ScanOp):
             raise NotForThisStage(
                 f"env_threads: {self.name} is no scan", hint="bind the loops of other stages with bind"
@@ -173,7 +173,7 @@ class Stage(StageLoops):
         self.store_predicate = as_expr(predicate)
         self._record("set_store_predicate")
 
-    def transform_layout(self, mapping_function: Callable[..., object]) -> Any:
+    def transform_layout(self, mapping_function: Callable[..., object]) -> list[IterVar] | None:
         """Store element `i, j, …` at the cell `mapping_function(i, j, …)`; the loops run over the cells.
 
         Gives the new axes of a compute; for an input, only its memory changes, and nothing is given.

@@ -22,6 +22,7 @@ from loopwright.ir import (
     Buffer,
     Evaluate,
     Expr,
+    For,
     PrimFunc,
     Reduce,
     Rewriter,
@@ -200,7 +201,7 @@ class _OnlyInit(_Meaning):
     def __init__(self) -> None:
         self.reducing: set[Var] = set()
 
-    def visit_For(self, loop: Any) -> Any:
+    def visit_For(self, loop: For) -> Stmt:
         new = self.rebuild(loop)
         return new.body if loop.loop_var in self.reducing else new
 
@@ -225,7 +226,7 @@ def _written(function: PrimFunc) -> set[str]:
 
 def decl_tensor_intrin(
     op: Operation,
-    fcompute: Callable[..., Any],
+    fcompute: Callable[..., object],
     name: str = "tensor_intrin",
     binds: Mapping[Tensor, Buffer] | None = None,
     scalar_params: Sequence[Var] | Var | None = None,
