@@ -8,6 +8,7 @@ What none of them can decide counts as carried, which is safe: an init written f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +17,17 @@ import numpy as np
 from loopwright.analysis.affine import Affine, Form, NoForm, Part, inequalities
 from loopwright.analysis.digits import fixed_by
 from loopwright.analysis.products import coefficient_of
-from loopwright.arith.isl import BudgetExceeded, divisions_in, within_budget
+from loopwright.arith.isl import (
+    BudgetExceeded,
+    Names,
+    NotAffine,
+    affine_text,
+    condition_text,
+    divisions_in,
+    range_text,
+    within_budget,
+)
+from loopwright.arith.linear import is_index
 from loopwright.ir import (
     EQ,
     GE,
@@ -37,6 +48,7 @@ from loopwright.ir import (
     Mul,
     Not,
     Or,
+    Range,
     Sub,
     Var,
     deep,
@@ -110,13 +122,13 @@ def _linear(value: Expr, moving: set[Var]) -> dict[Var, int] | None:
     """The coefficients of the moving variables in `value`, or None when it is not linear in them."""
     if isinstance(value, Var):
         return {value: 1} if value in moving else {}
-    if isinstance(value, (Add, Sub)):
+    if isinstance(value, (Add, Sub)) and is_index(value.dtype):
         a, b = _linear(value.a, moving), _linear(value.b, moving)
         if a is None or b is None:
             return None
         sign = 1 if isinstance(value, Add) else -1
         return {var: a.get(var, 0) + sign * b.get(var, 0) for var in {*a, *b}}
-    if isinstance(value, Mul):
+    if isinstance(value, Mul) and is_index(value.dtype):
         for factor, other in ((value.a, value.b), (value.b, value.a)):
             if isinstance(factor, IntImm):
                 form = _linear(other, moving)
@@ -202,25 +214,21 @@ class _Query:
         """The exact answer for linear expressions, also with symbolic bounds; None when there is none."""
         import islpy as isl
 
-        names = _Names({loop.var: f"i{k}" for k, loop in enumerate(self.loops)})
-        variables = [f"i{k}" for k in range(len(self.loops))]
-        constraints = []
+        names = Names(converts=True)
+        variables = [names.var(loop.var) for loop in self.loops]
         try:
-            for variable, loop in zip(variables, self.loops, strict=True):
-                low, extent = names.text(loop.min), names.text(loop.extent)
-                constraints.append(f"{low} <= {variable} < {low} + {extent}")
-            outputs = [*variables[: self.depth], *[names.text(value) for value in self.values]]
-        except NoForm:
+            ranges = [(loop.var, Range.from_min_extent(loop.min, loop.extent)) for loop in self.loops]
+            constraints = [range_text(var, domain, names) for var, domain in ranges]
+            outputs = [*variables[: self.depth], *[affine_text(value, names) for value in self.values]]
+        except NotAffine:
             return None
         for condition in self.conditions:
-            try:
-                constraints.append(names.condition(condition))
-            except NoForm:
-                continue
-        head = f"[{', '.join(names.parameters.values())}] -> "
+            with suppress(NotAffine):  # without it there are more iterations: an answer of "not carried" stays right
+                constraints.append(condition_text(condition, names))
+        head = f"[{', '.join([name for name in names.all() if name not in variables])}] -> "
         where = " and ".join(constraints)
         reach = f"{head}{{ [{', '.join(variables)}] -> [{', '.join(outputs)}] : {where} }}"
-        here = f"i{self.depth}"
+        here = variables[self.depth]
         other = [f"j{k}" for k in range(len(variables))]
         later = f"{{ [{', '.join(variables)}] -> [{', '.join(other)}] : {here} < j{self.depth} }}"
 
@@ -258,6 +266,8 @@ def _on_grid(value: Expr, points: dict[Var, Any]) -> Any:
         return np.int64(value.value) if not value.dtype.is_bool else np.bool_(value.value)
     if isinstance(value, Var) and value in points:
         return points[value]
+    if isinstance(value, (Add, Sub, Mul)) and not is_index(value.dtype):
+        raise NoForm  # it may wrap around
     if type(value) in _ARITHMETIC:
         return _ARITHMETIC[type(value)](_on_grid(value.a, points), _on_grid(value.b, points))  # type: ignore[attr-defined]
     if isinstance(value, (FloorDiv, FloorMod)):
@@ -273,43 +283,3 @@ def _on_grid(value: Expr, points: dict[Var, Any]) -> Any:
     if isinstance(value, Cast) and value.value.dtype.is_int and value.dtype.is_int and value.dtype.bits >= 32:
         return _on_grid(value.value, points)
     raise NoForm
-
-
-class _Names:
-    """Expressions as isl text; variables other than the loops become parameters."""
-
-    def __init__(self, loops: dict[Var, str]) -> None:
-        self.loops = loops
-        self.parameters: dict[Var, str] = {}
-
-    def text(self, value: Expr) -> str:
-        if isinstance(value, IntImm):
-            return str(value.value)
-        if isinstance(value, Var):
-            if value in self.loops:
-                return self.loops[value]
-            return self.parameters.setdefault(value, f"p{len(self.parameters)}")
-        if isinstance(value, (Add, Sub)):
-            return f"({self.text(value.a)} {'+' if isinstance(value, Add) else '-'} {self.text(value.b)})"
-        if isinstance(value, Mul):
-            for factor, other in ((value.a, value.b), (value.b, value.a)):
-                if isinstance(factor, IntImm):
-                    return f"({factor.value} * {self.text(other)})"
-        if isinstance(value, (FloorDiv, FloorMod)) and isinstance(value.b, IntImm) and value.b.value > 0:
-            whole = f"floor({self.text(value.a)} / {value.b.value})"
-            return whole if isinstance(value, FloorDiv) else f"({self.text(value.a)} - {value.b.value} * {whole})"
-        if isinstance(value, Cast) and value.value.dtype.is_int and value.dtype.is_int and value.dtype.bits >= 32:
-            return self.text(value.value)
-        raise NoForm
-
-    def condition(self, value: Expr) -> str:
-        signs: dict[type[Expr], str] = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
-        if type(value) in signs:
-            return f"({self.text(value.a)} {signs[type(value)]} {self.text(value.b)})"  # type: ignore[attr-defined]
-        if isinstance(value, (And, Or)):
-            return f"({self.condition(value.a)} {'and' if isinstance(value, And) else 'or'} {self.condition(value.b)})"
-        if isinstance(value, Not):
-            return f"not {self.condition(value.a)}"
-        if isinstance(value, Call) and value.op.name == "tir.likely":
-            return self.condition(value.args[0])
-        raise NoForm

@@ -210,12 +210,15 @@ def _is_exhausted(ctx: islpy.Context, error: Exception) -> bool:
 
 
 class Names:
-    """isl identifiers for variables, one each; with `abstract`, also for parts that are not affine."""
+    """isl identifiers for variables, one each; with `abstract`, also for parts that are not affine.
 
-    def __init__(self, abstract: bool = False) -> None:
+    With `converts`, a conversion to an index type keeps the number, as where the program is known not to overflow.
+    """
+
+    def __init__(self, abstract: bool = False, converts: bool = False) -> None:
         self.of: dict[Var, str] = {}
         self.parts: dict[int, str] = {}
-        self.abstract = abstract
+        self.abstract, self.converts = abstract, converts
         self._structure = Structure()
 
     def var(self, var: Var) -> str:
@@ -279,12 +282,18 @@ class _Writer:
             write(", ")
             self.number(e.b)
             write(")")
-        elif cls is Cast and isinstance(e.value, (Var, IntImm)) and _holds_all(e.dtype, e.value.dtype):
+        elif cls is Cast and self._keeps_number(e):
             self.number(e.value)
         elif cls is Select and not self.names.abstract:
             raise NotAffine(self.root, e)
         else:
             write(self.names.part(self.root, e))
+
+    def _keeps_number(self, conversion: Cast) -> bool:
+        source, target = conversion.value.dtype, conversion.dtype
+        if isinstance(conversion.value, (Var, IntImm)) and _holds_all(target, source):
+            return True
+        return self.names.converts and source.is_int and target.is_int and target.bits >= 32
 
     def condition(self, e: Any) -> None:
         cls, write = type(e), self.pieces.append
