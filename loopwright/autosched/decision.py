@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -81,7 +82,7 @@ class Decision:
         return [list(self.blocks), self.rule, choices, self.roofline, self.tile_use, self.kind]
 
     @classmethod
-    def from_json(cls, data: Any) -> Decision:
+    def from_json(cls, data: Sequence[Any]) -> Decision:
         """The decision of such data."""
         blocks, rule, choices, roofline, tile_use, kind = data
         limit = None if roofline is None else Roofline(*map(float, roofline))

@@ -148,7 +148,7 @@ class _Program(Serialization):
         for function in functions:
             self.function(function)
 
-    def data(self, value: Any) -> None:
+    def data(self, value: object) -> None:
         value = plain_value(value)
         if isinstance(value, Enum):
             self.text(f"{type(value).__name__}.{value.name}")

@@ -41,7 +41,7 @@ def interactive_shell() -> Any:
     return ipython.get_ipython() if ipython is not None else None
 
 
-def notebook_display() -> Callable[[str, str], Any] | None:
+def notebook_display() -> Callable[..., object] | None:
     """How to show something, when the program runs in a notebook: its HTML, and its text for readers without."""
     if notebook() is None:
         return None

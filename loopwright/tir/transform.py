@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntFlag
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopwright import transform as _own
 from loopwright.compat.pass_names import PEER_PASSES
@@ -20,6 +20,9 @@ from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.passes import ModulePass, Pass, PrimFuncPass, Sequential
 from loopwright.runtime.errors import NotBuilt
 from loopwright.transform import *  # noqa: F403
+
+if TYPE_CHECKING:
+    from loopwright.target import Target
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> Pass:
@@ -40,7 +43,7 @@ def NarrowDataType(target_bits: int) -> Pass:
     return _own.narrow_data_type(target_bits)
 
 
-def BindTarget(target: Any) -> Pass:
+def BindTarget(target: Target | str) -> Pass:
     """Every function without a target gets this one."""
     return _own.bind_target(target)
 

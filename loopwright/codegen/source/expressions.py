@@ -9,7 +9,7 @@ those lines stand in the branch of an `if`. Arithmetic is in `arithmetic.py`, co
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from loopwright import ir
 from loopwright.codegen.expression_facts import FromMemory, Speculatable
@@ -23,6 +23,8 @@ from loopwright.codegen.source.types import literal, memory_type, value_type
 from loopwright.ir.visitor import Visitor
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import InternalError
+
+T = TypeVar("T")
 
 _MOST_INDENT: Final = 20
 Bodies = Callable[[str, DataType, DataType, int], str]
@@ -59,7 +61,7 @@ class SourceExpressions(Visitor):
         self.line(f"const {value_type(dtype)} {name} = {value};")
         return Code(name)
 
-    def captured(self, write: Callable[[], Any]) -> tuple[Any, list[str]]:
+    def captured(self, write: Callable[[], T]) -> tuple[T, list[str]]:
         """What `write` returns, and the lines it wrote, one level further in; what it computed is forgotten."""
         outer, self.lines = self.lines, []
         mark = len(self._trail)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,11 @@ from loopwright.relay import interpreter
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.graph_functions import graph_function
 from loopwright.runtime.c_header import identifier
+
+if TYPE_CHECKING:
+    from loopwright.relay.build_module import Targets
+    from loopwright.relay.built import BuiltModule
+    from loopwright.relay.quantize.calibrate import Sample
 
 Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
@@ -27,7 +32,7 @@ def interpreted(mod: IRModule) -> Runner:
 class Native:
     """A runner of native code; `library` is what relay.build made."""
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: BuiltModule) -> None:
         self.library = library
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -49,10 +54,10 @@ class CallByCall:
 
 def native(
     mod: IRModule,
-    target: Any = None,
+    target: Targets = None,
     winograd: bool | int = False,
     precision: str = "float32",
-    calibrate: Iterable[Any] | None = None,
+    calibrate: Iterable[Sample] | None = None,
     name: str = "model",
     output_names: Sequence[str] = (),
 ) -> Runner:
@@ -69,7 +74,7 @@ def native(
         return CallByCall(mod, target, why_not)
 
 
-def name_of(model: Any, name: str | None = None) -> str:
+def name_of(model: object, name: str | None = None) -> str:
     """What the native function of a model is called: the name given, or the stem of its file, as C has names."""
     if name is None:
         name = Path(model).stem if isinstance(model, (str, os.PathLike)) else "model"

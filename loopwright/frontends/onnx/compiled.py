@@ -11,7 +11,7 @@ it is compiled at the first call for those given there, and again for others; ea
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,12 @@ from loopwright.ir import Var as SizeVariable
 from loopwright.ir.types import Type
 from loopwright.relay.types import TensorType
 
+if TYPE_CHECKING:
+    from loopwright.model.profile import Profile
+    from loopwright.relay.build_module import Targets
+    from loopwright.relay.built import BuiltModule
+    from loopwright.relay.quantize.calibrate import Sample
+
 # A result: a tensor, a list for a sequence, None for an optional that is absent.
 Output: TypeAlias = np.ndarray | list["Output"] | None
 # The shape of an input that was given: of a tensor, those of a sequence, or none.
@@ -39,10 +45,10 @@ def interpreted(imported: Imported) -> Runner:
 
 def native(
     imported: Imported,
-    target: object = None,
+    target: Targets = None,
     winograd: bool | int = False,
     precision: str = "float32",
-    calibrate: Iterable[object] | None = None,
+    calibrate: Iterable[Sample] | None = None,
     name: str = "model",
 ) -> Runner:
     """Compiled to native code; a graph that cannot be is compiled for the shapes of each call, as far as it can be."""
@@ -82,12 +88,12 @@ class CompiledModel:
         self,
         model: ModelSource,
         *,
-        target: object = None,
+        target: Targets = None,
         shape: Mapping[str, object] | None = None,
         values: Mapping[str, object] | None = None,
         winograd: bool | int = True,
         precision: str = "float32",
-        calibrate: Iterable[object] | None = None,
+        calibrate: Iterable[Sample] | None = None,
         name: str | None = None,
         make_runner: Callable[[Imported], Runner] | None = None,
     ) -> None:
@@ -137,7 +143,7 @@ class CompiledModel:
                 self._learn(error)
 
     @property
-    def library(self) -> Any:
+    def library(self) -> BuiltModule:
         """What relay.build made of the model, where it was compiled once for all calls: to export, profile, look at."""
         variants = list(self._variants.values())
         result = getattr(variants[0].runner, "library", None) if len(variants) == 1 else None
@@ -146,14 +152,14 @@ class CompiledModel:
             raise NotOneLibrary(self._value_names + self._shape_names, why_not)
         return result
 
-    def export_library(self, path: str, **options: Any) -> Any:
+    def export_library(self, path: str, **options: Any) -> str:
         """Write the model as a library, an archive or an object, by the ending of the name.
 
         A model that is compiled call by call is none: the error says why, and nothing is written.
         """
         return self.library.export_library(path, **options)
 
-    def profile(self, *args: object, repeat: int = 5, **named: object) -> Any:
+    def profile(self, *args: object, repeat: int = 5, **named: object) -> Profile:
         """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
         library = self.library
         (variant,) = self._variants.values()

@@ -30,6 +30,11 @@ from loopwright.runtime.dtype import DataType
 if TYPE_CHECKING:
     import torch
 
+    from loopwright.model.profile import Profile
+    from loopwright.relay.build_module import Targets
+    from loopwright.relay.built import BuiltModule
+    from loopwright.relay.quantize.calibrate import Sample
+
 
 class CompiledModule:
     """A PyTorch model as a function of tensors.
@@ -46,12 +51,12 @@ class CompiledModule:
         example_inputs: object = None,
         example_kwargs: Mapping[str, object] | None = None,
         *,
-        target: object = None,
+        target: Targets = None,
         dynamic_shapes: object = None,
         custom_convert_map: Mapping[str, Callable[..., Results]] | None = None,
         winograd: bool | int = True,
         precision: str = "float32",
-        calibrate: Iterable[object] | None = None,
+        calibrate: Iterable[Sample] | None = None,
         name: str | None = None,
         make_runner: Callable[[IRModule], Runner] | None = None,
     ) -> None:
@@ -73,11 +78,11 @@ class CompiledModule:
         results = [_outside(next(tensors), theirs) if of is None else of[0] for of in self._imported.outputs]
         return _pytree.tree_unflatten(results, self._imported.program.call_spec.out_spec)
 
-    def profile(self, *args: object, repeat: int = 5, **named: object) -> Any:
+    def profile(self, *args: object, repeat: int = 5, **named: object) -> Profile:
         """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
         return self.library.profile(*self._arrays(args, named)[1], repeat=repeat)
 
-    def _arrays(self, args: object, named: Mapping[str, object]) -> tuple[list[Any], list[np.ndarray]]:
+    def _arrays(self, args: object, named: Mapping[str, object]) -> tuple[list[object], list[np.ndarray]]:
         """The tensors of a call in order, and those that the graph takes, as its parameters take them."""
         from torch.utils import _pytree
 
@@ -92,14 +97,14 @@ class CompiledModule:
         return leaves, [_array(leaf, var, sizes) for leaf, var in zip(leaves, self._imported.inputs) if var is not None]
 
     @property
-    def library(self) -> Any:
+    def library(self) -> BuiltModule:
         """What relay.build made of the model, where one native function holds all of it: to export, to profile."""
         result = getattr(self._run, "library", None)
         if result is None:
             raise NotOneLibrary([], getattr(self._run, "why_not", None))
         return result
 
-    def export_library(self, path: str, **options: Any) -> Any:
+    def export_library(self, path: str, **options: Any) -> str:
         """Write the model as a library, an archive or an object; one that is compiled call by call is none, and the
         error says why."""
         return self.library.export_library(path, **options)

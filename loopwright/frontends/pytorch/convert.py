@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from loopwright.runtime.tensor import NDArray, from_numpy
 
 if TYPE_CHECKING:
     import torch
+    from torch.export.graph_signature import InputSpec
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ class _Placeholders:
         self.param_vars: list[Var] = []
         self.params: dict[str, np.ndarray] = {}
         self._names: set[str] = set()
-        self._shared: dict[Any, Expr] = {}  # memory of a weight → what stands for it
+        self._shared: dict[object, Expr] = {}  # memory of a weight → what stands for it
 
     def read(self) -> list[Argument]:
         """What each placeholder of the graph stands for."""
@@ -235,7 +236,7 @@ class _Placeholders:
         self.input_vars.append(var)
         return var
 
-    def _stored(self, spec: Any) -> Any:
+    def _stored(self, spec: InputSpec) -> torch.Tensor:
         """A parameter, a buffer or a constant of the model; what is one tensor in torch is one here."""
         target = str(spec.target)
         tensors = self.program.state_dict
@@ -248,7 +249,7 @@ class _Placeholders:
             self._shared[key] = self._weight(spec, target, data)
         return self._shared[key]
 
-    def _weight(self, spec: Any, target: str, data: np.ndarray) -> Expr:
+    def _weight(self, spec: InputSpec, target: str, data: np.ndarray) -> Expr:
         if self.freeze or spec.kind.name not in ("PARAMETER", "BUFFER"):
             return Constant(data)
         name = self._unique(re.sub(r"\W", "_", target) if self.underscores else target)

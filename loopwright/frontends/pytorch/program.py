@@ -180,13 +180,13 @@ def _of_infos(infos: Sequence[Any], default_dtype: str) -> Request:
     return Request(tuple(args), {}, shapes, [name for name, _ in infos], size_names, True, numbers)
 
 
-def _tensors(values: object) -> tuple[Any, ...]:
+def _tensors(values: object) -> tuple[object, ...]:
     if isinstance(values, (list, tuple)):
         return tuple(_tensor(value) for value in values)
     return (_tensor(values),)
 
 
-def _tensor(value: object) -> Any:
+def _tensor(value: object) -> object:
     """Arrays as tensors; what is a tensor, or no array at all, stays."""
     if isinstance(value, (list, tuple)):
         return type(value)(_tensor(item) for item in value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from loopwright.ir import Expr, Rewriter, SeqStmt, Stmt, is_no_op, seq
 from loopwright.ir.node import rewrite_tuple
@@ -19,7 +18,7 @@ class StmtRewriter(Rewriter):
         return flat_seq(node, self.visit)
 
 
-def flat_seq(node: SeqStmt, visit: Callable[[Any], Any]) -> Stmt:
+def flat_seq(node: SeqStmt, visit: Callable[[Stmt], Stmt]) -> Stmt:
     """The sequence with `visit` over its statements, sequences and no-ops inside dissolved; itself when unchanged."""
     statements = rewrite_tuple(node.seq, visit)
     if statements is node.seq:

@@ -16,7 +16,7 @@ Needs: blocks, in a root block.  Leaves: no constant that nobody reads.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from loopwright.ir import AllocateConst, DeclBuffer, IRModule, PrimFunc, deep
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import PrimFuncPass, function_pass
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.ffi import PackedFunction
 from loopwright.target import CpuDescription, Target, describe
 from loopwright.transform.parts.constant_prologue import EarlyPart, constant_prologue, early_function
 from loopwright.transform.parts.constant_work import bytes_of_constant, shape_of, top_of
@@ -99,7 +100,7 @@ def _run(part: EarlyPart, target: Target, lower: Lower) -> list[np.ndarray] | No
     return arrays
 
 
-def _compiled(func: PrimFunc, target: Target, lower: Lower) -> Any:
+def _compiled(func: PrimFunc, target: Target, lower: Lower) -> PackedFunction:
     from loopwright.codegen.llvm import make_module
 
     outer = PassContext.current()

@@ -7,14 +7,12 @@ numbers, on which products and sums are exact: so the results must be equal, bit
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from loopwright.evaluator import evaluate
 from loopwright.ir import Buffer, IntImm, IRModule, PrimFunc
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.tensor import as_argument
 from loopwright.target import Target, describe
 from loopwright.transform.tensor_intrinsics.registry import TensorIntrin
@@ -81,13 +79,13 @@ def check_intrinsic(name: str, target: str | Target | None = None, cases: int = 
                 raise IntrinsicDisagrees(name, buffer, where, a[where], b[where])
 
 
-def _built(function: PrimFunc, target: str | Target | None) -> Callable[..., Any]:
+def _built(function: PrimFunc, target: str | Target | None) -> PackedFunction:
     from loopwright.codegen.llvm.make_module import make_module
     from loopwright.transform.pipeline import lower
 
     chosen = Target(target or "llvm")
     lowered = lower(IRModule({"main": function.with_attr("global_symbol", "main")}), chosen)
-    result: Callable[..., Any] = make_module(lowered, describe(chosen))["main"]
+    result: PackedFunction = make_module(lowered, describe(chosen))["main"]
     return result
 
 

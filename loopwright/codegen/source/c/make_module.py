@@ -83,7 +83,7 @@ class _Lazy:
         self.name, self._compiled = name, compiled
         self._function: PackedFunction | None = None
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         if self._function is None:
             self._function = self._compiled.function(self.name)
         return self._function(*args)
