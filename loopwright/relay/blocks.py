@@ -9,25 +9,48 @@ writing it further out changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Self, TypeVar
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.relay.adt import Constructor, Match
 from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, Var
 from loopwright.relay.op.registry import Op
-from loopwright.relay.visitor import parts
+from loopwright.relay.visitor import parts, post_order
 
 
-class Block:
+class Scope:
+    """A block, and the one it lies in."""
+
+    __slots__ = ("depth", "parent")
+
+    def __init__(self, parent: Self | None = None) -> None:
+        self.parent: Self | None = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+
+
+S = TypeVar("S", bound=Scope)
+
+
+def common_scope(one: S, other: S) -> S:
+    """The innermost block that holds both."""
+    while one is not other:
+        if one.depth < other.depth:
+            one, other = other, one
+        assert one.parent is not None  # all blocks lie in the top one
+        one = one.parent
+    return one
+
+
+class Block(Scope):
     """Values written one after the other, and last `tail`, the value of the block.
 
     Where the tail is a `let` that belongs to this block alone, `next` is the block that sees its variable.
     """
 
-    __slots__ = ("depth", "next", "nodes", "parent", "tail")
+    __slots__ = ("next", "nodes", "tail")
 
     def __init__(self, parent: Block | None, tail: Expr) -> None:
-        self.parent = parent
-        self.depth: int = 0 if parent is None else parent.depth + 1
+        super().__init__(parent)
         self.tail = tail
         self.nodes: list[Expr] = []
         self.next: Block | None = None
@@ -92,7 +115,7 @@ class Layout:
         key = id(expression)
         self._uses[key] = self._uses.get(key, 0) + 1
         known = self._homes.get(key)
-        self._homes[key] = block if known is None else _common(known, block)
+        self._homes[key] = block if known is None else common_scope(known, block)
 
     def home(self, expression: Expr) -> Block:
         """The block that a value stands in; of a name or a constant, nothing is said."""
@@ -129,11 +152,45 @@ def is_leaf(expression: object) -> bool:
     return isinstance(expression, (Var, Constant, GlobalVar, Constructor))
 
 
-def _common(one: Block, other: Block) -> Block:
-    """The innermost block that holds both."""
-    while one is not other:
-        if one.depth < other.depth:
-            one, other = other, one
-        assert one.parent is not None  # all blocks lie in the top one
-        one = one.parent
-    return one
+class Scopes:
+    """The block that each expression below `root` is evaluated in, names and constants too.
+
+    A block is here the body of a function, a branch of an if or the value of a clause; a `let` begins none.
+    """
+
+    def __init__(self, root: Expr) -> None:
+        self.of: dict[int, Scope] = {}
+        self.used_elsewhere: set[int] = set()  # expressions that a block inside their own uses
+        self.body: dict[int, Scope] = {}  # function → its block
+        self.branches: dict[int, tuple[Scope, ...]] = {}  # if, match → their blocks
+        self.root = Scope()
+        self.of[id(root)] = self.root
+        for expression in reversed(list(post_order(root))):
+            own = self.of[id(expression)]
+            if isinstance(expression, Function):
+                inner = self.body[id(expression)] = Scope(own)
+                for part in (*expression.params, expression.body):
+                    self._use(part, inner)
+            elif isinstance(expression, If):
+                pair = self.branches[id(expression)] = (Scope(own), Scope(own))
+                self._use(expression.cond, own)
+                self._use(expression.true_branch, pair[0])
+                self._use(expression.false_branch, pair[1])
+            elif isinstance(expression, Match):
+                self._use(expression.data, own)
+                self.branches[id(expression)] = tuple(Scope(own) for _ in expression.clauses)
+                for clause, inner in zip(expression.clauses, self.branches[id(expression)], strict=True):
+                    for part in (*clause.lhs.variables(), clause.rhs):
+                        self._use(part, inner)
+            else:
+                for part in parts(expression):
+                    self._use(part, own)
+
+    def _use(self, part: Expr, where: Scope) -> None:
+        known = self.of.get(id(part))
+        if known is None:
+            self.of[id(part)] = where
+            return
+        if known is not where:
+            self.used_elsewhere.add(id(part))
+            self.of[id(part)] = common_scope(known, where)

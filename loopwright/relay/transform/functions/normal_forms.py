@@ -13,6 +13,7 @@ from __future__ import annotations
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.adt import Clause, Match
+from loopwright.relay.blocks import Scope, Scopes
 from loopwright.relay.expr import (
     Call,
     Expr,
@@ -27,7 +28,6 @@ from loopwright.relay.expr import (
     Var,
 )
 from loopwright.relay.transform.functions.dead_code_elimination import Purity
-from loopwright.relay.transform.functions.scopes import Scope, Scopes
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.visitor import ExprMutator, post_order
 
