@@ -43,6 +43,7 @@ __all__ = [*_NAMES, *_MODULES]
 # What layers use of later ones (`runtime/upper_layers.py`). The view of an object imports the class of the object, so
 # that the class cannot import the view; what only scripts written for a peer need is in `compat/`, the last layer.
 _UPPER_LAYERS = {
+    "ignored settings": "loopwright.compat.settings:IGNORED_SETTINGS",
     "index maps of traces": "loopwright.compat.node_graph:",  # the module itself
     "pass names": "loopwright.compat.pass_names:PEER_PASSES",
     "view of error": "loopwright.display.error_sheet:error_sheet",

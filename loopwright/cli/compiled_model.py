@@ -20,7 +20,7 @@ from loopwright.cli.interface import Interface, of_program
 from loopwright.cli.model_files import Arrays, ReadModel
 from loopwright.display import progress
 from loopwright.ir.instrument import PassTimingInstrument
-from loopwright.ir.pass_config import CONFIG_KEYS
+from loopwright.ir.pass_config import find_key
 from loopwright.ir.pass_context import PassContext
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 from loopwright.runtime.json_text import JsonObject
@@ -182,7 +182,7 @@ def read_config(given: Sequence[str]) -> dict[str, object]:
             raise BadOption(
                 "--pass-config", text, "it is not NAME=VALUE", "write --pass-config tir.disable_vectorize=1"
             )
-        key = CONFIG_KEYS.get(name)
+        key = find_key(name)
         result[name] = value if key is None else _typed(text, value, key.type)
     return result
 

@@ -5,5 +5,6 @@ hook), `paths.py` (which of our modules each of the peer's paths means), `names.
 has), `modules.py` (the modules a script gets), `stand_in.py` (what is not built), `ignored_arguments.py` (arguments
 that mean nothing here) and `run.py` (running a script).
 
-`pass_names.py` (the peer's passes) and `node_graph.py` (index maps in the peer's traces) serve without the door too.
+`pass_names.py` (the peer's passes), `settings.py` (settings of a PassContext that we ignore) and `node_graph.py` (index
+maps in the peer's traces) serve without the door too.
 """

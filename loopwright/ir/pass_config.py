@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.upper_layers import from_upper_layer
 
 
 class UnknownConfig(LoopwrightError, AttributeError):
@@ -95,32 +96,6 @@ class InjectDoubleBufferConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class SimplifyConfig:
-    """How hard the simplifier tries. Ours always uses what conditions say; the rest is here for scripts that ask."""
-
-    transitively_prove_inequalities: bool = False
-    propagate_knowns_to_prove_conditional: bool = False
-    propagate_knowns_to_simplify_expressions: bool = False
-    convert_boolean_to_and_of_ors: bool = False
-    apply_constraints_to_boolean_branches: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class RemoveNoOpConfig:
-    """How dead statements are found."""
-
-    use_dataflow_analysis: bool = False
-    max_simplification_steps: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class HoistIfThenElseConfig:
-    """Which branches are moved out of loops."""
-
-    support_block_scope_hosting: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
 class HoistExpressionConfig:
     """Which conditions and lets are moved out of loops: sums of 1 if-statements, 2 if-expressions, 4 booleans …"""
 
@@ -128,8 +103,6 @@ class HoistExpressionConfig:
     hoisted_let_bindings: int = 7
     conditional_types: int = 15
 
-
-_OFF: Final = "scripts may switch it; no pass of ours reads it yet"
 
 CONFIG_KEYS: Final[dict[str, ConfigKey]] = {
     "tir.noalias": ConfigKey(bool, True, "argument buffers do not overlap"),
@@ -141,32 +114,14 @@ CONFIG_KEYS: Final[dict[str, ConfigKey]] = {
     "tir.UnrollLoop": ConfigKey(UnrollLoopConfig, UnrollLoopConfig(), "which loops the explicit unroller writes out"),
     "tir.LoopPartition": ConfigKey(LoopPartitionConfig, LoopPartitionConfig(), "how loops are cut at their guards"),
     "tir.InjectDoubleBuffer": ConfigKey(InjectDoubleBufferConfig, InjectDoubleBufferConfig(), "how double buffers run"),
-    "tir.Simplify": ConfigKey(SimplifyConfig, SimplifyConfig(), _OFF),
-    "tir.RemoveNoOp": ConfigKey(RemoveNoOpConfig, RemoveNoOpConfig(), _OFF),
-    "tir.HoistIfThenElse": ConfigKey(HoistIfThenElseConfig, HoistIfThenElseConfig(), _OFF),
     "tir.HoistExpression": ConfigKey(HoistExpressionConfig, HoistExpressionConfig(), "what hoist_expressions moves"),
     "tir.disable_storage_rewrite": ConfigKey(bool, False, "give every buffer memory of its own"),
     "tir.disable_cse_tir": ConfigKey(bool, False, "leave repeated expressions as they are"),
-    "tir.vtcm_capacity": ConfigKey(int, 0, _OFF),
-    "te.keep_schedule_record": ConfigKey(bool, False, _OFF),
-    "cuda.kernels_output_dir": ConfigKey(str, "", _OFF),
+    "te.keep_schedule_record": ConfigKey(bool, False, "remember every step of a te schedule"),
     "relay.FuseOps.max_depth": ConfigKey(int, 256, "the most expressions in one kernel"),
     "relay.FuseOps.max_args": ConfigKey(int, 0, "the most parameters and results of one kernel; 0 for any number"),
     "relay.FuseOps.link_params": ConfigKey(bool, False, "keep constants inside kernels"),
     "relay.ToMixedPrecision.keep_orig_output_dtype": ConfigKey(bool, False, "results keep the types they had"),
-    "relay.backend.use_auto_scheduler": ConfigKey(bool, False, _OFF),
-    "relay.backend.use_meta_schedule": ConfigKey(bool, False, _OFF),
-    "relay.backend.use_meta_schedule_dispatch": ConfigKey(int, 0, _OFF),
-    "relay.backend.tir_converter": ConfigKey(str, "default", _OFF),
-    "relay.fallback_device_type": ConfigKey(int, 1, _OFF),
-    "relay.remove_standalone_reshapes.enable": ConfigKey(bool, True, _OFF),
-    **{
-        f"tir.{name}": ConfigKey(bool, False, _OFF)
-        for name in (
-            "enable_equiv_terms_in_cse_tir detect_global_barrier enable_debug "
-            "use_async_copy ptx_ldg32 is_entry_func instrument_lwp merge_static_smem"
-        ).split()
-    },
 }
 
 
@@ -175,15 +130,25 @@ def register_config(key: str, type_: type, default: object = None, meaning: str 
     CONFIG_KEYS[key] = ConfigKey(type_, default, meaning)
 
 
+def all_keys() -> dict[str, ConfigKey]:
+    """Every setting by name, those included that only scripts know (`compat/settings.py`)."""
+    return {**from_upper_layer("ignored settings"), **CONFIG_KEYS}
+
+
+def find_key(name: str) -> ConfigKey | None:
+    """The setting of that name."""
+    return CONFIG_KEYS.get(name) or all_keys().get(name)
+
+
 def checked_config(config: Mapping[str, object] | None) -> dict[str, Any]:
     """The given settings, each checked against its type; dicts become option structs."""
     return {key: _checked(key, value) for key, value in (config or {}).items()}
 
 
 def _checked(key: str, value: object) -> object:
-    known = CONFIG_KEYS.get(key)
+    known = find_key(key)
     if known is None:
-        raise UnknownConfig(key, CONFIG_KEYS)
+        raise UnknownConfig(key, all_keys())
     if dataclasses.is_dataclass(known.type) and isinstance(value, Mapping):
         return _options(key, known.type, value)
     if known.type is list and isinstance(value, tuple):

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_aliases import aliases, is_alias, own_name
-from loopwright.ir.pass_config import CONFIG_KEYS, checked_config
+from loopwright.ir.pass_config import CONFIG_KEYS, all_keys, checked_config
 from loopwright.runtime.errors import LoopwrightError, user_stack_level
 
 # The names of all passes there are; `passes.py` adds each as it is made.
@@ -114,12 +114,14 @@ class PassContext:
         """Every setting: its type, default and meaning."""
         return {
             name: {"type": key.type.__name__, "default": key.default, "meaning": key.meaning}
-            for name, key in sorted(CONFIG_KEYS.items())
+            for name, key in sorted(all_keys().items())
         }
 
     def setting(self, key: str) -> Any:
         """The value of a setting, or its default."""
-        return self.config[key] if key in self.config else CONFIG_KEYS[key].default
+        if key in self.config:
+            return self.config[key]
+        return (CONFIG_KEYS.get(key) or all_keys()[key]).default
 
     def override_instruments(self, instruments: Sequence[PassInstrument] | None) -> None:
         """Let the present instruments leave, and the given ones enter."""
