@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loopwright.as_module import NotBuildable, as_module
 from loopwright.display import progress
@@ -21,6 +21,10 @@ from loopwright.ir.pass_context import PassContext
 from loopwright.ir.verifier import verify
 from loopwright.runtime.artifact_store import is_on as cache_is_on
 from loopwright.target import CpuDescription, Target, describe, require_buildable
+
+if TYPE_CHECKING:
+    from loopwright.codegen.llvm.native_module import CompiledModule
+    from loopwright.codegen.source.c.make_module import CModule
 
 
 def lower(
@@ -52,7 +56,7 @@ def build(
     binds: object = None,
     autosched: bool = False,
     winograd: bool | int = False,
-) -> Any:
+) -> CompiledModule | CModule:
     """A runtime Module of native functions from a PrimFunc, an IRModule, te tensors, or `{target: IRModule}`.
 
     The module is callable (its entry function), holds each function by name, and shows its source with
@@ -80,12 +84,13 @@ class ScheduleOptions(NamedTuple):
     winograd: bool | int = False  # which the rules may then use, with tiles of at most that size
 
 
-def _build_module(module: IRModule, target: Target, options: ScheduleOptions) -> Any:
+def _build_module(module: IRModule, target: Target, options: ScheduleOptions) -> CompiledModule | CModule:
     """The module compiled for `target`: found in the cache, or scheduled, checked, lowered, compiled and kept."""
     if target.kind == "c" or not cache_is_on():  # C is compiled when it is first called, by another compiler
         return _compiled(module, target, options)
     from loopwright.codegen.build_key import build_key
     from loopwright.codegen.compile_cache import find, keep
+    from loopwright.codegen.llvm.native_module import CompiledModule
 
     start = perf_counter()
     rules = _rules_text(target, options.winograd) if options.autosched else ""
@@ -98,19 +103,22 @@ def _build_module(module: IRModule, target: Target, options: ScheduleOptions) ->
         _check_pass_names()
         result.timings = {"key": named - start, **result.timings}
         return result
-    result = _compiled(module, target, options)
-    keep(key, result, str(target), sum(result.timings.values()))
-    result.timings["key"] = named - start
-    return result
+    built = _compiled(module, target, options)
+    assert isinstance(built, CompiledModule)  # all but C, which is compiled above
+    keep(key, built, str(target), sum(built.timings.values()))
+    built.timings["key"] = named - start
+    return built
 
 
-def _compiled(module: IRModule, target: Target, options: ScheduleOptions) -> Any:
+def _compiled(module: IRModule, target: Target, options: ScheduleOptions) -> CompiledModule | CModule:
     """The module scheduled if so wanted, checked, lowered and compiled for `target`."""
     with progress.task("build") as task:
         return _compiled_in(task, module, target, options)
 
 
-def _compiled_in(task: progress.Task, module: IRModule, target: Target, options: ScheduleOptions) -> Any:
+def _compiled_in(
+    task: progress.Task, module: IRModule, target: Target, options: ScheduleOptions
+) -> CompiledModule | CModule:
     from loopwright.analysis import check_program
     from loopwright.transform import lower as run_pipeline
 
@@ -160,7 +168,7 @@ def _check_pass_names() -> None:
         context.check_names(())
 
 
-def _build_each(programs: Mapping[Any, Any], name: str, options: ScheduleOptions) -> Any:
+def _build_each(programs: Mapping[Any, object], name: str, options: ScheduleOptions) -> CompiledModule | CModule:
     """The module of the first target, which imports those of the others; `programs` says what is built for each."""
     if not all([isinstance(program, (IRModule, PrimFunc)) for program in programs.values()]):
         raise NotBuildable(programs)
@@ -173,7 +181,7 @@ def _build_each(programs: Mapping[Any, Any], name: str, options: ScheduleOptions
     return first
 
 
-def _code_generator(target: Target) -> Callable[[IRModule, CpuDescription, str | None], Any]:
+def _code_generator(target: Target) -> Callable[[IRModule, CpuDescription, str | None], CompiledModule | CModule]:
     """What makes a runtime Module for targets of that kind."""
     if target.kind == "c":
         from loopwright.codegen.source import make_c_module
