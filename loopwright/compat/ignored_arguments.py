@@ -8,7 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
 
 _LAYOUT: Final = ("auto_scheduler_rewritten_layout", "meta_schedule_original_shape")
 
@@ -30,9 +32,9 @@ IGNORED: Final[dict[str, dict[str, tuple[int, tuple[str, ...]]]]] = {
 
 
 @functools.cache  # a function has one identity
-def _without(operator: Callable[..., Any], first: int, names: tuple[str, ...]) -> Callable[..., Any]:
+def _without(operator: Callable[..., T], first: int, names: tuple[str, ...]) -> Callable[..., T]:
     @functools.wraps(operator)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> T:
         kept = {name: value for name, value in kwargs.items() if name not in names}
         return operator(*args[:first], *args[first + len(names) :], **kept)
 

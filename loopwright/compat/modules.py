@@ -79,7 +79,7 @@ class View(ModuleType):
         return f"<module {self.__name__!r}: names of {', '.join(self._targets)}>"
 
 
-def own(module: ModuleType, name: str) -> Any:
+def own(module: ModuleType, name: str) -> object:
     """`module.name`, without what the door adds."""
     kind: Any = type(module).__bases__[1] if isinstance(module, _Opened) else type(module)
     if name not in vars(module) and hasattr(kind, "__getattr__"):
@@ -116,7 +116,7 @@ def close_all() -> None:
     _paths.clear()
 
 
-def _other(module: ModuleType, paths: list[str], name: str) -> Any:
+def _other(module: ModuleType, paths: list[str], name: str) -> object:
     """What `module` answers for a name that is not its own: what a view of the path would, a submodule, a stand-in."""
     if not name.startswith("__"):
         for path in paths:
@@ -137,7 +137,7 @@ def _other(module: ModuleType, paths: list[str], name: str) -> Any:
     raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}{also}", name=name, obj=module)
 
 
-def _found(targets: Sequence[str], name: str) -> Any:
+def _found(targets: Sequence[str], name: str) -> object:
     """The first module's own attribute of that name; None where none has one."""
     for target in targets:
         try:

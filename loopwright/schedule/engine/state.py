@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.dataflow import NotProvable, dataflow_of
@@ -35,6 +35,9 @@ from loopwright.ir.verifier import verify
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.view import Path, View
+
+if TYPE_CHECKING:
+    import islpy as isl
 
 
 class NotInState(ScheduleError, IndexError):
@@ -304,11 +307,11 @@ def _is_covered(view: View, path: Path) -> bool:
     return True
 
 
-def _tuple_names(relation: Any, reader: str) -> list[str]:
+def _tuple_names(relation: isl.UnionMap, reader: str) -> list[str]:
     """The writers that a reader is related to."""
     import islpy as isl
 
-    maps: list[Any] = []
+    maps: list[isl.Map] = []
     relation.foreach_map(maps.append)
     mine = [one for one in maps if one.get_tuple_name(isl.dim_type.in_) == reader and not one.is_empty()]
     return [one.get_tuple_name(isl.dim_type.out) for one in mine]

@@ -19,11 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from loopwright.schedule.winograd.matrices import Matrix, absolute, transforms
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
 
@@ -104,7 +107,7 @@ def direct_factor(taps: Sequence[int], channels: int, dtype: str = "float32") ->
     return _gamma(channels * prod(taps), dtype) * channels * prod(taps)
 
 
-def error_bound(data: object, weight: Any, tile: int, dtype: str = "float32") -> np.ndarray:
+def error_bound(data: npt.ArrayLike, weight: np.ndarray, tile: int, dtype: str = "float32") -> np.ndarray:
     """The most that each result may be off: `data` is (batch, channels, …), `weight` (outputs, channels, …).
 
     The data is the padded one: the result has as many places as the window has in it.
