@@ -1487,10 +1487,99 @@ for i in range({n}):
 )
 
 
+# Memory that goes by two names: a buffer and a window of it, or a pointer made from another.
+NAMES = _read(
+    """
+== window_beside_its_buffer | n m | A: n, m; C: n, m
+with T.block("o"):
+    T.reads(A[0:{n}, 0:{m}])
+    T.writes(A[0:{n}, 0:{m}], C[0:{n}, 0:{m}])
+    W = T.match_buffer(A[0:{n}, 0:{m}], ({n}, {m}), "int32")
+    for i, j in T.grid({n}, {m}):
+        with T.block("W"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            W[vi, vj] = vi * 10 + vj
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[{n-1} - vi, vj]
+
+== window_then_its_buffer | n | A: n+1; C: n
+with T.block("o"):
+    T.reads(A[0:{n+1}])
+    T.writes(A[0:{n+1}], C[0:{n}])
+    W = T.match_buffer(A[1:{n+1}], ({n},), "int32", offset_factor=1)
+    for i in range({n}):
+        with T.block("W"):
+            vi = T.axis.spatial({n}, i)
+            W[vi] = vi + 5
+    for i in range({n}):
+        with T.block("C"):
+            vi = T.axis.spatial({n}, i)
+            C[vi] = A[vi] * 2
+
+== sum_in_a_window | n m | A: n, m; S: n; C: n
+with T.block("o"):
+    T.reads(A[0:{n}, 0:{m}], S[0:{n}])
+    T.writes(S[0:{n}], C[0:{n}])
+    W = T.match_buffer(S[0:{n}], ({n},), "int32")
+    for i in range({n}):
+        for j in range({m}):
+            with T.block("W"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    W[vi] = 0
+                W[vi] = W[vi] + A[vi, vj]
+        with T.block("C"):
+            vi = T.axis.spatial({n}, i)
+            C[vi] = S[{n-1} - vi]
+
+== overlapping_windows | n | A: n+1; C: n
+with T.block("o"):
+    T.reads(A[0:{n+1}])
+    T.writes(A[0:{n+1}], C[0:{n}])
+    X = T.match_buffer(A[0:{n}], ({n},), "int32", offset_factor=1)
+    Y = T.match_buffer(A[1:{n+1}], ({n},), "int32", offset_factor=1)
+    for i in range({n}):
+        with T.block("X"):
+            vi = T.axis.spatial({n}, i)
+            X[vi] = vi + 3
+        with T.block("C"):
+            vi = T.axis.spatial({n}, i)
+            C[vi] = Y[vi]
+
+== own_buffer_and_its_window | n | A: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+with T.block("o"):
+    T.reads(A[0:{n}], B[0:{n}])
+    T.writes(B[0:{n}], C[0:{n}])
+    W = T.match_buffer(B[0:{n}], ({n},), "int32")
+    for i in range({n}):
+        with T.block("B"):
+            vi = T.axis.spatial({n}, i)
+            B[vi] = A[vi] + 1
+    for i in range({n}):
+        with T.block("C"):
+            vi = T.axis.spatial({n}, i)
+            C[vi] = W[{n-1} - vi]
+
+== two_names_of_a_pointer | n | A: n; C: n
+p: T.handle = A.data
+B = T.Buffer(({n},), "int32", data=p)
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = vi + 5
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = A[{n-1} - vi]
+"""
+)
+
+
 def template_programs(choices: Sequence[int], limit: int = 64) -> list[Program]:
     """Every template at every combination of sizes; the largest cubes left out."""
     found = []
-    for template in (*TEMPLATES, *CONVOLUTIONS, *EFFECTS, *BY_DATA, *BLOCKS):
+    for template in (*TEMPLATES, *CONVOLUTIONS, *EFFECTS, *BY_DATA, *BLOCKS, *NAMES):
         for program in template.programs(choices):
             cells = 1
             for size in program.sizes:
