@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from loopwright.autosched.cost import EDGE, OVERHEAD, on_threads, tile_step, turns_of
 from loopwright.autosched.machine import PAGE, Machine, bytes_of, rounded_up
+from loopwright.autosched.tile_search import cheapest, register_tiles
 
 # Cycles, found out on the machines we have; only their proportions matter.
 PACK_NEAR, PACK_FAR = 0.35, 0.8  # an element copied, from L2 and from beyond
@@ -57,6 +58,10 @@ class Tiles:
     def nr(self) -> int:
         return self.vectors * self.lanes
 
+    @property
+    def register_tile(self) -> int:
+        return self.mr * self.vectors
+
 
 class Size(NamedTuple):
     """`batch` matmuls of `m` × `k` by `k` × `n`."""
@@ -85,7 +90,7 @@ def choose_tiles(size: Size, machine: Machine) -> Tiles:
     ]
     if not size.knows_m and size.is_prepacked:
         result = _good_for_few_rows(size, machine, result)
-    return min(result, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
+    return cheapest(result)
 
 
 class FewRows(NamedTuple):
@@ -152,12 +157,11 @@ def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
     """Tiles that registers hold, those that keep the units of the machine busy: nobody else can be the best."""
     lanes = machine.lanes(size.dtype)
     rates: dict[tuple[int, int], float] = {}
-    for vectors in range(1, min(6, ceil(size.n / lanes)) + 1):
-        for mr in range(1, min(size.m, 16 if size.knows_m else MOST_CASES) + 1):
-            if mr * vectors + vectors + SPARE_REGISTERS <= machine.registers:
-                whole = rounded_up(size.m, mr) * rounded_up(size.n, vectors * lanes)
-                useful = size.m * size.n / whole
-                rates[mr, vectors] = useful * mr * vectors / tile_step(machine, mr, vectors)
+    most_rows, most_vectors = min(size.m, 16 if size.knows_m else MOST_CASES), min(6, ceil(size.n / lanes))
+    for mr, vectors in register_tiles(machine, most_rows, most_vectors, SPARE_REGISTERS):
+        whole = rounded_up(size.m, mr) * rounded_up(size.n, vectors * lanes)
+        useful = size.m * size.n / whole
+        rates[mr, vectors] = useful * mr * vectors / tile_step(machine, mr, vectors)
     enough = 0.8 * max(rates.values())
     return [tile for tile, rate in rates.items() if rate >= enough]
 

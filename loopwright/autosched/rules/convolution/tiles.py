@@ -19,6 +19,7 @@ from loopwright.autosched.cost import EDGE, OVERHEAD, on_threads, tile_step, tur
 from loopwright.autosched.machine import PAGE, Machine, bytes_of
 from loopwright.autosched.rules.contraction.tiles import SKIPPED_LINE
 from loopwright.autosched.rules.convolution.window import Window, extent
+from loopwright.autosched.tile_search import cheapest, divisors, register_tiles
 
 # Cycles, found out on the machines we have; only their proportions matter.
 COPY = 0.4  # an element of the image, into the band
@@ -41,7 +42,7 @@ class Tiles:
     lanes: int
     band: int  # lines of the result that are done together
     panels: int  # of channels, in one task
-    copies_image: bool  # lines are copied, so that so that loads of the reduction are contiguous
+    copies_image: bool  # lines are copied, so that loads of the reduction are contiguous
     threads: int
     turns: int
     cycles: float
@@ -49,6 +50,10 @@ class Tiles:
     @property
     def nr(self) -> int:
         return self.vectors * self.lanes
+
+    @property
+    def register_tile(self) -> int:
+        return self.mr * self.vectors
 
 
 def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
@@ -60,29 +65,24 @@ def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
         _costed(window, machine, copies, lanes, threads, mr, vectors, band, image, panels)
         for band, image in [(band, _image(window, band)) for band in _bands(window)]
         for mr, vectors in _register_tiles(window, machine, lanes)
-        for panels in _divisors(ceil(window.channels / (vectors * lanes)))
+        for panels in divisors(ceil(window.channels / (vectors * lanes)))
         for copies in ((True,) if pads else (True, False))
     )
-    return min(result, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
+    return cheapest(result)
 
 
 def _register_tiles(window: Window, machine: Machine, lanes: int) -> Iterator[tuple[int, int]]:
     most = extent(window.row)
-    for vectors in range(1, min(6, ceil(window.channels / lanes)) + 1):
-        for mr in range(1, min(most, 30) + 1):
-            if mr * vectors + vectors + SPARE_REGISTERS <= machine.registers:
-                # Only the smallest of those that make as many tiles: the others leave the last one shorter.
-                if mr == 1 or ceil(most / mr) < ceil(most / (mr - 1)):
-                    yield mr, vectors
+    most_vectors = min(6, ceil(window.channels / lanes))
+    for mr, vectors in register_tiles(machine, min(most, 30), most_vectors, SPARE_REGISTERS):
+        # Only the smallest of those that make as many tiles: the others leave the last one shorter.
+        if mr == 1 or ceil(most / mr) < ceil(most / (mr - 1)):
+            yield mr, vectors
 
 
 def _bands(window: Window) -> list[int]:
     """Lines that may be done together: all bands have as many."""
-    return _divisors(extent(window.pixels[-2])) if len(window.pixels) > 1 else [1]
-
-
-def _divisors(count: int) -> list[int]:
-    return [size for size in range(1, count + 1) if count % size == 0]
+    return divisors(extent(window.pixels[-2])) if len(window.pixels) > 1 else [1]
 
 
 def _turning(window: Window, pixels: int, nr: int, lanes: int) -> float:

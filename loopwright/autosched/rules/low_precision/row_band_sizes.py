@@ -14,6 +14,7 @@ from loopwright.autosched.cost import on_threads
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.rules.low_precision.row_band import Band
 from loopwright.autosched.rules.low_precision.units import Unit
+from loopwright.autosched.tile_search import cheapest, divisors
 from loopwright.transform.tensor_intrinsics.x86_amx_window import WindowShape, depth_of_tiles
 
 TILE = 16  # filters, or pixels
@@ -48,6 +49,10 @@ class BandSizes:
     tasks: int
     cycles: float
 
+    @property
+    def register_tile(self) -> int:
+        return self.filters
+
     def shape(self, band: Band) -> WindowShape:
         """The convolution of one call of the intrinsic."""
         if band.is_flat:
@@ -72,35 +77,31 @@ def _least(band: Band, unit: Unit, machine: Machine, threads: int) -> BandSizes 
         _costed(band, unit, machine, threads, (filters, channels, k), task, some, lines, pixels)
         for task in _parts_of(filters, TILE, 4 * threads)
         for some in (_parts_of(task, TILE if task % PAIR else PAIR, 64) if band.is_flat else [task])
-        for lines in _divisors(band.lines)
+        for lines in divisors(band.lines)
         for pixels in _pixels(band)
         if interleaved_at_once(pixels + band.reach()) > 1
     ]
-    return min(result, key=lambda sizes: (sizes.cycles, -sizes.filters), default=None)
+    return cheapest(result) if result else None
 
 
 def interleaved_at_once(pixels: int) -> int:
     """The largest part of a row that goes through registers at once."""
-    return max(part for part in _divisors(pixels) if part <= MOST_INTERLEAVED)
-
-
-def _divisors(size: int) -> list[int]:
-    return [part for part in range(1, size + 1) if size % part == 0]
+    return max(part for part in divisors(pixels) if part <= MOST_INTERLEAVED)
 
 
 def _parts_of(size: int, unit: int, most: int) -> list[int]:
     """The sizes of equal parts, in whole units."""
-    return [part * unit for part in _divisors(size // unit) if size // (part * unit) <= most]
+    return [part * unit for part in divisors(size // unit) if size // (part * unit) <= most]
 
 
 def _pixels(band: Band) -> Iterator[int]:
     """Parts of a line: those whose windows lie in one cache line of the band, and the whole of it."""
     if band.is_flat:
-        yield from [part for part in _divisors(band.line) if part % TILE == 0 and part <= MOST_PIXELS]
-        if band.line <= MOST_PIXELS or not any(part % TILE == 0 for part in _divisors(band.line)):
+        yield from [part for part in divisors(band.line) if part % TILE == 0 and part <= MOST_PIXELS]
+        if band.line <= MOST_PIXELS or not any(part % TILE == 0 for part in divisors(band.line)):
             yield band.line
         return
-    near = [part for part in _divisors(band.line) if part + band.reach() <= IN_LINE]
+    near = [part for part in divisors(band.line) if part + band.reach() <= IN_LINE]
     yield from dict.fromkeys([*near[-1:], band.line])
 
 

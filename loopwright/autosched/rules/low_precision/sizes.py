@@ -18,6 +18,7 @@ from typing import NamedTuple
 from loopwright.autosched.cost import OVERHEAD, on_threads, tile_step
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.rules.low_precision.units import Unit
+from loopwright.autosched.tile_search import cheapest, register_tiles
 
 # Cycles, found out on the machines we have; only their proportions matter.
 SUM_MOVE = 1.5  # a register of sums stored, and loaded by what comes after
@@ -66,6 +67,10 @@ class Sizes:
     cycles: float
     tasks: int
 
+    @property
+    def register_tile(self) -> int:
+        return self.mr * self.nr
+
     def padded(self, rows: int, columns: int, k: int) -> tuple[int, int, int]:
         """The sizes rounded up to whole tasks and slabs."""
         step = self.slab if self.slab < k else self.unit.k
@@ -82,15 +87,14 @@ def choose_sizes(size: Size, unit: Unit, machine: Machine) -> Sizes:
         for mr, nr in candidates
         for down, across in dict.fromkeys(_tasks(size, unit, machine, threads, mr, nr))
     ]
-    return min(result, key=lambda sizes: (sizes.cycles, -sizes.mr * sizes.nr))
+    return cheapest(result)
 
 
 def _vector_blocks(size: Size, unit: Unit, machine: Machine) -> Iterator[tuple[int, int]]:
     """Blocks that registers hold."""
-    for vectors in range(1, min(4, ceil(size.n / unit.lanes)) + 1):
-        for mr in range(1, min(size.m, MOST_ROWS) + 1):
-            if mr * vectors + vectors + SPARE_REGISTERS + unit.adds_after <= machine.registers:
-                yield mr, vectors * unit.lanes
+    most_rows, most_vectors = min(size.m, MOST_ROWS), min(4, ceil(size.n / unit.lanes))
+    for mr, vectors in register_tiles(machine, most_rows, most_vectors, SPARE_REGISTERS + unit.adds_after):
+        yield mr, vectors * unit.lanes
 
 
 def _tile_blocks(size: Size, unit: Unit, machine: Machine, threads: int) -> Iterator[tuple[int, int]]:

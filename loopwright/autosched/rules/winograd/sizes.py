@@ -21,6 +21,7 @@ from loopwright.autosched.cost import EDGE, OVERHEAD, micro_kernel
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.winograd.allowed import TILES
 from loopwright.autosched.rules.winograd.layer import Layer
+from loopwright.autosched.tile_search import cheapest, divisors
 from loopwright.schedule.winograd.matrices import MOST_POINTS, Matrix, transforms
 
 # Cycles, found out on the machines we have; only their proportions matter.
@@ -58,6 +59,10 @@ class Sizes:
         return self.vectors * self.lanes
 
     @property
+    def register_tile(self) -> int:
+        return self.mr * self.vectors
+
+    @property
     def gain(self) -> float:
         """How many times as fast as the direct form it is, on one core."""
         return self.direct / self.alone
@@ -83,13 +88,9 @@ def choose_sizes(layer: Layer, machine: Machine, largest: int) -> Sizes | str:
     tiles = [tile for tile in TILES if tile <= largest and tile + high - 1 <= MOST_POINTS]
     if not tiles:
         return f"a window of {high} × {wide} leaves too few correct digits"
-    best = min((min(_all(layer, machine, tile, 1), key=_cycles) for tile in tiles), key=_with_memory)
+    best = min([cheapest(_all(layer, machine, tile, 1)) for tile in tiles], key=_with_memory)
     threads = machine.threads_for(best.cycles)
-    return best if threads == 1 else min(_all(layer, machine, best.tile, threads), key=_cycles)
-
-
-def _cycles(sizes: Sizes) -> float:
-    return sizes.cycles
+    return best if threads == 1 else cheapest(_all(layer, machine, best.tile, threads))
 
 
 def _with_memory(sizes: Sizes) -> float:
@@ -98,7 +99,7 @@ def _with_memory(sizes: Sizes) -> float:
 
 def _all(layer: Layer, machine: Machine, tile: int, threads: int) -> Iterator[Sizes]:
     down = ceil(layer.places[0] / tile)
-    strips = [rows for rows in range(1, down + 1) if down % rows == 0]
+    strips = divisors(down)
     fitting = [rows for rows in (None, *strips) if _between(layer, tile, threads, rows) <= MOST_BETWEEN]
     for rows in fitting or strips[:1]:
         for mr, vectors in _register_tiles(layer, machine, tile, rows):
