@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from loopwright import relay, te
+from loopwright.arith import Analyzer
+from loopwright.ir import const, substitute
 from loopwright.ir.function import IRModule
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.transform import DynamicToStatic, FoldConstant
@@ -347,3 +349,16 @@ def test_numbers_are_computed_as_the_operators_do(values: list[int]):
         first = function(relay.Function([x], call))
         found = ShapeValues(KnownTypes()).of(call)
         assert list(found[1:]) == list(evaluate(first, [_array(5)])[1:]), name
+
+
+@pytest.mark.parametrize("name", ["divide", "floor_divide", "mod", "floor_mod"])
+def test_a_difference_of_sizes_may_be_negative(name: str):
+    n = te.size_var("n", "int64")
+    x = _x(n)
+    less = relay.subtract(_first_size(x), relay.const([5], "int64"))
+    call = getattr(relay, name)(less, relay.const([2], "int64"))
+    (found,) = ShapeValues(KnownTypes()).of(call)
+    graph = function(relay.Function([x], call))
+    for size in (2, 4, 5, 8):
+        element = Analyzer().simplify(substitute(found, {n: const(size, "int64")}))
+        assert int(element) == evaluate(graph, [_array(size)])[0]

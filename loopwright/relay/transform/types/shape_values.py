@@ -19,7 +19,7 @@ import numpy as np
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import maximum, minimum
-from loopwright.ir.operators import floordiv, floormod
+from loopwright.ir.operators import floordiv, floormod, truncdiv, truncmod
 from loopwright.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem
 from loopwright.relay.interpreter import typed_result
 from loopwright.relay.nested import Nested
@@ -41,29 +41,35 @@ _MOVES: Final = frozenset(
 Element: TypeAlias = float | PrimExpr | None
 
 
-def _divided(one: int | PrimExpr, other: int | PrimExpr) -> PrimExpr | None:
-    """Sizes are not negative: rounding down and towards zero are the same."""
-    if isinstance(other, (int, float)) and other <= 0:
-        return None
-    return floordiv(one, other)
+_Arithmetic: TypeAlias = Callable[[int | PrimExpr, int | PrimExpr], int | PrimExpr | None]
 
 
-def _remainder(one: int | PrimExpr, other: int | PrimExpr) -> PrimExpr | None:
-    return floormod(one, other) if not isinstance(other, (int, float)) or other > 0 else None
+def _rounds(down: _Arithmetic, to_zero: _Arithmetic) -> _Arithmetic:
+    """A division that rounds towards zero, of numbers or sizes by what is positive.
+
+    Of sizes, which are not negative, both roundings are the same; a difference of sizes may be negative.
+    """
+
+    def divide(one: int | PrimExpr, other: int | PrimExpr) -> int | PrimExpr | None:
+        if isinstance(other, (int, float)) and other <= 0:
+            return None
+        is_size = one >= 0 if isinstance(one, int) else Analyzer().can_prove(one >= 0)
+        return (down if is_size else to_zero)(one, other)
+
+    return divide
 
 
 # Of two elements of which at least one is no number.
-_Arithmetic: TypeAlias = Callable[[int | PrimExpr, int | PrimExpr], int | PrimExpr | None]
 _ARITHMETIC: Final[dict[str, _Arithmetic]] = {
     "add": lambda one, other: one + other,
     "subtract": lambda one, other: one - other,
     "multiply": lambda one, other: one * other,
-    "divide": _divided,
-    "floor_divide": _divided,
-    "trunc_divide": _divided,
-    "mod": _remainder,
-    "floor_mod": _remainder,
-    "trunc_mod": _remainder,
+    "divide": _rounds(floordiv, truncdiv),
+    "floor_divide": _rounds(floordiv, floordiv),
+    "trunc_divide": _rounds(floordiv, truncdiv),
+    "mod": _rounds(floormod, truncmod),
+    "floor_mod": _rounds(floormod, floormod),
+    "trunc_mod": _rounds(floormod, truncmod),
     "maximum": maximum,
     "minimum": minimum,
 }
