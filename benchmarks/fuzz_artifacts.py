@@ -263,12 +263,12 @@ def read_target(data: bytes) -> object:
 
 def read_map(data: bytes) -> object:
     from loopwright.compat.node_graph import read_map as read_graph
-    from loopwright.schedule.rewrite.index_map import IndexMap
+    from loopwright.schedule.rewrite.index_map import LayoutMap
 
     text = text_of(data)
     if text.lstrip().startswith("{"):
         return read_graph(text).text
-    return IndexMap.of(text).text
+    return LayoutMap.of(text).text
 
 
 def read_executable(data: bytes) -> object:
@@ -357,9 +357,9 @@ def artefacts() -> dict[str, list[Artefact]]:
     maps = ["lambda i, j: (j // 4, i, max(j % 4, 0))", "lambda i: (i - 3 * 2, AXIS_SEPARATOR, i)"]
     made["map"] += [Artefact(text.encode(), read_map) for text in maps]
     from loopwright.compat.node_graph import write_map
-    from loopwright.schedule.rewrite.index_map import IndexMap
+    from loopwright.schedule.rewrite.index_map import LayoutMap
 
-    made["map"].append(Artefact(write_map(IndexMap.of(maps[0])).encode(), read_map, is_json=True))
+    made["map"].append(Artefact(write_map(LayoutMap.of(maps[0])).encode(), read_map, is_json=True))
     small = relay.parse('#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) { add(exp(%x), 1f) }')
     made["executable"].append(Artefact(bytes(relay.vm.compile(small, "llvm").save()[0]), read_executable))
     with tempfile.TemporaryDirectory(prefix="loopwright-fuzz-") as folder:

@@ -11,6 +11,7 @@ from loopwright.analysis.effects import WRITE, EffectsWalk
 _NONE: Final[Mapping[str, ir.PrimFunc]] = {}
 
 
+@ir.deep
 def written_pointers(
     function: ir.PrimFunc, functions: Mapping[str, ir.PrimFunc] = _NONE, by_others: bool = True
 ) -> set[ir.Var]:

@@ -22,10 +22,12 @@ class Origins:
     `renamed`: a new block → the old one (`InitOf(b)` for the init of b), and its axis values in the new block's axes.
     `loads`: (new block, load number) → (old block, load number, axis values in the new block's axes); loads are
         numbered in the order of evaluation within their block.
+    `rewritten`: blocks whose bodies are new, so that they may have fewer loads: `loads` says what each stands for.
     `buffers`: a new argument buffer → the old one.
     """
 
     copies: frozenset[BlockKey] = frozenset()
     renamed: Mapping[BlockKey, tuple[BlockKey, OldValues]] = field(default_factory=dict)
     loads: Mapping[tuple[BlockKey, int], tuple[BlockKey, int, Sequence[Expr]]] = field(default_factory=dict)
+    rewritten: frozenset[BlockKey] = frozenset()
     buffers: Mapping[Buffer, Buffer] = field(default_factory=dict)

@@ -214,11 +214,10 @@ class _Comparison:
         A load is gone where its value no longer matters: `A[i] - B[i]` once both are the same memory, `B[I[i] % 1]`.
         """
         origins = self.new.naming.origins
-        given = {key for key, _ in origins.loads}
         known = _numbers_of_loads(self.old.dataflow)
         for key, numbers in _numbers_of_loads(self.new.dataflow).items():
             before = known.get(origins.renamed[key][0] if key in origins.renamed else key)
-            if before is None or key in given or key in origins.copies:
+            if before is None or key in origins.rewritten or key in origins.copies:
                 continue
             # A block that stands in several places may have lost loads in one of them earlier.
             if set(numbers) != set(before) or (len(before) > 1 and numbers != before):

@@ -49,6 +49,7 @@ from loopwright.ir import (
     Sub,
     Var,
     While,
+    deep,
     intrinsics,
     uses_var,
 )
@@ -218,6 +219,7 @@ class _Look(EffectsWalk):
     visit_Add = visit_Sub = _sum
 
 
+@deep
 def look(statement: Node) -> Work:
     """What a statement touches and needs."""
     seen = _Look()

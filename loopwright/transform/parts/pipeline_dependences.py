@@ -24,6 +24,7 @@ from loopwright.ir import (
     Range,
     Stmt,
     Var,
+    deep,
 )
 from loopwright.transform.errors import PipelineBreaksDependence
 from loopwright.transform.parts.clone_definitions import clone_definitions
@@ -90,6 +91,7 @@ class _Walk(EffectsWalk):
             self.sources.update(dict.fromkeys(self.roots(element.buffer.data)))
 
 
+@deep
 def touched(statement: Stmt, names: Names) -> Touched:
     """What the statement does to memory; its loop variables are its own, even if others use the same.
 

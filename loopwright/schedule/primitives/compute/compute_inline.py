@@ -118,7 +118,8 @@ def compute_inline(view: View, block: BlockRealize) -> Step:
         raise NotInlinable("compute_inline", block, problem)
     added = {load.buffer: None for load in loads_in_order(store.value)}
     after = without.with_(body=body)
-    return Step(after, Proof.VALUES, Origins(loads=rewriter.loads), at=block, buffers=[buffer, *added])
+    origins = Origins(loads=rewriter.loads, rewritten=frozenset(rewriter.consumers))
+    return Step(after, Proof.VALUES, origins, at=block, buffers=[buffer, *added])
 
 
 def the_store(step: str, path: Path) -> BufferStore:
@@ -191,6 +192,7 @@ class _Inline(Rewriter):
         self.added = list({load.buffer: None for load in loads_in_order(store.value)})
         self.made = Attribution()
         self.loads: dict[tuple[BlockKey, int], Origin] = {}
+        self.consumers: list[BlockKey] = []
         self.conditions: list[Expr] = []  # under which the statement at hand runs
 
     @deep
@@ -207,6 +209,7 @@ class _Inline(Rewriter):
             key, axes = block_key(block), [axis.var for axis in block.iter_vars]
             body = _Consumer(self, block, key, axes).visit(inner.body)
             self.loads.update(self.made.numbered(key, body))
+            self.consumers.append(key)
             inner = inner.with_(body=body)
         if inner.reads and any(region.buffer is self.buffer for region in inner.reads):
             inner = with_fresh_regions(inner, self.buffer, self.added)

@@ -105,6 +105,7 @@ def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
     origins = Origins(
         renamed={block_key(producer.block): (block_key(block.block), _values_at(axes, fold.old_axes))},
         loads=fold.made.numbered(block_key(producer.block), new.block.body),
+        rewritten=frozenset([block_key(producer.block)]),
     )
     touched = {load.buffer: None for load in [*loads_in_order(store), *loads_in_order(produced)]}
     return Step(after, Proof.VALUES, origins, at=block, buffers=list({**touched, buffer: None, store.buffer: None}))
