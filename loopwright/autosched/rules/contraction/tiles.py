@@ -173,13 +173,17 @@ def _packings(size: Size, nr: int) -> tuple[bool, ...]:
 
 
 def _skip(size: Size, machine: Machine, nr: int) -> float:
-    """What reading B in place costs for each line, since the next row of a panel lies elsewhere."""
-    width = bytes_of(size.dtype)
+    """What reading B in place costs for each line, since the next row of a panel lies elsewhere.
+
+    Short strides are seen, and prefetched up to the end of the page: half a page and more is no stride to the hardware,
+    and a quarter is cut off so often that half of the rows come late.
+    """
     if size.row_stride == nr:
         return 0.0
-    if size.row_stride * width < PAGE:
-        return SKIPPED_LINE
-    return SKIPPED_PAGE if size.k * size.n * width <= machine.l2 // 2 else SKIPPED_FAR
+    width = bytes_of(size.dtype)
+    late = min(1.0, size.row_stride * width / (PAGE // 2))
+    is_near = size.k * size.n * width <= machine.l2 // 2
+    return (1 - late) * SKIPPED_LINE + late * (SKIPPED_PAGE if is_near else SKIPPED_FAR)
 
 
 def _tasks(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
