@@ -2,7 +2,7 @@
 
     <!-- public names: loopwright.te -->   the reference of a package, from its docstrings (docs/api/)
     <!-- every error -->                   the catalogue of error codes, from the classes that carry them
-    [text](../examples/argmax.py)          a link out of docs/ leads to a page that shows the file
+    [text](../examples/argmax.py)          a link out of docs/ leads to a page that shows the file, or to the picture
 
 The pages stay readable where they lie. Everything is read from the sources; nothing of ours is imported or run.
 """
@@ -21,6 +21,7 @@ from source_tree import ROOT
 CATALOGUE = "<!-- every error -->"
 LINK = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+[^)#\s]+)(#[^)]*)?\)")
 SOURCES = "sources"  # the folder of the site that shows files from outside docs/
+PICTURES = (".png", ".svg")
 LANGUAGES = {".py": "python", ".md": "markdown", ".c": "c", ".h": "c", ".toml": "toml"}
 
 
@@ -33,7 +34,8 @@ def on_files(files: Files, config: Any) -> Files:
             if path is not None and (ROOT / path).is_file():
                 shown.add(path)
     for path in sorted(shown):
-        files.append(File.generated(config, _page_of_file(path), content=_shown(path)))
+        content = (ROOT / path).read_bytes() if path.suffix in PICTURES else _shown(path)
+        files.append(File.generated(config, _page_of_file(path), content=content))
     return files
 
 
@@ -57,6 +59,9 @@ def _outside(page: Path, link: str) -> Path | None:
 
 
 def _page_of_file(path: Path) -> str:
+    """Where the site has the file: a page that shows it, or itself where it is a picture."""
+    if path.suffix in PICTURES:
+        return f"{SOURCES}/{path.as_posix()}"
     folder = "examples" if path.parts[0] == "examples" else f"{SOURCES}/{path.parent.as_posix()}"
     return f"{folder}/{path.stem if path.suffix == '.py' else path.name}.md"
 
