@@ -5,7 +5,7 @@
                           {"type_key": "Array", "data": [3]}, {"type_key": "tir.Var", "attrs": {"name": "5", …}}, …]}
 
 Every node is one row; an attribute is a text, which is the number of a row where the field holds a node; row 0 stands
-for nothing. Maps made of variables, whole numbers, + - * // %, min and max are read and written; others are refused.
+for nothing. Maps made of variables, integers, + - * // %, min and max are read and written; others are refused.
 """
 
 from __future__ import annotations

@@ -1214,3 +1214,28 @@ def test_a_proof_cut_off_by_its_budget_leaves_nothing_behind(monkeypatch):
     with pytest.raises(NotProvable, match="it differs"):
         sight.check_names(a)
     assert list(sight._checked) == [a]
+
+
+def test_a_block_that_lost_a_load_proves_nothing():
+    """Loads are compared by number: of one where there were two, nobody knows which it is."""
+
+    @T.prim_func
+    def before(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = A[vi] * 0 + B[vi]
+
+    @T.prim_func
+    def after(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = B[vi]
+
+    found = find_mismatch(before, version_of(before, after))
+    assert isinstance(found, Unproved)
+    assert found.reason == "block C would have 1 load, where it had 2 loads: which stands for which is not known"
+    key = axis(before, "C")
+    told = Origins(loads={(key, 0): (key, 1, [key])}, rewritten=frozenset([key]))
+    assert find_mismatch(before, version_of(before, after), told) is None

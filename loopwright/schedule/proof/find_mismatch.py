@@ -223,7 +223,8 @@ class _Comparison:
             if set(numbers) != set(before) or (len(before) > 1 and numbers != before):
                 block = self.new.keys[key]
                 title = block.name_hint if block is not None else "root"
-                raise NotProvable(f"block {title} would have {_counted(numbers)}, where it had {_counted(before)}")
+                problem = f"block {title} would have {_counted(numbers)}, where it had {_counted(before)}"
+                raise NotProvable(f"{problem}: which stands for which is not known")
 
     def _check_updates(self) -> None:
         """What a block reads beside its own sum must not have become a part of it.

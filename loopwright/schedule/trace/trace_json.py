@@ -44,7 +44,7 @@ _PEERS_ALONE: Final[Mapping[str, tuple[bool, ...]]] = {"TransformLayout": (False
 class UnreadableMap(ScheduleError, ValueError):
     """A trace holds an index map as a graph of nodes that is broken, or has nodes that no index is made of.
 
-    Indices are made of variables, whole numbers, + - * // %, min and max.
+    Indices are made of variables, integers, + - * // %, min and max.
 
     For example:
 

@@ -26,8 +26,8 @@ from loopwright.ir import (
     PrimFunc,
     Stmt,
     Var,
+    any_node,
     deep,
-    pre_order_visit,
     uses_var,
 )
 from loopwright.ir.passes import function_pass
@@ -60,17 +60,15 @@ def _depends(branch: IfThenElse, var: Var) -> bool:
 
 def _stays_small(condition: Expr) -> bool:
     """Whether all numbers in a condition stay within 64 bits: one that does not has no result."""
-    facts, is_small = Analyzer(), True
+    facts, widest = Analyzer(), DataType("int64")
 
-    def look(node: Node) -> bool:
-        nonlocal is_small
-        if isinstance(node, Expr) and is_index(node.dtype):
-            low, high = facts.interval(node)
-            is_small = is_small and DataType("int64").lowest <= low and high <= DataType("int64").highest
-        return is_small
+    def leaves(node: Node) -> bool:
+        if not isinstance(node, Expr) or not is_index(node.dtype):
+            return False
+        low, high = facts.interval(node)
+        return low < widest.lowest or high > widest.highest
 
-    pre_order_visit(condition, look)
-    return is_small
+    return not any_node(condition, leaves)
 
 
 @function_pass
