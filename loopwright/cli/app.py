@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from importlib import metadata
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -138,8 +137,11 @@ def show(
     """
     from loopwright.cli import show as command
     from loopwright.cli.programs import choose, load_file, scheduled, split_name
+    from loopwright.cli.together import require_writable, write_text
 
     with shown(as_json):
+        if html is not None:
+            require_writable(html)
         names = command.stage_names(target)
         path, wanted = split_name(file)
         programs = choose(load_file(path), wanted, path)
@@ -159,7 +161,7 @@ def show(
             wish = stage or (["all"] if html or as_json else ["start"] if autosched and not diff else [])
             result.append((program, command.chosen_stages(every, wish, names)))
         if html is not None:
-            Path(html).write_text(command.as_html(path, result), encoding="utf-8")
+            write_text(html, command.as_html(path, result))
             typer.echo(json.dumps({"wrote": html}, indent=2) if as_json else f"wrote {html}")
         elif as_json:
             typer.echo(command.as_json(result))
@@ -183,7 +185,7 @@ def run(
     ] = False,
     target: Annotated[str, typer.Option("--target", "-t", help="The target to compile for.")] = "llvm",
     autosched: Autosched = False,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random inputs.", min=0)] = 0,
     repeat: Annotated[int, typer.Option("--repeat", help="Number of timed samples.", min=1)] = 5,
     inputs: Annotated[
         str | None, typer.Option("--inputs", "-i", metavar="NPZ", help="Read inputs.", rich_help_panel=_MODELS)

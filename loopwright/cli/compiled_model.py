@@ -12,6 +12,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -20,8 +21,9 @@ from loopwright.cli.interface import Interface, of_program
 from loopwright.cli.model_files import Arrays, ReadModel
 from loopwright.display import progress
 from loopwright.ir.instrument import PassTimingInstrument
+from loopwright.ir.pass_aliases import aliases, is_alias, own_name
 from loopwright.ir.pass_config import find_key
-from loopwright.ir.pass_context import PassContext
+from loopwright.ir.pass_context import PassContext, known_passes
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 from loopwright.runtime.json_text import JsonObject
 from loopwright.target import Target
@@ -216,4 +218,45 @@ def read_layouts(layouts: Sequence[str], operators: Sequence[str]) -> dict[str, 
         )
     per = list(layouts) * len(names) if len(layouts) == 1 else list(layouts)
     pairs = [layout.partition(":")[::2] for layout in per]
+    for data, kernel in pairs:
+        _require_layout("the data", data, "NC", ("NCHW", "NHWC", "NCW", "NWC", "NCDHW", "NDHWC"))
+        if kernel:
+            _require_layout("the weights", kernel, "OI", ("OIHW", "HWIO", "OIW", "WIO", "OIDHW", "DHWIO"))
     return {name: [data, kernel or "default"] for name, (data, kernel) in zip(names, pairs, strict=True)}
+
+
+def require_operators(names: Sequence[str]) -> None:
+    """Refuse operators of `--desired-layout-ops` that do not exist."""
+    from loopwright.relay import op
+
+    known = op.list_op_names() if names else []
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, 3)
+            hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(LAYOUT_OPERATORS)} and others"
+            raise BadOption("--desired-layout-ops", name, "there is no such operator", hint)
+
+
+def _require_layout(what: str, layout: str, own: str, usual: Sequence[str]) -> None:
+    """Refuse what is no layout of images, sequences or volumes; a blocked one such as NCHW8c is one."""
+    axes = sorted(re.sub(r"\d+[a-z]", "", layout))
+    if layout != "default" and axes not in [sorted(own + space) for space in ("W", "HW", "DHW")]:
+        hint = f"there are {', '.join(usual)}, and blocked ones such as {usual[0]}8{own[1].lower()}"
+        raise BadOption("--desired-layout", layout, f"it is no layout of {what}", hint)
+
+
+def read_disabled_passes(text: str) -> list[str]:
+    """`--disabled-pass FuseOps,vectorize_loops` as names of passes that exist."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        return []
+    from loopwright import transform  # noqa: F401  # the passes over kernels are known once they are made
+    from loopwright.relay.transform.pipeline import build_passes
+
+    over_graphs = dict.fromkeys([one.info.name for one in build_passes()])
+    for name in names:
+        if own_name(name) not in known_passes and not is_alias(name):
+            near = get_close_matches(name, [*known_passes, *aliases()], 3)
+            hint = f"did you mean {', '.join(near)}?" if near else f"those over graphs are {', '.join(over_graphs)}"
+            raise BadOption("--disabled-pass", name, "no pass is called that", hint)
+    return names

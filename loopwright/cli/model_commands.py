@@ -175,7 +175,13 @@ def compile_command(
     it. All files of one output appear together, or, when something goes wrong, none.
     """
     from loopwright.cli import compile as command
-    from loopwright.cli.compiled_model import Options, read_config, read_layouts
+    from loopwright.cli.compiled_model import (
+        Options,
+        read_config,
+        read_disabled_passes,
+        read_layouts,
+        require_operators,
+    )
     from loopwright.cli.model_files import read_model, read_shapes
     from loopwright.cli.run_model import read_arrays
     from loopwright.cli.together import require_writable
@@ -201,12 +207,13 @@ def compile_command(
         for path in (output, report):
             if path is not None:
                 require_writable(path)
+        require_operators(desired_layout_ops or [])
         options = Options(
             target=target,
             opt_level=opt_level,
             name=identifier(module_name if module_name is not None else Path(output).stem),
             config=read_config(pass_config or []),
-            disabled_pass=[name.strip() for name in disabled_pass.split(",") if name.strip()],
+            disabled_pass=read_disabled_passes(disabled_pass),
             winograd=winograd,
             layouts=read_layouts(desired_layout or [], desired_layout_ops or []),
             mixed=mixed_type if mixed_precision else None,

@@ -36,7 +36,7 @@ _ELSEWHERE: Final = {".h5": "keras", ".keras": "keras", ".pb": "tensorflow", ".t
 
 
 class NoSuchModel(LoopwrightError, FileNotFoundError):
-    """The model or package that a command was given does not exist, or is a directory.
+    """The model or package that a command was given does not exist, is no regular file, or is a directory.
 
     For example:
 
@@ -48,9 +48,9 @@ class NoSuchModel(LoopwrightError, FileNotFoundError):
     code = "LW0045"
 
     def __init__(self, path: Path) -> None:
-        what = "is a directory" if path.is_dir() else "does not exist"
+        what = "is a directory" if path.is_dir() else "is not a regular file" if path.exists() else "does not exist"
         folder = path.parent
-        names = [one.name for one in folder.iterdir()] if folder.is_dir() and not path.is_dir() else []
+        names = [one.name for one in folder.iterdir()] if folder.is_dir() and not path.exists() else []
         near = get_close_matches(path.name, names, 1, 0.75)
         super().__init__(
             f"{path} {what}",

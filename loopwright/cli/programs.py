@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class NoSuchFile(LoopwrightError, FileNotFoundError):
-    """The file that a command was given does not exist, or is a directory.
+    """The file that a command was given does not exist, is no regular file, or is a directory.
 
     For example:
 
@@ -39,13 +39,13 @@ class NoSuchFile(LoopwrightError, FileNotFoundError):
     code = "LW0021"
 
     def __init__(self, path: Path) -> None:
-        what = "is a directory" if path.is_dir() else "does not exist"
+        what = "is a directory" if path.is_dir() else "is not a regular file" if path.exists() else "does not exist"
         folder = path.parent
         near = get_close_matches(path.name, [one.name for one in folder.iterdir()], 1, 0.75) if folder.is_dir() else []
         super().__init__(
             f"{path} {what}",
             hint=f"did you mean {folder / near[0]}?"
-            if near and not path.is_dir()
+            if near and not path.exists()
             else "give the path of a Python file",
             fields={"path": str(path)},
         )

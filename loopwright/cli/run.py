@@ -54,10 +54,10 @@ class BadSize(LoopwrightError, ValueError):
 
     code = "LW0025"
 
-    def __init__(self, given: str, names: Sequence[str] = ()) -> None:
+    def __init__(self, given: str, names: Sequence[str] = (), why: str | None = None) -> None:
         known = f"; the program takes {', '.join(names)}" if names else ""
         super().__init__(
-            f"{given!r} is not the value of a size or number{known}",
+            f"{given!r} is not the value of a size or number{known}" if why is None else f"{given}: {why}",
             hint="write n=128, where n is a symbolic size or a number among the parameters",
             fields={"given": given},
         )
@@ -164,11 +164,13 @@ def run_script(file: str, arguments: Sequence[str], autosched: bool = False) -> 
 
 def read_sizes(arguments: Sequence[str]) -> dict[str, int]:
     """`n=128 m=64` as numbers."""
-    sizes = {}
+    sizes: dict[str, int] = {}
     for text in arguments:
         name, equals, number = text.partition("=")
         if not equals or not number.lstrip("-").isdigit() or not name.isidentifier():
             raise BadSize(text)
+        if name in sizes:
+            raise BadSize(text, why=f"{name} is given twice, {sizes[name]} before")
         sizes[name] = int(number)
     return sizes
 
@@ -254,6 +256,9 @@ def _array(buffer: Buffer, values: Mapping[Var, Expr], random: np.random.Generat
     for extent in buffer.shape:
         known = Analyzer().simplify(substitute(extent, values))
         shape.append(known.value if isinstance(known, IntImm) else DEFAULT_SIZE)
+        if shape[-1] < 0:
+            sizes = [f"{var.name}={values[var]}" for var in variables_in(extent) if var in values]
+            raise BadSize(" ".join(sizes), why=f"dimension {len(shape) - 1} of {buffer.name} would be {shape[-1]}")
     dtype = buffer.dtype
     if dtype.is_bool:
         data = random.integers(0, 2, shape).astype(bool)

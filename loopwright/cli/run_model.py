@@ -9,6 +9,7 @@ Inputs that no file gives are made up. Sizes that a call decides are 1, or what 
 from __future__ import annotations
 
 import math
+import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from loopwright.model.profile import Profile
 
 FILL_MODES: Final = ("random", "zeros", "ones")
+# What numpy raises for a file that is no array, cut off, compressed in an unknown way, encrypted, or too large.
+_UNREADABLE: Final = (
+    OSError, ValueError, EOFError, KeyError, RuntimeError, MemoryError, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
 _LARGEST: Final = 1 << 40  # bytes of an input that is made up
 
 
@@ -236,7 +241,7 @@ def read_arrays(path: str, names: Sequence[str] | None) -> dict[str, np.ndarray]
     """The arrays of a .npz file by name; a .npy file has the only one of `names`."""
     try:
         result = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except _UNREADABLE as error:
         raise BadInputsFile(path, str(error)) from None
     if isinstance(result, np.ndarray):
         if names is not None and len(names) != 1:
@@ -245,7 +250,7 @@ def read_arrays(path: str, names: Sequence[str] | None) -> dict[str, np.ndarray]
     try:
         with result:
             return {name: result[name] for name in result.files}
-    except (OSError, ValueError, EOFError, zlib.error) as error:
+    except _UNREADABLE as error:
         raise BadInputsFile(path, str(error)) from None
 
 
@@ -275,11 +280,17 @@ def _inputs(
     for name in request.sizes:
         if name not in interface.open_sizes:
             raise BadSize(f"{name}={request.sizes[name]}", interface.open_sizes)
+        if request.sizes[name] < 0:
+            raise BadSize(f"{name}={request.sizes[name]}", why="a dimension cannot be negative")
     # Arrays of the file decide sizes first; those that are made up follow.
     sizes = dict(request.sizes)
     for port in interface.inputs:
-        if port.name in given:
-            sizes.update({s: n for s, n in zip(port.shape, given[port.name].shape) if isinstance(s, str)})
+        for size, extent in zip(port.shape, given[port.name].shape if port.name in given else ()):
+            if isinstance(size, str):
+                if request.sizes.get(size, extent) != extent:
+                    why = f"the array {port.name!r} of {request.inputs} has {size} = {extent}"
+                    raise BadSize(f"{size}={request.sizes[size]}", why=why)
+                sizes[size] = extent
     said = set(sizes)
     random = np.random.default_rng(request.seed)
     arrays, message = {}, []

@@ -49,6 +49,8 @@ def require_writable(output: str | os.PathLike[str]) -> Path:
     require_folder(path)
     if path.is_dir():
         raise CannotWrite(path, "it is a folder")
+    if path.exists() and not path.is_file():
+        raise CannotWrite(path, "it is not a regular file, and would be replaced by one")
     if not os.access(path.absolute().parent, os.W_OK):
         raise CannotWrite(path, f"the folder {path.parent} may not be written to")
     return path

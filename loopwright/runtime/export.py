@@ -28,7 +28,7 @@ from loopwright.runtime.c_header import c_header
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.elf import MAGIC, BadElf, Elf, machine_here
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
-from loopwright.runtime.library_file import seal
+from loopwright.runtime.library_file import seal, seal_of
 from loopwright.runtime.link import (
     LinkFailed,
     NoLinker,
@@ -112,10 +112,12 @@ class UnknownExportForm(LoopwrightError, ValueError):
 
     code = "LW0141"
 
-    def __init__(self, file_name: str) -> None:
+    def __init__(self, file_name: object) -> None:
         forms = ", ".join(f".{form}" for form in (*_LINKED, *_TEXTS))
+        is_text = isinstance(file_name, str)
+        named = repr(os.path.basename(file_name)) if isinstance(file_name, str) else repr(file_name)
         super().__init__(
-            f"nothing is known about files named like {os.path.basename(file_name)!r}",
+            f"nothing is known about files named like {named}" if is_text else f"a file's name is a text, not {named}",
             hint=f"the forms are {forms}; with fcompile= any name will do",
             fields={"file": file_name},
         )
@@ -175,13 +177,21 @@ class UnknownExportOption(LoopwrightError, TypeError):
         )
 
 
+def path_text(file_name: object) -> str:
+    """The name of a file to be written as text; `UnknownExportForm` where it is none."""
+    name = os.fspath(file_name) if isinstance(file_name, os.PathLike) else file_name
+    if not isinstance(name, str):
+        raise UnknownExportForm(file_name)
+    return name
+
+
 def save(module: CodeModule, file_name: str, fmt: str = "") -> str:
     """Write the module's own code, without imports, in the form `fmt`, or as the file's name says."""
     form = (fmt or Path(file_name).suffix).removeprefix(".")
     if form in ("o", "obj", "a"):
         if module.object_code is None:
             raise NotExportable(module, f".{form}")
-        return _write(file_name, module.object_code())
+        return _write(file_name, module.object_code(), sealed=True)
     if form in _TEXTS or form in module.source_forms:
         return _write(file_name, source_of(module, _TEXTS.get(form, form), Path(file_name).stem).encode())
     if form in ("so", "dylib"):
@@ -226,13 +236,14 @@ def export_library(
         files = [*_write_parts(modules, folder, form), *[str(addon) for addon in addons or ()]]
         if form == "tar" and fcompile is None:
             runtime = _single_files(_runtime_sources(files), folder)
-            return _write(file_name, _archive(module, [*files, *runtime], Path(file_name).stem))
+            archive = _archive(module, [*files, *runtime], Path(file_name).stem)
+            return _write(file_name, archive, sealed=True)
         if fcompile is None:
             _link(module, file_name, form, files, options, folder)
         else:
             runtime = [] if form in ("o", "obj", "a") else _single_files(_runtime_sources(files), folder)
             fcompile(file_name, [*files, *runtime], **options)
-        if form in ("so", "dylib") and os.path.exists(file_name):
+        if form in ("so", "dylib", "o", "obj", "tar") and os.path.exists(file_name):
             seal(file_name)
     return file_name
 
@@ -262,13 +273,20 @@ def _write_parts(modules: Sequence[CodeModule], folder: Path, form: str) -> list
             name, data = f"lib{number}.c", module.get_source("c").encode()
         else:
             raise NotExportable(module, f".{form}")
-        (folder / name).write_bytes(data)
+        _write_sealed(folder / name, data)
         files.append(str(folder / name))
         for position, extra in enumerate(module.extra_objects() if module.extra_objects is not None else ()):
             path = folder / f"lib{number}_{position}.o"
-            path.write_bytes(extra)
+            _write_sealed(path, extra)
             files.append(str(path))
     return files
+
+
+def _write_sealed(path: Path, data: bytes) -> None:
+    """An object to link or to put into an archive, whose members have a seal each."""
+    with open(path, "wb") as file:
+        file.write(data)
+        file.write(seal_of(data))
 
 
 def _runtime_sources(files: Iterable[str]) -> list[str]:
@@ -299,7 +317,7 @@ def _link(
     triple = "" if _is_for_here(files) else _triple(module)
     if form in ("o", "obj"):
         if len(files) == 1 and files[0].endswith(".o"):
-            _write(file_name, Path(files[0]).read_bytes())
+            _write(file_name, Path(files[0]).read_bytes())  # sealed as it is
         else:
             create_object(file_name, files, options.get("cc"), triple)
     elif form == "a":
@@ -373,14 +391,15 @@ def _require_distinct(modules: Sequence[CodeModule]) -> None:
             seen.add(name)
 
 
-def _write(file_name: str, data: bytes | mmap) -> str:
-    """Write the file whole or not at all."""
+def _write(file_name: str, data: bytes | mmap, sealed: bool = False) -> str:
+    """Write the file whole or not at all, with a seal behind it if it is to be `sealed`."""
     require_folder(file_name)
     target = Path(file_name).absolute()
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+            file.write(seal_of(data) if sealed else b"")
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException:

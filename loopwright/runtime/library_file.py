@@ -3,6 +3,10 @@
 A shared library that is cut off, or damaged in the right place, ends the process inside `dlopen`, where no error can be
 caught. So the file is checked first: against its own headers, against the checksum that `seal` puts behind libraries
 exported here, and against this machine. Everything that is wrong has an error of its own.
+
+Where the seal lies: behind the ELF image of a `.so` or `.o` file, where linkers and loaders do not look; in an `.a`
+file behind the image of each member, since linkers read an archive to its end; in a `.tar` file at the end of one more
+block behind the two empty ones that end it.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ from loopwright.runtime.host_features import missing_features
 _SEAL: Final = b"LWSEAL01"  # then the checksum and the length of everything before
 _SEAL_FORM: Final = "<8sIQ"
 _SEAL_BYTES: Final = struct.calcsize(_SEAL_FORM)
+ARCHIVE: Final = b"!<arch>\n"
+_MEMBER_HEADER: Final = 60  # bytes before each member of an archive: name, date, owner, group, mode, size, "`\n"
+_TAR_BLOCK: Final = 512
 
 
 class LibraryNotFound(LoopwrightError, ValueError):
@@ -200,18 +207,23 @@ def read_file(path: str | Path) -> bytes:
 
 def checked_elf(path: str, data: bytes, needs_seal: bool = False) -> Elf:
     """The ELF file `data`, complete and for this machine; as it was written, where it has a seal, or needs one."""
+    elf = _complete_elf(path, data)
+    is_sealed = check_seal(path, data)
+    here = machine_here()
+    if here is not None and (elf.machine != here or elf.is_64 != (sys.maxsize > 1 << 32)):
+        raise ForeignLibrary(path, f"it holds code for {elf.machine_name}, this machine is {MACHINES[here]}")
+    if needs_seal and not is_sealed and elf.kind == LIBRARY and _is_ours(elf):
+        raise UnsealedLibrary(path)
+    return elf
+
+
+def _complete_elf(path: str, data: bytes) -> Elf:
     try:
         elf = Elf(data)
     except BadElf as error:
         raise NotALibrary(path, str(error)) from None
     if not elf.is_complete():
         raise DamagedLibrary(path, f"it has {len(data)} bytes, and its headers speak of more")
-    is_sealed = _check_seal(path, data)
-    here = machine_here()
-    if here is not None and (elf.machine != here or elf.is_64 != (sys.maxsize > 1 << 32)):
-        raise ForeignLibrary(path, f"it holds code for {elf.machine_name}, this machine is {MACHINES[here]}")
-    if needs_seal and not is_sealed and elf.kind == LIBRARY and _is_ours(elf):
-        raise UnsealedLibrary(path)
     return elf
 
 
@@ -260,7 +272,7 @@ def is_shared_library(data: bytes) -> bool:
 
 
 def seal(path: str | os.PathLike[str]) -> None:
-    """Put a checksum behind a finished library: loaders of the system ignore it, ours sees any change.
+    """Put a checksum behind a finished `.so`, `.o` or `.tar` file: other linkers ignore it, our loader sees any change.
 
     Whoever seals a library vouches for its bytes as they are.
     """
@@ -270,25 +282,64 @@ def seal(path: str | os.PathLike[str]) -> None:
         raise LibraryNotFound(os.fspath(path), str(error.strerror or error)) from None
 
 
+def seal_of(data: bytes | mmap.mmap) -> bytes:
+    """What to write behind a finished object or `.tar`: nothing where it has a seal, or is a file of another form."""
+    if _has_seal(data) or not (data[: len(MAGIC)] == MAGIC or is_tar(data)):
+        return b""
+    empty = b"" if data[: len(MAGIC)] == MAGIC else bytes(_TAR_BLOCK - _SEAL_BYTES)
+    checksum = zlib.crc32(empty, zlib.crc32(data))
+    return empty + struct.pack(_SEAL_FORM, _SEAL, checksum, len(data) + len(empty))
+
+
+def is_tar(data: bytes | mmap.mmap) -> bool:
+    """Whether the file begins like a `.tar`."""
+    return data[257:262] == b"ustar"
+
+
+def check_archive(path: str, data: bytes) -> None:
+    """Raise `DamagedLibrary` where the `.a` file cannot be read, or a member is not the object that was put in."""
+    at = len(ARCHIVE)
+    while at < len(data):
+        header = data[at : at + _MEMBER_HEADER]
+        name, size = header[:16].strip().decode("latin-1"), header[48:58].strip()
+        if len(header) < _MEMBER_HEADER or header[58:] != b"`\n" or not size.isdigit():
+            raise DamagedLibrary(path, f"no member of an archive begins at byte {at}")
+        start, end = at + _MEMBER_HEADER, at + _MEMBER_HEADER + int(size)
+        if end > len(data):
+            raise DamagedLibrary(path, f"its member {name} ends at byte {end}, and it has {len(data)} bytes")
+        if name.startswith("#1/") and name[3:].isdigit():  # BSD: a long name stands before the contents
+            start += int(name[3:])
+        content = data[start:end]
+        if content[: len(MAGIC)] == MAGIC:
+            _complete_elf(f"{path}({name})", content)
+        check_seal(f"{path}({name})", content)  # of other members too: the first bytes may be what was changed
+        at = end + end % 2
+
+
 def _write_seal(path: str | os.PathLike[str]) -> None:
     with open(path, "r+b") as file:
-        if file.read(len(MAGIC)) != MAGIC:
+        head = file.read(_TAR_BLOCK)
+        if head[: len(MAGIC)] != MAGIC and not is_tar(head):
             return
         length = file.seek(0, os.SEEK_END)
         file.seek(max(length - _SEAL_BYTES, 0))
         if _has_seal(file.read()):
             length -= _SEAL_BYTES
+            file.truncate(length)
+        elif is_tar(head):
+            length += file.write(bytes(_TAR_BLOCK - _SEAL_BYTES))
+            file.flush()
         with mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
             checksum = zlib.crc32(data)
         file.seek(length)
         file.write(struct.pack(_SEAL_FORM, _SEAL, checksum, length))
 
 
-def _has_seal(data: bytes) -> bool:
+def _has_seal(data: bytes | mmap.mmap) -> bool:
     return data[-_SEAL_BYTES:-12] == _SEAL
 
 
-def _check_seal(path: str, data: bytes) -> bool:
+def check_seal(path: str, data: bytes) -> bool:
     """Whether there is a seal; `DamagedLibrary` where it is not the one of these bytes."""
     if not _has_seal(data):
         return False

@@ -30,13 +30,17 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.export import RUNTIME_SOURCES
 from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.library_file import (
+    ARCHIVE,
     DamagedLibrary,
     LibraryNotFound,
     NotALibrary,
     NotALoopwrightLibrary,
+    check_archive,
+    check_seal,
     checked_elf,
     descriptions,
     is_shared_library,
+    is_tar,
     read_file,
     require_features,
 )
@@ -44,7 +48,6 @@ from loopwright.runtime.link import create_shared
 from loopwright.runtime.module import Module
 
 ENTRY_PREFIX: Final = "__tvm_ffi_"
-_ARCHIVE: Final = b"!<arch>\n"
 
 
 class LibraryNotLoadable(LoopwrightError, OSError):
@@ -134,9 +137,11 @@ def load_static_library(path: str | os.PathLike[str], func_names: Sequence[str])
         absent = [wanted for wanted in func_names if wanted not in defined]
         if absent:
             raise NotALibrary(name, f"it does not define {', '.join(absent)}")
-    elif not data.startswith(_ARCHIVE):
+    elif data.startswith(ARCHIVE):
+        check_archive(name, data)
+    else:
         raise NotALibrary(name, "it is neither an object nor an archive of objects")
-    suffix = ".a" if data.startswith(_ARCHIVE) else ".o"
+    suffix = ".a" if data.startswith(ARCHIVE) else ".o"
     return Module({}, type_key="static_library", object_code=lambda: data, object_suffix=suffix)
 
 
@@ -148,9 +153,9 @@ def _form_of(name: str, data: bytes) -> str:
         except BadElf:
             raise DamagedLibrary(name, f"it has {len(data)} bytes, fewer than the head of a library") from None
         return "o" if kind == OBJECT else "so"
-    if data.startswith(_ARCHIVE):
+    if data.startswith(ARCHIVE):
         return "a"
-    if data[257:262] == b"ustar":
+    if is_tar(data):
         return "tar"
     suffix = Path(name).suffix.removeprefix(".")
     if suffix in ("so", "o", "a", "tar", "dll", "dylib") and sys.platform.startswith("linux"):
@@ -254,8 +259,10 @@ def _unpacked(name: str, data: bytes, form: str, folder: Path) -> list[str]:
         _check_object(name, data)
         return [_with_suffix(name, data, ".o", folder)]
     if form == "a":
+        check_archive(name, data)
         return ["-Wl,--whole-archive", _with_suffix(name, data, ".a", folder), "-Wl,--no-whole-archive"]
     files = []
+    check_seal(name, data)
     try:
         with tarfile.open(fileobj=BytesIO(data)) as archive:
             for member in archive.getmembers():

@@ -266,9 +266,9 @@ class Module:
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> str:
         """Write this module's own code, without its imports, as `fmt` or as the file's name says: o, ll, s, c, h."""
-        from loopwright.runtime.export import save
+        from loopwright.runtime.export import path_text, save
 
-        return save(self, os.fspath(file_name), fmt)
+        return save(self, path_text(file_name), fmt)
 
     def export_library(
         self,
@@ -282,11 +282,11 @@ class Module:
     ) -> str:
         """Write the module and its imports to a file (.so .o .a .tar .c .h .ll .s) and give its path; see
         `runtime.export`."""
-        from loopwright.runtime.export import export_library
+        from loopwright.runtime.export import export_library, path_text
 
         return export_library(
             self,
-            os.fspath(file_name),
+            path_text(file_name),
             fcompile=fcompile,
             fpack_imports=fpack_imports,
             addons=addons,

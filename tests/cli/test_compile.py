@@ -191,6 +191,15 @@ def test_a_value_that_the_graph_is_made_for_comes_from_the_inputs(here):
         (["--pass-config", "tir.disable_vectorize"], "LW0051", "it is not NAME=VALUE"),
         (["--pass-config", "tir.disable_vectorise=1"], "LW0520", "no setting is called 'tir.disable_vectorise'"),
         (["--desired-layout", "NHWC", "--desired-layout", "NCHW"], "LW0051", "there are 2 layouts for 3 operators"),
+        (["--desired-layout", "FOO"], "LW0051", "--desired-layout FOO: it is no layout of the data"),
+        (["--desired-layout", "NHWC:NHWC"], "LW0051", "--desired-layout NHWC: it is no layout of the weights"),
+        (
+            ["--desired-layout", "NHWC", "--desired-layout-ops", "nn.conv2"],
+            "LW0051",
+            "--desired-layout-ops nn.conv2: there is no such operator",
+        ),
+        (["--disabled-pass", "FuseOps,foo"], "LW0051", "--disabled-pass foo: no pass is called that"),
+        (["--report", "/dev/null"], "LW0048", "/dev/null cannot be written: it is not a regular file"),
         (["--input-shapes", "x=2"], "LW0047", "is no list of input shapes"),
         (["--model-format", "caffe"], "LW0046", "there is no format 'caffe'"),
         (["--target", "lvm"], "LW0601", "unknown target kind 'lvm'"),
@@ -266,6 +275,31 @@ def test_inputs_that_cannot_be_read(here):
     assert error_of("run", "net.relay", "-i", "in.npz")["code"] == "LW0053"
     np.save("objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     assert "no arrays can be read" in error_of("run", "net.relay", "-i", "objects.npy")["problem"]
+    (here / "in.npz").write_bytes(b"PK\3\4junk")
+    for command in (["run", "net.relay", "-i", "in.npz"], ["compile", "net.relay", "--values", "in.npz"]):
+        assert "no arrays can be read from in.npz: File is not a zip file" in error_of(*command)["problem"]
+
+
+def test_sizes_that_cannot_be(here):
+    np.savez("in.npz", x=np.ones((2, 4), "float32"))
+    assert error_of("run", "net.tar", "n=-1")["problem"] == "n=-1: a dimension cannot be negative"
+    contradiction = error_of("run", "net.tar", "-i", "in.npz", "n=3")["problem"]
+    assert contradiction == "n=3: the array 'x' of in.npz has n = 2"
+    assert json.loads(run("run", "net.tar", "-i", "in.npz", "n=2", "--json"))["inputs"][0]["shape"] == [2, 4]
+    assert error_of("run", "net.tar", "n=3", "n=3")["problem"] == "n=3: n is given twice, 3 before"
+
+
+def test_a_model_is_a_regular_file(here):
+    for command in (["inspect", "/dev/null"], ["compile", "/dev/null"]):
+        error = error_of(*command)
+        assert error["problem"] == "/dev/null is not a regular file"
+        assert error["hint"] == "give the path of a model, such as model.onnx"
+
+
+def test_passes_and_layouts_that_exist_are_named(here):
+    assert "did you mean FuseOps?" in error_of("compile", "net.relay", "--disabled-pass", "FuseOp")["hint"]
+    assert "NCHW, NHWC" in error_of("compile", "net.relay", "--desired-layout", "NHCC")["hint"]
+    run("compile", "net.relay", "-o", "net.o", "--disabled-pass", "FuseOps,tir.LoopPartition,vectorize_loops")
 
 
 @needs_cc

@@ -125,6 +125,9 @@ def test_a_script_may_end_with_a_status(tmp_path):
     [
         (["{file}:add", "n:5"], "BadSize: 'n:5' is not the value of a size or number"),
         (["{file}:add", "m=5"], "'m=5' is not .*the program takes scale, n"),
+        (["{file}:add", "n=-5"], "BadSize: n=-5: dimension 0 of A would be -5"),
+        (["{file}:add", "n=3", "n=4"], "BadSize: n=4: n is given twice, 3 before"),
+        (["/dev/null"], "NoSuchFile: /dev/null is not a regular file"),
         (["{folder}/pointer.py"], "CannotInvent: parameter p is a handle"),
         (["nowhere.py"], "NoSuchFile"),
         (["--autosched", "{folder}/fails.py"], "ScriptNotScheduled: .*fails.py is a script"),
@@ -138,6 +141,12 @@ def test_mistakes(file, tmp_path, arguments, problem):
     result = runner.invoke(app, ["run", *given])
     assert result.exit_code == 1
     assert re.search(problem, result.output)
+
+
+def test_a_seed_is_not_negative(file):
+    result = runner.invoke(app, ["run", f"{file}:add", "--seed", "-1"])
+    assert result.exit_code == 2
+    assert re.search(r"x>=0|greater than or equal to 0", result.output)
 
 
 def test_a_program_too_large_for_the_evaluator_says_so(file):

@@ -140,6 +140,13 @@ def test_sources_are_written_by_their_ending(tmp_path):
     assert Elf((tmp_path / "plain.o").read_bytes()).kind == 1
 
 
+@pytest.mark.parametrize("name", [None, 5, b"add.so"])
+def test_the_name_of_a_file_is_a_text(name):
+    for write in (loopwright.build(add).export_library, loopwright.build(add).save):
+        with pytest.raises(UnknownExportForm, match=f"a file's name is a text, not {name!r}"):
+            write(name)
+
+
 def test_forms_there_are_not(tmp_path):
     module = loopwright.build(add)
     with pytest.raises(UnknownExportForm, match=r"nothing is known about files named like 'add.xyz'") as caught:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import loopwright
-from loopwright.runtime import load_module
+from loopwright.runtime import load_module, load_static_library, seal
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.elf import Elf
 from loopwright.runtime.errors import LoopwrightError
@@ -233,6 +233,62 @@ def test_an_archive_cannot_write_outside(built, tmp_path, name):
         archive.addfile(info, io.BytesIO(data))
     with pytest.raises(NotALibrary, match="is no plain file"):
         load_module(tmp_path / "bad.tar")
+
+
+@pytest.fixture(scope="module")
+def linkable(built, tmp_path_factory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("linkable")
+    return {form: Path(built.export_library(folder / f"add.{form}")).read_bytes() for form in ("o", "a", "tar")}
+
+
+@pytest.mark.parametrize("form", ["o", "a", "tar"])
+def test_objects_with_one_byte_changed(linkable, tmp_path, form):
+    path, data = tmp_path / f"changed.{form}", linkable[form]
+    start = data.find(b"\x7fELF")
+    end = data.rfind(b"LWSEAL01")
+    for at in [start + 1, start + 5, start + 16, *range(start + 64, end, max((end - start) // 150, 1)), end - 1]:
+        changed = bytearray(data)
+        changed[at] ^= 0x5A
+        path.write_bytes(changed)
+        with pytest.raises((DamagedLibrary, NotALibrary), match=r"is damaged|is no library"):
+            load_module(path)
+
+
+@pytest.mark.parametrize("form", ["o", "a", "tar"])
+def test_a_changed_byte_of_the_code_is_named_as_a_wrong_checksum(linkable, tmp_path, form):
+    changed = bytearray(linkable[form])
+    changed[changed.find(b"\x7fELF") + 80] ^= 1
+    (tmp_path / f"changed.{form}").write_bytes(changed)
+    with pytest.raises(DamagedLibrary, match=r"changed\.\w+(\(lib0\.o/\))?' is damaged") as caught:
+        load_module(tmp_path / f"changed.{form}")
+    assert "the checksum differs" in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["o", "a", "tar"])
+def test_objects_of_an_older_version_have_no_seal(linkable, tmp_path, form):
+    old = linkable[form].replace(b"LWSEAL01", bytes(8))
+    (tmp_path / f"old.{form}").write_bytes(old)
+    assert works(tmp_path / f"old.{form}")
+
+
+def test_the_index_of_a_static_library_is_checked(linkable, tmp_path):
+    path, data = tmp_path / "cut.a", linkable["a"]
+    for size in (30, 70, len(data) - 40):
+        path.write_bytes(data[:size])
+        with pytest.raises(DamagedLibrary, match="is damaged"):
+            load_module(path)
+        with pytest.raises(DamagedLibrary, match="is damaged"):
+            load_static_library(path, ["loopwright_add"])
+
+
+def test_a_sealed_archive_is_one_that_tar_reads(linkable, tmp_path):
+    path = tmp_path / "add.tar"
+    path.write_bytes(linkable["tar"])
+    done = subprocess.run(["tar", "-xvf", path, "-C", tmp_path], check=True, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.split() == ["lib0.o", "last_error.c", "add.h", "metadata.json"]
+    seal(path)  # once more
+    assert path.read_bytes() == linkable["tar"]
 
 
 def test_an_archive_cut_off(built, tmp_path):
