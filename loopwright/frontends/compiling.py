@@ -4,9 +4,9 @@
     y = model(x)
     model.library.export_library("model.so")
 
-A path, bytes or a ModelProto is an ONNX model; a torch module comes with example inputs, or as an exported program; a
-module of relay is a graph already. `library` is what `relay.build` returns, where one native function holds the whole
-model.
+A path, bytes, an open file or a ModelProto is an ONNX model; a torch module comes with example inputs, or as an
+exported program; a module of relay is a graph already. `library` is what `relay.build` returns, where one native
+function holds the whole model.
 """
 
 from __future__ import annotations
@@ -52,9 +52,12 @@ def compile(
     `name` is what the native function is called in libraries and headers (`loopwright_` before it): by default as the
     file, without its ending, and "model" where there is none.
     """
+    from loopwright.relay.quantize.calibrate import BadSamples
     from loopwright.relay.quantize.precision import in_precision, require_precision
 
     require_precision(precision)
+    if not isinstance(calibrate, Iterable | None):
+        raise BadSamples(f"{type(calibrate).__name__} {calibrate!r:.80} is no list of them", "give a list: [{'x': x}]")
     samples = None if calibrate is None else list(calibrate)
     if isinstance(model, IRModule):
         from loopwright.frontends.common.runners import name_of
@@ -62,7 +65,7 @@ def compile(
 
         changed = in_precision(model, precision, params, samples)
         return build(changed, target, params=params, mod_name=name_of(None, name), winograd=winograd)
-    if isinstance(model, (str, bytes, bytearray, os.PathLike)) or hasattr(model, "opset_import"):
+    if _is_onnx(model):
         from loopwright.frontends.onnx.compiled import CompiledModel
 
         return CompiledModel(
@@ -82,6 +85,13 @@ def compile(
             name=name,
         )
     raise UnknownModel(model)
+
+
+def _is_onnx(model: object) -> bool:
+    """Whether it is what `from_onnx` takes: a path, bytes, an open file or a ModelProto."""
+    if isinstance(model, (str, bytes, bytearray, memoryview, os.PathLike)) or hasattr(model, "opset_import"):
+        return True
+    return hasattr(model, "read") and not _is_torch_module(model)
 
 
 def _is_torch_module(model: object) -> bool:

@@ -32,7 +32,7 @@ from loopwright.model.sizes import as_arrays, output_shapes
 from loopwright.runtime import amx, ffi, thread_pool
 from loopwright.runtime.c_header import c_header
 from loopwright.runtime.description import ModuleDescription
-from loopwright.runtime.export import export_library
+from loopwright.runtime.export import export_library, path_text
 from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.load import ENTRY_PREFIX
 from loopwright.runtime.module import Module
@@ -159,7 +159,7 @@ class NativeModel(Module):
         from loopwright.model.constants import require_place
 
         require_place(constants)
-        name = os.fspath(file_name)
+        name = path_text(file_name)
         if constants == "library" or not self.constants.size:
             return export_library(self, name, **options)
         return self._export_with_file(name, options)

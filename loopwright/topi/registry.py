@@ -10,12 +10,15 @@ list of them. How far a result may be off is the sample's to say: not at all, un
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
+from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.types import Arguments
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,6 +50,8 @@ class Operator:
     samples: Callable[[], Iterable[Sample]]
 
 
+_OTHERWISE: Final = object()  # an argument that the call leaves out
+
 OPERATORS: Final[dict[str, Operator]] = {}
 
 
@@ -57,10 +62,30 @@ def operator(
 
     def enter(compute: F) -> F:
         called = name or compute.__name__
-        OPERATORS[called] = Operator(called, compute, reference, samples)
-        return compute
+        checked = _with_tensors(called, compute)
+        OPERATORS[called] = Operator(called, checked, reference, samples)
+        return checked
 
     return enter
+
+
+def _with_tensors(name: str, compute: F) -> F:
+    """The operator, refusing what is no tensor where it takes one: some read an attribute first, and fail on that."""
+    parameters = inspect.signature(compute).parameters
+    tensors = [
+        (place, one) for place, (one, how) in enumerate(parameters.items()) if how.annotation in ("te.Tensor", "Tensor")
+    ]
+
+    @functools.wraps(compute)
+    def checked(*args: Any, **named: Any) -> Any:
+        for place, one in tensors:
+            given = args[place] if place < len(args) else named.get(one, _OTHERWISE)
+            if given is not _OTHERWISE and not hasattr(given, "shape"):
+                problem = f"{one} is {type(given).__name__} {given!r:.80}, not a tensor"
+                raise InvalidShapeError(name, problem, "give what te.placeholder or an operator returned")
+        return compute(*args, **named)
+
+    return cast(F, checked)
 
 
 def ulps(count: float, dtype: str) -> Bound:

@@ -273,7 +273,7 @@ def test_sizes_may_be_known_only_when_it_runs():
         (lambda d, w: nn.conv2d_transpose_nchw(d, w(5, 8, 3, 3), 2, 1, "float32", 0), topi.InvalidShapeError,
          "input channels differ: 6 in the data, 5 in the weight"),
         (lambda d, w: nn.conv2d_nchw("data", w(6, 8, 3, 3), 2, 1, 1), topi.InvalidShapeError,
-         "the data is str 'data', not a tensor"),
+         "Input is str 'data', not a tensor"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(call, error, message):

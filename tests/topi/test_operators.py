@@ -219,3 +219,20 @@ def test_a_wrong_operator_is_found():
         check(Operator("doubled", doubled, np.nan_to_num, lambda: [sample([np.nan])]))
     with pytest.raises(AssertionError, match=r"shape \(1,\), not \(1, 1\)"):
         check(Operator("doubled", doubled, lambda x: x[None], lambda: [sample([1.0])]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: topi.sum(None), "sum: data is NoneType None, not a tensor"),
+        (lambda x: topi.argmax(axis=0, data=2.5), "argmax: data is float 2.5, not a tensor"),
+        (lambda x: topi.nn.relu(None), "relu: x is NoneType None, not a tensor"),
+        (lambda x: topi.reshape("x", (2,)), "reshape: a is str 'x', not a tensor"),
+        (lambda x: topi.concatenate([x, 1], 0), "concatenate: number 1 of the list is int 1, not a tensor"),
+        (lambda x: topi.stack([None, x], 0), "stack: number 0 of the list is NoneType None, not a tensor"),
+        (lambda x: topi.concatenate(None, 0), "concatenate: NoneType None is no list of tensors"),
+    ],
+)
+def test_what_is_no_tensor_is_refused(call, message):
+    with pytest.raises(topi.InvalidShapeError, match=message):
+        call(te.placeholder((3, 4), name="x"))

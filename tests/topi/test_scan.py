@@ -26,5 +26,5 @@ def test_sizes_that_are_variables(shape, axis):
 def test_mistakes():
     with pytest.raises(BadAxis, match="axis 2 is not one of a tensor with 2 dimensions"):
         topi.cumsum(te.placeholder((3, 4)), 2)
-    with pytest.raises(InvalidShapeError, match="the data is int 5, not a tensor"):
+    with pytest.raises(InvalidShapeError, match="data is int 5, not a tensor"):
         topi.cumprod(5)

@@ -18,7 +18,7 @@ import numpy as np
 from loopwright.frontends.common import runners
 from loopwright.frontends.common.runners import Runner, name_of
 from loopwright.frontends.errors import NotOneLibrary, ValueNeeded
-from loopwright.frontends.onnx.convert import Absent, Imported, ModelInput, Structure, import_model
+from loopwright.frontends.onnx.convert import Absent, Imported, ModelInput, Structure, import_model, shapes_by_name
 from loopwright.frontends.onnx.element_types import ElementType
 from loopwright.frontends.onnx.errors import InputMismatch, ShapeNeeded
 from loopwright.frontends.onnx.load import ModelSource, load
@@ -99,7 +99,7 @@ class CompiledModel:
     ) -> None:
         called = name_of(model, name)
         self._model = load(model)
-        self._shape = dict(shape or {})
+        self._shape = shapes_by_name(shape)
         self._values = dict(values or {})
         self._make_runner = make_runner or (
             lambda imported: native(imported, target, winograd, precision, calibrate, called)

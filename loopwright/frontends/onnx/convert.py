@@ -9,14 +9,14 @@ dimension without a name becomes one of its own. `shape=` puts numbers, or other
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from loopwright.frontends.onnx.element_types import ElementType, of_dtype, of_proto
-from loopwright.frontends.onnx.errors import AbsurdSize, ShapeNeeded, UnknownInput
+from loopwright.frontends.onnx.errors import AbsurdSize, BadInputShape, ShapeNeeded, UnknownInput
 from loopwright.frontends.onnx.importer import Importer
 from loopwright.frontends.onnx.load import LoadedModel, ModelSource, load
 from loopwright.frontends.onnx.node import Scope
@@ -87,7 +87,8 @@ def from_onnx(
 
     model: a path, bytes, an open file or an onnx.ModelProto.
     shape: shapes of inputs by name, in place of the model's; a size is a number, a text (a dimension with that name,
-        one number wherever it occurs), `relay.AnyDim()`, or None to keep the model's.
+        one number wherever it occurs), `relay.AnyDim()`, or None to keep the model's. A rank or a number that
+        contradicts the model's is refused.
     dtype: element types of inputs by name, in place of the model's. (A single text is not used: the model says it.)
     opset: the version of ONNX's operators to read the model by, in place of the model's.
     freeze_params: whether weights are constants of the module. Otherwise they are parameters, returned by name.
@@ -126,6 +127,7 @@ def import_model(
     """The same as from_onnx, of a model that is loaded, with the descriptions of inputs and outputs."""
     if opset is not None:
         model = LoadedModel(model.proto, model.folder, {**model.opsets, "": int(opset)})
+    shape = shapes_by_name(shape)
     graph = model.proto.graph
     stored = {tensor.name for tensor in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
     inputs = [value for value in graph.input if value.name not in stored]
@@ -143,7 +145,7 @@ def import_model(
         if values is not None and value.name in values:
             scope.names[value.name] = _known_input(importer, value, values[value.name])
             continue
-        built, one = _input(importer, value, (shape or {}).get(value.name), dtypes.get(value.name))
+        built, one = _input(importer, value, shape.get(value.name), dtypes.get(value.name))
         scope.names[value.name] = built
         described.append(one)
     results = importer.convert_graph(graph, scope)
@@ -160,6 +162,14 @@ def import_model(
         tuple(_structure(importer, result) for result in results),
         dict(values or {}),
     )
+
+
+def shapes_by_name(shape: object) -> dict[str, object]:
+    """What `shape=` says, by the names of inputs."""
+    if shape is not None and not isinstance(shape, Mapping):
+        problem = f"shapes are given by the names of inputs, not as {type(shape).__name__} {shape!r:.80}"
+        raise BadInputShape(problem, 'write shape={"x": (1, 4)}')
+    return dict(shape or {})
 
 
 def _input(importer: Importer, value: ValueInfoProto, shape: object, dtype: str | None) -> tuple[Value, ModelInput]:
@@ -216,8 +226,26 @@ def _sizes(importer: Importer, name: str, of: TypeProto.Tensor, given: Any) -> l
         if declared is None:
             raise ShapeNeeded(name)
         return declared
+    if not isinstance(given, (int, Iterable)):
+        problem = f"the shape of the input {name!r} is given as {type(given).__name__} {given!r:.80}"
+        raise BadInputShape(problem, f"write shape={{{name!r}: (1, 4)}}", input=name)
     listed = [given] if isinstance(given, int) else list(given)
-    return [_given(importer, name, index, size, declared) for index, size in enumerate(listed)]
+    sizes = [_given(importer, name, index, size, declared) for index, size in enumerate(listed)]
+    if declared is not None and not _may_be(declared, sizes):
+        texts = [f"({', '.join(map(str, one))})" for one in (listed, declared)]
+        raise BadInputShape(
+            f"the shape {texts[0]} is given for the input {name!r}, and the model declares {texts[1]}",
+            "give the declared rank, and numbers only where the model has a name",
+            input=name,
+        )
+    return sizes
+
+
+def _may_be(declared: Sequence[Dim], sizes: Sequence[Dim]) -> bool:
+    """Whether an input declared so may have these sizes."""
+    pairs = zip(declared, sizes, strict=False)
+    differ = [one for one in pairs if isinstance(one[0], int) and isinstance(one[1], int) and one[0] != one[1]]
+    return len(declared) == len(sizes) and not differ
 
 
 def _declared(importer: Importer, name: str, index: int, dim: TensorShapeProto.Dimension) -> int | PrimExpr:

@@ -86,6 +86,27 @@ class UnknownInput(LoopwrightError, KeyError):
     __str__ = LoopwrightError.__str__  # KeyError's would quote it
 
 
+class BadInputShape(LoopwrightError, ValueError, TypeError):
+    """The shape that was given for an input contradicts the one that the model declares, or is none.
+
+    Sizes that the model leaves open may be given; its rank and its sizes that are numbers stay.
+
+    For example:
+
+        from onnx import parser
+
+        from loopwright.frontends import from_onnx
+
+        text = '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 4] x) => (float[N, 4] y) { y = Relu(x) }'
+        from_onnx(parser.parse_model(text), shape={"x": (3, 5)})
+    """
+
+    code = "LW1314"
+
+    def __init__(self, problem: str, hint: str | None = None, **fields: object) -> None:
+        super().__init__(problem, hint=hint, fields=fields)
+
+
 class BadTensor(LoopwrightError, ValueError):
     """A tensor that is stored in the model does not hold what its shape and element type say.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from loopwright import te, topi
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import maximum, minimum, select
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import TypeMismatch
@@ -48,9 +49,12 @@ class Argsort(FromTopi):
 
 @register("topk", Kind.OPAQUE)
 class Topk(FromTopi):
-    """The first `k` elements along `axis` in order, and where they are; `k` below 1 is all of them."""
+    """The first `k` elements along `axis` in order, and where they are; `k` below 1 is all of them.
 
-    k: int = 1
+    A `k` that is an expression of sizes is that many, 0 too.
+    """
+
+    k: int | PrimExpr = 1
     axis: int = -1
     ret_type: str = "both"
     is_ascend: bool = False

@@ -6,7 +6,7 @@ split(a, [2, 5])          a[:2], a[2:5], a[5:]
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -121,7 +121,13 @@ def stack(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
 
 
 def _same_kind(op: str, given: Sequence[te.Tensor]) -> list[te.Tensor]:
+    if not isinstance(given, (te.Tensor, Iterable)):
+        raise InvalidShapeError(op, f"{type(given).__name__} {given!r} is no list of tensors", "give them as [a, b]")
     tensors: list[te.Tensor] = [given] if isinstance(given, te.Tensor) else list(given)
+    for place, one in enumerate(tensors):
+        if not isinstance(one, te.Tensor):
+            problem = f"number {place} of the list is {type(one).__name__} {one!r:.80}, not a tensor"
+            raise InvalidShapeError(op, problem, "topi.full((1,), dtype, value) makes a tensor of a number")
     if not tensors:
         raise InvalidShapeError(op, "there are no tensors", "give at least one")
     first = tensors[0]

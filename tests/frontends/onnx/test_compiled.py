@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -9,7 +12,8 @@ import pytest
 import loopwright as lw
 from loopwright.frontends.errors import BadModelName, NotOneLibrary, ValueNeeded
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
-from loopwright.frontends.onnx.errors import InputMismatch
+from loopwright.frontends.onnx.errors import BadInputShape, InputMismatch, UnreadableModel
+from loopwright.relay.quantize.calibrate import BadSamples
 from tests.frontends.onnx.onnx_models import model, random
 
 SCALED = """(float[n, 3] x, float[3] w) => (float[n, 3] y, float[n] z) <int64[1] last = {1}> {
@@ -39,6 +43,38 @@ def test_a_library_has_the_names_of_the_model(tmp_path):
     assert lw.compile(model(SCALED)).library.libmod_name == "model" and library["default"]
     with pytest.raises(BadModelName, match="'' cannot name a model"):
         lw.compile(path, name="")
+
+
+def test_shapes_that_contradict_the_model():
+    relu = model("(float[n, 4] x) => (float[n, 4] y) { y = Relu(x) }")
+    for shape in ((3, 5), (3,), (3, 4, 1), 7, (), ("n", 3)):
+        listed = [shape] if isinstance(shape, int) else shape
+        text = re.escape(f"the shape ({', '.join(map(str, listed))}) is given for the input 'x', and the model")
+        with pytest.raises(BadInputShape, match=rf"{text} declares \(n, 4\)"):
+            lw.compile(relu, shape={"x": shape})
+    for wrong, message in (
+        (5, "shapes are given by the names of inputs, not as int 5"),
+        ({"x": 1.5}, "the shape of the input 'x' is given as float 1.5"),
+    ):
+        with pytest.raises(BadInputShape, match=message):
+            lw.compile(relu, shape=wrong)
+    x = random(3, 4)
+    for fits in ((3, 4), (None, 4), ("rows", 4), (-1, None)):
+        np.testing.assert_array_equal(lw.compile(relu, shape={"x": fits})(x), np.maximum(x, 0))
+
+
+def test_a_model_in_an_open_file():
+    data = model(SCALED).SerializeToString()
+    x, w = random(2, 3), random(3, seed=1)
+    for source in (io.BytesIO(data), memoryview(data)):
+        np.testing.assert_array_equal(lw.compile(source)(x, w)[0], x * w)
+    with pytest.raises(UnreadableModel, match="the open file"):
+        lw.compile(io.BytesIO(b"junk"))
+
+
+def test_samples_that_are_no_list():
+    with pytest.raises(BadSamples, match="samples to calibrate with: int 5 is no list of them"):
+        lw.compile(model(SCALED), precision="float16", calibrate=5)
 
 
 def test_a_model_made_for_values_has_no_library():

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loopwright.frontends.errors import ValueNeeded
 from loopwright.frontends.onnx import CompiledModel
+from loopwright.frontends.onnx.errors import BadNode
 from loopwright.runtime.errors import InternalError, LoopwrightError
 from tests.frontends.onnx.onnx_models import model
 from tests.frontends.onnx.strict_reference import reference_of
@@ -367,3 +369,44 @@ def test_a_letter_of_einsum_has_one_size_in_a_call():
     x, z = numbers(1, 3), numbers(2, 3)
     [y] = CompiledModel(model(text.replace("m", "1", 1))).run({"x": x, "z": z})
     np.testing.assert_array_equal(y, x * z)
+
+
+@pytest.mark.parametrize(("first", "last", "step"), [("k", "z", -1), ("k", "z", -2), ("z", "k", -1), ("z", "k", 3)])
+@pytest.mark.parametrize("other", [0, -1, 4])
+def test_a_range_from_or_to_a_size(first, last, step, other):
+    text = (
+        f"(float[n] x) => (int64[m] y) <int64 z = {{{other}}}, int64 by = {{{step}}}, int64 at = {{0}}> "
+        f"{{ s = Shape(x) k = Gather(s, at) y = Range({first}, {last}, by) }}"
+    )
+    require_right(text, *[[(n,)] for n in (0, 1, 4, 5, 9)])
+
+
+def test_a_range_says_what_it_needs_and_what_is_wrong():
+    text = (
+        "(float[n] x) => (int64[m] y) <int64 z = {0}, int64 by = {0}, int64 at = {0}> "
+        "{ s = Shape(x) k = Gather(s, at) y = Range(z, k, by) }"
+    )
+    with pytest.raises(BadNode, match="its step is 0"):
+        CompiledModel(model(text))
+    text = text.replace("by = {0}", "by = {-1}").replace("Range(z, k, by)", "Range(z, by, k)")
+    with pytest.raises(ValueNeeded, match="needs the value of 'k'"):
+        CompiledModel(model(text))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_hardmax_along_an_axis_that_is_open(axis):
+    text = f"(float[m, n] x) => (float[m, n] y) {{ y = Hardmax<axis = {axis}>(x) }}"
+    require_right(text, *[[(m, n)] for m, n in ((1, 1), (3, 5), (4, 2), (2, 17))])
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_as_many_of_the_largest_as_a_size_says(axis, largest):
+    inputs = "(float[m, n] x, float[k] z) => (float[a, b] y, int64[a, b] i)"
+    top = f"y, i = TopK<axis = {axis}, largest = {largest}>(x, w)"
+    other = f"{inputs} {{ w = Shape(z) {top} }}"
+    compiled = require_right(other, *[[(m, n), (k,)] for m, n, k in ((3, 3, 2), (5, 4, 4), (3, 2, 0))])
+    with pytest.raises(LoopwrightError, match="needs the first to be no larger than the second"):
+        compiled.run({"x": numbers(3, 3), "z": numbers(4)})
+    own = f"{inputs} <int64[1] at = {{{axis}}}> {{ s = Shape(x) w = Gather(s, at) {top} }}"
+    require_right(own, *[[(m, n), (1,)] for m, n in ((3, 3), (5, 4), (3, 0), (0, 2))])

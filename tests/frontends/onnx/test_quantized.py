@@ -66,6 +66,13 @@ def test_dynamic_quantisation():
 
 
 @pytest.mark.parametrize("runner", [interpreted, None])
+def test_zeros_are_quantised_with_a_scale_of_one(runner):
+    graph, feed = one_node("DynamicQuantizeLinear", [np.zeros((2, 2), np.float32)], 3)
+    y, scale, zero = CompiledModel(graph, make_runner=runner).run(feed)
+    assert (y.tolist(), scale, zero) == ([[0, 0], [0, 0]], 1, 0)
+
+
+@pytest.mark.parametrize("runner", [interpreted, None])
 @pytest.mark.parametrize(("a_zero", "b_zero"), [(0, 0), (7, 0), (7, 3)])
 def test_products_of_matrices_of_integers(runner, a_zero, b_zero):
     a, b = numbers(2, 5, 4), numbers(4, 3)

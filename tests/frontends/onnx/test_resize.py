@@ -119,3 +119,19 @@ def test_a_side_without_elements_becomes_nothing_else(mode, options):
     assert compiled.run({"x": np.ones((1, 2, 2, 3), "float32")})[0].shape == (1, 2, 4, 6)
     with pytest.raises(LoopwrightError, match=r"axis 2 .*(needs it at least 1|has no elements)"):
         compiled.run({"x": np.ones((1, 2, 0, 3), "float32")})
+
+
+@pytest.mark.parametrize("options", ['mode = "nearest", nearest_mode = "floor"', 'mode = "linear"', 'mode = "cubic"'])
+@pytest.mark.parametrize("size", ["5", "w"])
+@pytest.mark.parametrize(
+    "wanted", ["float[3] {1, 1, 0.3}>(x, , b)", "float[3] {1, 1, 0.2}>(x, , b)", "int64[3] {1, 1, 1}>(x, , , b)"]
+)
+def test_one_pixel_of_pytorch_half_pixel_is_the_first(wanted, size, options):
+    sizes, call = wanted.split(">")
+    how = f'{options}, coordinate_transformation_mode = "pytorch_half_pixel"'
+    graph = model(f"""(float[1, 1, {size}] x) => (float[1, 1, v] y) {{
+      b = Constant<value = {sizes}>()
+      y = Resize<{how}>{call}
+    }}""")
+    x = np.arange(1, 6, dtype="float32").reshape(1, 1, 5)
+    np.testing.assert_array_equal(run(graph, x), [[[1]]])

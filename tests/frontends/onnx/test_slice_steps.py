@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.frontends.common import runners
+from loopwright.frontends.onnx.convert import import_model
+from loopwright.frontends.onnx.load import load
 
 onnx = pytest.importorskip("onnx")
 helper, kinds = onnx.helper, onnx.TensorProto
@@ -15,8 +18,9 @@ helper, kinds = onnx.helper, onnx.TensorProto
 STEPS = [3, 2**31 - 1, 2**31, 2**63 - 1, -2, -(2**31), -(2**31) - 1, -(2**63)]
 
 
-def model(dims: list[object], step: int, bounds_are_inputs: bool):
-    given = {"s": 3 if step < 0 else 0, "e": 0 if step < 0 else 4, "a": 0, "st": step}
+def model(dims: list[object], step: int, bounds_are_inputs: bool, bounds: tuple[int, int] | None = None):
+    start, end = bounds or ((3, 0) if step < 0 else (0, 4))
+    given = {"s": start, "e": end, "a": 0, "st": step}
     inputs = [helper.make_tensor_value_info("x", kinds.FLOAT, dims)]
     if bounds_are_inputs:
         inputs += [helper.make_tensor_value_info(name, kinds.INT64, [1]) for name in "se"]
@@ -43,3 +47,29 @@ def test_steps(step, dims, bounds_are_inputs):
         warnings.simplefilter("ignore")
         result = lw.compile(made)(x, *bounds)
     np.testing.assert_array_equal(result, x[3:0:step] if step < 0 else x[0:4:step])
+
+
+def taken(size: int, start: int, end: int, step: int) -> list[int]:
+    """The elements of an axis that the text of Slice-13 names, for a negative step."""
+    start, end = (bound + size if bound < 0 else bound for bound in (start, end))
+    return list(range(min(max(start, 0), size - 1), min(max(end, -1), size - 1), step))
+
+
+BACKWARD = [(-7, -7, -2), (-7, -8, -1), (-9, 0, -1), (-2, -99, -1), (5, -7, -2), (-(2**63), -(2**63), -1)]
+
+
+@pytest.mark.parametrize("size", [6, 1, 0])
+@pytest.mark.parametrize(("start", "end", "step"), BACKWARD)
+def test_a_start_before_the_first_element_is_the_first(start, end, step, size):
+    x = np.arange(2 * size, dtype="float32").reshape(size, 2)
+    expected = x[taken(size, start, end, step)] if size else x
+    for dims in ([size, 2], ["n", 2]):
+        for bounds_are_inputs in (False, True):
+            made, bounds = model(dims, step, bounds_are_inputs, (start, end))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                np.testing.assert_array_equal(lw.compile(made)(x, *bounds), expected)
+                # Bounds that only a run gives.
+                imported = import_model(load(made))
+                result = runners.interpreted(imported.mod)([x, *bounds])
+            np.testing.assert_array_equal(result[0], expected)

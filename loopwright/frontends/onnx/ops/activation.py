@@ -8,6 +8,7 @@ import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.ops.constants import counted
 from loopwright.frontends.onnx.registry import converter
 from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import times
@@ -155,11 +156,10 @@ def _softmax(node: Node, x: Expr, axis: int) -> Expr:
 def _hardmax(node: Node, x: Expr, axis: int) -> Expr:
     """1 at the first largest element along an axis, 0 elsewhere."""
     size = node.shape(x)[axis]
-    if not isinstance(size, int):
-        raise node.unsupported("an axis whose size is no number")
     best = relay.argmax(x, axis=axis, keepdims=True)
-    locations = np.arange(size).reshape([-1 if k == axis else 1 for k in range(node.rank(x))])
-    return relay.cast(relay.equal(relay.const(locations, "int32"), node.cast(best, "int32")), str(node.dtype(x)))
+    numbers = relay.const(np.arange(size), "int32") if isinstance(size, int) else counted(size, "int32")
+    locations = relay.reshape(numbers, [size if k == axis else 1 for k in range(node.rank(x))], allowzero=True)
+    return relay.cast(relay.equal(locations, node.cast(best, "int32")), str(node.dtype(x)))
 
 
 @converter("Hardmax", since=1)

@@ -12,8 +12,10 @@ from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.shape_values import is_symbolic
 from loopwright.ir import Expr as PrimExpr
+from loopwright.ir.intrinsics import maximum
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.sizes import divide_up, minus
+from loopwright.relay.types import Dim, as_dim
 
 
 @converter("Constant")
@@ -68,15 +70,26 @@ def range_(node: Node, start: Expr, limit: Expr, delta: Expr) -> Expr:
         locations = np.arange(count)
         return Constant((locations * step + first).astype(kind.numpy()))
     if all(value is not None for value in values) and not kind.is_float:
-        # A range up to a size with a name: the places are the sums of so many ones.
+        # A range up to, or down from, a size with a name.
         begin, end, by = (_number(value) for value in values if value is not None)
-        if isinstance(by, int) and by > 0:
-            length = divide_up(minus(end, begin), by)
-            ones = relay.full(node.const(1, kind), (length,), dtype=str(kind))
-            locations = relay.cumsum(ones, axis=0, dtype=str(kind), exclusive=True)
-            scaled = locations if by == 1 else relay.multiply(locations, node.const(by, kind))
+        if isinstance(by, int) and by == 0:
+            raise node.bad("its step is 0")
+        if isinstance(by, int):
+            length = divide_up(minus(end, begin) if by > 0 else minus(begin, end), abs(by))
+            length = as_dim(maximum(length, 0))  # a call may have sizes for which it is empty
+            numbers = counted(length, str(kind))
+            scaled = numbers if by == 1 else relay.multiply(numbers, node.const(by, kind))
             return scaled if isinstance(begin, int) and begin == 0 else relay.add(scaled, start)
-    raise node.importer.value_needed(node, limit if values[1] is None else start if values[0] is None else delta)
+    # Symbolic values are known, but not as numbers: it is one of those that is needed.
+    missing = [one for one, value in zip((limit, start, delta), (values[1], values[0], values[2])) if value is None]
+    symbolic = [one for one, value in zip((start, limit, delta), values) if value is not None and is_symbolic(value)]
+    raise node.importer.value_needed(node, (missing or symbolic)[0])
+
+
+def counted(length: Dim, dtype: str) -> Expr:
+    """0, 1, 2, … of a length that may be open: the sums of so many ones."""
+    ones = relay.full(relay.const(1, dtype), (length,), dtype=dtype)
+    return relay.cumsum(ones, axis=0, dtype=dtype, exclusive=True)
 
 
 def _number(value: np.ndarray) -> int | PrimExpr:

@@ -8,6 +8,7 @@ from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.values import Results
+from loopwright.ir import Expr as PrimExpr
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.sizes import times
 
@@ -145,7 +146,12 @@ def topk_attribute(node: Node, x: Expr) -> Results:
 
 @converter("TopK", since=10)
 def topk(node: Node, x: Expr, k: Expr) -> Results:
-    return _topk(node, x, int(node.scalar(k)), largest=bool(node.attr("largest", 1)))
+    largest = bool(node.attr("largest", 1))
+    counts = node.sizes_if_known(k)
+    if counts is not None and len(counts) == 1 and isinstance(counts[0], PrimExpr):  # as a call's sizes say
+        axis = node.axis(node.attr("axis", -1), node.rank(x))
+        return relay.topk(x, k=counts[0], axis=axis, ret_type="both", is_ascend=not largest, dtype="int64")
+    return _topk(node, x, int(node.scalar(k)), largest)
 
 
 def _topk(node: Node, x: Expr, count: int, largest: bool) -> Results:

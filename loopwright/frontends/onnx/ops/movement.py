@@ -12,7 +12,8 @@ from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.values import Results
 from loopwright.ir import Expr as PrimExpr
-from loopwright.ir.intrinsics import minimum
+from loopwright.ir import as_expr
+from loopwright.ir.intrinsics import maximum, minimum, select
 from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import divide_down, divide_up, plus, times
 from loopwright.relay.types import Dim, as_dim
@@ -113,7 +114,8 @@ def slice_(node: Node, x: Expr, starts: Expr, ends: Expr, axes: Expr | None = No
 def sliced(
     node: Node, x: Expr, starts: Sequence[Dim], ends: Sequence[Dim], axes: Sequence[int], steps: Sequence[int]
 ) -> Expr:
-    """The part of `x` between starts and ends, counted as Python counts."""
+    """The part of `x` between starts and ends, counted as Python counts; but a start before the first element is the
+    first also where the step is negative, as the text of Slice-13 says: clamped to [0, size - 1]."""
     shape = node.shape(x)
     rank = len(shape)
     if not len(starts) == len(ends) == len(axes) == len(steps):
@@ -128,12 +130,14 @@ def sliced(
             raise node.bad("a step is 0")
         size = shape[axis]
         if isinstance(size, int) and isinstance(first, int) and isinstance(last, int):
-            low, high, _ = slice(first, last, step).indices(size)
-            first, last = (low, high) if low >= 0 else (0, 0)  # before the first element: there is none
+            low, high, _ = slice(max(first, -size), last, step).indices(size)
+            first, last = (low, high) if size else (0, 0)
             if step < 0 and last < 0:
                 last = -size - 1  # below the first: -1 would be the last
         elif isinstance(last, int) and last >= _FAR - 1:
             last = size if not isinstance(size, int) else last
+        if step < 0 and not (isinstance(size, int) and isinstance(first, int) and isinstance(last, int)):
+            first = _not_before_the_first(first, size)
         if isinstance(first, int) and first == 0 and last is size and step == 1:
             continue
         begin.append(first)
@@ -143,6 +147,16 @@ def sliced(
     if not over:
         return x
     return relay.strided_slice(x, begin=begin, end=end, strides=by, axes=over)
+
+
+def _not_before_the_first(start: Dim, size: Dim) -> Dim:
+    """A start that may lie before the first element of an axis, moved to it; -1 may do so in an empty axis only."""
+    if isinstance(start, int) and start >= -1:
+        return start
+    if isinstance(start, int):
+        return as_dim(maximum(plus(size, start), 0))
+    location = select(as_expr(start) < 0, plus(size, start), start)
+    return as_dim(maximum(location, 0))
 
 
 def _sliced_dynamic(node: Node, x: Expr, starts: Expr, ends: Expr, axes: Expr | None, steps: Expr | None) -> Expr:
@@ -159,7 +173,12 @@ def _sliced_dynamic(node: Node, x: Expr, starts: Expr, ends: Expr, axes: Expr | 
     for axis in range(rank):
         if axis in over:
             at = over.index(axis)
-            begins.append(relay.strided_slice(node.cast(starts, "int64"), begin=[at], end=[at + 1]))
+            begin = relay.strided_slice(node.cast(starts, "int64"), begin=[at], end=[at + 1])
+            if by[axis] < 0:  # as in `sliced`
+                size = relay.strided_slice(shape, begin=[axis], end=[axis + 1])
+                zero = node.const([0])
+                begin = relay.maximum(relay.where(relay.less(begin, zero), relay.add(begin, size), begin), zero)
+            begins.append(begin)
             finishes.append(relay.strided_slice(node.cast(ends, "int64"), begin=[at], end=[at + 1]))
         else:
             begins.append(node.const([0]))

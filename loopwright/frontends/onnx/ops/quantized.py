@@ -158,11 +158,12 @@ def dynamic_quantize_linear(node: Node, x: Expr) -> list[Expr]:
     least = relay.minimum(relay.min(x, axis=axes), zero)
     most = relay.maximum(relay.max(x, axis=axes), zero)
     span = relay.divide(relay.subtract(most, least), top)
-    # A tensor of zeros has no range: any scale does.
+    # A tensor of zeros has no range, and the formula of the operator's text divides 0 by its scale, which is 0. We
+    # return 1, as ONNX Runtime does and as the reference implementation notes in its comment; its code has 1/255.
     scale = relay.where(relay.equal(span, zero), node.const(1, x), span)
     location = relay.rint(relay.clip(relay.divide(relay.negative(least), scale), 0.0, 255.0))
     numbers = relay.clip(relay.add(relay.rint(relay.divide(x, scale)), location), 0.0, 255.0)
-    return [relay.cast(numbers, "uint8"), span, relay.cast(location, "uint8")]
+    return [relay.cast(numbers, "uint8"), scale, relay.cast(location, "uint8")]
 
 
 # Products.

@@ -280,8 +280,8 @@ def _source(one: _Axis, how: _How) -> np.ndarray:
         case "half_pixel_symmetric":
             offset = before / 2 * (1 - one.after / width)
             return offset + (at + 0.5) / one.scale - 0.5
-        case "pytorch_half_pixel" if width == 1:
-            return np.full_like(at, -0.5)
+        case "pytorch_half_pixel" if one.after == 1:
+            return np.zeros_like(at)  # the text of Resize-11 and later; the reference implementation has -0.5
         case _:
             return (at + 0.5) / one.scale - 0.5
 
