@@ -188,7 +188,7 @@ class _Query:
         # Loops of one iteration stand still: numpy counts no more than 64 dimensions.
         moving = [loop for loop in self.loops if int(loop.extent) != 1]  # type: ignore[call-overload]
         sizes = [int(loop.extent) for loop in moving]  # type: ignore[call-overload]
-        if 0 in sizes:
+        if any([size <= 0 for size in sizes]):
             return False
         grid = np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1)
         points: dict[Var, Any] = {loop.var: np.int64(int(loop.min)) for loop in self.loops}  # type: ignore[call-overload]

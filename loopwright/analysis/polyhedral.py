@@ -131,7 +131,8 @@ class Polyhedra:
 
     def is_impossible(self, dims: Sequence[str], constraints: Sequence[str]) -> bool:
         """Whether the constraints hold at no point, for any sizes and scalars. Raises Undecided."""
-        question = _Question(tuple(self.ordered()), 0, tuple(self.known()), tuple(dims), tuple(constraints), (), False)
+        known = tuple(self.known())  # before `ordered`: what is related to parameters becomes one
+        question = _Question(tuple(self.ordered()), 0, known, tuple(dims), tuple(constraints), (), False)
         return self._ask(_is_impossible, question)
 
     def _ask(self, answer: Callable[[_Question, int], R | _Open], question: _Question) -> R:

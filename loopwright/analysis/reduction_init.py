@@ -49,6 +49,7 @@ from loopwright.ir import (
     conjuncts,
     const,
     deep,
+    is_one,
     logical_and,
     logical_not,
     seq,
@@ -273,6 +274,12 @@ class _Init:
         ]
         self.realize = realize
         self.loops = [item.loop for item in around if item.loop is not None]
+        running = {loop.loop_var: loop for loop in self.loops if isinstance(loop, For)}
+        data = {var for _, value in self.axes for var in used_variables(value, running)}
+        self.reducing = {var for value in self.reduced for var in used_variables(value, running)} - data
+        # A loop of one iteration ties nothing: its variable is a number.
+        self.units = {var for var, loop in running.items() if is_one(loop.extent)}
+        self.others = set(running) - self.reducing - self.units
 
     def write(self) -> _Written:
         """The nest, and where it stands."""
@@ -280,7 +287,8 @@ class _Init:
         if depth is None:
             pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
             axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
-            here = self._realize(axes, self.realize.predicate)
+            kept = [part for part in conjuncts(self.realize.predicate) if not self._is_about_updates(part)]
+            here = self._realize(axes, logical_and(const(True), *kept))
             return _Written(None, here, here.block, {})
         location = self.loops[depth]
         inner = {loop.loop_var: loop for loop in self.loops[depth:] if isinstance(loop, For)}
@@ -310,11 +318,16 @@ class _Init:
             else:
                 loops.append(None)
         values = [value for _, value in self.axes]
-        conditions = [condition for condition, _ in self._conditions()]
+        conditions = [condition for condition, _ in self._conditions() if not self._is_about_updates(condition)]
         for depth in range(self.home, len(loops)):
             if carries(loops, depth, values, conditions):
                 return depth
         return None
+
+    def _is_about_updates(self, condition: Expr) -> bool:
+        """Whether a condition names loops of the reduction alone: which updates happen, not which cells exist."""
+        condition = substitute(condition, self.lets)
+        return bool(used_variables(condition, self.reducing)) and not used_variables(condition, self.others)
 
     def _conditions(self) -> Iterator[tuple[Expr, int]]:
         """Every conjunct that guards the block, and how many loops stand around it."""
@@ -330,16 +343,19 @@ class _Init:
     def _mirrored(self, inner: Mapping[Var, For], location: For | While) -> tuple[set[Var], list[Expr]]:
         """The loops that the nest runs over, and the conditions it keeps.
 
-        All loops are mirrored but those of the reduction. A condition on loops of the reduction alone says which
-        updates happen, not which cells exist: it is dropped. One that ties them to loops outside says for which of
-        these there are updates at all: the nest runs over the loops it names, so that the cell is set where there is
-        one.
+        All loops are mirrored but those of the reduction. A condition on loops of the reduction alone is dropped. One
+        that ties them to loops outside says for which of these there are updates at all: the nest runs over the loops
+        it names, so that the cell is set where there is one.
         """
         reducing = {var for value in self.reduced for var in used_variables(value, inner)}
         data = {var for _, value in self.axes for var in used_variables(value, inner)} | (set(inner) - reducing)
         outside = self.loops.index(location)
-        outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)}
-        guards = [(guard, used_variables(guard, inner)) for guard, loops in self._conditions() if loops > outside]
+        outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)} - self.units
+        guards = [
+            (guard, used_variables(guard, inner) - self.units)
+            for guard, loops in self._conditions()
+            if loops > outside and not self._is_about_updates(guard)
+        ]
         for guard, used in guards:
             if used and used_variables(guard, outer):
                 data |= used
@@ -353,7 +369,8 @@ class _Init:
                 data |= used_variables(substitute(inner[var].extent, self.lets), inner)
                 data |= used_variables(substitute(inner[var].min, self.lets), inner)
             grown = len(data) > before
-        return data, [guard for guard, used in guards if not used or used & data]
+        kept = [guard for guard, used in guards if not used or used & data]
+        return data.union(*[used_variables(guard, inner) for guard in kept]), kept
 
     def _realize(self, axes: Sequence[tuple[IterVar, Expr]], predicate: Expr) -> BlockRealize:
         block = self.block
@@ -379,6 +396,15 @@ class _Init:
         for var in used_variables(result, reduction):
             raise InitUsesReduction(block, f"reduction axis {var.name}")
         return BlockRealize._make(tuple([value for _, value in axes]), predicate, result, span=self.realize.span)
+
+
+def reducing_variables(realize: BlockRealize) -> set[Var]:
+    """The variables that reduction axes of a block are bound to, and no data axis is."""
+    axes = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
+    data = {var for axis, value in axes if axis.iter_type != IterType.CommReduce for var in collect(value, Var)}
+    return {
+        var for axis, value in axes if axis.iter_type == IterType.CommReduce for var in collect(value, Var)
+    } - data
 
 
 def used_variables(root: Node, variables: Container[Var]) -> set[Var]:

@@ -72,6 +72,7 @@ from loopwright.transform.passes.legalize_low_precision import legalize_low_prec
 from loopwright.transform.passes.lower_blocks import lower_blocks
 from loopwright.transform.passes.lower_custom_datatypes import lower_custom_datatypes
 from loopwright.transform.passes.lower_intrinsics import lower_intrinsics
+from loopwright.transform.passes.mark_pipelines import mark_pipelines
 from loopwright.transform.passes.partition_loops import partition_loops
 from loopwright.transform.passes.plan_storage import plan_storage
 from loopwright.transform.passes.privatise_buffers import privatise_buffers
@@ -150,6 +151,7 @@ __all__ = [
     "lower_custom_datatypes",
     "lower_intrinsics",
     "make_blocks_opaque",
+    "mark_pipelines",
     "module_pass",
     "narrow_data_type",
     "partition_loops",

@@ -35,6 +35,7 @@ from loopwright.transform.passes.legalize_low_precision import legalize_low_prec
 from loopwright.transform.passes.lower_blocks import lower_blocks
 from loopwright.transform.passes.lower_custom_datatypes import lower_custom_datatypes
 from loopwright.transform.passes.lower_intrinsics import lower_intrinsics
+from loopwright.transform.passes.mark_pipelines import mark_pipelines
 from loopwright.transform.passes.partition_loops import partition_loops
 from loopwright.transform.passes.plan_storage import plan_storage
 from loopwright.transform.passes.precompute_constants import precompute_constants_with
@@ -68,8 +69,9 @@ CPU_PIPELINE: list[Step] = [
     Step(skip_asserts, 1, "tir.disable_assert"),  # early: what is not there costs no later pass anything
     Step(precompute_constants, 1),  # before the others: they need not lower what is done now, nor see its constants
     Step(use_tensor_intrinsics, 1),  # before loops and inits change: blocks are matched as the schedule left them
+    Step(mark_pipelines, 1),  # before write_inits: annotations count the statements that the user wrote
+    Step(write_inits, 1),  # before any folding: it may drop a loop of no iterations from what a reduction runs over
     Step(canonicalize_loops, 1),  # before everything that reasons about loops: they start at 0 from here on
-    Step(write_inits, 1),  # before blocks go: block iterators say which loops a reduction runs over
     Step(write_allocations, 1),  # after write_inits: an init stands inside the allocation it writes to
     Step(lower_blocks, 1),  # after both: a block is nothing but its body and predicate now
     Step(compact_buffers, 1),  # after lower_blocks: indices are in terms of loops; first of those that change buffers

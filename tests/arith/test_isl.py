@@ -4,10 +4,18 @@ from time import thread_time
 
 import pytest
 from hypothesis import given, settings
-from islpy import Val, dim_type
+from islpy import Set, Val, dim_type
 
 from loopwright.arith import Analyzer, ProofStrength
-from loopwright.arith.isl import BudgetExceeded, NotAffine, context, domain_set, smallest_point, within_budget
+from loopwright.arith.isl import (
+    BudgetExceeded,
+    NotAffine,
+    context,
+    domain_set,
+    least_point,
+    smallest_point,
+    within_budget,
+)
 from loopwright.ir import Expr, Range, SizeVar, Var, const, logical_and, logical_or
 from tests.arith.integers import table
 from tests.arith.test_simplify_random import CONDITION, DOMAINS, VARIABLES, _setup
@@ -120,3 +128,8 @@ def test_exact_proofs_are_true(e: Expr, given: Expr, domains: tuple[int, int, in
 
 def test_constants_need_no_variables() -> None:
     assert smallest_point({}, [const(1) < const(2)]) == {}
+
+
+def test_a_set_without_a_first_point_has_some_point():
+    points = Set.read_from_str(context(), "{ [i, j] : i < 0 and j > i }")
+    assert points.is_equal(points.union(Set.from_point(least_point(points))))

@@ -115,10 +115,16 @@ def check_all(run, before: PrimFunc, after: PrimFunc, again: bool = True) -> Non
 
 def lowered(func: PrimFunc, *last, target: Target = PLAIN) -> PrimFunc:
     """Up to blocks written as statements, then the given passes."""
-    from loopwright.transform import canonicalize_loops, lower_blocks, write_allocations, write_inits
+    from loopwright.transform import (
+        canonicalize_loops,
+        lower_blocks,
+        mark_pipelines,
+        write_allocations,
+        write_inits,
+    )
 
     with target:
-        for each in (canonicalize_loops, write_inits, write_allocations, lower_blocks, *last):
+        for each in (mark_pipelines, write_inits, canonicalize_loops, write_allocations, lower_blocks, *last):
             func = each(func)
             verify(func)
     return func

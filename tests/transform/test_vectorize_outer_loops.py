@@ -259,3 +259,20 @@ def _vector_loops(func: PrimFunc) -> list[int]:
 
     pre_order_visit(func.body, look)
     return found
+
+
+@pytest.mark.parametrize("n", [-9, -3, -1, 0, 1, 3])
+def test_a_negative_extent_is_no_iterations(n):
+    """No remainder of it either: `-3 % 16` is 13."""
+
+    @T.prim_func
+    def func(C: T.Buffer((6, 8), "int32"), n: T.int32):
+        for j in range(n * 2):
+            for k in range(6):
+                C[k, j] = 7
+
+    around = np.zeros((18, 8), "int32")
+    build(func)(around[6:12], n)
+    wanted = np.zeros((18, 8), "int32")
+    wanted[6:12, : max(n * 2, 0)] = 7
+    np.testing.assert_array_equal(around, wanted)

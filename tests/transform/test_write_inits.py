@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from loopwright import build
 from loopwright.script import tir as T
 from loopwright.transform import write_inits
 from tests.transform.before_after import check, unchanged
@@ -44,3 +47,22 @@ def test_without_reductions_nothing_changes():
                 C[vi] = A[vi]
 
     unchanged(write_inits, func)
+
+
+def test_a_loop_of_no_iterations_that_folding_would_drop():
+    """`j * (i // 2)` is 0 once `i` is: where `j` is still known to run over the reduction, it starts all the same."""
+
+    @T.prim_func
+    def before(A: T.Buffer((1,), "int32"), C: T.Buffer((1,), "int32")):
+        for i in range(1):
+            for j, k in T.grid(i, 2):
+                with T.block("C"):
+                    vi = T.axis.spatial(1, i)
+                    vk = T.axis.reduce(2, j * i * 2 + k)
+                    with T.init():
+                        C[vi] = 3
+                    C[vi] = C[vi] + A[0]
+
+    result = np.full(1, 8, "int32")
+    build(before)(np.ones(1, "int32"), result)
+    assert result[0] == 3

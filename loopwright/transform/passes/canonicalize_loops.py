@@ -10,8 +10,7 @@ them, they are not read again after the loop's body has changed what they read.
 Needs: nothing.  Leaves: `min` is the literal 0; loop variable and extent have one type; `extent` reads no memory; no
 thread-bound loop and no launch of threads (one of extent 1 is an ordinary unit loop; a longer one is an error on a CPU;
 virtual threads become a serial loop that carries a mark for `inject_virtual_thread`). Unit loops with annotations stay:
-somebody put the annotation there for a later pass. The statements of software pipelines are marked
-(`pipeline_marks.py`).
+somebody put the annotation there for a later pass.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ from loopwright.runtime.dtype import INT32, INT64, DataType
 from loopwright.transform.errors import ThreadLoopOnCpu
 from loopwright.transform.parts.flat_index import add_index
 from loopwright.transform.parts.folding import FoldingRewriter
-from loopwright.transform.parts.pipeline_marks import is_pipeline, mark_statements
 from loopwright.transform.parts.purity import has_data
 from loopwright.transform.parts.statements import flat_seq
 
@@ -80,8 +78,6 @@ class _CanonicalizeLoops(FoldingRewriter):
             if thread is None or not is_virtual_tag(thread.thread_tag):
                 raise ThreadLoopOnCpu(loop)
             loop = loop.with_(annotations={**loop.annotations, VIRTUAL_THREAD: True})
-        if is_pipeline(loop):
-            loop = loop.with_(body=mark_statements(loop.body))
         old = loop.loop_var
         dtype = _widest(old.dtype, low.dtype, extent.dtype)
         starts_at_zero = isinstance(low, IntImm) and low.value == 0

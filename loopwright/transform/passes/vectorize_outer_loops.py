@@ -44,6 +44,7 @@ from loopwright.ir import (
     seq,
     uses_var,
 )
+from loopwright.ir.operators import maximum
 from loopwright.ir.passes import function_pass
 from loopwright.target import CpuDescription
 from loopwright.transform.parts.clone_definitions import clone_definitions
@@ -134,6 +135,8 @@ class _VectorizeOuterLoops(StmtRewriter):
             widths.append(lanes)  # for a size that is not known, each width is code of its own
         var = loop.loop_var
         start, left = const(0, var.dtype), loop.extent
+        if not self.facts.can_prove(left >= 0):
+            left = maximum(left, const(0, left.dtype))  # a remainder of a negative extent would be iterations
         parts: list[Stmt] = []
         for width in widths:
             count = left // width
