@@ -334,3 +334,81 @@ def test_a_row_without_iterations_keeps_the_guard_of_its_init():
     given = [np.ones(3, "int32"), np.full(3, -1, "int32")]
     lw.build(sch.mod)(*given)
     np.testing.assert_array_equal(given[1], [7, -1, -1])
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "for j, i in T.grid(1, 4):\n            with T.block('C'):\n                T.where(j * 4 + i < 3)",
+        "for j, i in T.grid(1, 4):\n            if j + i < 3:\n              with T.block('C'):",
+    ],
+)
+def test_a_condition_on_a_loop_beside_an_empty_reduction(inner):
+    """The start would be asked for in the fused loop, which has no iterations."""
+    program = from_source(f"""
+@T.prim_func
+def main(C: T.Buffer((3,), "int32")):
+    for k in range(0):
+        {inner}
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 7
+                C[vi] = C[vi] + vk
+""")
+    sch = tir.Schedule(program)
+    k, j, _ = sch.get_loops("C")
+    problem = "loop k may have no iterations, and block C starts a reduction all the same"
+    refused(sch, NotSupported, problem, "fuse", k, j)
+
+
+def test_a_condition_on_the_reduction_alone_lets_it_be_fused():
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((3, 0, 7), "int32"), C: T.Buffer((3,), "int32")):
+    for i, k, l0, l1 in T.grid(3, 0, 2, 4):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            vl = T.axis.reduce(7, l0 * 4 + l1)
+            T.where(l0 * 4 + l1 < 7)
+            with T.init():
+                C[vi] = 7
+            C[vi] = C[vi] + A[vi, vk, vl]
+""")
+    sch = tir.Schedule(program)
+    _, k, l0, _ = sch.get_loops("C")
+    sch.fuse(k, l0)
+    check(sch, program)
+
+
+def test_loops_that_may_have_negative_extents():
+    """The product of two negative extents is no number of iterations."""
+    program = from_source("""
+@T.prim_func
+def main(C: T.Buffer((6, 6), "int32")):
+    for i in range(6):
+        for j, k in T.grid(i - 3, i - 4):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                vk = T.axis.opaque(6, k)
+                C[vi, vj] = vk + 4
+""")
+    sch = tir.Schedule(program)
+    sch.fuse(*sch.get_loops("C")[1:])
+    check(sch, program)
+
+
+def test_a_loop_that_no_axis_uses_is_run_over_by_the_start():
+    program = from_source("""
+@T.prim_func
+def main(C: T.Buffer((6,), "int32")):
+    for i in range(6):
+        for j, k in T.grid(i // 3, i - 4):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 7
+                C[vi] = C[vi] + vk
+""")
+    sch = tir.Schedule(program)
+    problem = "loop j may have no iterations, and block C starts a reduction all the same"
+    refused(sch, NotSupported, problem, "fuse", *sch.get_loops("C")[1:])

@@ -258,3 +258,25 @@ def main(A: T.Buffer((8,), "int32"), C: T.Buffer((6,), "int32")):
 """)
     why = "block 'B_o', which writes B, has blocks inside"
     refused(tir.Schedule(program), NotSupported, why, "rolling_buffer", "B_o", 0)
+
+
+def test_what_else_the_block_writes_counts():
+    program = from_source("""
+@T.prim_func
+def main(C: T.Buffer((5,), "int32")):
+    B = T.alloc_buffer((5,), "int32")
+    for ii in range(3):
+        for io in range(2):
+            with T.block("first"):
+                vi = T.axis.spatial(5, io * 3 + ii)
+                T.where(io * 3 + ii < 5)
+                B[vi] = vi
+                C[vi] = vi
+        for io in range(2):
+            with T.block("second"):
+                vi = T.axis.spatial(5, io * 3 + ii)
+                T.where(io * 3 + ii < 5)
+                B[vi] = B[vi] + 1
+                C[vi] = C[vi] + 1
+""")
+    refused(tir.Schedule(program), WouldChangeValues, r"the caller reads C\[1\]", "rolling_buffer", "first", 0)

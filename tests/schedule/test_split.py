@@ -769,3 +769,35 @@ def test_padding_around_a_block_grows_memory_by_the_axes_inside():
     sch.split(sch.get_loops("outer")[0], [None, 2], tail="pad")
     assert "B = T.alloc_buffer((2, 1)" in str(sch.mod["main"])
     check(sch, before)
+
+
+def test_pad_widens_a_block_inside_the_init():
+    A = te.placeholder((3, 2), "int32", name="A")
+    k = te.reduce_axis((0, 2), "k")
+    C = te.compute((3,), lambda i: te.sum(A[i, k], axis=k), name="C")
+    D = te.compute((3,), lambda i: C[i] * 2, name="D")
+    before = te.create_prim_func([A, D])
+    sch = tir.Schedule(before)
+    outer = sch.blockize(sch.get_loops("C")[1])
+    sch.cache_read(outer, 0, "global")
+    sch.split(sch.get_loops(outer)[0], [None, 2], tail="pad")
+    init, body = [sch.get(sch.get_block(name)).iter_vars[0].dom for name in ("C_init", "C")]
+    assert (init.extent.value, body.extent.value) == (4, 4)
+    check(sch, before)
+
+
+@pytest.mark.parametrize("tail", ["guard", "peel"])
+@pytest.mark.parametrize("factors", [[None, 2], [2, None], [None, 3, 2]])
+def test_a_loop_that_may_have_a_negative_extent(tail, factors):
+    program = from_source("""
+@T.prim_func
+def main(C: T.Buffer((6, 6), "int32")):
+    for i in range(6):
+        for j in range(i * -1 + 3):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = vj + 4
+""")
+    sch = tir.Schedule(program)
+    sch.split(sch.get_loops("C")[1], factors, tail=tail)
+    check(sch, program)

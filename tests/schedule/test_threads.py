@@ -15,8 +15,9 @@ from loopwright.evaluator.errors import ThreadRace
 from loopwright.ir import PrimFunc, Rewriter, const, structural_digest
 from loopwright.ir.stmt import Evaluate
 from loopwright.schedule import Schedule
-from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
+from loopwright.schedule.errors import NotProved, NotSupported, WouldChangeValues, WouldRace
 from loopwright.schedule.proof.loop_kinds import ThreadExtentsDiffer
+from loopwright.script import from_source
 from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations, write_inits
 from tests.schedule.steps import check_replay, matmul, refused
 from tests.transform.before_after import barriers
@@ -257,3 +258,32 @@ def test_a_vector_loop_around_a_barrier():
 
 def test_facade():
     assert tir.Schedule is Schedule
+
+
+@pytest.mark.parametrize("is_bound_first", [True, False])
+def test_a_window_outside_of_the_threads_shows_no_memory_of_theirs(is_bound_first):
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    B = T.alloc_buffer((4,), "int32")
+    with T.block("o"):
+        T.reads(A[0:4], B[0:4])
+        T.writes(B[0:4], C[0:4])
+        W = T.match_buffer(B[0:4], (4,), "int32")
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi] + 1
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = W[3 - vi]
+""")
+    sch = Schedule(program)
+    problem = "W is a window of B, which is local to threads inside"
+    if is_bound_first:
+        sch.bind(sch.add_unit_loop(sch.get_loops("B")[0]), "threadIdx.x")
+        refused(sch, NotSupported, problem, "set_scope", "B", 0, "local")
+    else:
+        sch.set_scope("B", 0, "local")
+        refused(sch, NotSupported, problem, "bind", sch.add_unit_loop(sch.get_loops("B")[0]), "threadIdx.x")

@@ -91,7 +91,7 @@ def _has_scoped_reduction(function: PrimFunc) -> bool:
 
 
 class _ScopedReductions(Visitor):
-    """Is there a reduction into memory that is allocated in a loop?"""
+    """Is there a reduction that touches memory which is allocated in a loop?"""
 
     def __init__(self) -> None:
         self.scoped: set[Var] = set()
@@ -103,7 +103,8 @@ class _ScopedReductions(Visitor):
 
     def visit_Block(self, block: Block) -> None:
         if block.init is not None:
-            scoped = any([region.buffer.data in self.scoped for region in block.writes])
+            touched = (*block.reads, *block.writes)
+            scoped = any([region.buffer.data in self.scoped for region in touched])
             self.found = self.found or scoped or bool(block.alloc_buffers)  # which an init must not use
         self.visit(block.body)
 

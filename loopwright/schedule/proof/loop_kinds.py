@@ -142,6 +142,7 @@ def check_thread_loops(method: str, view: View) -> None:
             raise ThreadExtentsDiffer(method, *result)
         _check_sums(method, view)
         _check_order(method, view)
+        _check_windows(method, view)
 
 
 def _check_order(method: str, view: View) -> None:
@@ -157,6 +158,22 @@ def _check_order(method: str, view: View) -> None:
                 problem = f"{names[0]} is in {names[1]}, and that in {names[2]}"
                 hint = f"blocks hold threads: reorder, so that loop {bound[block].loop_var.name} is outermost"
                 raise NotSupported(method, problem, bound[block], hint)
+
+
+def _check_windows(method: str, view: View) -> None:
+    """A window of memory that threads have for themselves is opened where they run: outside, whose would it show?"""
+    for *around, realize in view.index.blocks.values():
+        if not isinstance(realize, BlockRealize):
+            continue
+        if any([isinstance(loop, For) and loop.kind is ForKind.THREAD_BINDING for loop in around]):
+            continue
+        for match in realize.block.match_buffers:
+            source = match.source.buffer
+            if source.scope() != "global":
+                window, scope = match.buffer.name, source.scope()
+                problem = f"{window} is a window of {source.name}, which is {scope} to threads inside"
+                hint = f"set_scope of {source.name} to global, or open the window in the loop over threads"
+                raise NotSupported(method, problem, realize, hint)
 
 
 def _is_thread(tag: str) -> bool:

@@ -10,9 +10,12 @@ is asked through which buffers that could change a value; what is found is prove
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loopwright.analysis.effects import Effects, effects, effects_of_all
+from loopwright.analysis.reduction_init import NamedInits, reducing_variables, write_named_inits
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -25,19 +28,23 @@ from loopwright.ir import (
     IfThenElse,
     IterType,
     Node,
+    PrimFunc,
     Stmt,
     Var,
     Visitor,
     collect,
+    conjuncts,
     deep,
+    is_one,
     pre_order_visit,
     structural_equal,
     uses_var,
 )
-from loopwright.schedule.handles import block_key
+from loopwright.schedule.handles import BlockKey, block_key
 from loopwright.schedule.proof.lemmas import fixed_by
 from loopwright.schedule.rewrite.bindings import is_true
 from loopwright.schedule.rewrite.blocks import is_unit_axis
+from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import Path, View
 
 
@@ -103,6 +110,100 @@ def started_by_rows(view: View, loop: For) -> list[Buffer]:
         return []
     started = [realize.block for realize in view.blocks_below(loop.body) if realize.block.init is not None]
     return [region.buffer for block in started for region in block.writes]
+
+
+def with_starts_proved(view: View, after: View, step: Step) -> Step:
+    """The step, which has to show that every value is kept where conditions tie starts to loops that it changed.
+
+    A condition on loops of a reduction and on others says for which of the others there is a start at all. Which loops
+    these are may change with every split of a loop and every number that takes the place of one.
+    """
+    if step.proof is Proof.GIVEN or (step.proof is Proof.VALUES and step.buffers is None):
+        return step
+    old, new = view.index.blocks, after.index.blocks
+    added: list[Buffer] = []
+    for key, path in new.items():
+        before = old.get(key)
+        is_same = before is not None and before[-1] is path[-1] and _same_loops(before, path)
+        if not is_same and _may_start_otherwise(before, path):
+            realize = path[-1]
+            assert isinstance(realize, BlockRealize)
+            added += [region.buffer for region in realize.block.writes]
+    if not added:
+        return step
+    return replace(step, proof=Proof.VALUES, buffers=[*(step.buffers or ()), *added])
+
+
+def _same_loops(before: Path, after: Path) -> bool:
+    return [_loop_key(node) for node in before if isinstance(node, For)] == [
+        _loop_key(node) for node in after if isinstance(node, For)
+    ]
+
+
+def _loop_key(loop: For) -> tuple[Var, Expr, Expr]:
+    """What decides which iterations a loop has."""
+    return loop.loop_var, loop.min, loop.extent
+
+
+def _may_start_otherwise(before: Path | None, after: Path) -> bool:
+    """Whether the conditions of a reduction may say otherwise which cells it starts."""
+    new = _guard_kinds(after)
+    if before is None:
+        return bool(new["both"])
+    old = _guard_kinds(before)
+    return bool(new["both"] or old["both"] or old - new)  # a condition that went, or speaks of other loops now
+
+
+def _guard_kinds(path: Path) -> Counter[str]:
+    """How many conditions of a reduction are about the cells it starts, about its updates, and about both."""
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    kinds: Counter[str] = Counter()
+    if realize.block.init is None:
+        return kinds
+    conditions = [node.condition for node in path if isinstance(node, IfThenElse)]
+    if not conditions and is_true(realize.predicate):
+        return kinds
+    loops = {node.loop_var for node in path if isinstance(node, For)}
+    units = {node.loop_var for node in path if isinstance(node, For) and is_one(node.extent)}
+    reduced = reducing_variables(realize)
+    for condition in [part for whole in (*conditions, realize.predicate) for part in conjuncts(whole)]:
+        if not is_true(condition):
+            used = loops & set(collect(condition, Var))
+            others = used - reduced - units
+            kinds["both" if used & reduced and others else "updates" if used & reduced else "cells"] += 1
+    return kinds
+
+
+def loops_of_starts(function: PrimFunc) -> dict[BlockKey, set[Var]]:
+    """The loops of the program that each reduction starts in, or over: where one has no iterations, nothing starts."""
+    written = write_named_inits(function.body)
+    starts = _Starts(written)
+    starts.visit(written.body)
+    return starts.found
+
+
+class _Starts(Visitor):
+    """For every block with an init, the loops around that init, by the variables they have in the program."""
+
+    def __init__(self, written: NamedInits) -> None:
+        self.written = written
+        self.around: list[Var] = []
+        self.found: dict[BlockKey, set[Var]] = {}
+
+    def visit_For(self, loop: For) -> None:
+        self.around.append(self.written.loops.get(loop.loop_var, loop.loop_var))
+        self.visit(loop.body)
+        self.around.pop()
+
+    def visit_Block(self, block: Block) -> None:
+        of = self.written.blocks.get(block)
+        if of is not None:
+            self.found[block_key(of)] = set(self.around)
+        self.visit(block.body)
+
+    def visit_Expr(self, expr: Expr) -> None:
+        """Expressions hold no blocks."""
 
 
 class _Parts(Visitor):

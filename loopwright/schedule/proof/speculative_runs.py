@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
+from typing import Final
 
 from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.bounds import OutOfBounds, check_bounds
@@ -20,10 +21,12 @@ from loopwright.ir import (
     Buffer,
     Call,
     Div,
+    Expr,
     FloorDiv,
     FloorMod,
     For,
     IntImm,
+    IterVar,
     Mod,
     Node,
     PrimFunc,
@@ -41,9 +44,12 @@ from loopwright.schedule.rewrite.blocks import blocks_in, is_leaf
 from loopwright.schedule.rewrite.buffers import exchange, fresh_buffer
 from loopwright.schedule.rewrite.fills import fill_nest, first_in_home
 from loopwright.schedule.rewrite.nests import axes_over
-from loopwright.schedule.rewrite.regions import facts_inside, facts_under
+from loopwright.schedule.rewrite.plain_loops import facts_around
+from loopwright.schedule.rewrite.regions import facts_under
 from loopwright.schedule.rewrite.windows import accesses
 from loopwright.schedule.view import Path, View
+
+_UNKNOWN: Final = 2**30  # a bound as far out as this says only what type an index has
 
 
 class FailsInExtraRuns(ScheduleError):
@@ -99,7 +105,7 @@ def check_body(step: str, block: Block, at: Stmt) -> None:
     pre_order_visit(block, look)
 
 
-def with_wide_axes(body: Stmt, path: Path, inside: Sequence[For] = ()) -> Stmt:
+def with_wide_axes(step: str, body: Stmt, path: Path, inside: Sequence[For] = ()) -> Stmt:
     """`body` with the domains of its blocks' axes grown to hold every value that they are bound to.
 
     It stands at the end of `path`, in new loops `inside` of that.
@@ -108,7 +114,7 @@ def with_wide_axes(body: Stmt, path: Path, inside: Sequence[For] = ()) -> Stmt:
     if any([_never_runs(loop) for loop in loops]):
         return body
     blocks = [statement for statement in path if isinstance(statement, BlockRealize)]
-    result: Stmt = _WideAxes(facts_under(loops, blocks), {loop.loop_var for loop in inside}).visit(body)
+    result: Stmt = _WideAxes(step, facts_under(loops, blocks), {loop.loop_var for loop in inside}).visit(body)
     return result
 
 
@@ -126,8 +132,12 @@ def with_room(step: str, view: View, keys: Collection[BlockKey]) -> PrimFunc:
     needed: dict[Buffer, list[int]] = {}
     for key in keys:
         block = view.realize(key).block
-        around = [node.block for node in view.index.blocks[key] if isinstance(node, BlockRealize)]
-        facts = facts_inside(*around, *blocks_in(block.body))
+        inner = [found for part in (block.init, block.body) if part is not None for found in blocks_in(part)]
+        facts = facts_around(view, view.index.blocks[key])
+        for each in inner:
+            for axis in each.iter_vars:
+                if axis.dom is not None:
+                    facts.bind(axis.var, axis.dom)
         touched = {region.buffer for region in (*block.reads, *block.writes)} & owned
         for buffer in sorted(touched, key=lambda item: item.name):
             sizes = [extent.value if isinstance(extent, IntImm) else 0 for extent in buffer.shape]
@@ -138,7 +148,7 @@ def with_room(step: str, view: View, keys: Collection[BlockKey]) -> PrimFunc:
                         facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), allow_override=True)
                     for position, index in enumerate(access.indices):
                         top = facts.const_int_bound(index).max_value + 1
-                        if isinstance(buffer.shape[position], IntImm) and top < 2**31:
+                        if isinstance(buffer.shape[position], IntImm) and top < _UNKNOWN:
                             result[position] = max(result[position], top)
     function = view.function
     grown: list[tuple[Buffer, Buffer]] = []
@@ -182,8 +192,8 @@ def _allocated(realize: Stmt) -> tuple[Buffer, ...]:
 
 
 class _WideAxes(Rewriter):
-    def __init__(self, facts: Analyzer, new: set[Var]) -> None:
-        self.facts = facts
+    def __init__(self, step: str, facts: Analyzer, new: set[Var]) -> None:
+        self.step, self.facts = step, facts
         self.new = new  # variables of the new loops
 
     def visit_For(self, loop: For) -> Stmt:
@@ -197,21 +207,40 @@ class _WideAxes(Rewriter):
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
             dom = axis.dom
             bound = self.facts.const_int_bound(value)
-            if dom is not None and isinstance(dom.extent, IntImm) and isinstance(dom.min, IntImm):
+            if dom is not None and not (isinstance(dom.extent, IntImm) and isinstance(dom.min, IntImm)):
+                dom = self._constant_domain(realize, axis, value)
+                axis = axis.with_(dom=dom)
+            elif dom is not None and isinstance(dom.extent, IntImm) and isinstance(dom.min, IntImm):
                 low = min(dom.min.value, bound.min_value) if bound.min_value > -(2**31) else dom.min.value
                 high = max(dom.min.value + dom.extent.value, bound.max_value + 1)
-                if high >= 2**31 and uses_var(value, self.new.__contains__):
+                if max(high, high - low) >= 2**31 and uses_var(value, self.new.__contains__):
                     problem = f"how far axis {axis.var.name} of block {realize.block.name_hint!r} runs is not known"
-                    raise NotSupported("split", problem, realize)
-                if high < 2**31 and (low, high) != (dom.min.value, dom.min.value + dom.extent.value):
+                    raise NotSupported(self.step, problem, realize)
+                fits = max(high, high - low) < 2**31
+                if fits and (low, high) != (dom.min.value, dom.min.value + dom.extent.value):
                     grown = Range.from_min_extent(const(low, dom.min.dtype), const(high - low, dom.extent.dtype))
                     axis = axis.with_(dom=grown)
             axes.append(axis)
         block = realize.block.with_(iter_vars=tuple(axes))
-        if not is_leaf(block):  # axes of blocks inside are bound to those of this one
+        if block.init is not None or not is_leaf(block):  # axes of blocks inside are bound to those of this one
             with ExitStack() as known:
                 for axis in axes:
                     if axis.dom is not None:
                         known.enter_context(self.facts.bound(axis.var, axis.dom, inline=False))
-                block = block.with_(body=self.visit(block.body))
+                init = None if block.init is None else self.visit(block.init)
+                block = block.with_(init=init, body=self.visit(block.body))
         return realize.with_(block=block)
+
+    def _constant_domain(self, realize: BlockRealize, axis: IterVar, value: Expr) -> Range:
+        """The domain of an axis that depends on loops: as it is where it holds the value, else one of two numbers."""
+        dom = axis.dom
+        assert dom is not None
+        if self.facts.can_prove(value >= dom.min) and self.facts.can_prove(value < dom.min + dom.extent):
+            return dom
+        bound, room = self.facts.const_int_bound(value), self.facts.const_int_bound(dom.min + dom.extent - 1)
+        low = min(bound.min_value, self.facts.const_int_bound(dom.min).min_value)
+        high = max(bound.max_value, room.max_value) + 1
+        if low <= -_UNKNOWN or high >= _UNKNOWN:
+            problem = f"how far axis {axis.var.name} of block {realize.block.name_hint!r} runs is not known"
+            raise NotSupported(self.step, problem, realize)
+        return Range.from_min_extent(const(low, dom.min.dtype), const(high - low, dom.extent.dtype))

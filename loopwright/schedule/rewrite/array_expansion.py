@@ -22,6 +22,7 @@ from loopwright.ir import (
     BufferRegion,
     BufferStore,
     Expr,
+    IntImm,
     PrimFunc,
     Range,
     Rewriter,
@@ -61,6 +62,8 @@ def unfolded(view: View, realize: BlockRealize, store: BufferStore, domain: Mapp
     index_type = buffer.shape[0].dtype if buffer.shape else again[0][0].dtype
     spans = [domain[axis] for axis, _ in again]
     sizes = [cast(facts.simplify(span.high - span.low + 1), index_type) for span in spans]
+    if any([isinstance(size, IntImm) and size.value < 0 for size in sizes]):
+        return None  # the block never runs
     wide = fresh_buffer(buffer.name, [*sizes, *buffer.shape], buffer, buffer.scope())
     rewriter = _Unfold(buffer, wide, [value for _, value in again], [span.low for span in spans])
     after = view.function.with_(body=rewriter.run(view.function.body))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loopwright.analysis.reduction_init import reducing_variables
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     BlockRealize,
@@ -25,6 +26,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     any_node,
+    collect,
     conjuncts,
     const,
     deep,
@@ -73,8 +75,36 @@ class _Simplify(Rewriter):
         empty = self._empty_reductions(realize) if self.may_be_empty and realize.block.init is not None else None
         if empty:
             return self._with_init_of_nothing(realize, empty)
+        predicate = self._predicate(realize)
         values = [self.binding(value) for value in realize.iter_values]
-        return realize.with_(iter_values=tuple(values), predicate=self.facts.simplify(realize.predicate))
+        if realize.block.init is not None and not is_true(predicate):
+            named = set(collect(predicate, Var))  # of these, loops of the reduction are still seen to be that
+            for position, axis in enumerate(realize.block.iter_vars):
+                old = realize.iter_values[position]
+                lost = named & (set(collect(old, Var)) - set(collect(values[position], Var)))
+                if axis.iter_type == IterType.CommReduce and lost:
+                    values[position] = old
+        return realize.with_(iter_values=tuple(values), predicate=predicate)
+
+    def _predicate(self, realize: BlockRealize) -> Expr:
+        """The predicate simplified; that of a reduction still says of which loops it speaks.
+
+        A condition on loops of the reduction alone says which updates happen, and one that ties them to others for
+        which cells there are any (`analysis/reduction_init.py`): neither may come to speak of nothing.
+        """
+        reduced = reducing_variables(realize) if realize.block.init is not None else set()
+        if not uses_var(realize.predicate, reduced.__contains__):
+            return self.facts.simplify(realize.predicate)
+        conditions = []
+        for condition in conjuncts(realize.predicate):
+            simple = self.facts.simplify(condition)
+            before, after = set(collect(condition, Var)), set(collect(simple, Var))
+            if before <= reduced:
+                keeps = bool(after) or is_true(simple)
+            else:
+                keeps = before & reduced == after & reduced and (after <= reduced) == (before <= reduced)
+            conditions.append(simple if keeps else condition)
+        return logical_and(TRUE, *conditions)
 
     def binding(self, value: Expr) -> Expr:
         return self.facts.simplify(value)

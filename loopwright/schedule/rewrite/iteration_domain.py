@@ -89,14 +89,16 @@ class IterationDomain(NamedTuple):
 
     domain: Mapping[Var, Span]
     conditions: Sequence[Expr]
+    is_exact: bool  # else the block may not run for some of these values
 
 
 def iteration_domain(
-    step: str, path: Sequence[Stmt], kept: Sequence[Stmt], still: Sequence[For] = ()
+    step: str, path: Sequence[Stmt], kept: Sequence[Stmt], still: Sequence[For] = (), exact: bool = False
 ) -> IterationDomain:
     """What the block at the end of `path` runs over; what `kept` statements around it say is left out, as they stay.
 
-    While the loops `still` stand still, that is: the values of the axes may be told in terms of them.
+    While the loops `still` stand still, that is: the values of the axes may be told in terms of them. With `exact`,
+    bounds of loops that depend on other loops become conditions too.
     """
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
@@ -124,7 +126,7 @@ def iteration_domain(
     around = [statement for statement in path[: start + 1] if isinstance(statement, BlockRealize)]
     facts = facts_under(loops, around)
     moving = [loop for loop in loops if not any(loop is other for other in still)]
-    domain, said = _domain(realize, moving, facts, around)
+    domain, said = _domain(step, realize, moving, facts, around)
     own = Analyzer()
     for axis, span in domain.items():
         own.bind(axis, Range.from_min_extent(span.low, own.simplify(span.high - span.low + 1)))
@@ -138,7 +140,36 @@ def iteration_domain(
         simple = own.simplify(translated)
         if not own.can_prove(simple):
             said.append(simple)
-    return IterationDomain(domain, said)
+    is_exact = exact and _fill_their_domain(realize, moving)
+    for condition in [bound for loop in moving if exact for bound in _triangular_bounds(loop, moving)]:
+        translated = None if has_data(condition) else terms.translate(condition)
+        if translated is None:
+            is_exact = False
+        elif not own.can_prove(own.simplify(translated)):
+            said.append(own.simplify(translated))
+    return IterationDomain(domain, said, is_exact)
+
+
+def _triangular_bounds(loop: For, loops: Sequence[For]) -> list[Expr]:
+    """The bounds of a loop that depend on other loops, as conditions."""
+    others = {other.loop_var for other in loops}
+    result: list[Expr] = []
+    if uses_var(loop.min, others.__contains__):
+        result.append(loop.loop_var >= loop.min)
+    if uses_var(loop.extent, others.__contains__) or result:
+        result.append(loop.loop_var < loop.min + loop.extent)
+    return result
+
+
+def _fill_their_domain(realize: BlockRealize, loops: Sequence[For]) -> bool:
+    """Whether the axes take all values between the least and the greatest, each with all of the others."""
+    variables = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops}
+    values = [value for value in realize.iter_values if uses_var(value, variables.__contains__)]
+    plain = {value for value in values if isinstance(value, Var)}
+    rest = [value for value in values if value not in plain]
+    if len(plain) + len(rest) == len(values) and not any([uses_var(value, plain.__contains__) for value in rest]):
+        return not rest or bool(detect_iter_map(rest, variables, True, "surjective").indices)
+    return False
 
 
 def _stays(parent: Stmt, child: Stmt, kept: Sequence[Stmt]) -> bool:
@@ -150,7 +181,7 @@ def _stays(parent: Stmt, child: Stmt, kept: Sequence[Stmt]) -> bool:
 
 
 def _domain(
-    realize: BlockRealize, loops: Sequence[For], facts: Facts, around: Sequence[BlockRealize]
+    step: str, realize: BlockRealize, loops: Sequence[For], facts: Facts, around: Sequence[BlockRealize]
 ) -> tuple[dict[Var, Span], list[Expr]]:
     """The values of the axes, and the conditions on them that decide where a block around allows fewer."""
     ranges = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops}
@@ -161,7 +192,11 @@ def _domain(
         assert axis.dom is not None
         low, high = axis.dom.min, facts.simplify(axis.dom.min + axis.dom.extent - 1)
         reached = interval_of(value, ranges, facts)
-        if reached is not None:
+        if uses_var(axis.dom, ranges.__contains__):  # a domain that loops say
+            if reached is None:
+                raise NotOnItsOwnTerms(step, realize, f"with {value}, which has no bounds of its own")
+            low, high = reached
+        elif reached is not None:
             least, greatest = reached
             if facts.can_prove(least >= low):
                 low = least

@@ -6,21 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from loopwright.analysis.effects import effects
+from loopwright.arith import Analyzer
 from loopwright.ir import (
     BlockRealize,
     Expr,
     For,
     ForKind,
     IntImm,
+    Range,
     Stmt,
     Var,
     cast,
+    const,
     is_zero,
     structural_equal,
 )
+from loopwright.ir.operators import maximum
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.rewrite.bindings import is_true
+from loopwright.schedule.rewrite.sizes import size_facts
 from loopwright.schedule.view import Path, View
 
 _KINDS: Final = {  # the steps that give loops their kinds
@@ -68,6 +73,30 @@ def check_bounds_stay(step: str, loops: Sequence[For], path: Path) -> None:
             if read.calls or read.pointers:
                 problem = f"the {what} {bound} of loop {loop.loop_var.name} is a call with effects"
                 raise NotSupported(step, problem, loop, "store its result before the loop")
+
+
+def facts_around(view: View, path: Path, when_running: bool = True) -> Analyzer:
+    """What is known at the end of `path`: of the function's sizes, the loops and the axes of blocks.
+
+    Without `when_running`, only what is true as well where a loop has no iterations: a reduction starts there too.
+    """
+    facts = size_facts(view.function)
+    for statement in path:
+        if isinstance(statement, For):
+            if not when_running and not facts.can_prove(statement.extent >= 1):
+                continue
+            facts.bind(statement.loop_var, Range.from_min_extent(statement.min, statement.extent))
+        elif isinstance(statement, BlockRealize):
+            for axis in statement.block.iter_vars:
+                if axis.dom is not None:
+                    facts.bind(axis.var, axis.dom)
+    return facts
+
+
+def iterations(view: View, loop: For, path: Path) -> Expr:
+    """How often a loop runs: its extent, or 0 where that is negative. `path` are the statements that stay around it."""
+    extent, facts = loop.extent, facts_around(view, path, when_running=False)
+    return extent if facts.can_prove(extent >= 0) else maximum(extent, const(0, extent.dtype))
 
 
 def value_at(loop: For, iteration: Expr) -> Expr:

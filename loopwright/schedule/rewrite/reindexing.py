@@ -120,6 +120,7 @@ def reindexed(view: View, step: str, block: BlockRealize, buffer: Buffer, writes
     # As the indices simplify whatever the axes' extents are: an axis in a zero term gives the copy no dimension.
     indices = tuple([Analyzer().simplify(index) for index in _the_point(step, block, buffer, writes)])
     used = [axis for axis in block.block.iter_vars if _uses(indices, axis.var)]
+    _check_domains(step, view, block)
     layout = wanted.layout
     if layout is not None:
         layout = layout.for_indices([axis.var for axis in block.block.iter_vars])
@@ -179,6 +180,16 @@ def _the_point(step: str, realize: BlockRealize, buffer: Buffer, writes: bool) -
 
 def _uses(indices: Sequence[Expr], var: Var) -> bool:
     return any([uses_var(index, {var}.__contains__) for index in indices])
+
+
+def _check_domains(step: str, view: View, realize: BlockRealize) -> None:
+    """The new buffer is as large as the axes say, so no loop says how far these run."""
+    loops = {loop.loop_var for loop in view.all_loops_above(view.block_path(block_key(realize.block)))}
+    for axis in realize.block.iter_vars:
+        if axis.dom is not None and uses_var(axis.dom, loops.__contains__):
+            problem = f"the domain of axis {axis.var.name} of block {realize.block.name_hint!r} depends on loops"
+            hint = "give the axis a domain of numbers: T.axis.spatial(8, i), not T.axis.remap"
+            raise NotSupported(step, f"{problem}: {axis.dom.extent}", realize, hint)
 
 
 def _check_axes(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: LayoutMap) -> None:

@@ -171,7 +171,7 @@ class Relocation:
         assert isinstance(self.place, For)
         self.around = without.all_loops_above(self.path)
         self.blocks = [statement for statement in self.path if isinstance(statement, BlockRealize)]
-        self.runs: IterationDomain = iteration_domain(step, path, view.loop_path(loop.loop_var))
+        self.runs: IterationDomain = iteration_domain(step, path, view.loop_path(loop.loop_var), exact=True)
 
     @property
     def body(self) -> Stmt:

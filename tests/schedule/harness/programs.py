@@ -894,6 +894,146 @@ for i in range({n}):
                 C[vi] = 0
             C[vi] = C[vi] + A[vj]
 
+== cells_of_negative_extents | n m | A: n, n, n; C: n, n, n
+for i in range({n}):
+    for j, k in T.grid(i - 1, i - {m}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.spatial({n}, i), T.axis.spatial({n}, j), T.axis.spatial({n}, k)
+            C[vi, vj, vk] = A[vi, vj, vk] + 4
+
+== sums_of_negative_extents | n m | A: n, n, n; C: n, n
+for i in range({n}):
+    for j, k in T.grid(i - 1, i - {m}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.spatial({n}, i), T.axis.spatial({n}, j), T.axis.reduce({n}, k)
+            with T.init():
+                C[vi, vj] = 5
+            C[vi, vj] = C[vi, vj] + A[vi, vj, vk] + 4
+
+== rows_of_negative_extents | n m | A: n, n, n; C: n; D: n, n
+B = T.alloc_buffer(({n}, {n}, {n}), "int32")
+for i in range({n}):
+    for j, k in T.grid(i - 1, i - {m}):
+        with T.block("B"):
+            vi, vj, vk = T.axis.spatial({n}, i), T.axis.spatial({n}, j), T.axis.spatial({n}, k)
+            B[vi, vj, vk] = A[vi, vj, vk] * 3
+    for j, k in T.grid(i - 1, i - {m}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.spatial({n}, i), T.axis.reduce({n}, j), T.axis.reduce({n}, k)
+            with T.init():
+                C[vi] = 5
+            C[vi] = C[vi] + B[vi, vj, vk] + 4
+    for j in range({n} - 1 - i - i):
+        with T.block("D"):
+            vi, vj = T.axis.spatial({n}, i), T.axis.spatial({n}, j)
+            D[vi, vj] = vi * 7 + vj
+
+== triangle_that_reads_within_bounds | n | A: n; C: n, n
+B = T.alloc_buffer(({n}, {n}), "int32")
+for i in range({n}):
+    for j in range(i):
+        with T.block("B"):
+            vi, vj = T.axis.spatial({n}, i), T.axis.spatial({n}, j)
+            B[vi, vj] = A[vi - vj - 1]
+for i, j in T.grid({n}, {n}):
+    with T.block("C"):
+        vi, vj = T.axis.spatial({n}, i), T.axis.spatial({n}, j)
+        C[vi, vj] = T.if_then_else(vj < vi, B[vi, vj], 0)
+
+== upper_triangles | n | A: n, n; C: n, n; D: n
+B = T.alloc_buffer(({n}, {n}), "int32")
+for i in range({n}):
+    for j in range(i, {n}):
+        with T.block("B"):
+            vi, vj = T.axis.spatial({n}, i), T.axis.spatial({n}, j)
+            B[vi, vj] = A[vi, vj - vi]
+for i in range({n}):
+    for j in range(i, {n}):
+        with T.block("C"):
+            vi, vj = T.axis.spatial({n}, i), T.axis.spatial({n}, j)
+            C[vj, vi] = B[vi, vj] * 2
+for i in range({n}):
+    for j in range(1, i):
+        with T.block("D"):
+            vi, vj = T.axis.spatial({n}, i), T.axis.reduce({n}, j)
+            with T.init():
+                D[vi] = 1
+            D[vi] = D[vi] + A[vi - vj, vj]
+
+== every_other_cell | n | A: n; C: 2*n; D: n
+B = T.alloc_buffer(({2*n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({2*n}, i * 2)
+        B[vi] = T.if_then_else(vi % 2 == 0, A[vi // 2], 0)
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({2*n}, i * 2)
+        C[vi] = B[vi] + 1
+for i in range({n}):
+    with T.block("D"):
+        vi = T.axis.spatial({n}, i)
+        D[vi] = B[vi * 2] // (vi + 1)
+
+== band_of_a_matrix | n m | A: m; C: n, n+m-1
+B = T.alloc_buffer(({n}, {n+m-1}), "int32")
+for i, j in T.grid({n}, {m}):
+    with T.block("B"):
+        vi, vj = T.axis.spatial({n}, i), T.axis.spatial({n+m-1}, i + j)
+        B[vi, vj] = A[vj - vi] * 2
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.spatial({n}, i), T.axis.spatial({n+m-1}, i + j)
+        C[vi, vj] = B[vi, vj] + 1
+
+== sums_of_two_kinds_in_one_block | n m | C: n; D: n
+for j in range({m}):
+    for i in range({n}):
+        with T.block("first"):
+            vi, vj = T.axis.spatial({n}, i), T.axis.opaque({m}, j)
+            C[vi] = vj * 3 + vi
+            D[vi] = vi - vj
+    for i in range({n}):
+        with T.block("second"):
+            vi, vj = T.axis.spatial({n}, i), T.axis.opaque({m}, j)
+            C[vi] = C[vi] + D[vi]
+            D[vi] = C[vi] - vj
+
+== no_update_at_all | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        T.where(j >= {m})
+        with T.init():
+            C[vi] = 5
+        C[vi] = C[vi] + A[vi, vj]
+
+== updates_of_some_rows | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        T.where(i >= 1 and (j + 1) % 2 == 2)
+        with T.init():
+            C[vi] = 5
+        C[vi] = C[vi] + A[vi, vj]
+
+== updates_below_a_line | n m k | A: n, m, k; C: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        T.where(i * {m} + j < {n} and l >= i)
+        with T.init():
+            C[vi] = 5
+        C[vi] = C[vi] + A[vi, vj, vl]
+
+== start_that_reads | n m | A: n, m; B: n; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = B[vi] * 2
+        C[vi] = C[vi] + A[vi, vj]
+
 == sums_under_a_diagonal | n m | A: n, m; C: n
 for i, j in T.grid({n}, {m}):
     with T.block("C"):
@@ -1223,6 +1363,19 @@ for i in range({n}):
 # Data decides whether something runs, and where.
 BY_DATA = _read(
     """
+== as_many_as_the_data_say | n m | N: n; A: n, m; C: n; D: n, m
+for i in range({n}):
+    for j in range(T.min(N[i], {m})):
+        with T.block("C"):
+            vi, vj = T.axis.spatial({n}, i), T.axis.reduce({m}, j)
+            with T.init():
+                C[vi] = 5
+            C[vi] = C[vi] + A[vi, vj] + 4
+    for j in range(T.min(N[i], {m})):
+        with T.block("D"):
+            vi, vj = T.axis.spatial({n}, i), T.axis.spatial({m}, j)
+            D[vi, vj] = A[vi, vj] * 7 + vj
+
 == shifted_if | n | S: 1; A: n; B: n+1
 if S[0] > 0:
     for i in range({n}):

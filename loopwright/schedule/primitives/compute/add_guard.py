@@ -64,7 +64,7 @@ def remove_guard(view: View, block: BlockRealize, index: int | None = None) -> S
         shown = ", ".join([f"{position}: {condition}" for position, condition in enumerate(conditions)])
         raise BadStepArgument("remove_guard", f"there is no condition {index!r}", block, f"there are {shown}")
     kept = [condition for position, condition in enumerate(conditions) if index is not None and position != index]
-    free = with_wide_axes(block.with_(predicate=logical_and(TRUE, *kept)), path[:-1])
+    free = with_wide_axes("remove_guard", block.with_(predicate=logical_and(TRUE, *kept)), path[:-1])
     after = view.replaced(path, free)
     check_speculative_runs("remove_guard", after, [block_key(block.block)], block)
     touched = [region.buffer for region in (*block.block.reads, *block.block.writes)]

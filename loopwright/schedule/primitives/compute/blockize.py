@@ -346,7 +346,12 @@ def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For
         for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
         if axis.iter_type != IterType.CommReduce
     ]
-    data = [loop for loop in loops if any(uses_var(value, {loop.loop_var}.__contains__) for _, value in pairs)]
+    asked = [value for _, value in pairs]
+    data: list[For] = []
+    for loop in reversed(loops):  # those inside first: their bounds may ask for loops around them
+        if any([uses_var(value, {loop.loop_var}.__contains__) for value in asked]):
+            data.insert(0, loop)
+            asked += [loop.min, loop.extent]
     running, others = {loop.loop_var for loop in data}, {loop.loop_var for loop in loops}
     others -= running
     guards = []

@@ -20,6 +20,7 @@ from __future__ import annotations
 from loopwright.ir import BlockRealize, For, Var
 from loopwright.schedule.handles import Mark, block_key
 from loopwright.schedule.primitives.compute.compute_inline import compute_inline
+from loopwright.schedule.proof.speculative_runs import check_speculative_runs
 from loopwright.schedule.rewrite.privatize import privatize
 from loopwright.schedule.rewrite.regions import Solver, Span, relaxed_over_threads, touched_under
 from loopwright.schedule.rewrite.relocate import NothingUnderLoop, Relocation
@@ -56,5 +57,7 @@ def compute_at(
             spans[axis.var] = solver.hull(spans[axis.var], part.get(axis.var))
     known = {axis: span for axis, span in spans.items() if span is not None}
     after = move.finish(known, index, preserve_unit_loops)
+    if not move.runs.is_exact:
+        check_speculative_runs("compute_at", after, [block_key(block.block)], loop)
     after = privatize(after, block_key(block.block), loop.loop_var)
     return Step(after, Proof.VALUES, at=block, buffers=move.buffers())

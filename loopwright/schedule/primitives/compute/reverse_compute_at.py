@@ -15,6 +15,8 @@ Proved: every read sees the value it saw before.
 from __future__ import annotations
 
 from loopwright.ir import BlockRealize, For, IterType, Var
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.proof.speculative_runs import check_speculative_runs
 from loopwright.schedule.rewrite.regions import Solver, Span, touched_under
 from loopwright.schedule.rewrite.relocate import NothingUnderLoop, Relocation
 from loopwright.schedule.step import Proof, Step
@@ -44,4 +46,6 @@ def reverse_compute_at(
                 if span is not None:
                     solver.narrow(spans, axis, span)
     after = move.finish(spans, index, preserve_unit_loops)
+    if not move.runs.is_exact:
+        check_speculative_runs("reverse_compute_at", after, [block_key(block.block)], loop)
     return Step(after, Proof.VALUES, at=block, buffers=move.buffers())

@@ -35,6 +35,7 @@ from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.primitives.compute.compute_inline import check_uses, the_store
+from loopwright.schedule.proof.speculative_runs import check_speculative_runs
 from loopwright.schedule.rewrite.inlining import (
     Attribution,
     Retold,
@@ -88,7 +89,7 @@ def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
     check_uses(STEP, view, producer, buffer)
     _check_sole_reader(view, block, producer, buffer)
     cell = _cell_read(block, store, buffer)
-    runs = iteration_domain(STEP, path, ())
+    runs = iteration_domain(STEP, path, (), exact=True)
     inverse = inverse_of(cell, runs.domain)
     if inverse is None:
         text = f"{buffer.name}[{', '.join([str(index) for index in cell])}]"
@@ -101,6 +102,8 @@ def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
     without = View(view.replaced(path, None))
     folded = without.replaced(without.block_path(block_key(producer.block)), new)
     after = folded.with_(body=_without_buffer(folded.body, buffer))
+    if not runs.is_exact:
+        check_speculative_runs(STEP, after, [block_key(producer.block)], block)
     axes = [axis.var for axis in producer.block.iter_vars]
     origins = Origins(
         renamed={block_key(producer.block): (block_key(block.block), _values_at(axes, fold.old_axes))},

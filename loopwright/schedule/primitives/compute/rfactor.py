@@ -209,7 +209,7 @@ def _nest_of(view: View, loop: For) -> _Nest:
         if item in data and carries(known, depth, data_values, conditions):
             problem = f"several iterations of loop {item.loop_var.name} reach one cell of the result"
             raise NotFactorable(loop, problem)
-    return _Nest(realize, loops, data, loop, *_guards(loop, loops, data, conditions))
+    return _Nest(realize, loops, data, loop, *_guards(loop, loops, data, reducing, conditions))
 
 
 def _check_steering(nest: _Nest, buffers: Sequence[Buffer]) -> None:
@@ -283,7 +283,7 @@ def _check_bounds(loop: For, new_axes: Sequence[For], loops: Sequence[For], data
 
 
 def _guards(
-    loop: For, loops: Sequence[For], data: Sequence[For], conditions: Sequence[Expr]
+    loop: For, loops: Sequence[For], data: Sequence[For], reducing: set[Var], conditions: Sequence[Expr]
 ) -> tuple[list[Expr], list[Expr]]:
     shared = {item.loop_var for item in data}
     others = {item.loop_var for item in loops} - shared
@@ -298,6 +298,9 @@ def _guards(
                 f"the guard {condition} relates data to the reduction (loops {', '.join(names)})",
                 "which members there are would depend on the cell; choose tiles that divide the extents",
             )
+        for var in used & others if not used & reducing else ():
+            problem = f"the guard {condition} is on loop {var.name}, which no axis of the block is bound to"
+            raise NotFactorable(loop, problem, "bind it to one: v = T.axis.spatial(n, i)")
         (on_loop if loop.loop_var in used else kept).append(condition)
     return kept, on_loop
 

@@ -40,6 +40,7 @@ from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.one_to_one import Collision, find_collision, inverse_on
+from loopwright.schedule.proof.speculative_runs import check_speculative_runs
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.rewrite.iteration_domain import iteration_domain
@@ -80,7 +81,7 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
     mapping = LayoutMap.of(index_map, "transform_block_layout").for_indices([axis.var for axis in old])
     mapping.check_rank("transform_block_layout", len(old), f"block {block.block.name_hint!r}")
     top = _own_nest(view, block, path)
-    runs = iteration_domain("transform_block_layout", path, path[:top])
+    runs = iteration_domain("transform_block_layout", path, path[:top], exact=True)
     sizes = [_size(block, axis) for axis in old]
     kinds = [_kind(block, mapping, result) for result in mapping.final_indices]
 
@@ -119,8 +120,11 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
 
     new_key = block_key(built)
     renamed = {new_key: (key, old_values), InitOf(new_key): (InitOf(key), old_data_values)}
+    after = view.replaced(path[: top + 1], nest)
+    if not runs.is_exact:
+        check_speculative_runs("transform_block_layout", after, [new_key], block)
     return Step(
-        view.replaced(path[: top + 1], nest),
+        after,
         Proof.VALUES,
         Origins(renamed=renamed),
         at=block,

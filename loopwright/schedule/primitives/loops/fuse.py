@@ -21,17 +21,23 @@ from loopwright.ir import (
     For,
     ForKind,
     IntImm,
-    IterType,
+    PrimFunc,
     Var,
     const,
     product,
     uses_var,
 )
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.proof.moved_inits import met_by_inits, started_elsewhere
+from loopwright.schedule.proof.moved_inits import loops_of_starts, met_by_inits, started_elsewhere
 from loopwright.schedule.rewrite.bindings import rebind
 from loopwright.schedule.rewrite.nests import nest
-from loopwright.schedule.rewrite.plain_loops import check_bounds_stay, check_plain, value_at
+from loopwright.schedule.rewrite.plain_loops import (
+    check_bounds_stay,
+    check_plain,
+    facts_around,
+    iterations,
+    value_at,
+)
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -50,21 +56,26 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
             for var in [loop.loop_var for loop in loops if uses_var(bound, {loop.loop_var}.__contains__)]:
                 problem = f"the {what} of loop {inner.loop_var.name} depends on {var.name}"
                 raise NotSupported("fuse", problem, inner)
-    _check_empty(view, loops)
+    empty = _check_empty(view, loops)
     path = view.loop_path(loops[0].loop_var)
     check_bounds_stay("fuse", loops, path[:-1])
 
-    total = Analyzer().simplify(product([loop.extent for loop in loops]))
+    extents = [iterations(view, loop, path[:-1]) for loop in loops]
+    if sum([extent is not loop.extent for extent, loop in zip(extents, loops, strict=True)]) == 1:
+        extents = [loop.extent for loop in loops]  # a product with one negative extent is no iterations either
+    total = Analyzer().simplify(product(extents))
     fused = Var("_".join(loop.loop_var.name for loop in loops) + "_fused", total.dtype)
     values: dict[Var, Expr] = {}
     rest: Expr = fused
-    for loop in reversed(loops[1:]):
-        values[loop.loop_var] = value_at(loop, rest % loop.extent)
-        rest = rest // loop.extent
+    for loop, extent in reversed(list(zip(loops[1:], extents[1:], strict=True))):
+        values[loop.loop_var] = value_at(loop, rest % extent)
+        rest = rest // extent
     values[loops[0].loop_var] = value_at(loops[0], rest)
     new = For(fused, const(0, fused.dtype), total, ForKind.SERIAL, loops[-1].body)
     body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new], preserve_unit_iters)
     after = view.replaced(path, nest([new], body))
+    if empty:
+        _check_starts(view, after, fused, empty)
     buffers = {buffer.data: buffer for buffer in (*met_by_inits(loops[0], path[:-1]), *started_elsewhere(view, loops))}
     proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
     return Step(after, proof, results=[LoopResult(fused)], at=loops[0], buffers=list(buffers.values()))
@@ -86,28 +97,27 @@ def _why_apart(view: View, outer: For, inner: For) -> str:
     return f"{other} is not the only statement in loop {one}"
 
 
-def _check_empty(view: View, loops: Sequence[For]) -> None:
-    """A loop may have no iterations only where no reduction starts over the others.
+def _check_empty(view: View, loops: Sequence[For]) -> list[For]:
+    """The loops that may have no iterations; inside the outermost, none may be known to."""
+    facts = facts_around(view, view.loop_path(loops[0].loop_var)[:-1], when_running=False)
+    result = [loop for loop in loops if not facts.can_prove(loop.extent >= 1)]
+    for outer, loop in pairwise(loops):
+        if isinstance(loop.extent, IntImm) and loop.extent.value <= 0:
+            name = loop.loop_var.name
+            problem = f"loop {name} has no iterations, so a fused loop could not tell {outer.loop_var.name}"
+            raise NotSupported("fuse", problem, loop)
+    return result
 
-    A reduction over no iterations still starts, for all iterations of the data loops: these must stay to be seen.
+
+def _check_starts(view: View, after: PrimFunc, fused: Var, empty: Sequence[For]) -> None:
+    """A reduction over no iterations still starts, for all iterations of the data loops: these must stay to be seen.
+
+    So the fused loop runs over starts only where all loops did that may have no iterations, or over none of them.
     """
-    for depth, loop in enumerate(loops):
-        name = loop.loop_var.name
-        own, others = {loop.loop_var}, {other.loop_var for other in loops if other is not loop}
-        if isinstance(loop.extent, IntImm):
-            if loop.extent.value > 0:
-                continue
-            if depth > 0:
-                problem = (
-                    f"loop {name} has no iterations, so a fused loop could not tell {loops[depth - 1].loop_var.name}"
-                )
-                raise NotSupported("fuse", problem, loop)
-        for realize in view.blocks_below(loops[-1].body):
-            axes = zip(realize.block.iter_vars, realize.iter_values, strict=True)
-            data = [value for axis, value in axes if axis.iter_type != IterType.CommReduce]
-            if realize.block.init is None or any([uses_var(value, own.__contains__) for value in data]):
-                continue
-            if any([uses_var(value, others.__contains__) for value in data]):
-                block = realize.block.name_hint
+    before, now = loops_of_starts(view.function), loops_of_starts(after)
+    for key in now:
+        for loop in empty:
+            if (loop.loop_var in before[key]) != (fused in now[key]):
+                name, block = loop.loop_var.name, view.realize(key).block.name_hint
                 problem = f"loop {name} may have no iterations, and block {block} starts a reduction all the same"
                 raise NotSupported("fuse", problem, loop)

@@ -60,7 +60,7 @@ from loopwright.schedule.proof.speculative_runs import check_speculative_runs, w
 from loopwright.schedule.rewrite.bindings import guard_blocks, rebind
 from loopwright.schedule.rewrite.clone import clone_nest
 from loopwright.schedule.rewrite.nests import nest
-from loopwright.schedule.rewrite.plain_loops import check_plain, value_at
+from loopwright.schedule.rewrite.plain_loops import check_plain, iterations, value_at
 from loopwright.schedule.rewrite.sizes import read_size, size_facts
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
@@ -242,7 +242,7 @@ def _padded(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     path = view.loop_path(loop.loop_var)
     around = [*view.all_loops_above(path[:-1]), *loops]
     moved = rebind(loop.body, {loop.loop_var: value_at(loop, index)}, around, keep_units)
-    body = with_wide_axes(moved, path[:-1], loops)
+    body = with_wide_axes("split", moved, path[:-1], loops)
     below = [block_key(realize.block) for realize in view.blocks_below(loop.body)]
     after = with_room("split", View(view.replaced(path, nest(loops, body))), below)
     check_speculative_runs("split", after, below, loop)
@@ -289,9 +289,10 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     facts = Analyzer()
     tile = facts.simplify(_product(extents[1:])) if len(extents) > 1 else const(1, extents[0].dtype)
     # An inferred factor is 0 where the loop has no iterations: nothing is divided by it.
+    extent = iterations(view, loop, path[:-1])
     one = const(1, tile.dtype)
     divisor = tile if facts.can_prove(tile >= one) else maximum(tile, one)
-    whole = facts.simplify(loop.extent // divisor)
+    whole = facts.simplify(extent // divisor)
     reductions = _check_reductions(view, loop, whole)
 
     loops, index = _nest_of(loop, [whole, *extents[1:]])
@@ -309,7 +310,7 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     copy, renamed = clone_nest(_StopInits(loop.loop_var).visit(loop.body), tail_name)
     var = Var(f"{loop.loop_var.name}_tail", loop.loop_var.dtype)
     done = facts.simplify(whole * tile)
-    rest = loop.with_(loop_var=var, min=const(0, var.dtype), extent=facts.simplify(loop.extent % divisor), body=copy)
+    rest = loop.with_(loop_var=var, min=const(0, var.dtype), extent=facts.simplify(extent % divisor), body=copy)
     rest = rest.with_(body=rebind(copy, {loop.loop_var: value_at(loop, var + done)}, [*around, rest], keep_units))
     return Step(
         view.replaced(path, seq([main, rest])),

@@ -110,10 +110,11 @@ def rolling_buffer(view: View, block: BlockRealize, write_buffer_index: BufferNa
     # Build
     shape = [const(rows, extent.dtype) if k == roll.axis else extent for k, extent in enumerate(old.shape)]
     new = fresh_buffer(old.name, shape, old, old.scope())
-    after = _Circular(view, old, new, (roll, *others), rows).apply(view.function)
+    circular = _Circular(view, old, new, (roll, *others), rows)
+    after = circular.apply(view.function)
     if any(statement is roll.loop for statement in home.path):
         after = _allocated_around(View(after), new, roll.loop, block)
-    return Step(after, Proof.VALUES, at=roll.loop, buffers=[old])
+    return Step(after, Proof.VALUES, at=roll.loop, buffers=[old, *circular.left_out])
 
 
 def _rolls(view: View, realize: BlockRealize, buffer: Buffer) -> list[_Roll]:
@@ -158,6 +159,7 @@ class _Circular(MovedAccesses):
     def __init__(self, view: View, old: Buffer, new: Buffer, rolls: Sequence[_Roll], rows: int) -> None:
         super().__init__(old, new)
         self.view, self.rolls, self.rows = view, rolls, rows
+        self.left_out: dict[Buffer, None] = {}  # what else is not written where the row is not new
 
     @deep
     def apply(self, function: PrimFunc) -> PrimFunc:
@@ -173,6 +175,7 @@ class _Circular(MovedAccesses):
         writes = any([region.buffer is self.old for region in realize.block.writes])
         if not writes or len(self.view.block_path(block_key(realize.block))) == 1:
             return realize.with_(block=block)
+        self.left_out.update({region.buffer: None for region in realize.block.writes})
         moving = [_index(realize, self.old, roll.axis) for roll in self.rolls]
         block = block.with_(
             iter_vars=tuple(

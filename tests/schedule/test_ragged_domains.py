@@ -1,0 +1,330 @@
+"""Blocks that do not run over all values of their axes: triangles, bands, every other cell, loops of negative extents.
+
+A step that gives such a block new loops must keep it from running where it did not run, or show that it may.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from loopwright.evaluator import evaluate
+from loopwright.ir import PrimFunc
+from loopwright.schedule import Schedule
+from loopwright.schedule.errors import NotSupported, ScheduleError, WouldChangeValues
+from loopwright.schedule.primitives.compute.compute_inline import NotInlinable
+from loopwright.schedule.primitives.compute.rfactor import NotFactorable
+from loopwright.schedule.proof.buffer_scopes import LeavesScope
+from loopwright.schedule.proof.speculative_runs import FailsInExtraRuns
+from loopwright.schedule.rewrite.iteration_domain import NotOnItsOwnTerms
+from loopwright.script import from_source
+from tests.schedule.harness.programs import TEMPLATES, Program
+from tests.schedule.steps import check, refused
+
+
+def ragged(name: str, *sizes: int):
+    (template,) = [template for template in TEMPLATES if template.name == name]
+    return Program(template, sizes).function
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+@pytest.mark.parametrize("name", ["triangle_that_reads_within_bounds", "upper_triangles"])
+def test_compute_at_keeps_a_triangle(name, depth):
+    program = ragged(name, 5)
+    sch = Schedule(program)
+    sch.compute_at("B", sch.get_loops("C")[depth])
+    check(sch, program)
+
+
+def test_reverse_compute_at_keeps_a_triangle():
+    program = ragged("upper_triangles", 5)
+    sch = Schedule(program)
+    sch.reverse_compute_at("C", sch.get_loops("B")[0])
+    check(sch, program)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_compute_at_of_a_band(depth):
+    program = ragged("band_of_a_matrix", 4, 3)
+    sch = Schedule(program)
+    sch.compute_at("B", sch.get_loops("C")[depth])
+    check(sch, program)
+
+
+def test_compute_at_where_rows_may_be_empty():
+    program = ragged("rows_of_negative_extents", 5, 3)
+    sch = Schedule(program)
+    sch.compute_at("B", sch.get_loops("C")[0])
+    assert "T.where(" in sch.mod["main"].script()
+    check(sch, program)
+
+
+def test_transform_block_layout_keeps_a_triangle():
+    program = ragged("triangle_that_reads_within_bounds", 4)
+    sch = Schedule(program)
+    sch.transform_block_layout("B", lambda i, j: (j, i))
+    check(sch, program)
+
+
+def test_transform_block_layout_of_a_band_would_read_outside():
+    """No bounds of the axes, each for itself, say where a band is: its block would run beside it."""
+    sch = Schedule(ragged("band_of_a_matrix", 3, 3))
+    refused(sch, FailsInExtraRuns, "is outside its shape", "transform_block_layout", "B", lambda i, j: (j, i))
+
+
+def test_the_size_of_a_copy_names_no_loop_of_the_block():
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((6, 6), "int32"), C: T.Buffer((6, 6), "int32")):
+    for i in range(6):
+        for j in range(i):
+            with T.block("C"):
+                vi = T.axis.spatial(6, i)
+                vj = T.axis.spatial(i, j)
+                C[vi, vj] = A[vi, vj] + 1
+""")
+    problem = "the domain of axis vj of block 'C' depends on loops: i"
+    refused(Schedule(program), NotSupported, problem, "reindex", "C", ("read", 0))
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 4), (4, 2)])
+def test_blockize_starts_over_the_loops_that_bounds_name(sizes):
+    program = ragged("sums_of_negative_extents", *sizes)
+    sch = Schedule(program)
+    sch.blockize(sch.get_loops("C")[0])
+    check(sch, program)
+
+
+def test_padding_where_bounds_of_axes_depend_on_loops():
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((6, 6, 6), "int32"), C: T.Buffer((6,), "int32")):
+    B = T.alloc_buffer((6, 6, 6), "int32")
+    for i in range(6):
+        for j, k in T.grid(i - 3, i - 4):
+            with T.block("B"):
+                vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                B[vi, vj, vk] = A[vi, vj, vk] * 3
+        with T.block("C"):
+            vi = T.axis.spatial(6, i)
+            C[vi] = T.if_then_else(vi > 4, B[vi, 0, 0], 0)
+""")
+    sch = Schedule(program)
+    sch.split(sch.get_loops("B")[2], [None, 4], tail="pad")
+    assert "B = T.alloc_buffer((6, 6, 6)" in sch.mod["main"].script()
+    check(sch, program)
+
+
+def test_a_block_that_never_runs_gets_no_dimensions_of_negative_size():
+    sch = Schedule(ragged("cells_of_negative_extents", 1, 4))
+    sch.reindex_cache_write("C", 0, "global", lambda i, j, k: (k, j, i))
+    refused(sch, NotInlinable, "one cell may belong to several iterations", "compute_inline", "C")
+
+
+# --- conditions that say which updates happen, or which cells start ---------------------------------------------------
+
+GUARDED = """
+@T.prim_func
+def main(X: T.Buffer((4,), "int32"), E: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, 4):
+        with T.block("b"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where({condition})
+            with T.init():
+                E[vi] = 1
+            E[vi] = E[vi] + X[vk]
+    for i, k in T.grid(4, 4):
+        with T.block("c"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            E[vi] = E[vi] + X[vk]
+"""
+CONDITIONS = [
+    "k >= 4",
+    "i >= 2 and k > 5",
+    "(k + 1) % 2 == 2",
+    "i * 4 + k < 8",
+    "i < 2 or k < 0",
+    "i * 0 + k >= 0",
+    "i - k > 9",
+]
+STEPS = {
+    "split i": lambda sch: sch.split(sch.get_loops("b")[0], [2, None]),
+    "split k": lambda sch: sch.split(sch.get_loops("b")[-1], [2, None]),
+    "split i unevenly": lambda sch: sch.split(sch.get_loops("b")[0], [None, 3]),
+    "split k unevenly": lambda sch: sch.split(sch.get_loops("b")[-1], [None, 3]),
+    "split k into one": lambda sch: sch.split(sch.get_loops("b")[-1], [None, 4], preserve_unit_iters=False),
+    "split a loop of one": lambda sch: sch.split(sch.get_loops("b")[-1], [1, None]),
+    "fuse": lambda sch: sch.fuse(*sch.get_loops("b")),
+    "reorder": lambda sch: sch.reorder(*sch.get_loops("b")[::-1]),
+    "merge": lambda sch: sch.merge(sch.get_loops("b")[0], sch.get_loops("c")[0]),
+}
+
+
+def guarded_result(program: PrimFunc) -> list[int]:
+    result = np.arange(40, 44, dtype="int32")
+    evaluate(program, np.arange(4, dtype="int32"), result)
+    return result.tolist()
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_condition_speaks_of_the_same_loops_after_two_steps(condition):
+    """Where nothing is updated the reduction starts all the same, unless the condition names other loops too."""
+    program = from_source(GUARDED.format(condition=condition))
+    wanted = guarded_result(program)
+    for first in STEPS.values():
+        for second in STEPS.values():
+            sch = Schedule(program)
+            try:
+                first(sch)
+                second(sch)
+            except ScheduleError:
+                continue
+            assert guarded_result(sch.mod["main"]) == wanted
+
+
+def test_a_loop_of_one_iteration_ties_nothing():
+    """`k_0 * N[0] + k_1` is under no condition on other loops than those of the reduction, as `k` was."""
+    program = from_source("""
+@T.prim_func
+def main(N: T.Buffer((1,), "int32"), B: T.Buffer((4,), "int32"), D: T.Buffer((2,), "int32")):
+    for k in range(N[0]):
+        with T.block("b"):
+            vk = T.axis.reduce(4, k)
+            T.where(k * 2 != 4)
+            with T.init():
+                D[0] = 5
+            D[0] = T.max(D[0], B[vk])
+""")
+    sch = Schedule(program)
+    sch.split(sch.get_loops("b")[0], [1, None])
+    for count in (0, 2, 3):
+        result = np.full(2, 99, "int32")
+        evaluate(sch.mod["main"], np.full(1, count, "int32"), np.arange(4, dtype="int32") * 3, result)
+        assert result.tolist() == [max(5, *[3 * k for k in range(count) if k != 2], 0), 99]
+
+
+def test_what_only_a_start_reads_is_not_staged_inside_the_reduction():
+    program = from_source("""
+@T.prim_func
+def main(B: T.Buffer((5,), "int32"), D: T.Buffer((5,), "int32")):
+    for i, k in T.grid(5, 2):
+        with T.block("b"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                D[vi] = B[vi]
+            D[vi] = D[vi] + vk
+""")
+    sch = Schedule(program)
+    problem = "stage would move a use of B_stage out of the scope where B_stage lives"
+    refused(sch, LeavesScope, problem, "stage", "b", sch.get_loops("b")[1], 0)
+    sch.stage("b", sch.get_loops("b")[0], 0)
+    check(sch, program)
+
+
+def test_a_loop_of_negative_extent_beside_cells_that_are_shared():
+    program = from_source("""
+@T.prim_func
+def main(C: T.Buffer((5,), "int32")):
+    for j in range(6, 5):
+        for k in range(5):
+            with T.block("b"):
+                vk, vj = T.axis.spatial(5, k), T.axis.reduce(7, j)
+                with T.init():
+                    C[vk // 2] = 3
+                C[vk // 2] = C[vk // 2] * 2 + vj
+""")
+    sch = Schedule(program)
+    refused(sch, NotSupported, "loop j may have no iterations", "fuse", *sch.get_loops("b"))
+
+
+def test_reverse_compute_inline_of_a_band_would_read_outside():
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((2,), "int32"), C: T.Buffer((3, 4), "int32")):
+    B = T.alloc_buffer((3, 4), "int32")
+    for i, j in T.grid(3, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = vi * 4 + vj
+    for i, j in T.grid(3, 2):
+        with T.block("C"):
+            vi, vj = T.axis.spatial(3, i), T.axis.spatial(4, i + j)
+            C[vi, vj] = B[vi, vj] + A[vj - vi]
+""")
+    refused(Schedule(program), FailsInExtraRuns, "is outside its shape", "reverse_compute_inline", "C")
+
+
+def test_reverse_compute_inline_keeps_a_triangle():
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((5,), "int32"), C: T.Buffer((5, 5), "int32")):
+    B = T.alloc_buffer((5, 5), "int32")
+    for i, j in T.grid(5, 5):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = vi * 4 + vj
+    for i in range(5):
+        for j in range(i):
+            with T.block("C"):
+                vi, vj = T.axis.spatial(5, i), T.axis.spatial(5, j)
+                C[vi, vj] = B[vi, vj] + A[vi - vj - 1]
+""")
+    sch = Schedule(program)
+    sch.reverse_compute_inline("C")
+    check(sch, program)
+
+
+def test_a_condition_on_a_loop_of_one_iteration_is_not_taken_for_one_on_updates():
+    sch = Schedule(ragged("updates_of_some_rows", 1, 4))
+    sch.fuse(sch.add_unit_loop(sch.get_loops("C")[0]), sch.get_loops("C")[1])
+    refused(sch, WouldChangeValues, "fuse would change a value", "fuse", *sch.get_loops("C"))
+
+
+def test_rfactor_under_a_condition_on_a_loop_that_no_axis_is_bound_to():
+    sch = Schedule(ragged("updates_of_some_rows", 1, 3))
+    sch.unroll_and_jam(sch.get_loops("C")[1], 2)
+    problem = "the guard i >= 1 is on loop i, which no axis of the block is bound to"
+    refused(sch, NotFactorable, problem, "rfactor", sch.get_loops("C")[1], -1)
+
+
+def test_extra_runs_whose_axes_have_no_bounds():
+    sch = Schedule(ragged("cells_of_negative_extents", 7, 8))
+    sch.split(sch.get_loops("C")[1], [None, 4, 2])
+    sch.fuse(*sch.get_loops("C")[2:])
+    refused(sch, NotSupported, "it may not run more often", "remove_guard", "C", 0)
+
+
+ROWS_OF_ROWS = """
+@T.prim_func
+def main(a: T.handle, N: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    n = T.int32()
+    A = T.match_buffer(a, (n, n), "int32")
+    B = T.alloc_buffer((n, n), "int32")
+    for i in range(n):
+        for j in range(i):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                vj = T.axis.spatial(i, {value})
+                B[vi, vj] = A[vi, vj] + 1
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = B[vi, 0]
+"""
+
+
+@pytest.mark.parametrize("step", ["split", "remove_guard"])
+def test_an_axis_without_bounds_is_not_padded(step):
+    sch = Schedule(from_source(ROWS_OF_ROWS.format(value="j")))
+    problem = f"{step}: how far axis vj of block 'B' runs is not known"
+    if step == "split":
+        refused(sch, NotSupported, problem, "split", sch.get_loops("B")[1], [None, 4], tail="pad")
+    else:
+        sch.split(sch.get_loops("B")[1], [None, 4])
+        refused(sch, NotSupported, problem, "remove_guard", "B")
+
+
+def test_a_domain_that_loops_say_and_a_value_without_bounds():
+    sch = Schedule(from_source(ROWS_OF_ROWS.format(value="N[j]")))
+    problem = "runs with .*, which has no bounds of its own"
+    refused(sch, NotOnItsOwnTerms, problem, "compute_at", "B", sch.get_loops("C")[0])
