@@ -118,8 +118,9 @@ class _Binding:
     def __init__(self, root: Expr) -> None:
         self.root = root
         self.order = _parents_first(root)
-        self.dominator: dict[Node, Node] = {}
+        self.dominator: dict[Node, Node] = {root: root}
         self.depth: dict[Node, int] = {root: 0}
+        self.jump: dict[Node, Node] = {root: root}  # a dominator further up: see _meet
         self.region: dict[Node, object] = {root: root}  # what decides whether a node is computed
         self.safe: set[Node] = set()  # computed whenever their dominator is
         self.names: dict[Node, Var] = {}
@@ -147,8 +148,7 @@ class _Binding:
             above = parents[0][0]
             for parent, _ in parents[1:]:
                 above = self._meet(above, parent)
-            self.dominator[node] = above
-            self.depth[node] = self.depth[above] + 1
+            self._put_below(node, above)
             regions = [(parent, node) if conditional else self.region[parent] for parent, conditional in parents]
             if len(set(regions)) == 1:
                 self.region[node] = regions[0]
@@ -161,11 +161,31 @@ class _Binding:
                 self.names[node] = Var("s", node.dtype)
                 self.bound_at.setdefault(above, []).append(node)
 
+    def _put_below(self, node: Node, above: Node) -> None:
+        """Enter `node` into the tree of dominators.
+
+        Jumps are as long as skew-binary numbers say, so that one for each node suffices to get anywhere in a logarithm
+        of steps: two jumps of one length on end are joined to the next.
+        """
+        self.dominator[node] = above
+        depth, jump = self.depth, self.jump
+        depth[node] = depth[above] + 1
+        middle = jump[above]
+        far = jump[middle]
+        jump[node] = far if depth[above] - depth[middle] == depth[middle] - depth[far] else above
+
     def _meet(self, a: Node, b: Node) -> Node:
-        while a is not b:
-            if self.depth[a] < self.depth[b]:
-                a, b = b, a
-            a = self.dominator[a]
+        """The lowest node that dominates both."""
+        depth, jump, dominator = self.depth, self.jump, self.dominator
+        if depth[a] < depth[b]:
+            a, b = b, a
+        while depth[a] > depth[b]:
+            a = jump[a] if depth[jump[a]] >= depth[b] else dominator[a]
+        while a is not b:  # at one depth, where jumps are equally long
+            if jump[a] is jump[b]:
+                a, b = dominator[a], dominator[b]
+            else:
+                a, b = jump[a], jump[b]
         return a
 
     def _build(self, node: Any, top: bool = False) -> Any:
