@@ -60,11 +60,11 @@ def test_a_check_leaves_the_loops_it_does_not_depend_on():
 
     @T.prim_func
     def after(W: T.Buffer((9, 4)), I: T.Buffer((5,), "int32"), B: T.Buffer((5, 4))):
-        with T.decl_buffer((1,), "bool") as inside:
-            inside[0] = T.bool(True)
+        with T.decl_buffer((1,), "int32") as inside:
+            inside[0] = 1
             for i in range(5):
-                inside[0] = T.Select(T.in_bounds(I[i], 9), inside[0], T.bool(False))
-            if not inside[0]:
+                inside[0] = T.Select(T.in_bounds(I[i], 9), inside[0], 0)
+            if inside[0] == 0:
                 for i, j in T.grid(5, 4):
                     assert T.in_bounds(I[i], 9), T.call_error(
                         "IndexOutOfRange",

@@ -309,14 +309,15 @@ class _CheckAccesses(StmtRewriter):
 def _inspect(condition: Expr, around: list[_Around], slow: Stmt) -> Stmt:
     """Whether the condition holds in all iterations, as a loop that finds out and does nothing else; then `slow` says
     where it does not."""
-    flag = decl_buffer((1,), "bool", "inside")
-    zero = const(0)
+    # A flag as wide as indices: for bytes LLVM takes 64 lanes of 64-bit index arithmetic, seconds to compile.
+    flag = decl_buffer((1,), "int32", "inside")
+    zero, one = const(0), const(1)
     # Not `and`: one iteration need not wait for the one before.
-    gather = BufferStore(flag, Select(condition, BufferLoad(flag, (zero,)), const(False, BOOL)), (zero,))
+    gather = BufferStore(flag, Select(condition, BufferLoad(flag, (zero,)), zero), (zero,))
     parts = [
-        BufferStore(flag, const(True, BOOL), (zero,)),
+        BufferStore(flag, one, (zero,)),
         _skeleton(gather, around),
-        IfThenElse(logical_not(BufferLoad(flag, (zero,))), slow, None),
+        IfThenElse(BufferLoad(flag, (zero,)).equal(zero), slow, None),
     ]
     return Allocate(flag.data, flag.dtype, (const(1),), const(True, BOOL), DeclBuffer(flag, seq(parts)))
 
