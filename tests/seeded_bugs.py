@@ -789,6 +789,11 @@ BUGS = [
         test_decompose_reduction.test_a_condition_between_the_loop_and_the_block_is_refused,
     ),
     Bug(
+        "decompose_reduction forgets what the init reads",
+        lambda: patch("loopwright.schedule.primitives.compute.decompose_reduction._read_by", lambda _: []),
+        test_decompose_reduction.test_an_init_is_not_moved_before_what_it_reads,
+    ),
+    Bug(
         "the proof believes every load of an input",
         lambda: patch("loopwright.schedule.proof.find_mismatch._Comparison._is_plain_input", only_read),
         test_find_mismatch.test_a_load_that_stays_in_a_block_that_stands_for_other_iterations,

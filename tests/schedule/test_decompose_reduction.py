@@ -232,3 +232,26 @@ def test_a_guard_that_ties_the_reduction_to_a_loop_outside_says_which_cells_ther
     sch = Schedule(func)
     sch.decompose_reduction("C", sch.get_loops("C")[1])
     check(sch, func, expected)
+
+
+def test_an_init_is_not_moved_before_what_it_reads():
+    @T.prim_func
+    def main(A: T.Buffer((4, 4), "int32"), S: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        B = T.alloc_buffer((4,), "int32")
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = S[vi] + 1
+            for j in range(4):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SR", [i, j])
+                    with T.init():
+                        C[vi] = B[vi] * 2
+                    C[vi] = C[vi] + A[vi, vj]
+
+    sch = Schedule(main)
+    with pytest.raises(WouldChangeValues, match=r"C_init reads B\[0\] before iteration \(vi=0\) of B writes it"):
+        sch.decompose_reduction("C", sch.get_loops("C")[0])
+    sch.decompose_reduction("C", sch.get_loops("C")[1])
+    (read,) = sch.get(sch.get_block("C_init")).reads
+    assert read.buffer.name == "B"

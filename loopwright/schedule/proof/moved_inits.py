@@ -129,6 +129,8 @@ def with_starts_proved(view: View, after: View, step: Step) -> Step:
             realize = path[-1]
             assert isinstance(realize, BlockRealize)
             added += [region.buffer for region in realize.block.writes]
+            if realize.block.init is not None:
+                added += effects(realize.block.init, path).reads.values()
     if not added:
         return step
     return replace(step, proof=Proof.VALUES, buffers=[*(step.buffers or ()), *added])

@@ -1034,6 +1034,46 @@ for i, j in T.grid({n}, {m}):
             C[vi] = B[vi] * 2
         C[vi] = C[vi] + A[vi, vj]
 
+== starts_from_what_the_row_computes | n m | A: n, m; S: n; C: n; D: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = S[vi] + 1
+    for j in range({m}):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                C[vi] = B[vi] * 2
+            C[vi] = C[vi] + A[vi, vj]
+    with T.block("D"):
+        vi = T.axis.spatial({n}, i)
+        D[vi] = C[vi] + B[vi]
+
+== starts_from_the_sum_before | n m | A: n, m; C: n; D: n
+for i in range({n}):
+    for j in range({m}):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                C[vi] = vi
+            C[vi] = C[vi] + A[vi, vj]
+    for j in range({m}):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                D[vi] = C[vi] * 3
+            D[vi] = D[vi] + A[vi, vj] * A[vi, vj]
+
+== starts_from_a_neighbour | n m | A: n, m; C: n+1
+for i in range({n}):
+    for j in range({m}):
+        with T.block("C"):
+            vi, vj = T.axis.opaque({n}, i), T.axis.reduce({m}, j)
+            with T.init():
+                C[vi + 1] = C[vi] * 3
+            C[vi + 1] = C[vi + 1] + A[vi, vj]
+
 == sums_under_a_diagonal | n m | A: n, m; C: n
 for i, j in T.grid({n}, {m}):
     with T.block("C"):

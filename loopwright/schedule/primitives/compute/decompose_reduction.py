@@ -9,7 +9,7 @@
 
 The new nest runs over those loops, from the given one inward, that the block's data axes depend on (`i_init`, …, of the
 same kinds). Proved: every update adds to the same start value as before; so the loop must not lie inside one that
-carries the reduction, or updates would be lost.
+carries the reduction, or updates would be lost, nor around the statement that writes what the init reads.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.analysis.dataflow import InitOf
+from loopwright.analysis.effects import effects
 from loopwright.analysis.reduction_init import used_variables
 from loopwright.ir import (
     Block,
@@ -40,6 +41,7 @@ from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.rewrite.buffers import is_same_region
+from loopwright.schedule.rewrite.windows import region_in
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -108,7 +110,8 @@ def decompose_reduction(view: View, block: BlockRealize, loop: For) -> Step:
     new_key = block_key(_innermost(init).block)
     origins = Origins(renamed={new_key: (InitOf(key), lambda axes: list(axes))})
     written = [region.buffer for region in block.block.writes]
-    return Step(after, Proof.VALUES, origins, [BlockResult(new_key)], at=block, buffers=written)
+    buffers = [*written, *_read_by(init)]
+    return Step(after, Proof.VALUES, origins, [BlockResult(new_key)], at=block, buffers=buffers)
 
 
 def _check_between(view: View, block: BlockRealize, loop: For) -> None:
@@ -154,6 +157,8 @@ def _init_nest(view: View, realize: BlockRealize, loops: Sequence[For]) -> Stmt:
         view.fresh_block_name(f"{block.name_hint}_init"),
         substitute(block.init, fresh),
     )
+    reads = [region_in(result, buffer, writes=False) for buffer in _read_by(result.body)]
+    result = result.with_(reads=tuple([region for region in reads if region is not None]))
     values = tuple([substitute(value, counters) for _, value in data])
     predicate = logical_and(const(True), *[substitute(guard, counters) for guard in guards])
     nest: Stmt = BlockRealize(values, predicate, result)
@@ -165,6 +170,10 @@ def _init_nest(view: View, realize: BlockRealize, loops: Sequence[For]) -> Stmt:
             body=nest,
         )
     return nest
+
+
+def _read_by(init: Stmt) -> list[Buffer]:
+    return list(effects(init).reads.values())
 
 
 def mirrored_loops(
