@@ -353,7 +353,7 @@ def only_read(self: Any, buffer: ir.Buffer) -> bool:
 @contextmanager
 def forgotten_starts(name: str):
     """A primitive does not ask for starts, and neither does the engine, which finds most of what it forgets."""
-    with patch(name, lambda *_: []), patch.object(prove_step, "with_starts_proved", lambda _, __, step: step):
+    with patch(name, lambda *_: []), patch.object(prove_step, "with_inits_proved", lambda _, __, step: step):
         yield
 
 
@@ -748,12 +748,12 @@ BUGS = [
     ),
     Bug(
         "fuse forgets that cells which start before it may be shared",
-        lambda: forgotten_starts("loopwright.schedule.primitives.loops.fuse.started_elsewhere"),
+        lambda: forgotten_starts("loopwright.schedule.primitives.loops.fuse.inits_moved_out"),
         test_fuse.test_fuse_is_refused_where_cells_would_not_start,
     ),
     Bug(
         "split forgets rows of a reduction without iterations",
-        lambda: forgotten_starts("loopwright.schedule.primitives.loops.split.started_by_rows"),
+        lambda: forgotten_starts("loopwright.schedule.primitives.loops.split.inits_of_rows"),
         lambda: test_split.test_rows_of_a_triangle_without_iterations_start_too(5),
     ),
     Bug(

@@ -15,7 +15,7 @@ from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
 from loopwright.schedule.proof.early_return import check_order_kept
 from loopwright.schedule.proof.find_mismatch import Mismatch, Unproved, find_mismatch, find_race
 from loopwright.schedule.proof.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
-from loopwright.schedule.proof.moved_inits import with_starts_proved
+from loopwright.schedule.proof.moved_inits import with_inits_proved
 from loopwright.schedule.proof.tensorized import check_tensorized
 from loopwright.schedule.proof.thread_reduction_order import with_turns_proved
 from loopwright.schedule.step import Proof, Step
@@ -34,7 +34,7 @@ def prove_step(method: str, view: View, step: Step) -> str:
     """How the step was shown to keep every value, in words; raises the refusal where it was not."""
     check_order_kept(method, view, step)
     after = View(step.after)
-    step = with_starts_proved(view, after, with_turns_proved(method, view, step))
+    step = with_inits_proved(view, after, with_turns_proved(method, view, step))
     if step.proof is Proof.VALUES:
         result = find_mismatch(step.given or view.function, step.after, step.origins, step.buffers)
         if isinstance(result, Mismatch):

@@ -76,7 +76,7 @@ def met_by_inits(loop: Stmt, path: Path) -> list[Buffer]:
     return list(result.values())
 
 
-def started_elsewhere(view: View, loops: Sequence[For]) -> list[Buffer]:
+def inits_moved_out(view: View, loops: Sequence[For]) -> list[Buffer]:
     """The buffers of reductions that start before the fused loop, and before the reduction's own loop until now.
 
     All of them start before the first is updated. That is the same where each has cells of its own, and where the
@@ -100,7 +100,7 @@ def started_elsewhere(view: View, loops: Sequence[For]) -> list[Buffer]:
     return result
 
 
-def started_by_rows(view: View, loop: For) -> list[Buffer]:
+def inits_of_rows(view: View, loop: For) -> list[Buffer]:
     """The buffers of reductions in a loop whose extent depends on loops around it.
 
     Rows without iterations start too, which a guard that ties loops of the reduction to those around would not say.
@@ -112,7 +112,7 @@ def started_by_rows(view: View, loop: For) -> list[Buffer]:
     return [region.buffer for block in started for region in block.writes]
 
 
-def with_starts_proved(view: View, after: View, step: Step) -> Step:
+def with_inits_proved(view: View, after: View, step: Step) -> Step:
     """The step, which has to show that every value is kept where conditions tie starts to loops that it changed.
 
     A condition on loops of a reduction and on others says for which of the others there is a start at all. Which loops
@@ -125,7 +125,7 @@ def with_starts_proved(view: View, after: View, step: Step) -> Step:
     for key, path in new.items():
         before = old.get(key)
         is_same = before is not None and before[-1] is path[-1] and _same_loops(before, path)
-        if not is_same and _may_start_otherwise(before, path):
+        if not is_same and _may_run_other_inits(before, path):
             realize = path[-1]
             assert isinstance(realize, BlockRealize)
             added += [region.buffer for region in realize.block.writes]
@@ -147,7 +147,7 @@ def _loop_key(loop: For) -> tuple[Var, Expr, Expr]:
     return loop.loop_var, loop.min, loop.extent
 
 
-def _may_start_otherwise(before: Path | None, after: Path) -> bool:
+def _may_run_other_inits(before: Path | None, after: Path) -> bool:
     """Whether the conditions of a reduction may say otherwise which cells it starts."""
     new = _guard_kinds(after)
     if before is None:
@@ -177,7 +177,7 @@ def _guard_kinds(path: Path) -> Counter[str]:
     return kinds
 
 
-def loops_of_starts(function: PrimFunc) -> dict[BlockKey, set[Var]]:
+def loops_of_inits(function: PrimFunc) -> dict[BlockKey, set[Var]]:
     """The loops of the program that each reduction starts in, or over: where one has no iterations, nothing starts."""
     written = write_named_inits(function.body)
     starts = _Starts(written)

@@ -28,7 +28,7 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.proof.moved_inits import loops_of_starts, met_by_inits, started_elsewhere
+from loopwright.schedule.proof.moved_inits import inits_moved_out, loops_of_inits, met_by_inits
 from loopwright.schedule.rewrite.bindings import rebind
 from loopwright.schedule.rewrite.nests import nest
 from loopwright.schedule.rewrite.plain_loops import (
@@ -76,7 +76,7 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     after = view.replaced(path, nest([new], body))
     if empty:
         _check_starts(view, after, fused, empty)
-    buffers = {buffer.data: buffer for buffer in (*met_by_inits(loops[0], path[:-1]), *started_elsewhere(view, loops))}
+    buffers = {buffer.data: buffer for buffer in (*met_by_inits(loops[0], path[:-1]), *inits_moved_out(view, loops))}
     proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
     return Step(after, proof, results=[LoopResult(fused)], at=loops[0], buffers=list(buffers.values()))
 
@@ -114,7 +114,7 @@ def _check_starts(view: View, after: PrimFunc, fused: Var, empty: Sequence[For])
 
     So the fused loop runs over starts only where all loops did that may have no iterations, or over none of them.
     """
-    before, now = loops_of_starts(view.function), loops_of_starts(after)
+    before, now = loops_of_inits(view.function), loops_of_inits(after)
     for key in now:
         for loop in empty:
             if (loop.loop_var in before[key]) != (fused in now[key]):

@@ -55,7 +55,7 @@ from loopwright.runtime.dtype import INT64
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import BlockKey, block_key
 from loopwright.schedule.origins import OldValues, Origins
-from loopwright.schedule.proof.moved_inits import met_by_inits, started_by_rows
+from loopwright.schedule.proof.moved_inits import inits_of_rows, met_by_inits
 from loopwright.schedule.proof.speculative_runs import check_speculative_runs, with_room, with_wide_axes
 from loopwright.schedule.rewrite.bindings import guard_blocks, rebind
 from loopwright.schedule.rewrite.clone import clone_nest
@@ -141,7 +141,7 @@ def split(
     buffers = met_by_inits(loop, path[:-1])
     if not fits:
         body = guard_blocks(body, index < loop.extent)
-        buffers += [buffer for buffer in started_by_rows(view, loop) if buffer not in buffers]
+        buffers += [buffer for buffer in inits_of_rows(view, loop) if buffer not in buffers]
     return Step(
         view.replaced(path, nest(loops, body)),
         Proof.VALUES if buffers else Proof.ORDER_KEPT,
