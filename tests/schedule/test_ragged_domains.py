@@ -328,3 +328,43 @@ def test_a_domain_that_loops_say_and_a_value_without_bounds():
     sch = Schedule(from_source(ROWS_OF_ROWS.format(value="N[j]")))
     problem = "runs with .*, which has no bounds of its own"
     refused(sch, NotOnItsOwnTerms, problem, "compute_at", "B", sch.get_loops("C")[0])
+
+
+def test_a_guard_on_a_reduction_that_shapes_other_loops_is_proved_or_refused():
+    """The init runs over j, so over i as well: a guard on i that it leaves out would let it set other cells."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(N: T.Buffer(8, "int32"), A: T.Buffer(8, "int32"), B: T.Buffer(8, "int32"), C: T.Buffer(8, "int32")):
+    for i in range(1):
+        for j in range(T.min(N[i], 2)):
+            with T.block("B"):
+                vi, vj = T.axis.spatial(8, i), T.axis.spatial(8, j)
+                B[vj] = A[vj]
+        for j in range(i - 1, i):
+            with T.block("C"):
+                vi, vj = T.axis.reduce(8, i), T.axis.spatial(8, 2 - j)
+                with T.init():
+                    C[vj] = 5
+                C[vj] = C[vj] + A[vi]
+""")
+    sch = Schedule(program)
+    with pytest.raises(WouldChangeValues, match=r"C_init has overwritten it"):
+        sch.split(sch.get_loops("C")[0], [None, 3])
+
+
+def test_indices_of_a_block_without_iterations_are_cached():
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((6,), "int32"), B: T.Buffer((6,), "int32")):
+    for i in range(-1):
+        with T.block("B"):
+            vi = T.axis.spatial(-1, i)
+            B[vi // 2 + 1] = A[vi // 2 + 1]
+""")
+    sch = Schedule(program)
+    sch.cache_index("B", "global", 0)
+    check(sch, program)

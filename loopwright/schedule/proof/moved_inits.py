@@ -169,12 +169,22 @@ def _guard_kinds(path: Path) -> Counter[str]:
     loops = {node.loop_var for node in path if isinstance(node, For)}
     units = {node.loop_var for node in path if isinstance(node, For) and is_one(node.extent)}
     reduced = reducing_variables(realize)
+    shapes = _variables_of_bounds([node for node in path if isinstance(node, For)], reduced)
     for condition in [part for whole in (*conditions, realize.predicate) for part in conjuncts(whole)]:
         if not is_true(condition):
             used = loops & set(collect(condition, Var))
-            others = used - reduced - units
+            others = (used - reduced - units) | (used & shapes)
             kinds["both" if used & reduced and others else "updates" if used & reduced else "cells"] += 1
     return kinds
+
+
+def _variables_of_bounds(loops: Sequence[For], reduced: set[Var]) -> set[Var]:
+    """The variables that say how often loops beside those of the reduction run: inits run over them as well."""
+    found: set[Var] = set()
+    for loop in reversed(loops):
+        if loop.loop_var not in reduced or loop.loop_var in found:
+            found |= {*collect(loop.min, Var), *collect(loop.extent, Var)}
+    return found
 
 
 def loops_of_inits(function: PrimFunc) -> dict[BlockKey, set[Var]]:

@@ -88,8 +88,9 @@ def axis_start(axis: IterVar) -> Expr:
 
 
 def axis_room(axis: IterVar) -> Expr:
-    """The extent of a buffer over the axis."""
-    return Analyzer().simplify(axis_end(axis) - axis_start(axis))
+    """The extent of a buffer over the axis; a domain of negative extent has no elements."""
+    room = Analyzer().simplify(axis_end(axis) - axis_start(axis))
+    return const(0, room.dtype) if isinstance(room, IntImm) and room.value < 0 else room
 
 
 def axis_place(axis: IterVar, value: Expr) -> Expr:

@@ -29,6 +29,9 @@ from tests.schedule.harness.legality import (
     truth,
 )
 from tests.schedule.harness.programs import Program, template_programs
+from tests.schedule.harness.ragged import ragged_program
+
+RAGGED = 8  # templates for each random program of ragged loops
 
 # What can come of a case, good to bad.
 ACCEPTED_RIGHT = "accepted, right"
@@ -189,8 +192,10 @@ def cases(
     """Cases without end, even over primitives and programs; single steps and sequences of up to three."""
     rng = random.Random(seed)
     chosen = list(kinds or available_kinds())
-    programs = [program for program in template_programs(sizes) if not names or program.name.split("(")[0] in names]
+    templates = [program for program in template_programs(sizes) if not names or program.name.split("(")[0] in names]
     while True:
+        others = len(templates) // RAGGED if not names else RAGGED if "ragged" in names else 0
+        programs = [*templates, *[ragged_program(rng.randrange(2**31), sizes) for _ in range(others)]]
         rng.shuffle(programs)
         for program in programs:
             site = Site(program)

@@ -39,6 +39,7 @@ from tests.schedule.harness.legality import (
     truth,
 )
 from tests.schedule.harness.programs import CONVOLUTIONS, TEMPLATES, Program, random_sketch
+from tests.schedule.harness.ragged import ragged_program
 from tests.schedule.harness.reduce import Failing, Failure, reduced
 
 SIZES = (1, 3, 5, 7, 8, 13)
@@ -100,13 +101,15 @@ class SeededProgram(Program):
 
 
 def random_program(rng: random.Random, seed: int) -> Program:
-    """A template at odd sizes, a random chain of stages, or a program of every kind of statement."""
+    """A template at odd sizes, a random chain of stages, ragged loops, or a program of every kind of statement."""
     roll = rng.random()
     if roll < 0.1:
         return SeededProgram(Seeded(seed, rng.random() < 0.5), ())  # type: ignore[arg-type]
     if roll < 0.14:
         return Program(rng.choice(CONVOLUTIONS), (rng.choice(SIZES), rng.choice((1, 2, 5))))
-    source = rng.choice(TEMPLATES) if roll < 0.5 else random_sketch(seed)
+    if roll < 0.29:
+        return ragged_program(seed)
+    source = rng.choice(TEMPLATES) if roll < 0.58 else random_sketch(seed)
     rank = getattr(source, "rank", 3)
     while True:
         sizes = tuple([rng.choice(SIZES) for _ in range(rank)])
