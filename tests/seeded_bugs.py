@@ -63,6 +63,7 @@ from tests.schedule import (
     test_huge_extents,
     test_merge,
     test_pad_einsum,
+    test_ragged_domains,
     test_reuse_buffer,
     test_rfactor,
     test_rolling_buffer,
@@ -70,6 +71,7 @@ from tests.schedule import (
     test_tensorize,
     test_theses,
     test_transform_layout,
+    test_vectorize,
 )
 from tests.te import test_create_prim_func, test_values
 from tests.te.schedule import test_te_errors
@@ -792,6 +794,16 @@ BUGS = [
         "decompose_reduction forgets what the init reads",
         lambda: patch("loopwright.schedule.primitives.compute.decompose_reduction._read_by", lambda _: []),
         test_decompose_reduction.test_an_init_is_not_moved_before_what_it_reads,
+    ),
+    Bug(
+        "lanes that begin elsewhere are taken to be at one place",
+        lambda: patch("loopwright.analysis.races._begins_by_lane", lambda *_: False),
+        test_vectorize.test_a_loop_that_begins_elsewhere_in_each_lane_does_not_tell_the_time,
+    ),
+    Bug(
+        "guards of a reduction that shape other loops are forgotten",
+        lambda: patch("loopwright.schedule.proof.moved_inits._variables_of_bounds", lambda *_: set()),
+        test_ragged_domains.test_a_guard_on_a_reduction_that_shapes_other_loops_is_proved_or_refused,
     ),
     Bug(
         "the proof believes every load of an input",

@@ -588,6 +588,16 @@ def _ask_pairs(program: Program, loop: Loop, accesses: Sequence[Access]) -> None
                 raise ParallelRace(loop, (one, other), _indices(one, values[0]), values)
 
 
+def _begins_by_lane(access: Access, depth: int) -> bool:
+    """Whether a loop within a vectorized one begins elsewhere in each lane.
+
+    Lanes in lockstep are then at different values of its variable, and it does not tell the time.
+    """
+    within = access.loops[depth + 1 :]
+    lanes = {item.var for item in access.loops[depth:]}
+    return any([item.low is None or not lanes.isdisjoint(item.low.variables()) for item in within])
+
+
 def _meeting(
     program: Program, loop: Loop, one: Access, other: Access, certain: bool
 ) -> tuple[dict[Var, int], dict[Var, int]] | None:
@@ -600,7 +610,7 @@ def _meeting(
     constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)
     constraints += same_indices(program, one, first, other, second) + same_owner(program, one, first, other, second)
     here, there = first[loop.var], second[loop.var]
-    if loop.kind is ForKind.VECTORIZED:
+    if loop.kind is ForKind.VECTORIZED and not any([_begins_by_lane(access, depth) for access in (one, other)]):
         inside = 2 * depth + 2  # of a vector of time: what is within one iteration
         a_time, b_time = one.time_in(first)[inside:], other.time_in(second)[inside:]
         # Lanes store in their order: what one statement stores at one time comes as it would serially.

@@ -100,3 +100,20 @@ def test_not_around_threads():
     i, j, _ = sch.get_loops("C")
     sch.parallel(j)
     refused(sch, NotSupported, "loop j runs on threads inside the vectorized loop i", "vectorize", i)
+
+
+def test_a_loop_that_begins_elsewhere_in_each_lane_does_not_tell_the_time():
+    """In lockstep the k-th iterations of j run together, whatever j is: the lanes update one cell at the same time."""
+
+    @T.prim_func
+    def main(A: T.Buffer((8,), "int32"), B: T.Buffer((4,), "int32")):
+        for i in T.serial(1, 3):
+            for j in T.serial(i, i + 3):
+                with T.block("B"):
+                    v0 = T.axis.opaque(4, j - i)
+                    v1 = T.axis.opaque(8, j)
+                    B[v0] = B[v0] + A[v1]
+
+    sch = tir.Schedule(main)
+    with pytest.raises(WouldRace, match=r"iterations i = 1 and i = 2 of the vectorized loop i both touch B\[0\]"):
+        sch.vectorize(sch.get_loops("B")[0])
