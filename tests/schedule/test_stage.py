@@ -334,3 +334,20 @@ def test_where_isl_fails_in_a_check_of_its_own_the_step_is_not_proved():
     refused(
         sch, NotProved, "could not be proved", "stage", "C", inner, 1, layout=lambda i, j: (i, j * 2 % 3)
     )
+
+
+def test_a_loop_that_begins_where_another_says_is_told_from_both():
+    @T.prim_func
+    def main(A: T.Buffer((12, 12), "int32"), B: T.Buffer((12, 12), "int32")):
+        for i in range(3):
+            for j in range(i):
+                for k in T.serial(j, j + 1):
+                    with T.block("B"):
+                        v0 = T.axis.opaque(12, i - j + 4)
+                        v1 = T.axis.opaque(12, j)
+                        v2 = T.axis.opaque(12, k + i)
+                        B[v0, v1] = B[v0, v1] + A[v0 // 2, v2]
+
+    sch = tir.Schedule(main)
+    sch.stage("B", sch.get_loops("B")[2], 0)
+    check(sch, main)

@@ -264,7 +264,11 @@ def loops_from_axes(view: View, realize: BlockRealize) -> dict[Var, Expr]:
     for axis, value in axes.items():
         for var, digit in _digits(axis, value).items():
             known.setdefault(var, digit)
-    return {var: value for var, value in known.items() if _returns(facts, axes, var, value)}
+    known = {var: value for var, value in known.items() if _returns(facts, axes, var, value)}
+    # A loop that begins where another one says is told from that one, too.
+    plain = {var: value for var, value in known.items() if not uses_var(value, domains.__contains__)}
+    told = {var: facts.simplify(substitute(value, plain)) for var, value in known.items() if var not in plain}
+    return plain | {var: value for var, value in told.items() if not uses_var(value, domains.__contains__)}
 
 
 def _digits(axis: Var, value: Expr) -> dict[Var, Expr]:

@@ -66,6 +66,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     const,
+    deep,
     pre_order_visit,
 )
 from loopwright.runtime.dtype import DataType
@@ -104,6 +105,7 @@ def terms_of(function: PrimFunc) -> Terms | None:
         return None
 
 
+@deep
 def truth(before: Terms, after: PrimFunc) -> Truth | None:
     """The truth about going to `after` from what computed `before`; None when data steers the program."""
     after = _with_private_memory(privatised(after))
