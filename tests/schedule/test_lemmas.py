@@ -61,7 +61,7 @@ def test_copies_that_need_no_search_are_proved(monkeypatch, part):
     # The search does not speak of programs with calls that have effects, nor of those that data steers.
     others = (*EFFECTS, *BY_DATA)
     understood = [program for program in template_programs((1, 3), limit=30) if program.source not in others]
-    for program in understood[part :: programs(24, 4)]:
+    for program in understood[part :: programs(96, 4)]:
         for move in moves_of(View(program.function), ["Stage"])["Stage"]:
             with contextlib.suppress(ScheduleError):
                 move.apply(Schedule(program.function))
