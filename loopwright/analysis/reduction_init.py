@@ -10,8 +10,8 @@
                                                                   C[vi] = C[vi] + A[vi, vk]
 
 The place is right before the outermost loop that *carries* the reduction: the outermost one that has two iterations,
-loops around it standing still, which update one cell. Iterations of a loop around the allocation of the buffer have
-cells of their own, so such a loop carries nothing. "When all reduction axes are at their start" is no such
+loops around it standing still, which have one cell, whether they update it or not. Iterations of a loop around the
+allocation of the buffer have cells of their own, so such a loop carries nothing. "When all reduction axes are at their start" is no such
 place: after fuse, split and reorder the first update of a cell may come from any iteration.
 
 The nest mirrors the loops from there inward that the block's data axes depend on, with their kinds. It does not
@@ -320,9 +320,23 @@ class _Init:
         values = [value for _, value in self.axes]
         conditions = [condition for condition, _ in self._conditions() if not self._is_about_updates(condition)]
         for depth in range(self.home, len(loops)):
-            if carries(loops, depth, values, conditions):
+            if carries(self._of_cells(loops, depth, [*values, *conditions]), depth, values, conditions):
                 return depth
         return None
+
+    def _of_cells(self, loops: Sequence[Loop | None], depth: int, named: Sequence[Expr]) -> list[Loop | None]:
+        """The loops without those inside of `depth` that only the reduction runs over.
+
+        The init runs although they have no iterations, so that they do not say which cells are reached.
+        """
+        kept: list[Loop | None] = []
+        used = {var for part in named for var in collect(part, Var)}
+        for loop in reversed(loops[depth + 1 :]):
+            if loop is None or loop.var not in self.reducing or loop.var in used:
+                kept.append(loop)
+                if loop is not None:
+                    used |= {*collect(loop.min, Var), *collect(loop.extent, Var)}
+        return [*loops[: depth + 1], *reversed(kept)]
 
     def _is_about_updates(self, condition: Expr) -> bool:
         """Whether a condition names loops of the reduction alone: which updates happen, not which cells exist."""

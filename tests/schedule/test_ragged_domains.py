@@ -368,3 +368,45 @@ def main(A: T.Buffer((6,), "int32"), B: T.Buffer((6,), "int32")):
     sch = Schedule(program)
     sch.cache_index("B", "global", 0)
     check(sch, program)
+
+
+def test_rows_without_updates_do_not_say_where_a_reduction_starts():
+    """Rows 0 and 2 have one cell, and row 2 has no updates: it is one sum, however the rows are counted."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((2,), "int32")):
+    for i in range(4):
+        for j in range(2 - i):
+            with T.block("B"):
+                v0, v1 = T.axis.spatial(2, i % 2), T.axis.reduce(8, j - i + 4)
+                with T.init():
+                    B[v0] = v0
+                B[v0] = B[v0] + A[v1]
+""")
+    a, b = np.arange(8, dtype="int32"), np.zeros(2, "int32")
+    evaluate(program, a, b)
+    assert b.tolist() == [4 + 5, 1 + 3]
+    sch = Schedule(program)
+    sch.split(sch.get_loops("B")[0], [2, 2])
+    check(sch, program)
+
+
+def test_rfactor_of_a_loop_that_begins_where_another_says():
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(3):
+        for j in range(i, i + 1):
+            with T.block("B"):
+                v0, v1 = T.axis.spatial(8, i), T.axis.reduce(8, 0)
+                with T.init():
+                    B[v0] = 0
+                B[v0] = B[v0] + A[v1]
+""")
+    sch = Schedule(program)
+    with pytest.raises(NotFactorable, match="the bounds of loop j depend on loop i"):
+        sch.rfactor(sch.get_loops("B")[1], 0)

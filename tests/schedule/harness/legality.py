@@ -74,6 +74,8 @@ from loopwright.transform.passes.write_allocations import allocate_around
 
 Terms = Mapping[str, np.ndarray]
 
+INPUTS = 4  # tried where data steers a program
+
 # What a program that means nothing raises while it runs; anything else is a bug of the harness or the evaluator.
 _WRONG = (AxisOutsideDomain, IntegerDivisionByZero, OutOfBounds, Race, ThreadRace, UninitialisedRead)
 
@@ -370,10 +372,10 @@ def _added(update: Term) -> Term | None:
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-def disproof(before: PrimFunc, after: PrimFunc, inputs: int = 4) -> Truth | None:
+def disproof(before: PrimFunc, after: PrimFunc, inputs: int = INPUTS) -> Truth | None:
     """Inputs for which two programs differ or race; None when none were found, which proves nothing."""
     for seed in range(inputs):
-        given, expected = _expected(before, seed)
+        given, expected = computed_from(before, seed)
         if expected is None:
             return None
         real = truth(expected, _ForInputs(after, given).visit(after))
@@ -383,7 +385,7 @@ def disproof(before: PrimFunc, after: PrimFunc, inputs: int = 4) -> Truth | None
 
 
 @lru_cache(maxsize=16)  # one program is asked about many steps, one after the other
-def _expected(before: PrimFunc, seed: int) -> tuple[Mapping[str, Sequence[int]], Terms | None]:
+def computed_from(before: PrimFunc, seed: int) -> tuple[Mapping[str, Sequence[int]], Terms | None]:
     """Numbers for the integers that nobody writes, and what the program computes from them."""
     # Few different values: several iterations go to one cell.
     rng = np.random.default_rng(seed)

@@ -25,7 +25,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule import Schedule
 from loopwright.script import from_source
 from tests.random_programs import random_arguments
-from tests.schedule.harness.legality import numbers_of, terms_of
+from tests.schedule.harness.legality import INPUTS, computed_from, numbers_of, terms_of
 from tests.schedule.harness.programs import UPDATES, Program
 
 _LETTERS = "ijkl"
@@ -234,7 +234,9 @@ def runs(text: str) -> bool:
             return True
         if "alloc_buffer" in text:  # numbers do not tell a cell that holds nothing from others
             return False
-        return not isinstance(numbers_of(function, random_arguments(function, 1)), str)
+        if isinstance(numbers_of(function, random_arguments(function, 1)), str):
+            return False
+        return all([computed_from(function, seed)[1] is not None for seed in range(INPUTS)])
     except LoopwrightError:
         return False
 

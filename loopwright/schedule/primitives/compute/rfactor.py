@@ -273,7 +273,8 @@ def _check_repeats(block: Block, loop: For, loops: Sequence[For], data: Sequence
 def _check_bounds(loop: For, new_axes: Sequence[For], loops: Sequence[For], data: Sequence[For]) -> None:
     """The new buffer and axes have one size each, and the data loops run the same without the others."""
     every, shared = {item.loop_var for item in loops}, {item.loop_var for item in data}
-    checked: list[tuple[For, set[Var]]] = [*[(item, set()) for item in new_axes], *[(item, shared) for item in data]]
+    sized = [loop, *[item for item in new_axes if item is not loop]]
+    checked: list[tuple[For, set[Var]]] = [*[(item, set()) for item in sized], *[(item, shared) for item in data]]
     for item, allowed in checked:
         for bound in (item.min, item.extent):
             used = [var.name for var in _variables(bound) if var in every and var not in allowed]
