@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from loopwright.autosched.contiguous import seamless_tail, size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Axis, BlockFacts
-from loopwright.autosched.lanes import vector_width
+from loopwright.autosched.lanes import VECTORS_AT_ONCE, vector_width
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.parallelize import note_one_thread, run_in_pieces
@@ -27,8 +27,7 @@ from loopwright.autosched.small_steps import extent_of, fused, loops_by_axis
 from loopwright.ir import Var
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
-ROWS_TOGETHER = 4
-VECTORS_TOGETHER = 4
+ROWS_TOGETHER = 4  # are added to a vector of sums before it is stored again
 LINES_OF_A_STRIP = 32  # a strip narrower than that would leave the stream of rows too soon
 LINES_AT_LEAST = 8  # of a strip where rows cannot be divided, and cores would have nothing to do
 CHUNKS = 32  # of a reduction that is divided among cores: enough for many cores, few to combine in the end
@@ -56,7 +55,7 @@ class ColumnPlan:
         joined = seamless_tail(order, facts)
         columns, outer = tuple(order[-joined:]), tuple(order[:-joined])
         threads = machine.threads_for(work.cycles)
-        width = vector_width(facts.extent(columns), machine.lanes(facts.dtype), VECTORS_TOGETHER)
+        width = vector_width(facts.extent(columns), machine.lanes(facts.dtype), VECTORS_AT_ONCE)
         size = bytes_of(facts.dtype)
         segment = machine.line * LINES_OF_A_STRIP // size
         segments = size_of(outer) * -(-size_of(columns) // segment)

@@ -23,9 +23,6 @@ from loopwright.codegen.llvm.strided_lanes import LONGEST_STRIDE
 from loopwright.ir import Expr, Max, Min, Node, any_node, uses_var
 
 _SMALL: Final = 2  # bytes: two of these are multiplied in what the registers hold twice as many of
-_PORTS: Final = 4  # instructions other than stores that a core starts in a cycle, where each is of one element
-_GATHERED_BYTES: Final = 4  # of the elements that it is for, at least
-_BY_ELEMENT: Final = 2.0  # cycles that an element takes at least, one after the other
 
 
 class GatherCost:
@@ -33,13 +30,14 @@ class GatherCost:
 
     def __init__(self, facts: BlockFacts, along: Axis | None, machine: Machine) -> None:
         self.facts = facts
+        self.machine = machine
+        self.core = machine.cpu.microarchitecture
         self.lanes = common_lanes(facts, machine)
         self.register_bytes = machine.cpu.vector_bits // 8
         loads = [] if along is None else _places(facts.reads)
         self.strides = [(access, _stride(access, along)) for access in loads if along is not None]
         rows = [access for access, stride in self.strides if stride == 1]
         self.clamped = [access for access in rows if along is not None and _is_clamped(access, along)]
-        self.gathered = machine.cpu.microarchitecture.gather_cycles if "avx2" in machine.cpu.features else 1.0
 
     @property
     def near(self) -> list[tuple[Access, int]]:
@@ -53,18 +51,15 @@ class GatherCost:
 
     @property
     def cycles(self) -> float:
-        """For one vector of results: a shuffle or an insertion is one."""
+        """For one vector of results."""
         shuffles = sum(max(1, self._vectors(access, stride) - 1) for access, stride in self.near)
-        gathers = sum(self.lanes * self._gathered(access) for access in self.clamped)
-        return float(shuffles + len(self.far) * self.lanes + gathers)
-
-    def _gathered(self, access: Access) -> float:
-        """Cycles for a lane of a load that is no row."""
-        return self.gathered if bytes_of(str(access.buffer.dtype)) >= _GATHERED_BYTES else 1.0
+        inserts = len(self.far) * self.lanes
+        gathers = sum(self.lanes * self.machine.lane_cycles(_itemsize(access)) for access in self.clamped)
+        return shuffles * self.core.shuffle_cycles + inserts * self.core.insert_cycles + gathers
 
     def _vectors(self, access: Access, stride: int) -> int:
         """How many registers hold the cells between the first lane and the last."""
-        return -(-self.lanes * abs(stride) * bytes_of(str(access.buffer.dtype)) // self.register_bytes)
+        return -(-self.lanes * abs(stride) * _itemsize(access) // self.register_bytes)
 
     def added_to(self, work: NestCost) -> NestCost:
         """The cost of the block with this."""
@@ -72,12 +67,12 @@ class GatherCost:
 
     def is_better_by_element(self) -> bool:
         """Whether lanes that come one by one take longer than all of the work one element after the other."""
-        narrow = [access for access in self.far if bytes_of(str(access.buffer.dtype)) <= _SMALL]
+        narrow = [access for access in self.far if _itemsize(access) <= _SMALL]
         if not narrow or self.facts.costly_calls:
             return False
         needed = instructions(self.facts)
-        one = max(_BY_ELEMENT, (len(self.strides) + needed) / _PORTS)
-        return one <= (self.cycles + needed / 2) / self.lanes
+        one = max(self.machine.element_cycles, (len(self.strides) + needed) / self.core.scalar_per_cycle)
+        return one <= (self.cycles + needed / self.machine.vector_per_cycle) / self.lanes
 
     def note(self, decision: Decision) -> None:
         """Say what is picked, and from where."""
@@ -104,7 +99,7 @@ class GatherCost:
 def is_small_arithmetic(facts: BlockFacts) -> bool:
     """Whether whole numbers of 8 or 16 bits are made of such, by operations that the compiler knows."""
     accesses = (*facts.reads, *facts.writes)
-    is_small = all(bytes_of(str(access.buffer.dtype)) <= _SMALL for access in accesses)
+    is_small = all(_itemsize(access) <= _SMALL for access in accesses)
     if not is_small or not facts.reads or not instructions(facts):
         return False
 
@@ -113,6 +108,10 @@ def is_small_arithmetic(facts: BlockFacts) -> bool:
 
     is_whole = not facts.costly_calls and not any([any_node(store.value, is_other) for store in facts.stores])
     return is_whole and any(not access.buffer.dtype.is_bool for access in accesses)
+
+
+def _itemsize(access: Access) -> int:
+    return bytes_of(str(access.buffer.dtype))
 
 
 def _places(reads: Sequence[Access]) -> list[Access]:

@@ -20,7 +20,6 @@ from loopwright.autosched.nest_cost import common_lanes, instructions
 from loopwright.ir import structural_equal
 
 FEW_PLACES: Final = 9  # of conditions: a loop nest is cut for 3 × 3 of them, not for 5 × 5
-_UNITS: Final = 2  # vector instructions that a core starts in a cycle
 
 Read = tuple[BlockFacts, Access]  # who reads, and what
 
@@ -47,7 +46,7 @@ def is_cheaper_again(facts: BlockFacts, reads: Sequence[Read], machine: Machine)
     Cycles are those of one vector: what a reader has beside it is the same either way.
     """
     count = len(reads)
-    work = instructions(facts, with_conditions=False) / _UNITS
+    work = instructions(facts, with_conditions=False) / machine.vector_per_cycle
     moves = len(facts.reads) / machine.loads_per_cycle
     load = 1 / machine.loads_per_cycle
     size = bytes_of(facts.dtype)

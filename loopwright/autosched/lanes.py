@@ -20,7 +20,7 @@ from loopwright.schedule.rewrite.combiners import read_reduction
 
 QUARTER = 4  # lanes that are left to be combined one by one
 SHORT_ROW = 32  # vectors
-WITHOUT_EXTENT = 4  # vectors for a size known only at run time: what is left over is done one by one, so be it short
+VECTORS_AT_ONCE = 4  # of a loop that is unrolled: loop overhead is amortised, and what is left over stays short
 
 
 def lane_widths(extent: int | None, lanes: int, vectors: int) -> list[int]:
@@ -34,7 +34,7 @@ def lane_widths(extent: int | None, lanes: int, vectors: int) -> list[int]:
     if extent is not None and extent <= QUARTER:
         return []
     if extent is None:
-        vectors = min(vectors, WITHOUT_EXTENT)
+        vectors = min(vectors, VECTORS_AT_ONCE)
     while extent is not None and lanes > extent:
         lanes //= 2
     while vectors > 1 and extent is not None and vectors * lanes > extent:

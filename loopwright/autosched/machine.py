@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import ceil
-from typing import Final
 
 from loopwright.runtime import num_threads
 from loopwright.runtime.dtype import DataType
-from loopwright.target import CpuDescription, Target, describe
+from loopwright.target import CpuDescription, Moves, Target, describe
 from loopwright.transform.passes.precompute_constants import runs_here
-
-PAGE: Final = 4096  # bytes: hardware that brings lines of a stream ahead does so within one
 
 
 @dataclass(frozen=True)
@@ -96,6 +93,32 @@ class Machine:
     def fork_cycles(self) -> int:
         """To have all cores start and to wait for the last one."""
         return self.cpu.microarchitecture.fork_cycles
+
+    @cached_property
+    def vector_per_cycle(self) -> int:
+        """Vector instructions other than loads and stores that a core starts in a cycle."""
+        return self.cpu.microarchitecture.vector_per_cycle
+
+    @cached_property
+    def element_cycles(self) -> float:
+        """For an element that fills no vector, at least: it is loaded and stored by itself."""
+        return self.cpu.microarchitecture.element_cycles
+
+    def lane_cycles(self, itemsize: int) -> float:
+        """For a lane of a vector whose cells do not lie next to each other: gathered, or loaded and inserted."""
+        core = self.cpu.microarchitecture
+        has_gather = "avx2" in self.cpu.features and itemsize >= core.gather_bytes
+        return core.gather_cycles if has_gather else core.insert_cycles
+
+    @cached_property
+    def moves(self) -> Moves:
+        """What copying, packing and transposing take."""
+        return self.cpu.microarchitecture.moves
+
+    @cached_property
+    def page(self) -> int:
+        """Bytes: hardware that brings lines of a stream ahead does so within one."""
+        return self.cpu.microarchitecture.page
 
     # --- what it holds ----------------------------------------------------------------------------------------------
 

@@ -41,7 +41,6 @@ _INSTRUCTIONS: Final = {
 }  # fmt: skip
 _DEAR: Final = 40
 _EXTREMUM: Final = 4  # of floats: a NaN is kept, and -0 is less than 0
-_UNITS: Final = 2  # vector instructions other than loads and stores that a core starts in a cycle
 _MANY_CORES: Final = 16  # a reduction is divided so that so many cores could share it: see `pieces`
 
 
@@ -85,7 +84,7 @@ def nest_cost(blocks: Sequence[BlockFacts], machine: Machine, kept: Sequence[Buf
                 moved[access.buffer] = max(moved.get(access.buffer, 0), bytes_read(access, facts.axes))
         size, needed = size_of(facts.axes), instructions(facts)
         moves = len(facts.reads) + (0 if facts.is_reduction else len(facts.writes))
-        cycles = max(needed / _UNITS, moves / machine.loads_per_cycle)  # of one vector
+        cycles = max(needed / machine.vector_per_cycle, moves / machine.loads_per_cycle)  # of one vector
         arithmetic += size / _computed_lanes(facts, machine) * cycles
         elements, most = elements + size, max(most, needed)
     is_known = all(axis.extent is not None for facts in blocks for axis in facts.axes)

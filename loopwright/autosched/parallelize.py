@@ -13,8 +13,8 @@ from loopwright.autosched.small_steps import extent_of, fused
 from loopwright.schedule import LoopRV, Schedule
 
 _UNKNOWN: Final = 64  # iterations that a loop is taken to have when there is no knowing
-_FEW: Final = 4  # pieces for each core: so that one that is busy with something else does not hold up all
-_MANY: Final = 16  # where each of them is still worth a core
+PIECES: Final = 4  # for each core: so that one that is busy with something else does not hold up all
+_MOST_PIECES: Final = 16  # where each of them is still worth a core
 
 
 def share_out(
@@ -36,7 +36,7 @@ def share_out(
     if threads == 1:
         note_one_thread(work, decision)
         return
-    wanted = threads * min(_MANY, max(_FEW, int(work.cycles / threads // machine.fork_cycles)))
+    wanted = threads * min(_MOST_PIECES, max(PIECES, int(work.cycles / threads // machine.fork_cycles)))
     count, used = 1, 0
     for extent in extents:
         assert extent is not None

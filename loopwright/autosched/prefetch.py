@@ -18,22 +18,22 @@ from itertools import pairwise
 from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access
-from loopwright.autosched.machine import PAGE, Machine, bytes_of
+from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.row_nest import Part, passes_of
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 from loopwright.transform.parts.constant_work import size_of as whole_bytes
 
-WINDOW = 3  # instructions a vector: up to these, a processor's window of instructions reaches into the next page
-WINDOW_OF_SUMS = 1  # where nothing is stored: products that are summed wait for their loads alone
-# A page and a little: hardware looks to the end of a page only; and what lies exactly a page ahead looks like what was
-# just stored.
-DISTANCE = PAGE + 512
+PAST_THE_PAGE = 512  # bytes: what lies exactly a page ahead looks like what was just stored
 MANY_WEIGHTS = 1 / 4  # of L2
 FEW_WEIGHTS = 1 / 64  # they are there after a few steps anyhow
 FEW_USES = 256  # of each weight: the first is expensive, and those after it pay for the prefetch
-LINES_OF_A_ROW = 16  # at least: a shorter row is over before a prefetch could arrive
+
+
+def prefetch_distance(machine: Machine) -> int:
+    """Bytes: a page and a little, since hardware looks to the end of a page only."""
+    return machine.page + PAST_THE_PAGE
 
 
 def add_prefetches(
@@ -72,17 +72,19 @@ def prefetch_along(
     cost: NestCost,
     machine: Machine,
     decision: Decision,
-    window: int = WINDOW,
+    is_sum: bool = False,
 ) -> None:
     """Have each iteration of a loop, which does `each` elements, prefetch what later ones need of large `buffers`."""
-    if not buffers or not cost.is_known or cost.bytes <= machine.l2 or cost.instructions <= window:
+    core, distance = machine.cpu.microarchitecture, prefetch_distance(machine)
+    lookahead = core.lookahead_sums if is_sum else core.lookahead
+    if not buffers or not cost.is_known or cost.bytes <= machine.l2 or cost.instructions <= lookahead:
         return
     for buffer in dict.fromkeys(buffers):
         size = each * bytes_of(str(buffer.dtype))
         lines = max(1, size // machine.line)
-        sch.prefetch(block, loop, buffer.name, distance=-(-DISTANCE // size), lines=lines)
+        sch.prefetch(block, loop, buffer.name, distance=-(-distance // size), lines=lines)
     decision.chose(
-        f"{', '.join([buffer.name for buffer in dict.fromkeys(buffers)])} prefetched {DISTANCE} bytes ahead",
+        f"{', '.join([buffer.name for buffer in dict.fromkeys(buffers)])} prefetched {distance} bytes ahead",
         "with so many instructions per load, too few loads are in flight to hide memory latency at page boundaries",
     )
 
@@ -104,14 +106,14 @@ def prefetch_weights(
     if whole is not None and are_far(whole, uses, machine):
         size = each * bytes_of(str(weights.dtype))
         lines = max(1, size // machine.line)
-        sch.prefetch(block, loop, weights.name, distance=-(-DISTANCE // size), lines=lines)
+        sch.prefetch(block, loop, weights.name, distance=-(-prefetch_distance(machine) // size), lines=lines)
 
 
 def explain_weights(size: int, uses: int, machine: Machine, decision: Decision) -> None:
     """Say so, where weights are prefetched."""
     if are_far(size, uses, machine):
         decision.chose(
-            f"weights prefetched {DISTANCE} bytes ahead",
+            f"weights prefetched {prefetch_distance(machine)} bytes ahead",
             "they stream from memory, and a tile computes so long on each cache line that the hardware prefetcher lags",
         )
 
@@ -143,6 +145,7 @@ def _is_worth_it(
             if _is_row(access, part, rows):
                 sizes[access.buffer] = length * bytes_of(str(access.buffer.dtype))
     streamed = sum(size for buffer, size in sizes.items() if buffer not in kept)
-    is_long = length * bytes_of(parts[0].facts.dtype) >= LINES_OF_A_ROW * machine.line
+    # A shorter row is over before a prefetch could arrive.
+    is_long = length * bytes_of(parts[0].facts.dtype) >= machine.cpu.microarchitecture.latency_bytes
     is_far = streamed * size_of(parts[0].facts.axes[:rows]) > machine.l2
     return is_long and is_far and 2 * sum(sizes.values()) <= machine.l2

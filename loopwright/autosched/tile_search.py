@@ -11,9 +11,14 @@ candidates that cost the same give the same choice everywhere: the one with the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from loopwright.autosched.machine import Machine
+
+# Registers of a micro-kernel beside its accumulators and a row of vectors: an element of the other operand that is
+# broadcast to a vector, and the next one, or two, so that they come early.
+ONE_AHEAD: Final = 2
+TWO_AHEAD: Final = 3
 
 
 class Priced(Protocol):

@@ -47,6 +47,7 @@ from loopwright.target.generic_functions import (
 from loopwright.target.host import Host, available_cores, detect_host
 from loopwright.target.kinds import TargetKind, list_kinds
 from loopwright.target.microarchitecture import Caches, Microarchitecture
+from loopwright.target.moves import Moves
 from loopwright.target.tags import list_tags
 from loopwright.target.target import Target, TargetLike, describe, host_description
 
@@ -59,6 +60,7 @@ __all__ = [
     "GenericFunc",
     "Host",
     "Microarchitecture",
+    "Moves",
     "NoBodyForTarget",
     "NoCurrentTarget",
     "Target",

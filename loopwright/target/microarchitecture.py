@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from loopwright.runtime.cache_folder import cache_directory, why_untrusted
+from loopwright.target.moves import USUAL_MOVES, Moves
 
 STORED: Final = "machine.json"  # in the cache folder
 
@@ -44,8 +45,26 @@ class Microarchitecture:
     l3_bytes_per_cycle: float = 10.0
     memory_bytes_per_cycle: float = 5.0
     memory_cores: int = 6  # so many cores use up the bandwidth of memory
-    gather_cycles: float = 0.5  # for a lane of four bytes or more
+    gather_cycles: float = 0.5  # for a lane, where there is an instruction for it
+    gather_bytes: int = 4  # of a lane that such an instruction is for, at least
+    insert_cycles: float = 1.0  # for a lane that is loaded by itself
+    shuffle_cycles: float = 1.0
     fork_cycles: int = 12_000  # to wake the threads of a parallel loop and to wait for the last one
+    # What generated code sustains of other instructions. Chips with more ports are listed with these, too, until a
+    # measurement shows that choices should be others there.
+    vector_per_cycle: int = 2  # vector instructions other than loads and stores
+    scalar_per_cycle: int = 4  # instructions of one element, stores aside
+    element_cycles: float = 2.0  # at least, for an element that is loaded and stored by itself
+    # How far ahead data comes by itself, and how far ahead it must be asked for.
+    page: int = 4096  # bytes: hardware prefetchers follow a stream to the end of one
+    latency_bytes: int = 1024  # of a stream, under way while one load waits for memory
+    lookahead: int = 3  # instructions for each vector up to which the loads of the next page are under way in time
+    lookahead_sums: int = 1  # the same where nothing is stored: a sum waits for its own load
+    # A matrix unit (AMX), nominally; a kernel adds what it cannot hide.
+    tile_cycles: int = 16  # for a product of two tiles
+    tile_load_cycles: int = 8
+    tile_setup_cycles: int = 500  # configure the tiles, and release them
+    moves: Moves = USUAL_MOVES
     caches: Caches | None = None  # of one core; L3 as far as one process may count on it
     source: str = ""
 
@@ -71,15 +90,23 @@ def from_data(data: object) -> Microarchitecture | None:
     names = {field.name for field in fields(Microarchitecture)}
     if not isinstance(data, dict) or set(data) != names:
         return None
-    numbers = [value for name, value in data.items() if name not in ("name", "source", "caches")]
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) and value > 0 for value in numbers):
+    moves = data["moves"]
+    if not isinstance(moves, dict) or set(moves) != {field.name for field in fields(Moves)}:
+        return None
+    numbers = [value for name, value in data.items() if name not in ("name", "source", "moves", "caches")]
+    if not all(_is_positive(value) for value in (*numbers, *moves.values())):
         return None
     sizes = data["caches"]
     if sizes is not None and not (isinstance(sizes, list) and [type(size) for size in sizes] == [int] * 4):
         return None
     if not isinstance(data["name"], str) or not isinstance(data["source"], str):
         return None
-    return Microarchitecture(**{**data, "caches": None if sizes is None else Caches(*sizes)})
+    caches = None if sizes is None else Caches(*sizes)
+    return Microarchitecture(**{**data, "moves": Moves(**moves), "caches": caches})
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
 @cache

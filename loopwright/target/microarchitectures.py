@@ -236,6 +236,7 @@ APPLE_M: Final = Microarchitecture(
     memory_bytes_per_cycle=18.0,
     memory_cores=3,
     gather_cycles=1.0,
+    latency_bytes=2048,  # as many lines as others have under way, twice as long
     caches=Caches(128 * _KIB, 12 * _MIB, 0, 128),
     source="public reverse engineering of Firestorm",
 )

@@ -18,7 +18,7 @@ from loopwright.autosched.rules.low_precision.units import choices
 from loopwright.evaluator import evaluate
 from loopwright.ir import AllocateConst, IRModule, Node, PrimFunc, bind_constants, post_order_visit
 from loopwright.runtime import amx
-from loopwright.target import describe
+from loopwright.target import Moves, describe
 from loopwright.transform.pipeline import lower
 from tests.autosched.same_results import check_same_bits, planned
 
@@ -424,7 +424,7 @@ BANDS = {
 @pytest.fixture
 def without_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Matrices of windows cost more than anything."""
-    monkeypatch.setattr("loopwright.autosched.rules.low_precision.rule.MATRIX_COPY", 1e9)
+    monkeypatch.setattr(Machine, "moves", Moves(byte_unfolded=1e9))
 
 
 @pytest.mark.skipif(not HERE["tiles"], reason="this machine has no tiles")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from loopwright.autosched import Machine
-from loopwright.target import Microarchitecture, describe
+from loopwright.target import Microarchitecture, Moves, describe
 from loopwright.target.architectures import AARCH64, X86_64
 from loopwright.target.microarchitecture import Caches, from_data, store, stored, stored_file
 from loopwright.target.microarchitectures import MICROARCHITECTURES, UNKNOWN, ZEN_4
 
-MEASURED = Microarchitecture("chip", fma_ports=4, fma_bits=128, caches=Caches(64 << 10, 1 << 20, 0, 64), source="test")
+MEASURED = Microarchitecture(
+    "chip", fma_ports=4, fma_bits=128, moves=Moves(packed=0.7), caches=Caches(64 << 10, 1 << 20, 0, 64), source="test"
+)
 
 
 @pytest.fixture
@@ -68,6 +71,10 @@ def test_what_was_measured_is_found_again_for_that_chip_alone(folder):
         {"l2_bytes_per_cycle": -1.0},
         {"caches": [1, 2, 3]},
         {"caches": "large"},
+        {"moves": None},
+        {"moves": {}},
+        {"moves": {**asdict(Moves()), "packed": 0.0}},
+        {"moves": {**asdict(Moves()), "more": 1.0}},
         {"name": 5},
         {"source": None},
         {"more": 1},

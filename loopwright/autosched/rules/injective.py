@@ -18,9 +18,11 @@ from math import lcm
 from typing import Final
 
 from loopwright.autosched.axis_uses import OwnUses, own_uses
+from loopwright.autosched.contiguous import UNKNOWN_EXTENT
 from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.facts import Axis, BlockFacts
 from loopwright.autosched.gather_cost import GatherCost, is_small_arithmetic
+from loopwright.autosched.lanes import VECTORS_AT_ONCE
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import NestCost, common_lanes, nest_cost
 from loopwright.autosched.parallelize import share_out
@@ -35,8 +37,7 @@ from loopwright.transform.passes.partition_loops import is_small_enough
 
 _FEW: Final = 8  # instructions: what takes no more waits for memory
 _MANY: Final = 45  # instructions: the values between them take so many registers that two vectors at once are enough
-_LONG_ROW: Final = 4  # vectors
-_UNKNOWN_ROW: Final = 1024  # cells that a row is taken to have when there is no knowing
+_LONG_ROW: Final = 4  # vectors: a row of so many needs no other to fill them
 _PERIODS: Final = 8  # vectors after which a short row that is read again and again stands in the same lanes again
 
 
@@ -214,7 +215,7 @@ def _vectorized(
     """Make vectors of the innermost loop; the loop around them that can be shared out, and what one round computes."""
     moving = next((position for position in reversed(run.axes) if facts.axes[position].extent != 1), run.axes[-1])
     name = facts.axes[moving].name
-    whole = run.extent or _UNKNOWN_ROW
+    whole = run.extent or UNKNOWN_EXTENT
     if run.extent == 1:
         why = "there is one element to compute" if work.elements == 1 else "the rows have one element"
         decision.chose("no vectors", why, ChoiceKind.NO_VECTORS)
@@ -287,7 +288,8 @@ def _vectors_at_once(work: NestCost, run: _Run, machine: Machine, lanes: int) ->
     """How many vectors are computed in a round: enough to hide latency, and as many as registers and the run hold."""
     if run.period:
         return run.period // lanes
-    wanted = 4 if work.instructions <= _FEW or (work.instructions < _MANY and machine.registers >= 32) else 2
+    is_light = work.instructions <= _FEW or (work.instructions < _MANY and machine.registers >= 32)
+    wanted = VECTORS_AT_ONCE if is_light else 2
     while wanted > 1 and run.extent is not None and run.extent < wanted * lanes:
         wanted //= 2
     return wanted

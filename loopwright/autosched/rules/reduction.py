@@ -19,7 +19,7 @@ from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine, rounded_up
 from loopwright.autosched.nest_cost import NestCost, nest_cost
 from loopwright.autosched.parallelize import note_one_thread, run_in_pieces
-from loopwright.autosched.prefetch import WINDOW_OF_SUMS, prefetch_along
+from loopwright.autosched.prefetch import prefetch_along
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import join_row, lane_part, results_first, row_nest
 from loopwright.autosched.small_steps import fused
@@ -94,7 +94,7 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Mac
     if part.width:
         loop = sch.get_loops(part.walker)[-2]
         walked = [access.buffer for access in facts.reads if access.stride(facts.axes[-1].var) == 1]
-        prefetch_along(sch, part.walker, loop, walked, part.width, work, machine, decision, WINDOW_OF_SUMS)
+        prefetch_along(sch, part.walker, loop, walked, part.width, work, machine, decision, is_sum=True)
     if row is not None and threads > 1 and (is_divided or count > 1):
         run_in_pieces(sch, row)
         decision.chose("chunks in parallel" if is_divided else "rows in parallel", f"the work is worth {threads} cores")

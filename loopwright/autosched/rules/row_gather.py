@@ -19,7 +19,8 @@ from typing import Final, NamedTuple
 from loopwright.autosched.axis_uses import own_uses
 from loopwright.autosched.decision import ChoiceKind, Decision, RuleKind
 from loopwright.autosched.facts import BlockFacts
-from loopwright.autosched.machine import PAGE, Machine
+from loopwright.autosched.lanes import VECTORS_AT_ONCE
+from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import common_lanes, nest_cost
 from loopwright.autosched.parallelize import share_out
 from loopwright.autosched.program import Entry, Program
@@ -28,9 +29,7 @@ from loopwright.autosched.streams import Stream, Streams
 from loopwright.schedule import Schedule
 
 _LEAST: Final = 1 << 20  # bytes: less is in a cache that is near enough on every machine
-_AHEAD: Final = 1024  # bytes of the result that are prefetched
-_LINE: Final = 64  # bytes of the shortest row; the longest one is half a page
-_AT_ONCE: Final = 4  # vectors
+_ROW: Final = range(64, 2048 + 1)  # bytes: a shorter row is no cache line, a longer one streams by itself
 
 
 class _Move(NamedTuple):
@@ -71,12 +70,12 @@ class MovedRows:
         lanes = common_lanes(facts, machine)
         while cells % lanes:
             lanes //= 2
-        several = next(count for count in (_AT_ONCE, 2, 1) if cells // lanes % count == 0)
+        several = next(count for count in (VECTORS_AT_ONCE, 2, 1) if cells // lanes % count == 0)
         _, vectors, lane = sch.split(row, [None, several, lanes])
         sch.vectorize(lane)
         sch.unroll(vectors)
         decision.chose(f"vectors of {lanes}, {several} at once", f"{facts.axes[move.row].name} is contiguous")
-        high, wide = (_side(facts, position, move) for position in (move.far, move.near))
+        high, wide = (_side(facts, position, move, machine) for position in (move.far, move.near))
         some_others, other = sch.split(others, [None, high])
         some_rows, each = sch.split(rows, [None, wide])
         sch.reorder(*outer, some_others, some_rows, other, each)
@@ -87,7 +86,7 @@ class MovedRows:
             ChoiceKind.TILES,
         )
         if cost.bytes > 2 * machine.l2:
-            ahead = -(-_AHEAD // move.row_bytes)
+            ahead = -(-machine.cpu.microarchitecture.latency_bytes // move.row_bytes)
             result = streams.stores[0].buffer.name
             sch.prefetch(facts.name, each, result, distance=ahead, lines=-(-move.row_bytes // machine.line))
             decision.chose(
@@ -107,7 +106,7 @@ def _move(facts: BlockFacts, streams: Streams) -> _Move | None:
     if row is None or any(load.step(row) not in (0, 1) for load in streams.loads):
         return None
     extent = facts.axes[row].extent
-    if extent is None or extent % 2 or not _LINE <= extent * store.itemsize <= PAGE // 2:
+    if extent is None or extent % 2 or extent * store.itemsize not in _ROW:
         return None
     near = next((position for position in moving if position != row and streams.follows(store, position, row)), None)
     if near is None:
@@ -120,8 +119,8 @@ def _move(facts: BlockFacts, streams: Streams) -> _Move | None:
     return None
 
 
-def _side(facts: BlockFacts, position: int, move: _Move) -> int:
+def _side(facts: BlockFacts, position: int, move: _Move, machine: Machine) -> int:
     """How many rows along an axis are a page."""
     extent = facts.axes[position].extent
     assert extent is not None
-    return block_size(extent, PAGE // move.row_bytes)
+    return block_size(extent, machine.page // move.row_bytes)

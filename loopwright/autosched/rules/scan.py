@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from loopwright.analysis.affine import Affine
 from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.facts import const, costly_calls, loads_of, without_lets
+from loopwright.autosched.lanes import VECTORS_AT_ONCE
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.plain import RUNS_ONCE, Plain, why_not_plain
@@ -32,7 +33,6 @@ from loopwright.schedule.view import View
 _CHAINS: Final = 4  # rows at once: their independent chains for its sum, the others go on
 _STEPS: Final = 8  # of a row at a time: the carried value stays in a register, and few cache lines are in use
 _COSTLY_CHAINS: Final = 8  # rows at once where a step takes long
-_AT_ONCE: Final = 4  # vectors of a row
 _IN_ORDER: Final = "each axis carries a dependence"
 
 
@@ -156,7 +156,7 @@ def _lanes(
     if pieces > 1 and extent is not None:
         columns = -(-extent // (pieces * width)) * width
         outer, row = sch.split(row, [None, columns])
-    several = _AT_ONCE if extent is None or extent >= _AT_ONCE * width else 1
+    several = VECTORS_AT_ONCE if extent is None or extent >= VECTORS_AT_ONCE * width else 1
     around, some, lane = sch.split(row, [None, several, width])
     others = [loops[position] for position in shape.loops if position != shape.lanes]
     sch.reorder(*([outer] if outer is not None else []), *others, around, some, lane)

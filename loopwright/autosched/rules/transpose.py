@@ -34,7 +34,6 @@ from loopwright.schedule import LoopRV, Schedule
 
 _SIZES: Final = (2, 4, 8, 16)
 _SHARE: Final = 2 / 3  # of L1, that a block takes: the rest is for lines that come and go
-_BY_ELEMENT: Final = 2.0  # cycles that an element outside the tiles takes
 
 
 class _Operand(NamedTuple):
@@ -179,7 +178,7 @@ def _tile(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine, la
 
     def cost(size: int) -> float:
         inside = _inside(facts, turn, size)
-        return inside * (log2(size) + 2) / size + (1 - inside) * _BY_ELEMENT
+        return inside * (log2(size) + 2) / size + (1 - inside) * machine.element_cycles
 
     return min(allowed, key=cost)
 
@@ -208,7 +207,7 @@ def _set_apart(
     if share == 1:
         return
     rest = sch.fission(outermost)[1]
-    if machine.threads_for((1 - share) * elements * _BY_ELEMENT) > 1:
+    if machine.threads_for((1 - share) * elements * machine.element_cycles) > 1:
         sch.parallel(rest)
 
 

@@ -12,16 +12,14 @@ task are not useful.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
 from loopwright.autosched import Machine
 from loopwright.autosched.cost import tile_step
 from loopwright.autosched.machine import bytes_of, rounded_up
+from loopwright.autosched.tile_search import TWO_AHEAD, register_tiles
 
-_SPARE = 3  # registers: a number spread over a vector, and two for the next ones to come early
-_FAR_LOAD = 0.3  # more for a vector of values: the rows of a head lie far apart
 _NEARLY = 1.1  # what a tile of fewer queries may cost beside the best one
 _MOST_ROWS, _MOST_VECTORS = 8, 4  # of a tile: each is unrolled, and code takes compiling
 _MANY = 4096  # queries or keys, where it is not known how many
@@ -79,9 +77,10 @@ def _register_tile(machine: Machine, lanes: int, queries: int | None) -> tuple[i
         useful = 1.0 if queries is None else ceil(queries / (lanes * vectors)) * lanes * vectors / max(queries, 1)
         return tile_step(machine, rows, vectors) / (rows * vectors) * useful
 
-    least = min(cost(tile) for tile in _tiles(machine))
+    costs = {tile: cost(tile) for tile in _tiles(machine)}
+    enough = _NEARLY * min(costs.values())
     # Few queries together: more tasks, fewer keys that only some of them may see, more keys in a block.
-    return min((tile for tile in _tiles(machine) if cost(tile) <= _NEARLY * least), key=lambda t: (t[1], cost(t)))
+    return min((tile for tile in costs if costs[tile] <= enough), key=lambda tile: (tile[1], costs[tile]))
 
 
 def _value_tile(machine: Machine, lanes: int, together: int, width: int) -> tuple[int, int]:
@@ -91,14 +90,12 @@ def _value_tile(machine: Machine, lanes: int, together: int, width: int) -> tupl
     def cost(tile: tuple[int, int]) -> float:
         rows, vectors = tile
         useful = ceil(columns / vectors) * vectors / columns
-        return (tile_step(machine, rows, vectors) + vectors * _FAR_LOAD) / (rows * vectors) * useful
+        apart = vectors * machine.moves.vector_of_row  # the rows of a head lie far apart
+        return (tile_step(machine, rows, vectors) + apart) / (rows * vectors) * useful
 
     fitting = [tile for tile in _tiles(machine) if together % tile[0] == 0 and tile[1] <= columns]
     return min(fitting, key=lambda tile: (cost(tile), tile[1]))
 
 
-def _tiles(machine: Machine) -> Iterator[tuple[int, int]]:
-    for rows in range(1, _MOST_ROWS + 1):
-        for vectors in range(1, _MOST_VECTORS + 1):
-            if rows * vectors + vectors + _SPARE <= max(machine.registers, 2 + _SPARE):
-                yield rows, vectors
+def _tiles(machine: Machine) -> list[tuple[int, int]]:
+    return list(register_tiles(machine, _MOST_ROWS, _MOST_VECTORS, TWO_AHEAD))

@@ -21,14 +21,9 @@ from math import ceil
 from typing import NamedTuple
 
 from loopwright.autosched.cost import EDGE, OVERHEAD, on_threads, tile_step, turns_of
-from loopwright.autosched.machine import PAGE, Machine, bytes_of, rounded_up
-from loopwright.autosched.tile_search import cheapest, register_tiles
+from loopwright.autosched.machine import Machine, bytes_of, rounded_up
+from loopwright.autosched.tile_search import TWO_AHEAD, cheapest, register_tiles
 
-# Cycles, found out on the machines we have; only their proportions matter.
-PACK_NEAR, PACK_FAR = 0.35, 0.8  # an element copied, from L2 and from beyond
-SPARE_REGISTERS = 3  # a number of A spread over a vector, and two for the next ones to come early
-SKIPPED_LINE, SKIPPED_PAGE = 1.0, 2.0  # a cache line of B that the one before does not announce; on another page
-SKIPPED_FAR = 12.0  # on another page, and not in L2: nothing brings it early
 HEIGHTS = (1, 8, 64)  # numbers of rows that a product of unknown height should be good at, beside many
 NEARLY = 1.06  # what that may cost where there are many
 FEW_ROWS = (8, 16, 32, 64)  # up to one of these, a product of unknown height reads B in place, if that costs less
@@ -113,7 +108,7 @@ def tiles_for_few_rows(size: Size, machine: Machine, otherwise: Tiles) -> FewRow
         candidates = [
             _costed(few, machine, threads, MOST_CASES, vectors, False, down, across)
             for vectors in range(1, 7)
-            if MOST_CASES * vectors + vectors + SPARE_REGISTERS <= machine.registers
+            if MOST_CASES * vectors + vectors + TWO_AHEAD <= machine.registers
             and False in _packings(size, vectors * machine.lanes(size.dtype))
             for _, across in dict.fromkeys(_tasks(few, machine, threads, MOST_CASES, vectors))
         ]
@@ -158,7 +153,7 @@ def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
     lanes = machine.lanes(size.dtype)
     rates: dict[tuple[int, int], float] = {}
     most_rows, most_vectors = min(size.m, 16 if size.knows_m else MOST_CASES), min(6, ceil(size.n / lanes))
-    for mr, vectors in register_tiles(machine, most_rows, most_vectors, SPARE_REGISTERS):
+    for mr, vectors in register_tiles(machine, most_rows, most_vectors, TWO_AHEAD):
         whole = rounded_up(size.m, mr) * rounded_up(size.n, vectors * lanes)
         useful = size.m * size.n / whole
         rates[mr, vectors] = useful * mr * vectors / tile_step(machine, mr, vectors)
@@ -181,9 +176,10 @@ def _skip(size: Size, machine: Machine, nr: int) -> float:
     if size.row_stride == nr:
         return 0.0
     width = bytes_of(size.dtype)
-    late = min(1.0, size.row_stride * width / (PAGE // 2))
+    late = min(1.0, size.row_stride * width / (machine.page // 2))
     is_near = size.k * size.n * width <= machine.l2 // 2
-    return (1 - late) * SKIPPED_LINE + late * (SKIPPED_PAGE if is_near else SKIPPED_FAR)
+    moves = machine.moves
+    return (1 - late) * moves.line_skipped + late * (moves.line_of_page if is_near else moves.line_of_page_far)
 
 
 def _tasks(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
@@ -230,9 +226,9 @@ def _costed(
     task = down * across * tile
     if packs and not size.is_prepacked:
         far = size.k * size.n * width > machine.l2 // 2
-        task += size.k * across * nr * (PACK_FAR if far else PACK_NEAR)
+        task += size.k * across * nr * (machine.moves.packed_far if far else machine.moves.packed)
     if size.packs_rows:
-        task += size.k * down * mr * PACK_FAR
+        task += size.k * down * mr * machine.moves.packed_far
     tasks = ceil(tall / down) * ceil(wide / across) * size.batch
     if threads == 1:
         whole = task * (tall / down) * (wide / across) * size.batch  # the last task may be smaller

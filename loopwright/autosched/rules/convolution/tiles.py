@@ -15,22 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from loopwright.autosched.cost import EDGE, OVERHEAD, on_threads, tile_step, turns_of
-from loopwright.autosched.machine import PAGE, Machine, bytes_of
-from loopwright.autosched.rules.contraction.tiles import SKIPPED_LINE
+from loopwright.autosched.cost import EDGE, OVERHEAD, UNHIDDEN, on_threads, tile_step, turns_of
+from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.convolution.window import Window, extent
-from loopwright.autosched.tile_search import cheapest, divisors, register_tiles
-
-# Cycles, found out on the machines we have; only their proportions matter.
-COPY = 0.4  # an element of the image, into the band
-COPY_TURNED = 1.6  # where channels are neighbours in the image, and pixels in the band
-COPY_BLOCK = 0.15  # where a vector of channels goes as it is
-TURN = 0.6  # a sum transposed in registers and stored
-BY_ELEMENT = 2.0  # a sum that fills no tile to be turned
-STORE = 0.12
-SPARE_REGISTERS = 2  # a number of the image spread over a vector, and one to come early
-FAR_LINE = 4.0  # a line of the image on another page: nothing sees it come
-PASSING = 0.5  # of the time it takes to bring data nearer: the rest goes on beside the multiply-adds
+from loopwright.autosched.tile_search import ONE_AHEAD, cheapest, divisors, register_tiles
 
 
 @dataclass(frozen=True)
@@ -74,7 +62,7 @@ def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
 def _register_tiles(window: Window, machine: Machine, lanes: int) -> Iterator[tuple[int, int]]:
     most = extent(window.row)
     most_vectors = min(6, ceil(window.channels / lanes))
-    for mr, vectors in register_tiles(machine, min(most, 30), most_vectors, SPARE_REGISTERS):
+    for mr, vectors in register_tiles(machine, min(most, 30), most_vectors, ONE_AHEAD):
         # Only the smallest of those that make as many tiles: the others leave the last one shorter.
         if mr == 1 or ceil(most / mr) < ceil(most / (mr - 1)):
             yield mr, vectors
@@ -85,10 +73,11 @@ def _bands(window: Window) -> list[int]:
     return divisors(extent(window.pixels[-2])) if len(window.pixels) > 1 else [1]
 
 
-def _turning(window: Window, pixels: int, nr: int, lanes: int) -> float:
+def _turning(window: Window, machine: Machine, pixels: int, nr: int, lanes: int) -> float:
     """What it costs to turn the sums of one channel; a padded panel waits in memory once more."""
     rest = pixels % lanes
-    return (pixels - rest) * TURN * (2 if window.channels % nr else 1) + rest * BY_ELEMENT
+    transposed = (pixels - rest) * machine.moves.transposed * (2 if window.channels % nr else 1)
+    return transposed + rest * machine.element_cycles
 
 
 def _skipped(window: Window, machine: Machine, mr: int, width: int) -> float:
@@ -97,14 +86,16 @@ def _skipped(window: Window, machine: Machine, mr: int, width: int) -> float:
     if jump < machine.line:
         return 0.0
     lines = ceil(window.span(window.row, mr) * width / machine.line)
-    return lines * (SKIPPED_LINE if jump < PAGE // 2 else FAR_LINE)
+    moves = machine.moves
+    return lines * (moves.line_skipped if jump < machine.page // 2 else moves.line_of_page_somewhere)
 
 
-def _copying(window: Window, lanes: int) -> float:
+def _copying(window: Window, machine: Machine, lanes: int) -> float:
     """What it costs to copy an element of the image into the band."""
     if window.channel_block(lanes) > 1:
-        return COPY_BLOCK
-    return COPY_TURNED if window.reads_channels_last else COPY
+        return machine.moves.copied_whole
+    # Where channels are neighbours in the image, pixels are in the band.
+    return machine.moves.transposed_short if window.reads_channels_last else machine.moves.copied
 
 
 def _image(window: Window, band: int) -> int:
@@ -141,13 +132,15 @@ def _costed(
     sums = band * line * nr * width
     # Each panel reads the lines of the image once from where they are, and its sums come back to be turned.
     passing = image / machine.bytes_per_cycle(image) + sums / machine.bytes_per_cycle(sums)
-    out = nr * (band * line * STORE if window.writes_channels_last else _turning(window, band * line, nr, lanes))
-    task = panels * (band * ceil(line / mr) * tile + out + PASSING * passing)
+    pixels = band * line
+    is_plain = window.writes_channels_last
+    out = nr * (pixels * machine.moves.stored if is_plain else _turning(window, machine, pixels, nr, lanes))
+    task = panels * (band * ceil(line / mr) * tile + out + UNHIDDEN * passing)
     if copies:
-        task += image / width * _copying(window, lanes)
+        task += image / width * _copying(window, machine, lanes)
     others = window.places // (line * band)
     tasks = window.batch * others * (ceil(window.channels / nr) // panels)
     # Weights come from further away once for each task, those of all channels in it.
-    task += PASSING * weights * panels / machine.l3_bytes_per_cycle
+    task += UNHIDDEN * weights * panels / machine.l3_bytes_per_cycle
     whole = on_threads(machine, task, tasks, threads) * (EDGE if line % mr else 1.0)
     return Tiles(mr, vectors, lanes, band, panels, copies, threads, turns_of(tasks, threads), whole)

@@ -13,22 +13,12 @@ from math import ceil, prod
 from loopwright.autosched.cost import on_threads
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.rules.low_precision.row_band import Band
-from loopwright.autosched.rules.low_precision.units import Unit
+from loopwright.autosched.rules.low_precision.units import AMX_WINDOW, Unit
 from loopwright.autosched.tile_search import cheapest, divisors
+from loopwright.transform.tensor_intrinsics.x86_amx import PAIR
+from loopwright.transform.tensor_intrinsics.x86_amx import ROWS as TILE
 from loopwright.transform.tensor_intrinsics.x86_amx_window import WindowShape, depth_of_tiles
 
-TILE = 16  # filters, or pixels
-PAIR = 2 * TILE
-IN_LINE = 16  # pixels of a band that are a cache line
-# Cycles, found out on the machines we have; only their proportions matter.
-PRODUCT, LOAD = 14, 5  # of a tile; loads go on beside products, and are in their way now and then
-ASTRAY = 6.0  # times that: a tile whose rows lie in two cache lines each
-CALL = 500  # configure the tiles, release them, leave four loops
-ROW_COPY = 0.25  # a byte of the image copied, with what feeds the product
-INTERLEAVE = 0.16  # a byte of a band
-# A vector of sums stored and read again, in L1, in the second, and beyond.
-SUMS_NEAR, SUMS_FAR, SUMS_OUT = 3.0, 6.0, 25.0
-AGAIN = 0.04  # a byte of weights that do not stay in L2
 MOST_INTERLEAVED = 64  # pixels
 MOST_PIXELS = 512  # of a task, where pixels are one long line
 
@@ -101,7 +91,7 @@ def _pixels(band: Band) -> Iterator[int]:
         if band.line <= MOST_PIXELS or not any(part % TILE == 0 for part in divisors(band.line)):
             yield band.line
         return
-    near = [part for part in divisors(band.line) if part + band.reach() <= IN_LINE]
+    near = [part for part in divisors(band.line) if part + band.reach() <= TILE]
     yield from dict.fromkeys([*near[-1:], band.line])
 
 
@@ -118,26 +108,34 @@ def _costed(
 ) -> BandSizes:
     all_filters, channels, k = padded
     width = bytes_of(unit.a)
+    moves = machine.moves
     steps = prod(band.places) * channels // k
     tall, wide = filters // TILE, lines * ceil(pixels / TILE)
-    crosses = not band.is_flat and pixels + band.reach() > IN_LINE
+    crosses = not band.is_flat and pixels + band.reach() > TILE
     weights = PAIR * band.k * width
     from_far = 2.0 if weights > machine.l1 // 2 else 1.0
-    loads = from_far * tall * ceil(wide / 2) + (ASTRAY if crosses else 1.0) * wide * ceil(tall / 2)
-    call = CALL + steps * (tall * wide * PRODUCT + loads * LOAD)
+    loads = from_far * tall * ceil(wide / 2) + (AMX_WINDOW.astray if crosses else 1.0) * wide * ceil(tall / 2)
+    call = machine.cpu.microarchitecture.tile_setup_cycles + steps * AMX_WINDOW.cycles(machine, tall * wide, loads)
     line, parted = (pixels, 1) if band.is_flat else (band.line, band.strides[-1])
     parts = line // pixels
     calls = task // filters * parts
     read = band.lines_read(lines) * channels * width * parted
-    rows = read * line * ROW_COPY
-    panel = read * (pixels + band.reach()) * parts * INTERLEAVE
+    rows = read * line * moves.byte_packed  # with what feeds the product
+    panel = read * (pixels + band.reach()) * parts * moves.byte_interleaved
     sums = filters * lines * line
     room = sums * 4
-    each = SUMS_NEAR if room <= machine.l1 // 2 else SUMS_FAR if room <= machine.l2 // 2 else SUMS_OUT
-    after = sums / TILE * each * (task // filters)
+    after = sums / TILE * _waiting(room, machine) * (task // filters)
     once = call * calls + rows + panel + after
     tasks = band.batch * (all_filters // task) * (band.lines // lines) * (band.line // line)
     if all_filters * band.k * width > machine.l2 * 3 // 4:
-        once += task * band.k * width * AGAIN
+        once += task * band.k * width * moves.byte_from_l3
     whole = on_threads(machine, once, tasks, threads)
     return BandSizes(unit, all_filters, channels, k, task, filters, lines, pixels, threads, tasks, whole)
+
+
+def _waiting(room: int, machine: Machine) -> float:
+    """What a vector of sums costs that waits for the epilogue, with `room` bytes of others."""
+    moves = machine.moves
+    if room <= machine.l1 // 2:
+        return moves.tile_accumulator
+    return moves.tile_accumulator_l2 if room <= machine.l2 // 2 else moves.tile_accumulator_far

@@ -24,9 +24,8 @@ from loopwright.autosched.rules.low_precision.row_band_sizes import BandSizes, i
 from loopwright.autosched.small_steps import loops_below, vectors
 from loopwright.ir import Buffer, Expr
 from loopwright.schedule import BlockRV, LoopRV, Schedule
+from loopwright.transform.tensor_intrinsics.x86_amx import ROW_BYTES
 from loopwright.transform.tensor_intrinsics.x86_amx_window import amx_window
-
-LINE = 64  # bytes of a cache line, and of a row of a tile
 
 
 def schedule_band(
@@ -232,7 +231,7 @@ def _fill(sch: Schedule, block: BlockRV, rows: BlockRV, nest: _Nest, band: Band,
     """Make the band where it is used: a few rows, then those interleaved."""
     group, buffer = sizes.unit.group, sch.get(rows).writes[0].buffer
     panel = sch.stage(block, nest.place, buffer.name, "global", layout=_interleaved(buffer, band, group))
-    line = LINE // bytes_of(str(buffer.dtype))
+    line = ROW_BYTES // bytes_of(str(buffer.dtype))
     if band.is_flat and sizes.pixels * group % line:
         sch.storage_align(panel, 0, -3, line, 0)  # tiles begin with a cache line
     *others, channels, pixel = loops_below(sch, panel, nest.place)

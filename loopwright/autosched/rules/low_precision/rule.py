@@ -29,8 +29,6 @@ from loopwright.schedule import BlockRV, Schedule
 
 MOST_FEEDING = 4  # element-wise blocks before a GEMM (padding, quantisation)
 MOST_PADDING = 32  # times as many products as there are
-MATRIX_COPY = 0.4  # cycles for a byte of a matrix of windows: made, and read again by the packing
-MATRIX_SUMS = 0.5  # for one of its sums, which lie as far apart as those of the result
 
 
 class LowPrecision:
@@ -162,7 +160,9 @@ def _band(
     rows, columns, k = (size_of(group) for group in (matrices.rows, matrices.columns, matrices.reduce))
     size = Size(rows, columns, k, band.batch, False, True, True, *early, has_epilogue)
     matrix = choose_sizes(size, unit, machine)
-    copying = columns * band.batch * (k * bytes_of(unit.b) * MATRIX_COPY + rows * MATRIX_SUMS) / matrix.threads
+    moves = machine.moves
+    each = k * bytes_of(unit.b) * moves.byte_unfolded + rows * moves.unfolded_sum
+    copying = columns * band.batch * each / matrix.threads
     return (band, sizes) if sizes.cycles < matrix.cycles + copying else None
 
 

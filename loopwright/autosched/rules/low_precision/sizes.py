@@ -17,17 +17,11 @@ from typing import NamedTuple
 
 from loopwright.autosched.cost import OVERHEAD, on_threads, tile_step
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
-from loopwright.autosched.rules.low_precision.units import Unit
-from loopwright.autosched.tile_search import cheapest, register_tiles
+from loopwright.autosched.rules.low_precision.units import AMX_DOT, Unit
+from loopwright.autosched.tile_search import ONE_AHEAD, cheapest, register_tiles
+from loopwright.transform.tensor_intrinsics.x86_amx import ROWS
 
-# Cycles, found out on the machines we have; only their proportions matter.
-SUM_MOVE = 1.5  # a register of sums stored, and loaded by what comes after
-SPARE_REGISTERS = 2  # a group of A spread over a vector, and the next one
-TILE_PRODUCT, TILE_LOAD = 24, 16  # of AMX: nominally 16 and 8
-ASTRAY = 2.0  # times that: a tile whose rows begin anywhere, so that each lies in two cache lines
-PACK_ALONG, PACK_ACROSS = 0.25, 0.5  # a byte of B packed: its rows interleaved; short runs of its columns
-COPY = 0.12  # a byte of A copied
-FAR = 1.1
+FAR = 1.1  # times a block whose A does not wait in L2 for the next panel
 LONGEST_SLAB = 1 << 15  # bytes of the reduction
 MOST_ROWS = 16  # of a block in vector registers
 
@@ -93,7 +87,7 @@ def choose_sizes(size: Size, unit: Unit, machine: Machine) -> Sizes:
 def _vector_blocks(size: Size, unit: Unit, machine: Machine) -> Iterator[tuple[int, int]]:
     """Blocks that registers hold."""
     most_rows, most_vectors = min(size.m, MOST_ROWS), min(4, ceil(size.n / unit.lanes))
-    for mr, vectors in register_tiles(machine, most_rows, most_vectors, SPARE_REGISTERS + unit.adds_after):
+    for mr, vectors in register_tiles(machine, most_rows, most_vectors, ONE_AHEAD + unit.adds_after):
         yield mr, vectors * unit.lanes
 
 
@@ -131,14 +125,15 @@ def _costed(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr:
     tall, wide = ceil(size.m / mr), ceil(size.n / nr)
     k = rounded_up(size.k, unit.k)
     copies_a = size.a_must_move or size.m % (down * mr) != 0 or size.k % slab != 0
-    copying = 0.0 if size.a_is_early else size.m * size.k * bytes_of(unit.a) * COPY * size.batch / threads
+    copied = 0 if size.a_is_early else size.m * size.k * bytes_of(unit.a)
+    copying = copied * machine.moves.byte_copied * size.batch / threads
     if unit.is_tile:
-        block = _tile_cycles(unit, mr, nr, k, 1.0)
-        astray = _tile_cycles(unit, mr, nr, k, 1.0 if size.a_is_aligned else ASTRAY)
+        block = _tile_cycles(unit, machine, mr, nr, k, 1.0)
+        astray = _tile_cycles(unit, machine, mr, nr, k, 1.0 if size.a_is_aligned else AMX_DOT.astray)
         copies_a = copies_a or (astray - block) * tall * wide * size.batch / threads > copying
         block = block if copies_a else astray
         if mr * k * bytes_of(unit.a) > machine.l2 // 2:
-            block *= FAR  # A does not wait in L2 for the next panel
+            block *= FAR
     else:
         block = _vector_cycles(unit, machine, mr, nr, k)
     sums = mr * nr * bytes_of(unit.c) / machine.l1_bytes_per_cycle * 2
@@ -146,15 +141,15 @@ def _costed(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr:
     if unit.is_tile and not is_direct:
         # The sums wait in memory for what comes after.
         sums *= 1 if mr * nr * bytes_of(unit.c) <= machine.l2 // 2 else 4
-        block += sums * SUM_MOVE
+        block += sums * machine.moves.accumulator
     elif not unit.is_tile:
-        block += mr * nr // unit.lanes * SUM_MOVE
+        block += mr * nr // unit.lanes * machine.moves.accumulator
     block += slabs * OVERHEAD
     task = down * across * block
     rows_shared = down < tall
     packing = 0.0
     if not size.is_prepacked:
-        each = PACK_ALONG if size.b_lies_along else PACK_ACROSS
+        each = machine.moves.byte_packed if size.b_lies_along else machine.moves.byte_packed_across
         packing = size.k * width * size.n * each * size.batch / threads
         if rows_shared:
             packing *= 1.3  # it goes out to memory, and comes back
@@ -167,11 +162,11 @@ def _costed(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr:
     return Sizes(unit, mr, nr, slab, down * mr, across * nr, panel, threads, copies_a, whole, tasks)
 
 
-def _tile_cycles(unit: Unit, mr: int, nr: int, k: int, rows_cost: float) -> float:
+def _tile_cycles(unit: Unit, machine: Machine, mr: int, nr: int, k: int, rows_cost: float) -> float:
     """Pairs of tiles each way: so many products and loads a step; `rows_cost` is what a tile of A costs more."""
-    tall, wide = ceil(mr / 16), nr // unit.lanes
+    tall, wide = ceil(mr / ROWS), nr // unit.lanes
     loads = rows_cost * tall * ceil(wide / 2) + wide * ceil(tall / 2)
-    return k / unit.k * (tall * wide * TILE_PRODUCT + loads * TILE_LOAD)
+    return k / unit.k * AMX_DOT.cycles(machine, tall * wide, loads)
 
 
 def _vector_cycles(unit: Unit, machine: Machine, mr: int, nr: int, k: int) -> float:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from loopwright.autosched.machine import Machine
 from loopwright.runtime import amx
 from loopwright.transform.tensor_intrinsics.dot_block import KINDS, DotKind, dot_block
-from loopwright.transform.tensor_intrinsics.x86_amx import amx_dot
+from loopwright.transform.tensor_intrinsics.x86_amx import ROWS, amx_dot
 
 BYTES: Final = ("int8", "uint8")
 SMALL: Final = (*BYTES, "bfloat16", "float16")
@@ -44,8 +44,25 @@ class Unit:
     def products_per_cycle(self, machine: Machine) -> float:
         """Multiply-adds that one core does at most."""
         if self.is_tile:
-            return 16 * 16 * self.k / 16
+            return ROWS * ROWS * self.k / machine.cpu.microarchitecture.tile_cycles
         return machine.fma_per_cycle * self.lanes * self.group / (2 if self.adds_after else 1)
+
+
+class TileKernel(NamedTuple):
+    """How well an intrinsic on tile registers keeps the unit busy: times what its instructions take by themselves."""
+
+    products: float
+    loads: float
+    astray: float  # times a load: a tile whose rows lie in two cache lines each
+
+    def cycles(self, machine: Machine, products: int, loads: float) -> float:
+        """Cycles of that many products of tiles, and loads."""
+        core = machine.cpu.microarchitecture
+        return products * self.products * core.tile_cycles + loads * self.loads * core.tile_load_cycles
+
+
+AMX_DOT: Final = TileKernel(1.5, 2.0, 2.0)  # products wait for loads
+AMX_WINDOW: Final = TileKernel(0.875, 0.625, 6.0)  # sums stay over the whole window, and loads go on beside products
 
 
 @dataclass(frozen=True)
@@ -103,7 +120,7 @@ def _units(machine: Machine) -> Sequence[Unit]:
     features = machine.cpu.features
     has_tiles = not (machine.cpu.is_host and amx.ask())  # the kernel has a say on this very machine
     result = [
-        Unit(_tile_kind(a, b), a, b, c, 16, group, 16 * group, f"AMX {_tile_kind(a, b)}", is_tile=True)
+        Unit(_tile_kind(a, b), a, b, c, ROWS, group, ROWS * group, f"AMX {_tile_kind(a, b)}", is_tile=True)
         for a, b, c, group in _tile_types()
         if has_tiles and _AMX[a] in features
     ]

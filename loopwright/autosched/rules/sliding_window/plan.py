@@ -7,7 +7,7 @@ from math import prod
 from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost
-from loopwright.autosched.parallelize import share_out
+from loopwright.autosched.parallelize import PIECES, share_out
 from loopwright.autosched.program import Program
 from loopwright.autosched.rules.sliding_window.fused_blocks import Taken
 from loopwright.autosched.rules.sliding_window.steps import copies_padding, schedule_window
@@ -15,8 +15,6 @@ from loopwright.autosched.rules.sliding_window.tiles import Tiles, choose_tiles
 from loopwright.autosched.rules.sliding_window.window import Window
 from loopwright.autosched.small_steps import extent_of
 from loopwright.schedule import Schedule
-
-PIECES = 4  # for each core: so that one that is busy with something else does not hold up all
 
 
 def plan_window(sch: Schedule, used: Taken, program: Program, machine: Machine, decision: Decision) -> None:

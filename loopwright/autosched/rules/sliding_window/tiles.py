@@ -13,17 +13,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from loopwright.autosched.cost import LOOP, TILE, UNALIGNED
 from loopwright.autosched.lanes import vectors_under_way
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import common_lanes
 from loopwright.autosched.rules.sliding_window.window import Window
 
-# Cycles, found out on the machines we have; only their proportions matter.
-TILE_OVERHEAD = 6  # start the sums, count, branch
-TURN_OVERHEAD = 2  # count and branch
-CROSSING = 1.5  # a load along the movement starts anywhere in a cache line, and meets two of them half of the time
-SHUFFLE = 0.75  # cycles: one of those that pick lanes a few cells apart, of which some are part of loads
-
+SHUFFLES = 0.75  # of those that pick lanes a few cells apart: the others are part of loads
 SPARE_REGISTERS = 4  # for data on its way
 MOST_PLACES = 4  # vectors of a tile across
 MOST_UPDATES = 180  # of a tile, which is written out
@@ -106,15 +102,15 @@ def _cost(window: Window, machine: Machine, lanes: int, tile: _Tile) -> float:
         loads = float(results * taps)
     picking = 0.0
     if _picked(window) > 1:
-        picking = loads * (_picked(window) - 1) * SHUFFLE
+        picking = loads * (_picked(window) - 1) * SHUFFLES * machine.cpu.microarchitecture.shuffle_cycles
         loads *= _picked(window) / (window.movements[-1].tap.extent or 1)  # the taps of a row share them
     elif window.is_along:
-        loads *= CROSSING
+        loads *= UNALIGNED
     else:
         loads += taps * locations  # weights
     work = max(results * taps / machine.fma_per_cycle, loads / machine.loads_per_cycle, picking)
     waiting = taps * machine.fma_latency / 2  # for each other: updates of one sum, half hidden by what comes next
-    cycles = turns * (max(work, waiting) + (TURN_OVERHEAD if turns > 1 else 0)) + TILE_OVERHEAD + results
+    cycles = turns * (max(work, waiting) + (LOOP if turns > 1 else 0)) + TILE + results
     # The last tile may be smaller; its code is one more to run through, and its vectors are as many.
     return -(-window.rows // rows) * -(-window.lane_extent // (lanes * locations)) * cycles
 

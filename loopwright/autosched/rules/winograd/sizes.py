@@ -17,19 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
-from loopwright.autosched.cost import EDGE, OVERHEAD, micro_kernel
+from loopwright.autosched.cost import EDGE, OVERHEAD, at_once, micro_kernel
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.winograd.allowed import TILES
 from loopwright.autosched.rules.winograd.layer import Layer
-from loopwright.autosched.tile_search import cheapest, divisors
+from loopwright.autosched.tile_search import ONE_AHEAD, cheapest, divisors
 from loopwright.schedule.winograd.matrices import MOST_POINTS, Matrix, transforms
 
-# Cycles, found out on the machines we have; only their proportions matter.
-SPARE_REGISTERS = 2  # besides sums and weights: one number of the data on its way, and the next
-IN_THE_WAY = 0.6  # of the shorter of two things that go on at once: multiply-adds, and streaming weights from memory
-NEARER = 0.2  # the same where the weights were read a strip before, and wait in some cache
-TURNED = 0.5  # an element copied from channels apart to channels together, or back
-GATHERED = 2.0  # a weight that is no constant: its channels lie apart
 DIRECT = 0.85  # of the peak that the direct form reaches
 GAIN = 1.25  # how much faster it must be, by this count, to be worth its rounding
 PLENTY = 8 << 20  # bytes of weights that a tile may have for nothing: larger tiles multiply them
@@ -122,7 +116,7 @@ def _register_tiles(layer: Layer, machine: Machine, tile: int, rows: int | None)
     panels = layer.outputs // machine.lanes(layer.dtype)
     for vectors in (1, 2, 3, 4):
         for mr in heights:
-            if mr * vectors + vectors + SPARE_REGISTERS <= machine.registers and panels % vectors == 0:
+            if mr * vectors + vectors + ONE_AHEAD <= machine.registers and panels % vectors == 0:
                 yield mr, vectors
 
 
@@ -145,7 +139,7 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
     weights = positions * layer.inputs * layer.outputs * width
     again = weights / machine.bytes_per_cycle(weights + moved)
     strip = products / strips
-    products = _at_once(strip, _from_afar(weights, machine)) + (strips - 1) * _at_once(strip, again, NEARER)
+    products = at_once(strip, _from_afar(weights, machine)) + (strips - 1) * at_once(strip, again, is_cached=True)
     passing = strips * 2 * moved / machine.bytes_per_cycle(moved + moved // 2)  # other things lie beside them
 
     steps = machine.fma_per_cycle * lanes
@@ -153,9 +147,10 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
     result = (built.size + tile) * _operations(built.result) / steps + 2 * positions / lanes
     transform = count * (data * layer.inputs + result * layer.outputs)
     overlap = (rows * tile + built.window - 1) / (rows * tile) if rows is not None else built.size / tile
-    transform += TURNED * layer.images * prod(layer.places) * (layer.inputs * overlap + layer.outputs)
+    turned = machine.moves.transposed_copy
+    transform += turned * layer.images * prod(layer.places) * (layer.inputs * overlap + layer.outputs)
     if not layer.is_constant:
-        transform += layer.inputs * layer.outputs * (GATHERED * built.window**2 + 2 * positions / lanes)
+        transform += layer.inputs * layer.outputs * (machine.element_cycles * built.window**2 + 2 * positions / lanes)
 
     cycles = alone = products + passing + transform
     if threads > 1:
@@ -165,14 +160,9 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
         if rows is not None:  # every core reads all weights
             cycles += turns * again
     read = layer.inputs * layer.outputs * prod(layer.taps) * width
-    direct = _at_once(layer.products / steps / DIRECT, _from_afar(read, machine))
+    direct = at_once(layer.products / steps / DIRECT, _from_afar(read, machine))
     memory = DEAR * max(0, weights - PLENTY)
     return Sizes(tile, counts, built.size, rows, mr, vectors, lanes, threads, cycles, alone, direct, memory)
-
-
-def _at_once(first: float, second: float, hindrance: float = IN_THE_WAY) -> float:
-    """Cycles of two things that go on at the same time."""
-    return max(first, second) + hindrance * min(first, second)
 
 
 def _from_afar(size: int, machine: Machine) -> float:

@@ -9,7 +9,8 @@ the other is moved, once. The cheapest choice for the whole graph is a smallest 
 found exactly. A convolution of one group may read one order and write the other, so a cut there costs nothing but its
 own price.
 
-Prices are cycles of one core, by the element, as the rules of `autosched` run; only their proportions matter.
+Prices are cycles of one core of the target, from the cost model of `autosched`: a move takes what its transpose takes,
+and what a kernel loses by the order of its images is a share of a move.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 from math import inf, prod
 from typing import Final
 
+from loopwright.autosched import Machine
+from loopwright.autosched.cost import relayout
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
@@ -34,18 +37,19 @@ from loopwright.target import Target, describe
 PLANES: Final = "NCHW"
 PIXELS: Final = "NHWC"
 
-MOVE: Final = 1.0  # an element from one order into the other
 UNKNOWN: Final = 32  # a size that is known when the model runs
-PER_CYCLE: Final = 2  # vectors of multiply-adds
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What it costs, by the element, to read planes and to write planes, more than pixels; `work` if it were pixels."""
+    """What it costs, by the element, to read planes and to write planes, more than pixels: shares of a move.
+
+    `work` is a share of the multiply-adds, if it were pixels.
+    """
 
     read: float = 0.0
     write: float = 0.0
-    work: float = 0.0  # by the multiply-add, where pixels are the slower ones
+    work: float = 0.0  # where pixels are the slower ones
 
 
 POINTWISE: Final = Prices(0.3, 0.25)  # planes: vectors of pixels, whose rows are parted by the plane
@@ -85,7 +89,9 @@ class _Model(TypedRewrite):
     def __init__(self, function: Function, mod: IRModule) -> None:
         super().__init__(mod)
         target = Target.current(allow_none=True) or Target("llvm")
-        self.lanes = describe(target).native_vector_lanes("float32")
+        machine = Machine.of(describe(target))
+        self.lanes, self.per_cycle = machine.lanes("float32"), machine.fma_per_cycle
+        self.relayout = relayout(machine)  # an element from one order into the other
         self.cut = Cut()
         self.made: dict[int, int] = {}  # how an expression's value lies
         self.read: dict[int, int] = {}  # how a call reads its images
@@ -136,7 +142,7 @@ class _Model(TypedRewrite):
             item = self.cut.thing()
             self.made[id(call)] = self.read[id(call)] = item
             if _is_pool(call):
-                self.cut.costs(item, first=POOL.read * _size(self.type_of_tensor(call.args[0])))
+                self.cut.costs(item, first=self._share(POOL.read, self.type_of_tensor(call.args[0])))
             for image in images:
                 self._reads(image, item)
         else:
@@ -160,11 +166,15 @@ class _Model(TypedRewrite):
         elif all(size == 1 for size in weight.shape[2:]):
             strided = any(int(stride) > 1 for stride in call.attrs.strides)
             prices = POINTWISE_STRIDED if strided else POINTWISE
-        self.cut.costs(reading, first=prices.read * _size(data))
+        self.cut.costs(reading, first=self._share(prices.read, data))
         channels = max(1.0, _number(result.shape[1]))
-        work = _size(result) * prod(map(_number, weight.shape[1:])) / (PER_CYCLE * self.lanes)
+        work = _size(result) * prod(map(_number, weight.shape[1:])) / (self.per_cycle * self.lanes)
         empty = -channels % self.lanes / channels
-        self.cut.costs(making, first=prices.write * _size(result), second=work * max(empty, prices.work))
+        self.cut.costs(making, first=self._share(prices.write, result), second=work * max(empty, prices.work))
+
+    def _share(self, share: float, of: TensorType) -> float:
+        """Cycles: a share of what it takes to move a tensor."""
+        return share * self.relayout * _size(of)
 
     def _reads(self, image: Expr, reading: int) -> None:
         self.readers.setdefault(id(image), []).append(reading)
@@ -174,7 +184,7 @@ class _Model(TypedRewrite):
         making, readers = self.made.get(id(expression)), self.readers.get(id(expression), [])
         if making is None:
             return
-        price = MOVE * _size(self.type_of_tensor(expression)) if self._is_image(expression) else 0.0
+        price = self._share(1.0, self.type_of_tensor(expression)) if self._is_image(expression) else 0.0
         if len(readers) == 1:
             self.cut.apart(making, readers[0], price)
         elif readers:
