@@ -562,7 +562,8 @@ class Affine:
         a, a_exact = self._condition(e.a, holds)
         b, b_exact = self._condition(e.b, holds)
         if isinstance(e, And) == holds:
-            both = AllOf((a, b)) if a != ALWAYS and b != ALWAYS else b if a == ALWAYS else a
+            # By identity: as tuples, what always and what never holds are equal.
+            both = b if a is ALWAYS else a if b is ALWAYS else AllOf((a, b))
             return both, a_exact and b_exact
         return (AnyOf((a, b)), True) if a_exact and b_exact else (ALWAYS, False)
 
