@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopwright.analysis.affine import Affine, AllOf, Condition, Eq, Ge
+from loopwright.arith.affine import AllOf, Condition, Eq, Ge
+from loopwright.arith.affine_reader import Affine
 from loopwright.ir import And, Expr, Not, Or, Var, const
 from tests.arith.integers import points, table
 from tests.arith.test_simplify_random import CONDITION, INDEX, VARIABLES
@@ -21,6 +22,7 @@ LOGIC = st.recursive(
     max_leaves=4,
 )
 
+
 def holds(condition: Condition, values: dict[Var, int]) -> bool:
     """Whether a condition is true at a point."""
     if isinstance(condition, Ge):
@@ -30,6 +32,7 @@ def holds(condition: Condition, values: dict[Var, int]) -> bool:
     every = all if isinstance(condition, AllOf) else any
     return every([holds(item, values) for item in condition.items])
 
+
 @settings(max_examples=200, deadline=None)
 @given(INDEX)
 def test_a_form_has_the_value_of_its_expression(e: Expr) -> None:
@@ -37,6 +40,7 @@ def test_a_form_has_the_value_of_its_expression(e: Expr) -> None:
     if form is not None:
         for point, value in zip(WHERE, table(e, VARIABLES, WHERE), strict=True):
             assert value is None or form.at(dict(zip(VARIABLES, point, strict=True))) == value
+
 
 @settings(max_examples=200, deadline=None)
 @given(LOGIC, st.booleans())
@@ -47,6 +51,7 @@ def test_what_follows_from_a_condition(e: Expr, wanted: bool) -> None:
             follows = holds(condition, dict(zip(VARIABLES, point, strict=True)))
             assert follows or bool(value) != wanted
             assert not is_exact or follows == (bool(value) == wanted)
+
 
 @pytest.mark.parametrize("cls", [And, Or])
 @pytest.mark.parametrize("literal", [True, False])
