@@ -9,9 +9,10 @@ evaluated, and written for isl (`isl_text.py`), as it is. `affine_reader.py` mak
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+from loopwright.arith.linear import Linear
 from loopwright.ir import Var
 
 
@@ -59,25 +60,10 @@ class Part:
         return min(numbers) if self.op == "min" else max(numbers)
 
 
-class Form:
-    """The sum of `coefficient * term`, plus `const`; no coefficient is 0. Treat it as immutable."""
+class Form(Linear["Var | Part"]):
+    """A sum over variables and parts."""
 
-    __slots__ = ("const", "terms")
-
-    def __init__(self, terms: dict[Var | Part, int], const: int) -> None:
-        self.terms = terms
-        self.const = const
-
-    @property
-    def key(self) -> Hashable:
-        """Equal for equal forms."""
-        return frozenset(self.terms.items()), self.const
-
-    def plus(self, other: Form, scale: int = 1) -> Form:
-        """self + scale * other."""
-        terms = dict(self.terms)
-        add_into(terms, other.terms, scale)
-        return Form(terms, self.const + scale * other.const)
+    __slots__ = ()
 
     def shifted(self, by: int) -> Form:
         """self + by."""
@@ -85,7 +71,7 @@ class Form:
 
     def negated(self) -> Form:
         """-self."""
-        return Form({term: -k for term, k in self.terms.items()}, -self.const)
+        return self.times(-1)
 
     def variables(self) -> set[Var]:
         """Every variable, also those inside parts."""
@@ -111,16 +97,6 @@ class Form:
         for term, k in self.terms.items():
             total += k * (term.at(values) if isinstance(term, Part) else values[term])
         return total
-
-
-def add_into(terms: dict[Var | Part, int], other: Mapping[Var | Part, int], scale: int) -> None:
-    """terms += scale * other, keeping no zero."""
-    for term, k in other.items():
-        total = terms.get(term, 0) + scale * k
-        if total:
-            terms[term] = total
-        else:
-            terms.pop(term, None)
 
 
 def constant(value: int) -> Form:

@@ -28,9 +28,9 @@ from loopwright.arith.affine import (
     NoForm,
     Op,
     Part,
-    add_into,
 )
 from loopwright.arith.digits import Digits, digit
+from loopwright.arith.linear import add_into, add_term
 from loopwright.ir import (
     EQ,
     GE,
@@ -155,8 +155,11 @@ class Affine:
                 value = self._loose_values.get(e)
             if value is None or not e.dtype.is_int or e.dtype.lanes != 1:
                 raise NoForm
-            add_into(terms, {value: 1} if isinstance(value, Var) else value.terms, k)
-            return 0 if isinstance(value, Var) else k * value.const
+            if isinstance(value, Var):
+                add_term(terms, value, k)
+                return 0
+            add_into(terms, value.terms, k)
+            return k * value.const
         if isinstance(e, IntImm):
             return k * e.value
         if isinstance(e, Cast):
@@ -238,7 +241,7 @@ class Affine:
             raise NoForm
         for one, a in x.terms.items():
             for other, b in y.terms.items():
-                add_into(terms, {self._product(one, other, is_loop): 1}, k * a * b)
+                add_term(terms, self._product(one, other, is_loop), k * a * b)
         return k * x.const * y.const
 
     def _product(self, one: Var | Part, other: Var | Part, is_loop: bool) -> Part:
@@ -289,7 +292,7 @@ class Affine:
 
     def _divided(self, e: FloorDiv | FloorMod | Div | Mod, k: int, terms: dict[Var | Part, int]) -> int:
         if self.digits and isinstance(e, (FloorDiv, FloorMod)) and isinstance(result := digit(e, self.digits), Var):
-            add_into(terms, {result: 1}, k)
+            add_term(terms, result, k)
             return 0
         divisor = self._form(e.b)
         d = divisor.const
@@ -317,7 +320,7 @@ class Affine:
         if part is None:
             part = Part(op, (x, divisor), 1)
             self._keep(key, part)
-        add_into(terms, {part: 1}, k)
+        add_term(terms, part, k)
         return 0
 
     def _part(
@@ -352,7 +355,7 @@ class Affine:
         if part is None:
             part = Part(op, args, divisor)
             self._keep(key, part)
-        add_into(terms, {part: 1}, k)
+        add_term(terms, part, k)
         return base
 
     def _is_within(self, form: Form, divisor: int) -> bool:

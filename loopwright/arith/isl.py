@@ -21,11 +21,11 @@ from contextlib import contextmanager
 from time import thread_time
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from loopwright.arith.affine import AnyOf, Condition, Eq, Form, Ge, NoForm, Part, add_into
+from loopwright.arith.affine import AnyOf, Condition, Eq, Form, Ge, NoForm, Part
 from loopwright.arith.affine_reader import Affine
 from loopwright.arith.data import holds_data
 from loopwright.arith.isl_text import constraint_text, form_text
-from loopwright.arith.linear import is_index
+from loopwright.arith.linear import add_into, add_term, is_index
 from loopwright.arith.structure import Structure
 from loopwright.ir import Add, Cast, Expr, IntImm, Range, SizeVar, Sub, Var, deep
 from loopwright.ir.sharing import tree_size
@@ -220,7 +220,7 @@ class _Reader(Affine):
 
     def _add(self, e: Expr, k: int, terms: dict[Var | Part, int]) -> int:
         if isinstance(e, Var) and e not in self.values:
-            add_into(terms, {e: 1}, k)
+            add_term(terms, e, k)
             return 0
         if isinstance(e, Cast) and self.converts and _is_conversion(e):
             return self._add(e.value, k, terms)
@@ -235,7 +235,7 @@ class _Reader(Affine):
             else:
                 add_into(terms, own, 1)
                 return const
-        add_into(terms, {self._symbol(e): 1}, k)
+        add_term(terms, self._symbol(e), k)
         return 0
 
     def _condition(self, e: Expr, holds: bool) -> tuple[Condition, bool]:

@@ -20,7 +20,8 @@ from typing import NamedTuple
 from loopwright.analysis.accesses import Access
 from loopwright.analysis.instances import Loop
 from loopwright.analysis.ranges import Ranges
-from loopwright.arith.affine import AllOf, Condition, Form, Ge, Part, add_into
+from loopwright.arith.affine import AllOf, Condition, Form, Ge, Part
+from loopwright.arith.linear import add_into
 from loopwright.ir import FloorDiv, FloorMod, IntImm, Var
 
 
