@@ -5,9 +5,10 @@ run, and when) and `accesses.py` (what they read and write). On these stand the 
 `check.py`: `bounds.py`, `block_domains.py`, `uninitialised.py` and `races.py`; and `dataflow.py`, which write each read
 sees, for the proofs of schedules (`isl_flow.py` asks isl; `commuting_updates.py` says which updates may come in
 any order, by the laws of `combiner_laws.py`). Threads have `thread_axes.py` and `thread_work.py`
-(what they do together), `thread_regions.py` (programs with threads as plain loops) and checks of their own. Index
-arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by isl, in `polyhedral.py`, in the words of
-`time_order.py` and `same_cell.py`. What scripts ask (`tir.analysis`) is in `queries.py` and `costs.py`.
+(what they do together), `thread_regions.py` (programs with threads as plain loops) and checks of their own. Indices
+and guards are the forms and conditions of `arith/affine.py`; quick proofs are in `ranges.py`, exact ones, by isl, in
+`polyhedral.py`, in the words of `time_order.py` and `same_cell.py`. What scripts ask (`tir.analysis`) is in
+`queries.py` and `costs.py`.
 """
 
 from loopwright.analysis.accesses import Access, Program, accesses_of

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from loopwright.analysis.affine import Affine, AnyOf, Condition, Eq, Form, Ge, constant, inequalities
 from loopwright.analysis.effects import CHANGES, HARMLESS, OUTSIDE, SEES, is_pure_call, reaches_outside
 from loopwright.analysis.instances import Assumption, Barrier, Instance, InstanceWalk, Loop, Realized
 from loopwright.analysis.memory_reach import bytes_of, flat_index, reach, reach_back, reach_of_rows
@@ -23,6 +22,8 @@ from loopwright.analysis.ranges import Ranges
 from loopwright.analysis.reduction_init import write_named_inits
 from loopwright.analysis.thread_axes import is_per, is_virtual_tag, scope_of
 from loopwright.analysis.thread_regions import write_regions
+from loopwright.arith.affine import AnyOf, Condition, Eq, Form, Ge, constant, inequalities
+from loopwright.arith.affine_reader import Affine
 from loopwright.ir import (
     Allocate,
     AllocateConst,

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.analysis.accesses import Program, accesses_of
-from loopwright.analysis.affine import Form, inequalities
 from loopwright.analysis.instances import Loop, Realized
 from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.witness import at_iteration, named_values, values_of
+from loopwright.arith.affine import Form, inequalities
 from loopwright.ir import BlockRealize, PrimFunc, Var
 from loopwright.runtime.errors import LoopwrightError
 

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
-from loopwright.analysis.affine import Form, inequalities
 from loopwright.analysis.opaque_indices import InsideProof, Polynomials, unproved_axes
 from loopwright.analysis.polyhedral import Polyhedra, Undecided
 from loopwright.analysis.witness import actor, at_iteration, deed, element, named_values, tuple_text, values_of
+from loopwright.arith.affine import Form, inequalities
 from loopwright.ir import Buffer, BufferLoad, Expr, Node, PrimFunc, Var, deep, pre_order_visit
 from loopwright.ir.annotations import CHECKED_INDICES
 from loopwright.runtime.errors import LoopwrightError

@@ -29,13 +29,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program
-from loopwright.analysis.affine import Form
 from loopwright.analysis.commuting_updates import update_law
 from loopwright.analysis.effects import OUTSIDE
 from loopwright.analysis.instances import Place
 from loopwright.analysis.isl_flow import NotProvable, Question, answer
 from loopwright.analysis.polyhedral import Polyhedra, Undecided
 from loopwright.analysis.time_order import not_before
+from loopwright.arith.affine import Form
 from loopwright.arith.isl import BudgetExceeded, context
 from loopwright.ir import Block, Buffer, IterType, Var
 

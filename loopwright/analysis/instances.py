@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-from loopwright.analysis.affine import ALWAYS, Affine, Condition, Form, Part, constant
-from loopwright.analysis.digits import Digit, digits_of
 from loopwright.analysis.thread_axes import LAUNCHES, is_barrier, tag_of
+from loopwright.arith.affine import ALWAYS, Condition, Form, Part, constant
+from loopwright.arith.affine_reader import Affine
+from loopwright.arith.digits import Digit, digits_of
 from loopwright.ir import (
     Allocate,
     AllocateConst,

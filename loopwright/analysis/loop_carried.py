@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from loopwright.analysis.affine import Affine, Form, NoForm, Part, inequalities
-from loopwright.analysis.digits import fixed_by
 from loopwright.analysis.products import coefficient_of
+from loopwright.arith.affine import Form, NoForm, Part, inequalities
+from loopwright.arith.affine_reader import Affine
+from loopwright.arith.digits import fixed_by
 from loopwright.arith.isl import (
     BudgetExceeded,
     Names,

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from loopwright.analysis.affine import Form, Part, inequalities
 from loopwright.analysis.effects import effects, stored_memory
 from loopwright.analysis.instances import Definition, Loop
 from loopwright.analysis.polynomials import Atom, Kind, Poly, interval, just, number
+from loopwright.arith.affine import Form, Part, inequalities
 from loopwright.ir import (
     EQ,
     GE,

@@ -12,8 +12,10 @@ from functools import lru_cache
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
-from loopwright.analysis.affine import Affine, AllOf, AnyOf, Condition, Eq, Form, Ge, Part
+from loopwright.arith.affine import AnyOf, Condition, Form, Ge, NoForm
+from loopwright.arith.affine_reader import Affine
 from loopwright.arith.isl import BudgetExceeded, least_point, within_budget
+from loopwright.arith.isl_text import constraint_text, form_text
 from loopwright.ir import SizeVar, Var
 from loopwright.runtime.dtype import INT32
 
@@ -59,12 +61,11 @@ class Polyhedra:
     # --- text ---------------------------------------------------------------------------------------------------
 
     def form(self, form: Form, names: Mapping[Var, str]) -> str:
-        """The form as isl text; variables without a name become parameters."""
-        parts = [str(form.const)] if form.const or not form.terms else []
-        for term, k in form.terms.items():
-            text = self._part(term, names) if isinstance(term, Part) else names.get(term) or self.parameter(term)
-            parts.append(text if k == 1 else f"{k}*{text}")
-        return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
+        """The form as isl text; variables without a name become parameters. Raises Undecided for loose forms."""
+        try:
+            return form_text(form, names, self.parameter)
+        except NoForm:
+            raise Undecided from None
 
     def parameter(self, var: Var) -> str:
         """The name of a parameter."""
@@ -76,31 +77,12 @@ class Polyhedra:
         if var in self.program.affine.products:
             raise Undecided
 
-    def _part(self, part: Part, names: Mapping[Var, str]) -> str:
-        if part.symbol is not None:
-            return names.get(part.symbol) or self.parameter(part.symbol)
-        args = [self.form(arg, names) for arg in part.args]
-        x, d = args[0], part.divisor
-        if part.op == "floor":
-            return f"floor(({x})/{d})"
-        if part.op == "mod":
-            return f"(({x}) mod {d})"
-        if part.op == "trunc":
-            return f"max(floor(({x})/{d}), min(ceil(({x})/{d}), 0))"
-        if part.op not in ("min", "max"):
-            raise Undecided  # only loose forms have such parts, and they are not for isl
-        return f"{part.op}({', '.join(args)})"
-
     def condition(self, condition: Condition, names: Mapping[Var, str]) -> str:
-        """The condition as isl text."""
-        if isinstance(condition, Ge):
-            return f"{self.form(condition.form, names)} >= 0"
-        if isinstance(condition, Eq):
-            return f"{self.form(condition.form, names)} = 0"
-        if not condition.items:
-            return "0 = 0" if isinstance(condition, AllOf) else "0 = 1"
-        joint = " and " if isinstance(condition, AllOf) else " or "
-        return f"({joint.join([self.condition(item, names) for item in condition.items])})"
+        """The condition as isl text. Raises Undecided where it holds loose forms."""
+        try:
+            return constraint_text(condition, names, self.parameter)
+        except NoForm:
+            raise Undecided from None
 
     def domain(self, loops: Sequence[Loop], guards: Sequence[Condition], names: Mapping[Var, str]) -> list[str]:
         """The constraints of the iterations that run."""

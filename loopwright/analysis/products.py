@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from loopwright.analysis.affine import Affine, Condition, Form, Part
 from loopwright.analysis.instances import Loop
+from loopwright.arith.affine import Condition, Form, Part
+from loopwright.arith.affine_reader import Affine
 from loopwright.ir import Var
 
 

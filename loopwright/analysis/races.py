@@ -23,7 +23,6 @@ from itertools import permutations
 from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
-from loopwright.analysis.affine import Form, Part, inequalities
 from loopwright.analysis.around_loop import around_loop
 from loopwright.analysis.effects import called_name, reaches_outside
 from loopwright.analysis.instances import Instance, Loop
@@ -35,6 +34,7 @@ from loopwright.analysis.thread_axes import takes_turns
 from loopwright.analysis.time_order import before
 from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
+from loopwright.arith.affine import Form, Part, inequalities
 from loopwright.ir import (
     Block,
     Buffer,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from loopwright.analysis.affine import Form, Part, add_into
+from loopwright.arith.affine import Form, Part
+from loopwright.arith.linear import add_into
 from loopwright.ir import SizeVar, Var
 
 if TYPE_CHECKING:

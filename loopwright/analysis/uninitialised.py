@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
-from loopwright.analysis.affine import Form
 from loopwright.analysis.instances import Loop, common_depth
 from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.same_cell import same_home, same_indices
 from loopwright.analysis.time_order import before
 from loopwright.analysis.witness import actor, assignment, at_iteration, element, named_values, values_of
+from loopwright.arith.affine import Form
 from loopwright.ir import BufferStore, PrimFunc, Var
 from loopwright.runtime.errors import LoopwrightError
 

@@ -1,10 +1,11 @@
 """Arithmetic on index expressions: simplification, bounds, remainders, proofs, iteration maps, integer sets.
 
 Start with `analyzer.py` (the questions one can ask), then `simplify.py` (the walk) and `linear.py` (the normal form);
-`divide.py`, `compare.py` and `rules.py` hold the mathematics, `isl.py` the exact sets. What stands on the analyzer:
-`int_set.py` (intervals), `deduce.py` (what a condition says of a variable), `linear_equations.py` and
-`linear_inequalities.py` (systems), `iter_map.py` and `subspace.py` (iteration maps), `regions.py`, `index_map.py` and
-`layout.py`.
+`divide.py`, `compare.py` and `rules.py` hold the mathematics. Exact sets are asked of isl, in one way:
+`affine_reader.py` reads expressions as the forms and conditions of `affine.py`, `isl_text.py` writes these for isl, and
+`isl.py` asks, under a budget. What stands on the analyzer: `int_set.py` (intervals), `deduce.py` (what a condition says
+of a variable), `linear_equations.py` and `linear_inequalities.py` (systems), `iter_map.py` and `subspace.py` (iteration
+maps), `regions.py`, `index_map.py` and `layout.py`.
 """
 
 from loopwright.arith.analyzer import AlreadyBound, Analyzer, Extension, ProofStrength, RewriteStats, const_bounds

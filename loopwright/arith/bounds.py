@@ -37,6 +37,7 @@ from loopwright.ir import (
 )
 from loopwright.runtime.dtype import DataType
 
+FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program
 DEPTH: Final = 3  # how many facts one proof may combine
 HUGE: Final = 1 << 256  # beyond every type: `x = x * x`, forty times, would have a bound of 2**40 digits
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from loopwright.arith.analyzer import Analyzer
+from loopwright.arith.bounds import FAR
 from loopwright.arith.iter_map import detect_iter_map, inverse_affine_iter_map
 from loopwright.arith.iter_nodes import IterMapLevel
 from loopwright.arith.linear import imm
@@ -173,17 +174,19 @@ class IndexMap(Node):
         """The shape that holds every new index, the old ones running from 0 to `shape`."""
         domains = self._domains(shape)
         facts = Analyzer.over(domains)
+        bounds = [bound for domain in domains.values() for bound in (domain.min, domain.extent)]
+        are_literal = all([isinstance(bound, IntImm) for bound in bounds])
         sizes: list[Expr] = []
         for result in self.final_indices:
             low, high = facts.interval(result)
             if low < 0:
-                raise BadIndexMap(f"index {result!r} goes down to {low}", "new indices start at 0")
-            if high < int(result.dtype.max_value()):
-                sizes.append(imm(high + 1, result.dtype))
+                raise BadIndexMap(f"index {result!r} of the new layout goes down to {low}", "new indices start at 0")
+            if high < FAR or (are_literal and not uses_var(result, lambda var: var not in domains)):
+                sizes.append(const(high + 1, result.dtype if high < result.dtype.highest else None))
                 continue
-            ends = interval_of(result, domains)
-            if ends is None:
-                raise BadIndexMap(f"index {result!r} has no bound", None)
+            ends = interval_of(facts.simplify(result), domains, facts)  # a size is a variable
+            if ends is None or uses_var(ends.max_value, domains.__contains__):
+                raise BadIndexMap(f"index {result!r} of the new layout has no constant bound", None)
             sizes.append(facts.simplify(ends.max_value + 1))
         return sizes
 

@@ -19,39 +19,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import thread_time
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from loopwright.arith.affine import AnyOf, Condition, Eq, Form, Ge, NoForm, Part
+from loopwright.arith.affine_reader import Affine
 from loopwright.arith.data import holds_data
-from loopwright.arith.linear import is_index
+from loopwright.arith.isl_text import constraint_text, form_text
+from loopwright.arith.linear import add_into, add_term, is_index
 from loopwright.arith.structure import Structure
-from loopwright.ir import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
-    And,
-    Call,
-    Cast,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    IntImm,
-    Max,
-    Min,
-    Mul,
-    Not,
-    Or,
-    Range,
-    Select,
-    SizeVar,
-    Sub,
-    Var,
-    deep,
-)
-from loopwright.runtime.dtype import DataType
+from loopwright.ir import Add, Cast, Expr, IntImm, Range, SizeVar, Sub, Var, deep
+from loopwright.ir.sharing import tree_size
 from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
@@ -67,7 +44,7 @@ FEW_DIVISIONS: Final = 8
 FIRST_SLICE_OF_MANY: Final = 1_000
 GROWTH: Final = 4
 
-MOST_PIECES: Final = 200_000  # of text; an expression that holds one object in many places could need 2**40
+MOST_PLACES: Final = 200_000  # of an expression as a tree; one that holds one object in many places could need 2**40
 
 T = TypeVar("T")
 
@@ -209,6 +186,81 @@ def _is_exhausted(ctx: islpy.Context, error: Exception) -> bool:
     return False
 
 
+class _Reader(Affine):
+    """Reads every expression: what is not affine becomes a variable of its own, or is an error.
+
+    Variables are integers of which nothing is known but what the question says.
+    """
+
+    most_parts = 2_000  # the budget ends what isl is lost in
+
+    def __init__(self, abstract: bool, converts: bool) -> None:
+        super().__init__()
+        self.abstract, self.converts = abstract, converts
+        self._structure = Structure()
+        self._symbols: dict[int, Var] = {}
+        self._root: Expr | None = None
+
+    def number(self, expr: Expr) -> Form:
+        """The form of an integer."""
+        self._begin(expr)
+        result = self.form(expr)
+        assert result is not None
+        return result
+
+    def truth(self, condition: Expr, holds: bool) -> Condition:
+        """The condition, or its opposite."""
+        self._begin(condition)
+        return self.condition(condition, holds)[0]
+
+    def _begin(self, root: Expr) -> None:
+        self._root = root
+        if tree_size(root) > MOST_PLACES:
+            raise BudgetExceeded(MOST_PLACES, "an expression is too long, written out, to be asked about")
+
+    def _add(self, e: Expr, k: int, terms: dict[Var | Part, int]) -> int:
+        if isinstance(e, Var) and e not in self.values:
+            add_term(terms, e, k)
+            return 0
+        if isinstance(e, Cast) and self.converts and _is_conversion(e):
+            return self._add(e.value, k, terms)
+        if isinstance(e, (Var, IntImm, Cast)) or not holds_data(e):  # data may wrap around
+            if isinstance(e, (Add, Sub)) and is_index(e.dtype):
+                return super()._add(e, k, terms)  # what is not affine is in an operand, which sees to it
+            own: dict[Var | Part, int] = {}
+            try:
+                const = super()._add(e, k, own)
+            except NoForm:
+                pass
+            else:
+                add_into(terms, own, 1)
+                return const
+        add_term(terms, self._symbol(e), k)
+        return 0
+
+    def _condition(self, e: Expr, holds: bool) -> tuple[Condition, bool]:
+        condition, is_exact = super()._condition(e, holds)
+        if is_exact:
+            return condition, True
+        # Any other truth value is a number that is 1 or not.
+        beyond = Form({self._symbol(e): 1}, -1)
+        return Eq(beyond) if holds else AnyOf((Ge(beyond.shifted(-1)), Ge(beyond.negated().shifted(-1)))), True
+
+    def _symbol(self, e: Expr) -> Var:
+        """A variable that stands for `e` wherever it occurs, so that what is proved holds for any value of it."""
+        if not self.abstract:
+            raise NotAffine(e if self._root is None else self._root, e)
+        number = self._structure.number(e)
+        if number not in self._symbols:
+            self._symbols[number] = Var(f"x{number}", e.dtype)
+        return self._symbols[number]
+
+
+def _is_conversion(e: Cast) -> bool:
+    """Whether an integer becomes one that an index may be."""
+    return e.value.dtype.is_int and e.dtype.is_int and e.dtype.bits >= 32
+
+
 class Names:
     """isl identifiers for variables, one each; with `abstract`, also for parts that are not affine.
 
@@ -217,9 +269,7 @@ class Names:
 
     def __init__(self, abstract: bool = False, converts: bool = False) -> None:
         self.of: dict[Var, str] = {}
-        self.parts: dict[int, str] = {}
-        self.abstract, self.converts = abstract, converts
-        self._structure = Structure()
+        self.reader = _Reader(abstract, converts)
 
     def var(self, var: Var) -> str:
         name = self.of.get(var)
@@ -228,125 +278,26 @@ class Names:
             name = self.of[var] = f"v{len(self.of)}_{readable}"
         return name
 
-    def part(self, root: Expr, e: Expr) -> str:
-        """A fresh variable that stands for `e` wherever it occurs, so that what is proved holds for any value of it."""
-        if not self.abstract:
-            raise NotAffine(root, e)
-        number = self._structure.number(e)
-        return self.parts.setdefault(number, f"x{number}")
-
     def all(self) -> list[str]:
-        return [*self.of.values(), *self.parts.values()]
+        return list(self.of.values())
 
 
-_COMPARISONS: Final[dict[type[Expr], str]] = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
-_SUMS: Final[dict[type[Expr], str]] = {Add: "+", Sub: "-"}
-_CALLS: Final[dict[type[Expr], str]] = {Min: "min", Max: "max"}
-
-
-class _Writer:
-    """An expression as isl text, in pieces."""
-
-    def __init__(self, root: Expr, names: Names) -> None:
-        self.root, self.names = root, names
-        self.pieces: list[str] = []
-
-    def number(self, e: Any) -> None:
-        cls, write = type(e), self.pieces.append
-        if len(self.pieces) > MOST_PIECES:
-            raise BudgetExceeded(MOST_PIECES, "an expression is too long, written out, to be asked about")
-        if isinstance(e, Var):
-            write(self.names.var(e))
-        elif cls is IntImm:
-            write(f"({e.value})")
-        elif cls is not Cast and (not is_index(e.dtype) or holds_data(e)):
-            write(self.names.part(self.root, e))  # it may wrap around
-        elif cls in _SUMS:
-            write("(")
-            self.number(e.a)
-            write(f" {_SUMS[cls]} ")
-            self.number(e.b)
-            write(")")
-        elif cls is Mul and (type(e.a) is IntImm or type(e.b) is IntImm):
-            factor, other = (e.a, e.b) if type(e.a) is IntImm else (e.b, e.a)
-            write(f"({factor.value} * ")
-            self.number(other)
-            write(")")
-        elif cls in (FloorDiv, FloorMod) and type(e.b) is IntImm and e.b.value > 0:
-            write("floor(" if cls is FloorDiv else "(")
-            self.number(e.a)
-            write(f"/{e.b.value})" if cls is FloorDiv else f" mod {e.b.value})")
-        elif cls in _CALLS:
-            write(f"{_CALLS[cls]}(")
-            self.number(e.a)
-            write(", ")
-            self.number(e.b)
-            write(")")
-        elif cls is Cast and self._keeps_number(e):
-            self.number(e.value)
-        elif cls is Select and not self.names.abstract:
-            raise NotAffine(self.root, e)
-        else:
-            write(self.names.part(self.root, e))
-
-    def _keeps_number(self, conversion: Cast) -> bool:
-        source, target = conversion.value.dtype, conversion.dtype
-        if isinstance(conversion.value, (Var, IntImm)) and _holds_all(target, source):
-            return True
-        return self.names.converts and source.is_int and target.is_int and target.bits >= 32
-
-    def condition(self, e: Any) -> None:
-        cls, write = type(e), self.pieces.append
-        if cls is IntImm:
-            write("(0 = 0)" if e.value else "(0 = 1)")
-        elif cls in _COMPARISONS and e.a.dtype.is_int:
-            write("(")
-            self.number(e.a)
-            write(f" {_COMPARISONS[cls]} ")
-            self.number(e.b)
-            write(")")
-        elif cls is And or cls is Or:
-            write("(")
-            self.condition(e.a)
-            write(" and " if cls is And else " or ")
-            self.condition(e.b)
-            write(")")
-        elif cls is Not:
-            write("(not ")
-            self.condition(e.a)
-            write(")")
-        elif cls is Call and e.op.name == "tir.likely":
-            self.condition(e.args[0])
-        else:
-            # Any other truth value is a number that is 1 or not.
-            write(f"({self.names.part(self.root, e)} = 1)")
-
-
-def _holds_all(wide: DataType, narrow: DataType) -> bool:
-    """Whether the one type has every number of the other."""
-    return wide.is_int and narrow.is_int and wide.lowest <= narrow.lowest and narrow.highest <= wide.highest
-
-
-@deep
 def affine_text(expr: Expr, names: Names) -> str:
     """`expr` as isl text. Raises NotAffine (unless `names` abstracts)."""
-    writer = _Writer(expr, names)
-    writer.number(expr)
-    return "".join(writer.pieces)
+    return form_text(names.reader.number(expr), names.of, names.var)
 
 
 @deep
-def condition_text(condition: Expr, names: Names) -> str:
-    """A condition as isl text. Raises NotAffine (unless `names` abstracts)."""
-    writer = _Writer(condition, names)
-    writer.condition(condition)
-    return "".join(writer.pieces)
+def condition_text(condition: Expr, names: Names, holds: bool = True) -> str:
+    """A condition, or its opposite, as isl text. Raises NotAffine (unless `names` abstracts)."""
+    return constraint_text(names.reader.truth(condition, holds), names.of, names.var)
 
 
 def range_text(var: Var, domain: Range, names: Names) -> str:
     """`var` within `domain`, as isl text."""
-    name, low = names.var(var), affine_text(domain.min, names)
-    return f"{low} <= {name} < {low} + {affine_text(domain.extent, names)}"
+    name, low = names.var(var), names.reader.number(domain.min)
+    end = low.plus(names.reader.number(domain.extent))
+    return f"{form_text(low, names.of, names.var)} <= {name} < {form_text(end, names.of, names.var)}"
 
 
 def _sizes(names: Names) -> list[str]:
@@ -451,7 +402,7 @@ def implies(
 
     names = Names(abstract=True)
     try:
-        facts = [f"not {condition_text(condition, names)}"]
+        facts = [condition_text(condition, names, holds=False)]
         for var, value in bindings.items():
             if isinstance(value, Range):
                 facts.append(range_text(var, value, names))

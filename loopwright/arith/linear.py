@@ -5,18 +5,22 @@
 Atoms are what linear arithmetic does not look into: variables, floor divisions and remainders, products of variables,
 minima, loads, calls. The simplifier keeps one node per atom, so atoms compare by identity. Terms stay in the order of
 first appearance: a written form depends on the expression alone and reads like what the user wrote.
+
+`Linear` is the arithmetic of all such sums. Beside the simplifier's `LinearForm` there is `Form` (`affine.py`), whose
+terms hold forms instead of expressions: what is asked of isl, and the same whatever facts are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Final
+from collections.abc import Hashable, Mapping
+from typing import Final, Generic, Self, TypeVar
 
 from loopwright.ir import Add, Expr, IntImm, Mul, Sub
 from loopwright.runtime.dtype import INT32, INT64, DataType
 from loopwright.runtime.errors import LoopwrightError
 
 Terms = dict[Expr, int]
+T = TypeVar("T", bound=Hashable)
 
 
 class TooWide(LoopwrightError, OverflowError):
@@ -42,14 +46,41 @@ class TooWide(LoopwrightError, OverflowError):
         self.asked, self.at, self.user_line, self.fields = None, None, None, {}
 
 
-class LinearForm:
-    """The sum of `coefficient * atom` over `terms`, plus `const`; no coefficient is 0. Treat it as immutable."""
+class Linear(Generic[T]):
+    """The sum of `coefficient * term` over `terms`, plus `const`; no coefficient is 0. Treat it as immutable."""
 
     __slots__ = ("const", "terms")
 
-    def __init__(self, terms: Terms, const: int) -> None:
+    def __init__(self, terms: dict[T, int], const: int) -> None:
         self.terms = terms
         self.const = const
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal sums."""
+        return frozenset(self.terms.items()), self.const
+
+    def equals(self, other: Self) -> bool:
+        """Whether both are the same sum."""
+        return self.const == other.const and self.terms == other.terms
+
+    def plus(self, other: Self, scale: int = 1) -> Self:
+        """self + scale * other."""
+        terms = dict(self.terms)
+        add_into(terms, other.terms, scale)
+        return self.__class__(terms, self.const + scale * other.const)
+
+    def times(self, scale: int) -> Self:
+        """scale * self."""
+        if scale == 0:
+            return self.__class__({}, 0)
+        return self.__class__({term: scale * k for term, k in self.terms.items()}, scale * self.const)
+
+
+class LinearForm(Linear[Expr]):
+    """A sum over atoms that the simplifier keeps: the normal form of an expression, under the facts it knows."""
+
+    __slots__ = ()
 
     @property
     def key(self) -> Hashable:
@@ -70,33 +101,33 @@ class LinearForm:
                 return atom
         return None
 
-    def equals(self, other: LinearForm) -> bool:
-        """Whether both are the same sum."""
-        return self.const == other.const and self.terms == other.terms
-
-    def plus(self, other: LinearForm, scale: int = 1) -> LinearForm:
-        """self + scale * other."""
-        return LinearForm(add_terms(self.terms, other.terms, scale), self.const + scale * other.const)
-
-    def times(self, scale: int) -> LinearForm:
-        """scale * self."""
-        if scale == 0:
-            return LinearForm({}, 0)
-        return LinearForm({atom: scale * k for atom, k in self.terms.items()}, scale * self.const)
-
     def __repr__(self) -> str:
         return " + ".join([f"{k}*({atom!r})" for atom, k in self.terms.items()] + [str(self.const)])
 
 
-def add_terms(a: Terms, b: Terms, scale: int = 1) -> Terms:
-    """a + scale * b, in the order of first appearance."""
-    terms = dict(a)
-    for atom, k in b.items():
-        total = terms.get(atom, 0) + scale * k
+def add_term(terms: dict[T, int], term: T, k: int) -> None:
+    """terms += k * term, keeping no zero."""
+    total = terms.get(term, 0) + k
+    if total:
+        terms[term] = total
+    else:
+        terms.pop(term, None)
+
+
+def add_into(terms: dict[T, int], other: Mapping[T, int], scale: int) -> None:
+    """terms += scale * other, keeping no zero, in the order of first appearance."""
+    for term, k in other.items():
+        total = terms.get(term, 0) + scale * k
         if total:
-            terms[atom] = total
+            terms[term] = total
         else:
-            terms.pop(atom, None)
+            terms.pop(term, None)
+
+
+def add_terms(a: Terms, b: Terms, scale: int = 1) -> Terms:
+    """a + scale * b."""
+    terms = dict(a)
+    add_into(terms, b, scale)
     return terms
 
 

@@ -24,7 +24,7 @@ from loopwright.arith.bounds import form_range, is_exact, is_within
 from loopwright.arith.data import is_data
 from loopwright.arith.facts import Facts, Interval
 from loopwright.arith.handlers import HANDLERS
-from loopwright.arith.linear import LinearForm, Terms, TooWide, imm, is_index, write_terms, writing_order
+from loopwright.arith.linear import LinearForm, Terms, TooWide, add_into, imm, is_index, write_terms, writing_order
 from loopwright.arith.rules import REWRITES
 from loopwright.arith.structure import Structure
 from loopwright.arith.wrapping import fold, simplify_wrapping
@@ -290,12 +290,7 @@ class Simplifier:
         return self._add_form(self.form(e), scale, terms)
 
     def _add_form(self, form: LinearForm, scale: int, terms: Terms) -> int:
-        for atom, k in form.terms.items():
-            total = terms.get(atom, 0) + scale * k
-            if total:
-                terms[atom] = total
-            else:
-                terms.pop(atom, None)
+        add_into(terms, form.terms, scale)
         return scale * form.const
 
     def _read_product(self, e: Any) -> LinearForm:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from loopwright.analysis.affine import Affine
+from loopwright.arith.affine_reader import Affine
 from loopwright.autosched.facts import BlockFacts
 from loopwright.ir import BufferLoad, BufferStore, CompareExpr, Var, Visitor
 

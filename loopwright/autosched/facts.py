@@ -14,7 +14,8 @@ from functools import cached_property, lru_cache
 from operator import is_
 from typing import NamedTuple
 
-from loopwright.analysis.affine import Affine, Form
+from loopwright.arith.affine import Form
+from loopwright.arith.affine_reader import Affine
 from loopwright.ir import (
     Add,
     Block,

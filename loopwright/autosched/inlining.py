@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from loopwright.analysis.affine import Form
+from loopwright.arith.affine import Form
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.inline_price import FEW_PLACES, Read, is_cheaper_again, places, times_computed

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from loopwright import te, tir
 from loopwright.analysis import OutOfBounds, ParallelRace, check_bounds, check_races
 from loopwright.analysis.accesses import accesses_of
-from loopwright.analysis.affine import Affine, constant
 from loopwright.analysis.loop_carried import Loop, carries
 from loopwright.analysis.products import coefficient_of
 from loopwright.analysis.races import prove_no_race
+from loopwright.arith.affine import constant
+from loopwright.arith.affine_reader import Affine
 from loopwright.ir import BufferStore, For, ForKind, Let, PrimFunc, Var, const, decl_buffer
 from loopwright.schedule.errors import NotProved
 from loopwright.script import tir as T

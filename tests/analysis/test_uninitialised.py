@@ -243,6 +243,21 @@ def test_a_loop_that_never_runs_writes_nothing():
     assert refused(f).problem == "the statement reads X[0] before anything has written it at i = 0"
 
 
+def test_a_guard_that_never_holds_writes_nothing():
+    """The literal was once dropped from the conjunction, as if it always held."""
+
+    @T.prim_func
+    def f(B: T.Buffer((8,), "float32")):
+        X = T.alloc_buffer((8,), "float32")
+        for i in range(8):
+            if T.And(T.bool(False), i < 8):
+                X[i] = T.float32(1)
+        for i in range(8):
+            B[i] = X[i]
+
+    assert refused(f).why == "X is allocated without values, and nothing ever writes X[0]"
+
+
 def test_sub_buffers_write_their_source():
     @T.prim_func
     def f(B: T.Buffer((4, 4), "float32")):

@@ -9,6 +9,7 @@ import pytest
 
 from loopwright import tir
 from loopwright.arith import (
+    Analyzer,
     estimate_region_lower_bound,
     estimate_region_strict_bound,
     estimate_region_upper_bound,
@@ -19,7 +20,7 @@ from loopwright.arith import (
 )
 from loopwright.arith.index_map import BadIndexMap, IndexMap, NotBijective
 from loopwright.arith.layout import BadLayout, bijective_layout, layout
-from loopwright.ir import Range, Var, structural_equal
+from loopwright.ir import Range, SizeVar, Var, structural_equal
 from tests.arith.integers import as_python
 
 i, j, k = Var("i"), Var("j"), Var("k")
@@ -81,6 +82,15 @@ def test_cells_before_the_first_element_are_padding(function, shape):
     held = {tuple(numbers(forth.map_indices(point))) for point in itertools.product(*map(range, shape))}
     for cell in itertools.product(*map(range, numbers(forth.map_shape(shape)))):
         assert bool(outside(*cell)) == (cell not in held)
+
+
+def test_the_shape_of_open_sizes_is_a_formula():
+    """An int32 size has a bound, that of its type, which is no shape."""
+    swapped = IndexMap.from_func(lambda a, b: (b, a // 4, a % 4))
+    n = SizeVar("n", "int32")
+    sizes = swapped.map_shape([8, n])
+    assert Analyzer().can_prove_equal(sizes[0], n.astype("int64")) and numbers(sizes[1:]) == [2, 4]
+    assert numbers(swapped.map_shape([2**34, 8])) == [8, 2**32, 4]
 
 
 def test_an_array_keeps_all_its_elements():

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from loopwright.analysis.affine import Affine
+from loopwright.arith.affine_reader import Affine
 from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.facts import const, costly_calls, loads_of, without_lets
 from loopwright.autosched.lanes import VECTORS_AT_ONCE

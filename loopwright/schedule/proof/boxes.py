@@ -18,9 +18,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.analysis.accesses import Access
-from loopwright.analysis.affine import AllOf, Condition, Form, Ge, Part, add_into
 from loopwright.analysis.instances import Loop
 from loopwright.analysis.ranges import Ranges
+from loopwright.arith.affine import AllOf, Condition, Form, Ge, Part
+from loopwright.arith.linear import add_into
 from loopwright.ir import FloorDiv, FloorMod, IntImm, Var
 
 

@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from loopwright.analysis.affine import Form, Part
 from loopwright.analysis.dataflow import BlockKey, Dataflow, InitOf, NotProvable, Reference
 from loopwright.analysis.instances import Place
+from loopwright.arith.affine import Form, Part
 from loopwright.ir import (
     BlockRealize,
     Buffer,

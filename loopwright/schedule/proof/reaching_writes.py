@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loopwright.analysis.accesses import Access
-from loopwright.analysis.affine import Form
 from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
 from loopwright.analysis.effects import OUTSIDE
+from loopwright.arith.affine import Form
 from loopwright.arith.isl import context
 from loopwright.ir import Block, Buffer, Expr, Var
 from loopwright.schedule.origins import Origins

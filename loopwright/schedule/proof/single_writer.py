@@ -18,9 +18,9 @@ from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access
-from loopwright.analysis.affine import Form, constant, inequalities
 from loopwright.analysis.dataflow import BlockKey, Dataflow
 from loopwright.analysis.instances import Instance, Loop, common_depth
+from loopwright.arith.affine import Form, constant, inequalities
 from loopwright.ir import Buffer, BufferLoad, BufferStore, IntImm, IterType, Var
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.boxes import Boxes, CellIndex, boxes_of, cell_index, is_single, joined

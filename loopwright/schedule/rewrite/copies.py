@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from loopwright.arith import Analyzer
+from loopwright.arith.bounds import FAR
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -37,7 +38,6 @@ from loopwright.ir import (
 from loopwright.schedule.errors import NotSupported
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.buffers import touches
-from loopwright.schedule.rewrite.index_map import FAR
 from loopwright.schedule.rewrite.nests import axes_over, axis_from_zero, counters_over, nest_over
 from loopwright.schedule.rewrite.regions import facts_under
 from loopwright.schedule.rewrite.windows import Window, inside_shape

@@ -13,9 +13,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from loopwright.arith import Analyzer, interval_of
-from loopwright.arith.index_map import AXIS_SEPARATOR, IndexMap
-from loopwright.ir import Cast, Expr, IntImm, Range, Rewriter, Var, as_expr, const, node, uses_var
+from loopwright.arith.index_map import AXIS_SEPARATOR, BadIndexMap, IndexMap
+from loopwright.ir import Cast, Expr, IntImm, Rewriter, Var, as_expr, const, node
 from loopwright.ir.deep import deep
 from loopwright.ir.operators import maximum, minimum
 from loopwright.runtime.dtype import DataType
@@ -38,7 +37,6 @@ _CALLS: Final[Mapping[str, Callable[[Index, Index], Index]]] = {
     "T.max": maximum,
 }
 
-FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program
 _LONGEST: Final = 20_000  # characters of the text of a map or of a condition
 _SEPARATOR_TEXT: Final = "AXIS_SEPARATOR"  # how a text says where memory has another dimension
 
@@ -91,28 +89,11 @@ class LayoutMap(IndexMap):
             raise BadStepArgument(step, f"the map takes {count} ind{'ex' if count == 1 else 'ices'}, {what} has {rank}")
 
     def shape(self, step: str, sizes: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The shape that holds every new index, the old ones running from 0 to `sizes`."""
-        facts = Analyzer()
-        domains = {
-            var: Range.from_min_extent(const(0, var.dtype), size.astype(var.dtype))
-            for var, size in zip(self.initial_indices, sizes, strict=True)
-        }
-        for var, domain in domains.items():
-            facts.bind(var, domain)
-        shape: list[Expr] = []
-        for result in self.final_indices:
-            bound = facts.const_int_bound(result)
-            if bound.min_value < 0:
-                raise BadStepArgument(step, f"index {result!r} of the new layout goes down to {bound.min_value}")
-            if bound.max_value < FAR or all([isinstance(size, IntImm) for size in sizes]):
-                size = bound.max_value + 1
-                shape.append(const(size, result.dtype) if size <= result.dtype.max_value() else const(size))
-                continue
-            ends = interval_of(facts.simplify(result), domains, facts)  # the old sizes are variables
-            if ends is None or uses_var(ends.max_value, domains.__contains__):
-                raise BadStepArgument(step, f"index {result!r} of the new layout has no constant bound")
-            shape.append(facts.simplify(ends.max_value + 1))
-        return tuple(shape)
+        """`map_shape`, with what is wrong about the map said of the step."""
+        try:
+            return tuple(self.map_shape(sizes))
+        except BadIndexMap as error:
+            raise BadStepArgument(step, error.problem, hint=error.hint) from None
 
 
 class _Widened(Rewriter):

@@ -21,6 +21,7 @@ from loopwright.arith import (
     inverse_affine_iter_map,
     linear_coefficients,
 )
+from loopwright.arith.bounds import FAR
 from loopwright.arith.iter_map import NotInvertible
 from loopwright.ir import (
     LT,
@@ -49,7 +50,6 @@ from loopwright.ir import (
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.blocks import is_leaf
-from loopwright.schedule.rewrite.index_map import FAR
 from loopwright.schedule.rewrite.regions import facts_inside, facts_under
 from loopwright.schedule.view import Path, View
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from loopwright.analysis.affine import Affine
+from loopwright.arith.affine_reader import Affine
 from loopwright.ir import (
     Add,
     BlockRealize,

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from loopwright.analysis.affine import Part
+from loopwright.arith.affine import Part
 from loopwright.autosched.facts import Access, Axis, BlockFacts, element_strides
 from loopwright.ir import Var
 

@@ -7,8 +7,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, tir, topi
-from loopwright.analysis.digits import digits_of, fixed_by
 from loopwright.arith import Analyzer
+from loopwright.arith.digits import digits_of, fixed_by
 from loopwright.ir import BufferLoad, Evaluate, For, ForKind, SizeVar, Var, const, decl_buffer, seq, substitute
 from loopwright.schedule.errors import NotProved, WouldRace
 from loopwright.script import tir as T

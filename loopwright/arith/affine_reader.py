@@ -1,22 +1,36 @@
-"""Affine forms and conditions: the part of index arithmetic that can be decided exactly.
-
-    i * 4 + j % 8 - 1          ↔     {i: 4, (j mod 8): 1} - 1
-    0 <= i and i < n           ↔     all of [i ≥ 0, n - i - 1 ≥ 0]
+"""Reading expressions as affine forms and conditions.
 
 Variables that stand for others (block axes, lets) are replaced on the way, without rebuilding any expression. What has
 no such form (a load, a product of variables, arithmetic in narrow types, which wrap; divisions in divisions by the
 hundred) is *not affine*: callers widen it.
-A loop variable times a parameter is a part with a symbol of its own (`products.py`): exact where the loop has a few
-iterations, known in number; else only `loose_form` shows it.
+A loop variable times a parameter is a part with a symbol of its own (`analysis/products.py`): exact where the loop has
+a few iterations, known in number; else only `loose_form` shows it.
 As everywhere in index arithmetic, int32 and int64 are exact (docs/semantics.md).
+
+The simplifier reads expressions as well (`linear.py`), but for another end: under facts that come and go, and to write
+the result as an expression again. A form here is the same whatever is known, and holds only what isl can be asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from collections.abc import Hashable
+from typing import ClassVar, Final
 
-from loopwright.analysis.digits import Digits, digit
+from loopwright.arith.affine import (
+    ALWAYS,
+    NEVER,
+    AllOf,
+    AnyOf,
+    Condition,
+    Eq,
+    Form,
+    Ge,
+    NoForm,
+    Op,
+    Part,
+)
+from loopwright.arith.digits import Digits, digit
+from loopwright.arith.linear import add_into, add_term
 from loopwright.ir import (
     EQ,
     GE,
@@ -50,153 +64,13 @@ from loopwright.ir import (
 from loopwright.runtime.dtype import INT32, INT64, DataType
 
 MOST_PARTS: Final = 200  # inside one another; isl is lost long before, and twice as many at each let would have no end
-
-
-class NoForm(Exception):
-    """The expression has no such form: how a walk over it ends early. Never leaves the analysis."""
-
-
-# The last three are only in loose forms: a product of parameters, and floor division by a form of parameters.
-Op = Literal["floor", "trunc", "mod", "min", "max", "times", "product", "quotient", "remainder"]
-
-
-class Part:
-    """A term that is not a variable: `floor(x / d)`, `trunc(x / d)`, `x mod d`, `min(x, y)`, `max(x, y)` or `x * y`.
-
-    Equal parts of one program are one object. Of a product, x is a loop variable, y a form of parameters, and `symbol`
-    stands for it in isl text. With `is_loose`, it is for lemmas only: isl has no text for it, or for a part of it.
-    """
-
-    __slots__ = ("args", "divisor", "is_loose", "op", "size", "symbol", "variables")
-
-    def __init__(self, op: Op, args: tuple[Form, ...], divisor: int, symbol: Var | None = None) -> None:
-        self.op = op
-        self.args = args
-        self.divisor = divisor
-        self.symbol = symbol
-        self.variables: frozenset[Var] = frozenset().union(*[arg.variables() for arg in args])
-        self.size: int = 1 + sum([arg.size() for arg in args])
-        inner = [part.is_loose for arg in args for part in arg.parts()]
-        self.is_loose: bool = op in ("product", "quotient", "remainder") or True in inner
-
-    def at(self, values: Mapping[Var, int]) -> int:
-        """The number this is when its variables have `values`."""
-        numbers = [arg.at(values) for arg in self.args]
-        x, d = numbers[0], self.divisor
-        if self.op == "floor":
-            return x // d
-        if self.op == "mod":
-            return x % d
-        if self.op == "trunc":
-            return x // d if x >= 0 else -(-x // d)
-        if self.op in ("times", "product"):
-            return x * numbers[1]
-        if self.op in ("quotient", "remainder"):
-            return x // numbers[1] if self.op == "quotient" else x % numbers[1]
-        return min(numbers) if self.op == "min" else max(numbers)
-
-
-class Form:
-    """The sum of `coefficient * term`, plus `const`; no coefficient is 0. Treat it as immutable."""
-
-    __slots__ = ("const", "terms")
-
-    def __init__(self, terms: dict[Var | Part, int], const: int) -> None:
-        self.terms = terms
-        self.const = const
-
-    @property
-    def key(self) -> Hashable:
-        """Equal for equal forms."""
-        return frozenset(self.terms.items()), self.const
-
-    def plus(self, other: Form, scale: int = 1) -> Form:
-        """self + scale * other."""
-        terms = dict(self.terms)
-        add_into(terms, other.terms, scale)
-        return Form(terms, self.const + scale * other.const)
-
-    def shifted(self, by: int) -> Form:
-        """self + by."""
-        return Form(self.terms, self.const + by)
-
-    def negated(self) -> Form:
-        """-self."""
-        return Form({term: -k for term, k in self.terms.items()}, -self.const)
-
-    def variables(self) -> set[Var]:
-        """Every variable, also those inside parts."""
-        result: set[Var] = set()
-        for term in self.terms:
-            if isinstance(term, Part):
-                result |= term.variables
-            else:
-                result.add(term)
-        return result
-
-    def parts(self) -> list[Part]:
-        """The terms that are not variables."""
-        return [term for term in self.terms if isinstance(term, Part)]
-
-    def size(self) -> int:
-        """How many parts the form has when it is written out: one that stands in two others counts twice."""
-        return sum([term.size for term in self.terms if isinstance(term, Part)])
-
-    def at(self, values: Mapping[Var, int]) -> int:
-        """The number this is when its variables have `values`."""
-        total = self.const
-        for term, k in self.terms.items():
-            total += k * (term.at(values) if isinstance(term, Part) else values[term])
-        return total
-
-
-def add_into(terms: dict[Var | Part, int], other: Mapping[Var | Part, int], scale: int) -> None:
-    """terms += scale * other, keeping no zero."""
-    for term, k in other.items():
-        total = terms.get(term, 0) + scale * k
-        if total:
-            terms[term] = total
-        else:
-            terms.pop(term, None)
-
-
-def constant(value: int) -> Form:
-    """The form of a number."""
-    return Form({}, value)
-
-
-class Ge(NamedTuple):
-    """form ≥ 0."""
-
-    form: Form
-
-
-class Eq(NamedTuple):
-    """form = 0."""
-
-    form: Form
-
-
-class AllOf(NamedTuple):
-    """Every one of the conditions holds."""
-
-    items: tuple[Condition, ...]
-
-
-class AnyOf(NamedTuple):
-    """At least one of the conditions holds."""
-
-    items: tuple[Condition, ...]
-
-
-Condition = Ge | Eq | AllOf | AnyOf
 CASES: Final = 16  # iterations of a loop whose product with a parameter is told case by case
-ALWAYS: Final = AllOf(())
-NEVER: Final = AnyOf(())
 
 
 class Affine:
     """Turns expressions of one program into forms and conditions."""
+
+    most_parts: ClassVar[int] = MOST_PARTS
 
     def __init__(self) -> None:
         # What a variable stands for: itself (loops), a form (axes, lets), None (data). Absent ones are parameters.
@@ -281,8 +155,11 @@ class Affine:
                 value = self._loose_values.get(e)
             if value is None or not e.dtype.is_int or e.dtype.lanes != 1:
                 raise NoForm
-            add_into(terms, {value: 1} if isinstance(value, Var) else value.terms, k)
-            return 0 if isinstance(value, Var) else k * value.const
+            if isinstance(value, Var):
+                add_term(terms, value, k)
+                return 0
+            add_into(terms, value.terms, k)
+            return k * value.const
         if isinstance(e, IntImm):
             return k * e.value
         if isinstance(e, Cast):
@@ -364,7 +241,7 @@ class Affine:
             raise NoForm
         for one, a in x.terms.items():
             for other, b in y.terms.items():
-                add_into(terms, {self._product(one, other, is_loop): 1}, k * a * b)
+                add_term(terms, self._product(one, other, is_loop), k * a * b)
         return k * x.const * y.const
 
     def _product(self, one: Var | Part, other: Var | Part, is_loop: bool) -> Part:
@@ -389,7 +266,7 @@ class Affine:
         return part
 
     def _keep(self, key: Hashable, part: Part) -> None:
-        if part.size > MOST_PARTS:
+        if part.size > self.most_parts:
             raise NoForm
         self.largest = max(self.largest, part.size)
         self._parts[key] = part
@@ -415,7 +292,7 @@ class Affine:
 
     def _divided(self, e: FloorDiv | FloorMod | Div | Mod, k: int, terms: dict[Var | Part, int]) -> int:
         if self.digits and isinstance(e, (FloorDiv, FloorMod)) and isinstance(result := digit(e, self.digits), Var):
-            add_into(terms, {result: 1}, k)
+            add_term(terms, result, k)
             return 0
         divisor = self._form(e.b)
         d = divisor.const
@@ -443,7 +320,7 @@ class Affine:
         if part is None:
             part = Part(op, (x, divisor), 1)
             self._keep(key, part)
-        add_into(terms, {part: 1}, k)
+        add_term(terms, part, k)
         return 0
 
     def _part(
@@ -478,7 +355,7 @@ class Affine:
         if part is None:
             part = Part(op, args, divisor)
             self._keep(key, part)
-        add_into(terms, {part: 1}, k)
+        add_term(terms, part, k)
         return base
 
     def _is_within(self, form: Form, divisor: int) -> bool:
@@ -562,7 +439,8 @@ class Affine:
         a, a_exact = self._condition(e.a, holds)
         b, b_exact = self._condition(e.b, holds)
         if isinstance(e, And) == holds:
-            both = AllOf((a, b)) if a != ALWAYS and b != ALWAYS else b if a == ALWAYS else a
+            # By identity: as tuples, what always and what never holds are equal.
+            both = b if a is ALWAYS else a if b is ALWAYS else AllOf((a, b))
             return both, a_exact and b_exact
         return (AnyOf((a, b)), True) if a_exact and b_exact else (ALWAYS, False)
 
@@ -577,18 +455,3 @@ def _compared(e: CompareExpr, difference: Form, holds: bool) -> Condition:
         return Ge(difference) if isinstance(e, GE) == holds else Ge(difference.negated().shifted(-1))
     assert isinstance(e, (GT, LE))
     return Ge(difference.shifted(-1)) if isinstance(e, GT) == holds else Ge(difference.negated())
-
-
-def inequalities(conditions: Sequence[Condition]) -> list[Form]:
-    """Forms that are not negative whenever all the conditions hold; what holds only in some case is left out."""
-    result: list[Form] = []
-    pending = list(reversed(conditions))
-    while pending:
-        item = pending.pop()
-        if isinstance(item, Ge):
-            result.append(item.form)
-        elif isinstance(item, Eq):
-            result += [item.form, item.form.negated()]
-        elif isinstance(item, AllOf):
-            pending += reversed(item.items)
-    return result
