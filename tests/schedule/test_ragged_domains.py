@@ -410,3 +410,23 @@ def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
     sch = Schedule(program)
     with pytest.raises(NotFactorable, match="the bounds of loop j depend on loop i"):
         sch.rfactor(sch.get_loops("B")[1], 0)
+
+
+def test_a_loop_that_comes_to_be_one_of_the_reduction_no_longer_holds_the_init():
+    """Split, j is told from i, which then is bound to the reduction axis: the init would run though i has no values."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((6,), "int32"), B: T.Buffer((6,), "int32")):
+    for i in range(0):
+        for j in range(i - 1, i - 1):
+            with T.block("B"):
+                v0, v1 = T.axis.spatial(6, 0), T.axis.reduce(6, j)
+                with T.init():
+                    B[v0] = 5
+                B[v0] = B[v0] + A[v1]
+""")
+    sch = Schedule(program)
+    with pytest.raises(WouldChangeValues, match=r"the caller reads B\[0\]"):
+        sch.split(sch.get_loops("B")[1], [None, 2])

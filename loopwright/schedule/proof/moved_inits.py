@@ -113,10 +113,11 @@ def inits_of_rows(view: View, loop: For) -> list[Buffer]:
 
 
 def with_inits_proved(view: View, after: View, step: Step) -> Step:
-    """The step, which has to show that every value is kept where conditions tie starts to loops that it changed.
+    """The step, which has to show that every value is kept where other loops than before may say what is started.
 
-    A condition on loops of a reduction and on others says for which of the others there is a start at all. Which loops
-    these are may change with every split of a loop and every number that takes the place of one.
+    A loop that no reduction axis is bound to has the init inside it, and one that is has not. A condition on loops
+    of a reduction and on others says for which of the others there is a start at all. Which loops these are may
+    change with every split of a loop and every number that takes the place of one.
     """
     if step.proof is Proof.GIVEN or (step.proof is Proof.VALUES and step.buffers is None):
         return step
@@ -148,10 +149,12 @@ def _loop_key(loop: For) -> tuple[Var, Expr, Expr]:
 
 
 def _may_run_other_inits(before: Path | None, after: Path) -> bool:
-    """Whether the conditions of a reduction may say otherwise which cells it starts."""
+    """Whether a reduction may start other cells: by its conditions, or since it runs over other loops than before."""
     new = _guard_kinds(after)
     if before is None:
         return bool(new["both"])
+    if _loops_of_reduction_changed(before, after):
+        return True
     old = _guard_kinds(before)
     return bool(new["both"] or old["both"] or old - new)  # a condition that went, or speaks of other loops now
 
@@ -176,6 +179,17 @@ def _guard_kinds(path: Path) -> Counter[str]:
             others = (used - reduced - units) | (used & shapes)
             kinds["both" if used & reduced and others else "updates" if used & reduced else "cells"] += 1
     return kinds
+
+
+def _loops_of_reduction_changed(before: Path, after: Path) -> bool:
+    """Whether a loop that stays is one of the reduction in one version only: inits run over the others."""
+    old, new = before[-1], after[-1]
+    assert isinstance(old, BlockRealize) and isinstance(new, BlockRealize)
+    if new.block.init is None:
+        return False
+    staying = {node.loop_var for node in before if isinstance(node, For)}
+    staying &= {node.loop_var for node in after if isinstance(node, For)}
+    return not staying.isdisjoint(reducing_variables(old) ^ reducing_variables(new))
 
 
 def _variables_of_bounds(loops: Sequence[For], reduced: set[Var]) -> set[Var]:
