@@ -319,24 +319,26 @@ class _Init:
                 loops.append(None)
         values = [value for _, value in self.axes]
         conditions = [condition for condition, _ in self._conditions() if not self._is_about_updates(condition)]
+        of_cells = self._of_cells(loops, [*values, *conditions])
         for depth in range(self.home, len(loops)):
-            if carries(self._of_cells(loops, depth, [*values, *conditions]), depth, values, conditions):
+            inner = [loop for loop, is_kept in zip(loops[depth + 1 :], of_cells[depth + 1 :], strict=True) if is_kept]
+            if carries([*loops[: depth + 1], *inner], depth, values, conditions):
                 return depth
         return None
 
-    def _of_cells(self, loops: Sequence[Loop | None], depth: int, named: Sequence[Expr]) -> list[Loop | None]:
-        """The loops without those inside of `depth` that only the reduction runs over.
+    def _of_cells(self, loops: Sequence[Loop | None], named: Sequence[Expr]) -> list[bool]:
+        """Which loops say what cells are reached, by themselves or in bounds of others: not those of updates alone.
 
-        The init runs although they have no iterations, so that they do not say which cells are reached.
+        The init runs although a loop that only the reduction runs over has no iterations.
         """
-        kept: list[Loop | None] = []
+        result: list[bool] = []
         used = {var for part in named for var in collect(part, Var)}
-        for loop in reversed(loops[depth + 1 :]):
-            if loop is None or loop.var not in self.reducing or loop.var in used:
-                kept.append(loop)
-                if loop is not None:
-                    used |= {*collect(loop.min, Var), *collect(loop.extent, Var)}
-        return [*loops[: depth + 1], *reversed(kept)]
+        for loop in reversed(loops):
+            is_kept = loop is None or loop.var not in self.reducing or loop.var in used
+            if is_kept and loop is not None:
+                used |= {*collect(loop.min, Var), *collect(loop.extent, Var)}
+            result.append(is_kept)
+        return result[::-1]
 
     def _is_about_updates(self, condition: Expr) -> bool:
         """Whether a condition names loops of the reduction alone: which updates happen, not which cells exist."""

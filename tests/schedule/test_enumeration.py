@@ -6,6 +6,7 @@ import pytest
 
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import WouldChangeValues
+from tests.campaign import programs
 from tests.schedule.harness import enumerate as harness
 from tests.schedule.harness.cases import (
     GENERATORS,
@@ -21,7 +22,7 @@ from tests.schedule.harness.legality import truth_about
 from tests.schedule.harness.programs import BLOCKS, TEMPLATES, Program
 from tests.schedule.harness.reduce import Failing, Failure, reduced
 
-CASES = 1500
+CASES = programs(750, 3000)
 CHUNK = 150  # cases a test, so that two workers share the time evenly
 
 

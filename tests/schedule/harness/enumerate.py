@@ -195,10 +195,10 @@ def cases(
     templates = [program for program in template_programs(sizes) if not names or program.name.split("(")[0] in names]
     while True:
         others = len(templates) // RAGGED if not names else RAGGED if "ragged" in names else 0
-        programs = [*templates, *[ragged_program(rng.randrange(2**31), sizes) for _ in range(others)]]
+        programs = [*templates, *[None] * others]
         rng.shuffle(programs)
         for program in programs:
-            site = Site(program)
+            site = Site(program or ragged_program(rng.randrange(2**31), sizes))
             for _ in range(rng.choice((0, 0, 1, 1, 2))):
                 site = after_one_step(site, rng, chosen)
             by_kind = site.moves(chosen)
