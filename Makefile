@@ -37,7 +37,8 @@ fuzz: $(READY)  ## damaged model files, random graphs, programs and schedules (S
 	$(BIN)/python -m benchmarks.fuzz_graphs --count 200 --seed $(or $(SEED),0)
 	$(BIN)/python -m benchmarks.fuzz_artifacts --count 800 --seed $(or $(SEED),0)
 	LOOPWRIGHT_LONG=1 $(BIN)/python -m pytest -q -n $(WORKERS) tests/test_agreement.py tests/schedule/test_fuzz.py \
-		tests/schedule/test_lemmas.py tests/schedule/test_enumeration.py tests/autosched/test_random_convolutions.py tests/autosched/test_random_programs.py \
+		tests/schedule/test_lemmas.py tests/schedule/test_enumeration.py \
+		tests/autosched/test_random_convolutions.py tests/autosched/test_random_programs.py \
 		tests/analysis/test_against_enumeration.py tests/arith/test_simplify_random.py
 
 # matplotlib draws the picture. torch takes part where it is installed, and is never downloaded for this; without a

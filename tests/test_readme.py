@@ -99,3 +99,20 @@ def test_a_page_that_is_one_program_keeps_its_names(tmp_path):
     done = run(["x = 1\nprint(x)\n", "print(x + 1)\n", "x / 0\n"], tmp_path)
     assert done.stdout == f"1\n{BETWEEN}2\n{BETWEEN}"
     assert "ZeroDivisionError" in done.stderr and "example.py" in done.stderr
+
+
+def test_a_warm_python_runs_programs_as_python_does(tmp_path):
+    program = tmp_path / "example.py"
+    lines = ["import atexit, sys", "atexit.register(print, 'bye')", "print(__name__, sys.argv[1:])", "sys.exit(3)"]
+    program.write_text("\n".join(lines))
+    done = warm_python.run([program, "a", "-b"], cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "__main__ ['a', '-b']\nbye\n", "")
+    program.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    assert warm_python.run([program], cwd=tmp_path).returncode == -9
+    program.write_text("import time\ntime.sleep(60)\n")
+    with pytest.raises(subprocess.TimeoutExpired):
+        warm_python.run([program], cwd=tmp_path, timeout=0.5)
+    program.write_text("1 / 0\n")
+    done = warm_python.run([program], cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.endswith("ZeroDivisionError: division by zero\n") and "warm_python" not in done.stderr

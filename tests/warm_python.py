@@ -104,7 +104,8 @@ def _become(request: dict[str, Any]) -> None:
     except BaseException as error:
         # The frame of this function is not the program's.
         assert error.__traceback__ is not None
-        sys.excepthook(type(error), error, error.__traceback__.tb_next)
+        error = error.with_traceback(error.__traceback__.tb_next)
+        sys.excepthook(type(error), error, error.__traceback__)
         sys.exit(1)
 
 
