@@ -115,4 +115,4 @@ def test_a_warm_python_runs_programs_as_python_does(tmp_path):
     program.write_text("1 / 0\n")
     done = warm_python.run([program], cwd=tmp_path)
     assert done.returncode == 1
-    assert done.stderr.endswith("ZeroDivisionError: division by zero\n") and "warm_python" not in done.stderr
+    assert done.stderr.endswith("ZeroDivisionError: division by zero\n") and "warm_python.py" not in done.stderr
