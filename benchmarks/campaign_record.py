@@ -10,6 +10,7 @@ its process, or wants more than its share of memory, ends the campaign with an e
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -22,6 +23,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
+NEW_OBJECTS: Final = 50_000  # between two looks for cycles: programs are made of many small objects
 MEMORY: Final = 8 << 30  # bytes that a part may use: what needs more hides a fault
 
 
@@ -84,11 +86,12 @@ class Record:
 
 
 def _processes(jobs: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, get_context("spawn"), _limit_memory)
+    return ProcessPoolExecutor(jobs, get_context("spawn"), _prepare)
 
 
-def _limit_memory() -> None:
+def _prepare() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    gc.set_threshold(NEW_OBJECTS)
 
 
 def _killer(work: Callable[[Any], dict[str, Any]], parts: Mapping[str, Any]) -> PartFailed:

@@ -30,7 +30,7 @@ from loopwright.ir.verifier import _Verifier
 from loopwright.model.program import Part
 from loopwright.schedule.engine import prove_step
 from loopwright.schedule.primitives.memory import rolling_buffer as rolling
-from loopwright.schedule.proof import find_mismatch, one_to_one, reaching_writes, speculative_runs
+from loopwright.schedule.proof import find_mismatch, moved_inits, one_to_one, reaching_writes, speculative_runs
 from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
 from loopwright.script.printer import expressions as printer_expressions
@@ -384,6 +384,11 @@ def operands_are_not_looked_at() -> Iterator[None]:
 def no_nan() -> AbstractContextManager[Any]:
     right = combiner_laws._Sorts.domain
     return patch.object(combiner_laws._Sorts, "domain", lambda self, *args: [x for x in right(self, *args) if x == x])
+
+
+def bounds_name_no_reduction() -> AbstractContextManager[Any]:
+    real = moved_inits._variables_of_bounds
+    return patch.object(moved_inits, "_variables_of_bounds", lambda loops, reduced: real(loops, reduced) - reduced)
 
 
 def wrong_step(program: str, kind: str) -> Any:
@@ -804,6 +809,16 @@ BUGS = [
         "guards of a reduction that shape other loops are forgotten",
         lambda: patch("loopwright.schedule.proof.moved_inits._variables_of_bounds", lambda *_: set()),
         test_ragged_domains.test_a_guard_on_a_reduction_that_shapes_other_loops_is_proved_or_refused,
+    ),
+    Bug(
+        "loops beside a reduction are taken to have bounds that it does not name",
+        bounds_name_no_reduction,
+        every_case(test_ragged_domains.test_a_loop_that_begins_where_the_reduction_says_is_not_split_without_proof),
+    ),
+    Bug(
+        "a condition on the only iteration of a reduction guards its start",
+        lambda: patch.object(reduction_init._Init, "_depth_of_conditions", lambda self: None),
+        lambda: test_reduction_init.test_a_condition_on_updates_alone_does_not_guard_the_init(1, "if"),
     ),
     Bug(
         "the proof believes every load of an input",

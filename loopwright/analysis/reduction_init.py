@@ -283,7 +283,8 @@ class _Init:
 
     def write(self) -> _Written:
         """The nest, and where it stands."""
-        depth = self._carrying_depth()
+        depths = [depth for depth in (self._carrying_depth(), self._depth_of_conditions()) if depth is not None]
+        depth = min(depths, default=None)
         if depth is None:
             pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
             axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
@@ -325,6 +326,21 @@ class _Init:
             if carries([*loops[: depth + 1], *inner], depth, values, conditions):
                 return depth
         return None
+
+    def _depth_of_conditions(self) -> int | None:
+        """The index of the outermost loop that an `if` about updates, inside it, names last: the init is before it.
+
+        Where such a loop has one iteration it carries nothing, and the start of a sum depends on its members no more.
+        """
+        depth_of = {loop.loop_var: depth for depth, loop in enumerate(self.loops) if isinstance(loop, For)}
+        conditions = [substitute(item.condition, self.lets) for item in self.around if item.condition is not None]
+        named = [
+            max([depth_of[var] for var in used_variables(condition, self.reducing)])
+            for whole in conditions
+            for condition in conjuncts(whole)
+            if self._is_about_updates(condition)
+        ]
+        return min([depth for depth in named if depth >= self.home], default=None)
 
     def _of_cells(self, loops: Sequence[Loop | None], named: Sequence[Expr]) -> list[bool]:
         """Which loops say what cells are reached, by themselves or in bounds of others: not those of updates alone.

@@ -34,6 +34,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.intrinsics import call_pure_extern, maximum
 from loopwright.ir.operators import floordiv, floormod
+from loopwright.script import from_source
 
 SPATIAL, REDUCE = IterVar.DataPar, IterVar.CommReduce
 
@@ -536,3 +537,68 @@ def test_an_init_follows_its_loops():
     shorter = nest((j, 6, ForKind.SERIAL), (i, 3, ForKind.PARALLEL))
     assert isinstance(shorter, SeqStmt) and isinstance(shorter.seq[0], For)
     assert shorter.seq[0].extent.value == 3 and other.seq[0].extent.value == 4
+
+
+CONDITIONS = {
+    "if": """
+    for k in range({extent}):
+        if N[k] > 0:
+            for i in range(2):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+""",
+    "if with loops of one iteration": """
+    for k in range({extent}):
+        for u in range(1):
+            for i in range(2):
+                if N[k + u] > 0:
+                    with T.block("C"):
+                        vi, vk = T.axis.remap("SR", [i, k])
+""",
+    "if and a sum inside": """
+    for k in range({extent}):
+        if N[k] > 0:
+            for i, r in T.grid(2, 2):
+                with T.block("C"):
+                    vi = T.axis.spatial(2, i)
+                    vk = T.axis.reduce(2, k)
+                    vr = T.axis.reduce(2, r)
+""",
+    "else": """
+    for k in range({extent}):
+        if N[k] <= 0:
+            T.evaluate(0)
+        else:
+            for i in range(2):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+""",
+    "where": """
+    for k in range({extent}):
+        for i in range(2):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                T.where(N[k] > 0)
+""",
+}
+
+
+@pytest.mark.parametrize("extent", [0, 1, 2])
+@pytest.mark.parametrize("form", CONDITIONS)
+def test_a_condition_on_updates_alone_does_not_guard_the_init(extent, form):
+    """However often the loop that it names runs: a sum without members is its start value."""
+    nest = CONDITIONS[form].format(extent=extent).strip("\n")
+    indent = " " * (len(nest.split("\n")[-1]) - len(nest.split("\n")[-1].lstrip()))
+    function = from_source(
+        "from loopwright.script import tir as T\n\n@T.prim_func\n"
+        'def main(N: T.Buffer(2, "int32"), A: T.Buffer((2, 2), "int32"), C: T.Buffer(2, "int32")):\n'
+        f"{nest}\n"
+        f"{indent}with T.init():\n{indent}    C[vi] = 5\n{indent}C[vi] = C[vi] + A[vi, vk]\n"
+    )
+    a = np.array([[1, 2], [3, 4]], "int32")
+    times = 2 if "inside" in form else 1
+    for n in ([0, 0], [0, 1], [1, 0]):
+        c = np.full(2, 9, "int32")
+        evaluate(function, np.array(n, "int32"), a, c)
+        members = [k for k in range(extent) if n[k] > 0]
+        assert c.tolist() == [5 + times * sum(a[i, k] for k in members) for i in range(2)], n

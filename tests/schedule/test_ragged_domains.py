@@ -430,3 +430,28 @@ def main(A: T.Buffer((6,), "int32"), B: T.Buffer((6,), "int32")):
     sch = Schedule(program)
     with pytest.raises(WouldChangeValues, match=r"the caller reads B\[0\]"):
         sch.split(sch.get_loops("B")[1], [None, 2])
+
+
+BEGINS_WHERE_THE_REDUCTION_SAYS = """
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((4, 4), "int32"), B: T.Buffer((4,), "int32")):
+    for i in range(4):
+        for j in range(i // 2):
+            for k in T.serial(j - 1, j):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SR", [i, j])
+                    with T.init():
+                        B[vi] = 5
+                    B[vi] = B[vi] + A[vi, vj]
+"""
+
+
+@pytest.mark.parametrize("tail", ["peel", "guard"])
+def test_a_loop_that_begins_where_the_reduction_says_is_not_split_without_proof(tail):
+    """Its iterations are those of the start as well; its parts begin at 0 and name the reduction no longer."""
+    program = from_source(BEGINS_WHERE_THE_REDUCTION_SAYS)
+    sch = Schedule(program)
+    with pytest.raises(WouldChangeValues, match=r"B\[\d\]"):
+        sch.split(sch.get_loops("B")[2], [None, 1], tail=tail)

@@ -160,19 +160,24 @@ def _may_run_other_inits(before: Path | None, after: Path) -> bool:
 
 
 def _guard_kinds(path: Path) -> Counter[str]:
-    """How many conditions of a reduction are about the cells it starts, about its updates, and about both."""
+    """How many conditions of a reduction are about the cells it starts, about its updates, and about both.
+
+    The bounds of a loop beside those of the reduction are such conditions where they name loops of it.
+    """
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
     kinds: Counter[str] = Counter()
     if realize.block.init is None:
         return kinds
+    nest = [node for node in path if isinstance(node, For)]
+    reduced = reducing_variables(realize)
+    shapes = _variables_of_bounds(nest, reduced)
+    kinds["both"] += len(shapes & reduced)
     conditions = [node.condition for node in path if isinstance(node, IfThenElse)]
     if not conditions and is_true(realize.predicate):
         return kinds
-    loops = {node.loop_var for node in path if isinstance(node, For)}
-    units = {node.loop_var for node in path if isinstance(node, For) and is_one(node.extent)}
-    reduced = reducing_variables(realize)
-    shapes = _variables_of_bounds([node for node in path if isinstance(node, For)], reduced)
+    loops = {node.loop_var for node in nest}
+    units = {node.loop_var for node in nest if is_one(node.extent)}
     for condition in [part for whole in (*conditions, realize.predicate) for part in conjuncts(whole)]:
         if not is_true(condition):
             used = loops & set(collect(condition, Var))

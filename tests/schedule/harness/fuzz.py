@@ -288,13 +288,22 @@ class Campaign:
         self.failing += other.failing
 
 
-def fuzz(seeds: Sequence[int], native_every: int = 1, steps: int = STEPS, reduce_failures: bool = True) -> Campaign:
-    """One case for each seed; every `native_every`-th is also built and run natively, and its trace replayed."""
+def fuzz(
+    seeds: Sequence[int],
+    native_every: int = 1,
+    steps: int = STEPS,
+    reduce_failures: bool = True,
+    ragged: bool = False,
+) -> Campaign:
+    """One case for each seed, on `ragged` programs alone or on all.
+
+    Every `native_every`-th is also built and run natively, and its trace replayed.
+    """
     found = Campaign()
     for seed in seeds:
         rng = random.Random(seed)
         native = seed % native_every == 0
-        grown = grow(random_program(rng, seed), rng, steps)
+        grown = grow(ragged_program(seed) if ragged else random_program(rng, seed), rng, steps)
         found.cases += 1
         found.steps += len(grown.moves)
         found.short += len(grown.moves) < steps
