@@ -386,9 +386,12 @@ def no_nan() -> AbstractContextManager[Any]:
     return patch.object(combiner_laws._Sorts, "domain", lambda self, *args: [x for x in right(self, *args) if x == x])
 
 
-def bounds_name_no_reduction() -> AbstractContextManager[Any]:
+@contextmanager
+def bounds_name_no_reduction() -> Iterator[None]:
     real = moved_inits._variables_of_bounds
-    return patch.object(moved_inits, "_variables_of_bounds", lambda loops, reduced: real(loops, reduced) - reduced)
+    named = patch.object(moved_inits, "_variables_of_bounds", lambda loops, reduced: real(loops, reduced) - reduced)
+    with named, patch.object(moved_inits, "_starts_over_other_loops", lambda *_: False):
+        yield
 
 
 def wrong_step(program: str, kind: str) -> Any:

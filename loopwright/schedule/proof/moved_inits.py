@@ -26,6 +26,7 @@ from loopwright.ir import (
     Expr,
     For,
     IfThenElse,
+    IntImm,
     IterType,
     Node,
     PrimFunc,
@@ -126,7 +127,7 @@ def with_inits_proved(view: View, after: View, step: Step) -> Step:
     for key, path in new.items():
         before = old.get(key)
         is_same = before is not None and before[-1] is path[-1] and _same_loops(before, path)
-        if not is_same and _may_run_other_inits(before, path):
+        if not is_same and (_may_run_other_inits(before, path) or _starts_over_other_loops(view, after, key)):
             realize = path[-1]
             assert isinstance(realize, BlockRealize)
             added += [region.buffer for region in realize.block.writes]
@@ -157,6 +158,34 @@ def _may_run_other_inits(before: Path | None, after: Path) -> bool:
         return True
     old = _guard_kinds(before)
     return bool(new["both"] or old["both"] or old - new)  # a condition that went, or speaks of other loops now
+
+
+def _starts_over_other_loops(view: View, after: View, key: BlockKey) -> bool:
+    """Whether a loop that stays is one that a reduction starts in, or over, in one version only.
+
+    Asked where loops depend on each other or there are conditions: elsewhere the kinds of axes say it.
+    """
+    before, now = view.index.blocks.get(key), after.index.blocks[key]
+    if before is None or not (_is_ragged(before) or _is_ragged(now)):
+        return False
+    started, starts = loops_of_inits(view.function).get(key), loops_of_inits(after.function).get(key)
+    if started is None or starts is None:
+        return False
+    staying = {node.loop_var for node in before if isinstance(node, For)}
+    staying &= {node.loop_var for node in now if isinstance(node, For)}
+    return not staying.isdisjoint(started ^ starts)
+
+
+def _is_ragged(path: Path) -> bool:
+    """Whether a reduction stands in loops that depend on others or on data, or under a condition."""
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    if realize.block.init is None:
+        return False
+    if not is_true(realize.predicate) or any([isinstance(node, IfThenElse) for node in path]):
+        return True
+    loops = [node for node in path if isinstance(node, For)]
+    return any([not isinstance(bound, IntImm) for loop in loops for bound in (loop.min, loop.extent)])
 
 
 def _guard_kinds(path: Path) -> Counter[str]:
