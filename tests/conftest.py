@@ -11,6 +11,9 @@ os.environ["LOOPWRIGHT_FREEZE"] = "1"
 # the tests. Tests of the cache itself switch it on, in a folder of their own.
 os.environ["LOOPWRIGHT_CACHE"] = "0"
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Deadlines measure the machine, not the code; under CI a failure must come back on the next run.
@@ -20,6 +23,16 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 # Programs are made of many small objects, few of them in cycles: looking for those took a tenth of the time.
 gc.set_threshold(50_000)
+
+# Tests of models and graphs are about what is computed, not about machine code. LLVM takes half of their time to
+# optimize it, which `make fuzz` (LOOPWRIGHT_LONG=1) has it do; tests of code and schedules always do.
+OF_GRAPHS = ("autosched", "frontends", "relay", "topi")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    os.environ["LOOPWRIGHT_OPT_LEVEL"] = "0" if folder in OF_GRAPHS and "LOOPWRIGHT_LONG" not in os.environ else ""
 
 
 def pytest_collection_finish() -> None:

@@ -9,9 +9,10 @@ Everyone asks the description; nobody asks for the architecture's name.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
@@ -21,6 +22,8 @@ from loopwright.target.host import Host, detect_host
 from loopwright.target.kinds import TargetKind
 from loopwright.target.microarchitecture import Caches, Microarchitecture, stored
 from loopwright.target.microarchitectures import MICROARCHITECTURES, UNKNOWN
+
+_OPT_LEVEL: Final = "LOOPWRIGHT_OPT_LEVEL"  # how hard LLVM optimizes where a target does not say
 
 
 class UnknownCpu(LoopwrightError, ValueError):
@@ -136,9 +139,13 @@ class CpuTarget(Protocol):
     def __hash__(self) -> int: ...
 
 
-@functools.lru_cache(maxsize=256)
 def describe_cpu(target: CpuTarget) -> CpuDescription:
     """The CPU that a CPU target means; `describe` of `target.py` takes targets of devices and texts, too."""
+    return _describe(target, os.environ.get(_OPT_LEVEL, "").strip())
+
+
+@functools.lru_cache(maxsize=256)
+def _describe(target: CpuTarget, usual_opt_level: str) -> CpuDescription:
     host = detect_host()
     triple = normalized(str(target.attrs.get("mtriple", "")) or host.triple)
     architecture = architecture_of(triple)
@@ -179,12 +186,18 @@ def describe_cpu(target: CpuTarget) -> CpuDescription:
         cache_sizes=host.caches if is_this_chip else _caches(microarchitecture, host, architecture, is_same_machine),
         num_cores=asked_cores if isinstance(asked_cores, int) else (host.num_cores if is_same_machine else 1),
         pointer_bits=architecture.pointer_bits,
-        opt_level=_opt_level(target),
+        opt_level=_opt_level(target, usual_opt_level),
     )
 
 
-def _opt_level(target: CpuTarget) -> int:
-    level = target.attrs.get("opt-level", 3)
+def _opt_level(target: CpuTarget, usual: str) -> int:
+    level = target.attrs.get("opt-level")
+    if level is None:
+        if usual not in ("", "0", "1", "2", "3"):
+            raise LoopwrightError(
+                f"the environment variable {_OPT_LEVEL} is {usual!r}", hint="set it to 0, 1, 2 or 3, or unset it"
+            )
+        return int(usual or 3)
     assert isinstance(level, int)
     if not 0 <= level <= 3:
         raise BadTargetAttribute(str(target.kind), "opt-level", level, "0, 1, 2 or 3")

@@ -13,7 +13,6 @@ A target is immutable and compares by its content, so that it can key a dict; `T
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType, TracebackType
@@ -270,7 +269,6 @@ def describe(target: Target | CpuDescription | str) -> CpuDescription:
     return describe_cpu(chosen)
 
 
-@functools.cache
 def host_description() -> CpuDescription:
     """This machine."""
     return describe_cpu(Target("llvm"))

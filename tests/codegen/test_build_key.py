@@ -252,6 +252,12 @@ def test_targets_have_keys_of_their_own(first, second):
     assert key_of(PROGRAM, first) != key_of(PROGRAM, second)
 
 
+def test_what_the_environment_says_of_a_target_takes_part(monkeypatch):
+    keys = {key_of(PROGRAM, "llvm")}
+    monkeypatch.setenv("LOOPWRIGHT_OPT_LEVEL", "1")
+    assert keys.isdisjoint({key_of(PROGRAM, "llvm")})
+
+
 def test_a_target_among_the_attributes_takes_part():
     module = from_source(PROGRAM)
 

@@ -28,7 +28,7 @@ def kernel(name, arrays, attributes):
     outs = attrs.compute(*inputs)
     outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     results = [np.zeros([int(size) for size in out.shape], str(out.dtype)) for out in outs]
-    lw.build([*inputs, *outs], target="llvm -opt-level=1")(*arrays, *results)
+    lw.build([*inputs, *outs], target="llvm")(*arrays, *results)
     return results
 
 

@@ -13,6 +13,7 @@ import pytest
 from loopwright import ir
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
+from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target, describe
 from loopwright.target.architectures import AARCH64, ARM, RISCV32, RISCV64, X86_64, Architecture, normalized
 from loopwright.transform.pipeline import lower, stages
@@ -216,6 +217,16 @@ def test_opt_level_reaches_llvm():
     assert slow.opt_level == 0
     with pytest.raises(ValueError, match="opt-level is 0, 1, 2 or 3, but got 7"):
         describe("llvm -opt-level=7")
+
+
+def test_the_environment_says_how_hard_to_optimize_where_the_target_does_not(monkeypatch):
+    monkeypatch.setenv("LOOPWRIGHT_OPT_LEVEL", "1")
+    assert describe("llvm").opt_level == 1 and describe("llvm -opt-level=2").opt_level == 2
+    monkeypatch.setenv("LOOPWRIGHT_OPT_LEVEL", "")
+    assert describe("llvm").opt_level == 3
+    monkeypatch.setenv("LOOPWRIGHT_OPT_LEVEL", "fast")
+    with pytest.raises(LoopwrightError, match="the environment variable LOOPWRIGHT_OPT_LEVEL is 'fast'"):
+        describe("llvm")
 
 
 def test_cpus_that_are_not_listed_are_llvms_business():

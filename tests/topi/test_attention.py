@@ -19,7 +19,7 @@ from loopwright.topi.rounding import rounding_of
 from loopwright.topi.samples import real_numbers
 
 
-def built(arrays, target="llvm -opt-level=1", **options):
+def built(arrays, target="llvm", **options):
     inputs = [te.placeholder(array.shape, str(array.dtype), f"p{k}") for k, array in enumerate(arrays)]
     with Target(target):
         made = attention(*inputs, **options)
@@ -80,7 +80,7 @@ def test_a_score_that_is_no_number_spoils_its_query_alone():
 def test_sizes_may_be_known_when_it_runs():
     queries, keys = te.size_var("queries"), te.size_var("keys")
     q, k, v = (te.placeholder((1, 2, size, 8), name=name) for name, size in (("q", queries), ("k", keys), ("v", keys)))
-    with Target("llvm -opt-level=1 -num-cores=4"):
+    with Target("llvm -num-cores=4"):
         plan = lw.autosched.apply([q, k, v, attention(q, k, v, causal=True)])  # proves that heads run in parallel
         function = lw.build(plan.mod)
     assert "T.parallel" in str(plan.mod)

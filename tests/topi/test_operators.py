@@ -43,7 +43,7 @@ def check(operator: Operator, autosched: bool = False) -> None:
     assert calls, "an operator is tried on something"
     functions = {call.function: call.program() for call in calls if call.computed}
     if functions:
-        built = lw.build(lw.IRModule(functions), target="llvm -opt-level=1", autosched=autosched)
+        built = lw.build(lw.IRModule(functions), target="llvm", autosched=autosched)
         for call in calls:
             if call.computed:
                 call.run(built[call.function])
