@@ -24,15 +24,16 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 # Programs are made of many small objects, few of them in cycles: looking for those took a tenth of the time.
 gc.set_threshold(50_000)
 
-# Tests of models and graphs are about what is computed, not about machine code. LLVM takes half of their time to
-# optimize it, which `make fuzz` (LOOPWRIGHT_LONG=1) has it do; tests of code and schedules always do.
-OF_GRAPHS = ("autosched", "frontends", "relay", "topi")
+# Most tests are about what is computed, not about machine code, and LLVM would take half of their time to optimize it.
+# It does so for tests of code, and in `make fuzz` for others (LOOPWRIGHT_LONG=1).
+OF_CODE = ("codegen", "runtime", "target", "transform")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    os.environ["LOOPWRIGHT_OPT_LEVEL"] = "0" if folder in OF_GRAPHS and "LOOPWRIGHT_LONG" not in os.environ else ""
+    is_optimized = folder in OF_CODE or folder.endswith(".py") or "LOOPWRIGHT_LONG" in os.environ
+    os.environ["LOOPWRIGHT_OPT_LEVEL"] = "" if is_optimized else "0"
 
 
 def pytest_collection_finish() -> None:

@@ -9,7 +9,7 @@ from tests.campaign import programs
 from tests.random_limits import limit_arguments, limit_function, runs
 from tests.random_programs import random_arguments, random_function
 
-PROGRAMS = programs(80, 240)
+PROGRAMS = programs(40, 240)
 CHUNK = 20  # programs a test, so that two workers share the time evenly
 
 
@@ -20,7 +20,7 @@ def test_random_programs_agree(first):
         assert_agreement(function, random_arguments(function, seed))
 
 
-LIMIT_PROGRAMS = programs(60, 200)
+LIMIT_PROGRAMS = programs(20, 200)
 
 
 @pytest.mark.parametrize("first", range(0, LIMIT_PROGRAMS, CHUNK))
