@@ -4,28 +4,27 @@
     Gather(…, 0), Concat, Mul, Reshape   →   stay formulas of n
 
 A tensor that is known is a numpy array; where sizes with names are in it, an array of objects: ints and expressions of
-size variables. Operators on such arrays are few, and are those that models compute shapes with. numpy does the work:
-the expressions have operators.
+size variables. Operators on such arrays are few, and are those that models compute shapes with: numpy moves elements,
+`relay/size_arrays.py` does arithmetic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, TypeAlias, TypeGuard, TypeVar, overload
+from functools import partial, reduce
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from loopwright.ir import Expr as PrimExpr
-from loopwright.ir.intrinsics import maximum, minimum
-from loopwright.ir.operators import truncdiv
-from loopwright.relay.types import Dim, as_dim
+from loopwright.relay.size_arrays import accumulated, array_of, elementwise
+from loopwright.relay.types import Dim, as_dim, is_any
 
 D = TypeVar("D")
 
 MOST: Final = 4096  # elements of an array of sizes
 
 Known: TypeAlias = np.ndarray
-Size: TypeAlias = int | PrimExpr  # an element of an array of sizes
 # What a rule returns: the one output, all of them, or None where it cannot say.
 Outputs: TypeAlias = np.ndarray | list[np.ndarray] | None
 
@@ -51,12 +50,8 @@ def is_symbolic(array: Known) -> bool:
 
 def settled(array: Known) -> Known:
     """An array of objects with its expressions simplified; one of int64 where all of them turn out to be numbers."""
-    flat = [as_dim(item) if isinstance(item, PrimExpr) else item for item in array.reshape(-1).tolist()]
-    if all(isinstance(item, (int, np.integer)) for item in flat):
-        return np.array(flat, dtype=np.int64).reshape(array.shape)
-    out = np.empty(len(flat), dtype=object)
-    out[:] = flat
-    return out.reshape(array.shape)
+    sizes = [as_dim(item) if isinstance(item, PrimExpr) else item for item in array.flat]
+    return array_of([None if is_any(size) else size for size in sizes], array.shape)
 
 
 def objects(items: Sequence[Dim], shape: Sequence[int] | None = None) -> Known:
@@ -87,10 +82,10 @@ def evaluate(op: str, node: Asked, inputs: Sequence[Known | None]) -> list[Known
     if result is None:
         return None
     listed = result if isinstance(result, list) else [result]
-    arrays = [np.asarray(array) for array in listed]
-    if any(array.size > MOST for array in arrays):
+    arrays = [settled(array) if array.dtype == object else array for array in map(np.asarray, listed)]
+    if any(array.size > MOST or any(element is None for element in array.flat) for array in arrays):
         return None
-    return [settled(array) if array.dtype == object else array for array in arrays]
+    return arrays
 
 
 def _axes(node: Asked, given: Known | None) -> tuple[int, ...] | None:
@@ -105,52 +100,28 @@ def _whole(array: Known) -> bool:
     return array.dtype == object or array.dtype.kind in "iu"
 
 
-def _two(function: Callable[[Size, Size], Size]) -> Rule:
-    def apply(node: Asked, a: Known, b: Known) -> Known | None:
-        if not (_whole(a) and _whole(b)):
-            return None
-        return np.frompyfunc(function, 2, 1)(a.astype(object), b.astype(object))
+def _by(name: str) -> Rule:
+    """Arithmetic or a comparison on the elements of all operands, one after the other."""
 
-    return apply
-
-
-def _several(function: Callable[[Size, Size], Size]) -> Rule:
     def apply(node: Asked, *arrays: Known) -> Known | None:
         if not all(map(_whole, arrays)):
             return None
-        total = arrays[0].astype(object)
-        for array in arrays[1:]:
-            total = np.frompyfunc(function, 2, 1)(total, array.astype(object))
-        return total
+        return reduce(partial(elementwise, name), arrays[1:], arrays[0])
 
     return apply
 
 
-def _plain(value: Size) -> TypeGuard[int]:
-    return not isinstance(value, PrimExpr)
-
-
-def _divided(a: Size, b: Size) -> Size:
-    if _plain(a) and _plain(b):
-        return (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
-    return truncdiv(a, b)
-
-
-def _larger(a: Size, b: Size) -> Size:
-    return max(a, b) if _plain(a) and _plain(b) else maximum(a, b)
-
-
-def _smaller(a: Size, b: Size) -> Size:
-    return min(a, b) if _plain(a) and _plain(b) else minimum(a, b)
-
-
-_RULES["Add"] = _two(lambda a, b: a + b)
-_RULES["Sub"] = _two(lambda a, b: a - b)
-_RULES["Mul"] = _two(lambda a, b: a * b)
-_RULES["Div"] = _two(_divided)
-_RULES["Max"] = _several(_larger)
-_RULES["Min"] = _several(_smaller)
-_RULES["Sum"] = _several(lambda a, b: a + b)
+for _op, _name in {
+    "Add": "add",
+    "Sub": "subtract",
+    "Mul": "multiply",
+    "Div": "divide",
+    "Max": "maximum",
+    "Min": "minimum",
+    "Sum": "add",
+    "Equal": "equal",
+}.items():
+    _RULES[_op] = _by(_name)
 
 
 @rule("Identity")
@@ -241,10 +212,7 @@ def _product(node: Asked, x: Known, axes: Known | None = None) -> Outputs:
     listed = _axes(node, axes)
     if x.ndim != 1 or listed not in (None, (0,), (-1,)):
         return None
-    total: Size = 1
-    for item in x.tolist():
-        total = total * item
-    return objects([total], (1,) if node.attr("keepdims", 1) else ())
+    return array_of(accumulated("multiply", x, 1), (1,) if node.attr("keepdims", 1) else ())
 
 
 @rule("Transpose", "Flatten")
@@ -262,21 +230,3 @@ def _expand(node: Asked, x: Known, shape: Known) -> Outputs:
 @rule("Where")
 def _where(node: Asked, condition: Known, x: Known, y: Known) -> Outputs:
     return None if is_symbolic(condition) else np.where(condition, x.astype(object), y.astype(object))
-
-
-@rule("Equal")
-def _equal(node: Asked, a: Known, b: Known) -> Outputs:
-    """Whether sizes are -1, 0 and the like: a size with a name is no negative number, and its own equal."""
-    shape = np.broadcast_shapes(a.shape, b.shape)
-    pairs = zip(np.broadcast_to(a, shape).reshape(-1).tolist(), np.broadcast_to(b, shape).reshape(-1).tolist())
-    answers = []
-    for one, other in pairs:
-        if _plain(one) and _plain(other):
-            answers.append(one == other)
-        elif one is other:
-            answers.append(True)
-        elif any(_plain(side) and side < 0 for side in (one, other)):
-            answers.append(False)
-        else:
-            return None
-    return np.array(answers, dtype=bool).reshape(shape)

@@ -4,28 +4,25 @@
     take(shape_of(%x), 0) * 12                     n * 12
     concatenate([…, [768]])                        [n * 12, 768]
 
-Small tensors are arrays: of numbers where all elements are known, else of objects: numbers, expressions, and None for
-an element that nobody knows. Operators that move elements do so by their references; arithmetic is done here.
+Small tensors are arrays as `size_arrays.py` has them, which does their arithmetic. Operators that move elements do so
+by their references.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
-from loopwright.arith import Analyzer
 from loopwright.ir import Expr as PrimExpr
-from loopwright.ir.intrinsics import maximum, minimum
-from loopwright.ir.operators import floordiv, floormod, truncdiv, truncmod
 from loopwright.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem
 from loopwright.relay.interpreter import typed_result
 from loopwright.relay.nested import Nested
 from loopwright.relay.op.registry import Op
+from loopwright.relay.size_arrays import ELEMENTWISE, accumulated, array_of, elementwise
 from loopwright.relay.transform.typed_rewrite import KnownTypes
-from loopwright.relay.types import TensorType, as_dim, is_any
+from loopwright.relay.types import TensorType, is_any
 from loopwright.runtime.errors import LoopwrightError
 
 _MOST = 256  # elements of a tensor that is looked at
@@ -35,59 +32,6 @@ _MOVES: Final = frozenset(
     "take gather strided_slice concatenate stack reshape squeeze expand_dims transpose broadcast_to tile repeat "
     "reverse split copy dyn.reshape dyn.strided_slice dyn.expand_dims dyn.squeeze".split()
 )
-
-
-# An element of a small tensor: a number of Python's or numpy's, or an expression; None where nobody knows it.
-Element: TypeAlias = float | PrimExpr | None
-
-
-_Arithmetic: TypeAlias = Callable[[int | PrimExpr, int | PrimExpr], int | PrimExpr | None]
-
-
-def _rounds(down: _Arithmetic, to_zero: _Arithmetic) -> _Arithmetic:
-    """A division that rounds towards zero, of numbers or sizes by what is positive.
-
-    Of sizes, which are not negative, both roundings are the same; a difference of sizes may be negative.
-    """
-
-    def divide(one: int | PrimExpr, other: int | PrimExpr) -> int | PrimExpr | None:
-        if isinstance(other, (int, float)) and other <= 0:
-            return None
-        is_size = one >= 0 if isinstance(one, int) else Analyzer().can_prove(one >= 0)
-        return (down if is_size else to_zero)(one, other)
-
-    return divide
-
-
-# Of two elements of which at least one is no number.
-_ARITHMETIC: Final[dict[str, _Arithmetic]] = {
-    "add": lambda one, other: one + other,
-    "subtract": lambda one, other: one - other,
-    "multiply": lambda one, other: one * other,
-    "divide": _rounds(floordiv, truncdiv),
-    "floor_divide": _rounds(floordiv, floordiv),
-    "trunc_divide": _rounds(floordiv, truncdiv),
-    "mod": _rounds(floormod, truncmod),
-    "floor_mod": _rounds(floormod, floormod),
-    "trunc_mod": _rounds(floormod, truncmod),
-    "maximum": maximum,
-    "minimum": minimum,
-}
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], PrimExpr]]] = {
-    "equal": lambda one, other: one.equal(other) if isinstance(one, PrimExpr) else other.equal(one),
-    "less": lambda one, other: one < other,
-    "less_equal": lambda one, other: one <= other,
-    "greater": lambda one, other: one > other,
-    "greater_equal": lambda one, other: one >= other,
-}
-_OF_NUMBERS: Final[dict[str, Callable[[int, int], bool]]] = {
-    "equal": operator.eq,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
-_OPPOSITE: Final = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equal", "greater_equal": "less"}
 
 
 class ShapeValues:
@@ -161,24 +105,17 @@ class ShapeValues:
                 return typed_result(call, call.attrs.reference(*inputs))
         if name in _MOVES:
             return self._moved(call, inputs)
-        if name in _ARITHMETIC:
-            return _elements(lambda one, other: _computed(_ARITHMETIC[name], name, one, other), *inputs)
-        if name in _COMPARISONS:
-            return _elements(lambda one, other: _compared(name, one, other), *inputs)
+        if name in ELEMENTWISE:
+            return elementwise(name, *[np.asarray(value, dtype=object) for value in inputs])
         if name == "cast":
             kind = str(call.attrs.dtype)
             return inputs[0] if kind.startswith(("int", "uint", "float")) else None
         if name in ("floor", "ceil", "round"):
             return inputs[0]  # symbols are whole numbers
-        if name == "where":
-            return _elements(lambda choice, one, other: None if choice is None else (one if choice else other), *inputs)
         if name in ("prod", "sum") and call.attrs.axis in (None, (), 0, (0,)) and np.ndim(inputs[0]) == 1:
             assert isinstance(inputs[0], np.ndarray)
-            start, step = (1, "multiply") if name == "prod" else (0, "add")
-            total: Element = start
-            for element in inputs[0]:
-                total = _computed(_ARITHMETIC[step], step, total, element)
-            return _array(total, (1,) if call.attrs.keepdims else ())
+            total = accumulated(*(("multiply", inputs[0], 1) if name == "prod" else ("add", inputs[0], 0)))
+            return array_of(total, (1,) if call.attrs.keepdims else ())
         if name in ("ones_like", "zeros_like"):
             return np.full(np.shape(inputs[0]), int(name == "ones_like"), "int64")
         return None
@@ -187,13 +124,8 @@ class ShapeValues:
         of = self.types.visit(call.args[0])
         if not isinstance(of, TensorType):
             return None
-        sizes = [None if is_any(size) else size for size in of.shape]
-        if call.op.name == "shape_of":
-            return _array(sizes, (len(sizes),))
-        total: Element = 1
-        for size in sizes:
-            total = _computed(_ARITHMETIC["multiply"], "multiply", total, size)
-        return _array(total, ())
+        sizes = array_of([None if is_any(size) else size for size in of.shape], (len(of.shape),))
+        return sizes if call.op.name == "shape_of" else array_of(accumulated("multiply", sizes, 1), ())
 
     def _moved(self, call: Call, inputs: list[Nested[np.ndarray]]) -> Nested[np.ndarray] | None:
         # What says where elements go must be numbers; what is moved is the first operand.
@@ -204,8 +136,8 @@ class ShapeValues:
         except (LoopwrightError, TypeError, ValueError, IndexError):
             return None
         if isinstance(moved, (list, tuple)):
-            return [_array(part, np.shape(part)) for part in moved]
-        return _array(moved, np.shape(moved))
+            return [array_of(part, np.shape(part)) for part in moved]
+        return array_of(moved, np.shape(moved))
 
 
 def _all_known(values: Sequence[Nested[np.ndarray] | None]) -> list[Nested[np.ndarray]] | None:
@@ -217,68 +149,3 @@ def _has_objects(value: Nested[np.ndarray]) -> bool:
     if isinstance(value, list):
         return any(_has_objects(one) for one in value)
     return np.asarray(value).dtype == object
-
-
-def _array(elements: Sequence[Element] | np.ndarray | Element, shape: tuple[int, ...]) -> np.ndarray:
-    """Elements as an array: of numbers where they all are."""
-    result = np.empty(shape, dtype=object)
-    listed = np.asarray(elements, dtype=object).reshape(-1) if not isinstance(elements, list) else elements
-    for index in range(result.size):
-        result.reshape(-1)[index] = listed[index]
-    if all(isinstance(element, (bool, np.bool_)) for element in result.flat) and result.size:
-        return result.astype(bool)
-    if all(isinstance(element, (int, np.integer)) for element in result.flat):
-        return result.astype("int64")
-    if all(isinstance(element, (int, float, np.integer, np.floating)) for element in result.flat):
-        return result.astype("float64")
-    return result
-
-
-def _elements(function: Callable[..., Element], *inputs: Nested[np.ndarray]) -> np.ndarray:
-    repeated = np.broadcast_arrays(*[np.asarray(value, dtype=object) for value in inputs])
-    shape = repeated[0].shape
-    result = [function(*[value.flat[index] for value in repeated]) for index in range(repeated[0].size)]
-    return _array(result, shape)
-
-
-def _plain(element: Element) -> int | PrimExpr | None:
-    """A number as Python has it; a whole one as an int."""
-    if isinstance(element, (float, np.floating)):
-        return int(element) if float(element).is_integer() else None
-    return int(element) if isinstance(element, (int, np.integer)) else element
-
-
-def _computed(function: _Arithmetic, name: str, left: Element, right: Element) -> int | PrimExpr | None:
-    one, other = _plain(left), _plain(right)
-    if name == "multiply" and (_is_number(one, 0) or _is_number(other, 0)):
-        return 0
-    if one is None or other is None:
-        return None
-    if isinstance(one, int) and isinstance(other, int) and name in ("divide", "trunc_divide", "mod", "trunc_mod"):
-        if other == 0:
-            return None
-        quotient = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
-        return quotient if "divide" in name else one - quotient * other
-    if isinstance(one, int) and isinstance(other, int) and name in ("maximum", "minimum"):
-        return max(one, other) if name == "maximum" else min(one, other)
-    result = function(one, other)
-    size = None if result is None else as_dim(result)
-    return None if is_any(size) else size
-
-
-def _is_number(element: int | PrimExpr | None, value: int) -> bool:
-    return isinstance(element, int) and element == value
-
-
-def _compared(name: str, left: Element, right: Element) -> bool | None:
-    """Whether a comparison holds, where that can be shown."""
-    one, other = _plain(left), _plain(right)
-    if one is None or other is None:
-        return None
-    if isinstance(one, int) and isinstance(other, int):
-        return _OF_NUMBERS[name](one, other)
-    analyzer = Analyzer()
-    if analyzer.can_prove(_COMPARISONS[name](one, other)):
-        return True
-    opposite = ("less", "greater") if name == "equal" else (_OPPOSITE[name],)
-    return False if any(analyzer.can_prove(_COMPARISONS[each](one, other)) for each in opposite) else None
