@@ -819,6 +819,15 @@ BUGS = [
         every_case(test_ragged_domains.test_a_loop_that_begins_where_the_reduction_says_is_not_split_without_proof),
     ),
     Bug(
+        "memory that moves takes no init with it",
+        lambda: patch.object(
+            moved_inits, "_nest_keys", lambda path: [node.loop_var for node in path if isinstance(node, ir.For)]
+        ),
+        every_case(
+            test_ragged_domains.test_memory_is_not_lifted_out_of_a_loop_where_the_init_reads_what_the_loop_writes
+        ),
+    ),
+    Bug(
         "a condition on the only iteration of a reduction guards its start",
         lambda: patch.object(reduction_init._Init, "_depth_of_conditions", lambda self: None),
         lambda: test_reduction_init.test_a_condition_on_updates_alone_does_not_guard_the_init(1, "if"),

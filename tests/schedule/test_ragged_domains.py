@@ -455,3 +455,38 @@ def test_a_loop_that_begins_where_the_reduction_says_is_not_split_without_proof(
     sch = Schedule(program)
     with pytest.raises(WouldChangeValues, match=r"B\[\d\]"):
         sch.split(sch.get_loops("B")[2], [None, 1], tail=tail)
+
+
+STARTS_INSIDE = """
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(N: T.Buffer(1, "int32"), A: T.Buffer(4, "int32"), E: T.Buffer(1, "int32"), D: T.Buffer(4, "int32")):
+    for k in range(1):
+        C = T.decl_buffer((1,), "int32")
+        with T.block("E"):
+            v = T.axis.spatial(4, k)
+            T.reads()
+            T.writes(E[0])
+            E[0] = v + 7
+        if {condition}:
+            with T.block("C"):
+                r = T.axis.reduce(4, k)
+                T.reads(A[r], E[0])
+                T.writes(C[0])
+                with T.init():
+                    C[0] = E[0]
+                C[0] = C[0] + A[r]
+        if {condition}:
+            with T.block("D"):
+                v = T.axis.spatial(4, k)
+                D[v] = C[0]
+"""
+
+
+@pytest.mark.parametrize("condition", ["k >= 0", "N[k] > 0"])
+def test_memory_is_not_lifted_out_of_a_loop_where_the_init_reads_what_the_loop_writes(condition):
+    """The init is outside of a condition on updates, but inside of its memory's allocation: it would move with that."""
+    sch = Schedule(from_source(STARTS_INSIDE.format(condition=condition)))
+    with pytest.raises(WouldChangeValues, match=r"E\[0\]"):
+        sch.lift_alloc("C", "C")

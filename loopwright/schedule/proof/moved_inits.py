@@ -11,12 +11,13 @@ is asked through which buffers that could change a value; what is found is prove
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from loopwright.analysis.effects import Effects, effects, effects_of_all
 from loopwright.analysis.reduction_init import NamedInits, reducing_variables, write_named_inits
 from loopwright.ir import (
+    Allocate,
     Block,
     BlockRealize,
     Buffer,
@@ -126,7 +127,7 @@ def with_inits_proved(view: View, after: View, step: Step) -> Step:
     added: list[Buffer] = []
     for key, path in new.items():
         before = old.get(key)
-        is_same = before is not None and before[-1] is path[-1] and _same_loops(before, path)
+        is_same = before is not None and before[-1] is path[-1] and _nest_keys(before) == _nest_keys(path)
         if not is_same and (_may_run_other_inits(before, path) or _starts_over_other_loops(view, after, key)):
             realize = path[-1]
             assert isinstance(realize, BlockRealize)
@@ -138,15 +139,15 @@ def with_inits_proved(view: View, after: View, step: Step) -> Step:
     return replace(step, proof=Proof.VALUES, buffers=[*(step.buffers or ()), *added])
 
 
-def _same_loops(before: Path, after: Path) -> bool:
-    return [_loop_key(node) for node in before if isinstance(node, For)] == [
-        _loop_key(node) for node in after if isinstance(node, For)
-    ]
-
-
-def _loop_key(loop: For) -> tuple[Var, Expr, Expr]:
-    """What decides which iterations a loop has."""
-    return loop.loop_var, loop.min, loop.extent
+def _nest_keys(path: Path) -> list[Hashable]:
+    """What decides which iterations loops have, and which loops are around each allocation."""
+    keys: list[Hashable] = []
+    for node in path:
+        if isinstance(node, For):
+            keys.append((node.loop_var, node.min, node.extent))
+        elif isinstance(node, Allocate):
+            keys.append(node.buffer_var)
+    return keys
 
 
 def _may_run_other_inits(before: Path | None, after: Path) -> bool:
@@ -163,10 +164,11 @@ def _may_run_other_inits(before: Path | None, after: Path) -> bool:
 def _starts_over_other_loops(view: View, after: View, key: BlockKey) -> bool:
     """Whether a loop that stays is one that a reduction starts in, or over, in one version only.
 
-    Asked where loops depend on each other or there are conditions: elsewhere the kinds of axes say it.
+    Asked where memory is allocated elsewhere, where loops depend on each other, and where there are conditions: else
+    the kinds of axes say it.
     """
     before, now = view.index.blocks.get(key), after.index.blocks[key]
-    if before is None or not (_is_ragged(before) or _is_ragged(now)):
+    if before is None or not (_homes(before) != _homes(now) or _is_ragged(before) or _is_ragged(now)):
         return False
     started, starts = loops_of_inits(view.function).get(key), loops_of_inits(after.function).get(key)
     if started is None or starts is None:
@@ -174,6 +176,18 @@ def _starts_over_other_loops(view: View, after: View, key: BlockKey) -> bool:
     staying = {node.loop_var for node in before if isinstance(node, For)}
     staying &= {node.loop_var for node in now if isinstance(node, For)}
     return not staying.isdisjoint(started ^ starts)
+
+
+def _homes(path: Path) -> dict[Var, set[Var]]:
+    """The loops around each allocation."""
+    loops: set[Var] = set()
+    homes = {}
+    for node in path:
+        if isinstance(node, For):
+            loops.add(node.loop_var)
+        elif isinstance(node, Allocate):
+            homes[node.buffer_var] = set(loops)
+    return homes
 
 
 def _is_ragged(path: Path) -> bool:
