@@ -10,6 +10,7 @@
                     B0[v0] = A1[v0]
                 B0[v0] = B0[v0] + A0[v0, v1]
 
+Buffers are arguments, or are allocated outside of all loops or in the one that all their uses are in.
 Everything is chosen at random, and what means nothing (reads outside of a buffer, or of cells that hold nothing) is
 thrown away: only programs that run are scheduled.
 """
@@ -97,6 +98,11 @@ class Nest:
     update: int
     joined: bool
 
+    def uses(self, buffer: int) -> bool:
+        """Whether it reads or writes a buffer."""
+        named = (f"B{self.target}", *[name for name, _ in self.reads], self.start.split("[")[0])
+        return f"B{buffer}" in named
+
 
 @dataclass(frozen=True)
 class Ragged:
@@ -106,6 +112,7 @@ class Ragged:
     nests: tuple[Nest, ...]
     ranks: tuple[int, ...]  # of the buffers that are written
     is_argument: tuple[bool, ...]
+    is_inner: tuple[bool, ...]  # allocated in the loop around all that use it, where there is one
     rank: int = 2  # how many sizes it has
 
     @property
@@ -124,18 +131,36 @@ class Ragged:
         room = 2 * (n + m) + 2
         values = {"n": str(n), "m": str(m)}
         arguments = [f'N: T.Buffer(({room},), "int32")', f'A: T.Buffer(({room}, {room}), "int32")']
-        body = []
+        body: list[str] = []
+        inner: dict[int, list[str]] = {}
         for number, (rank, is_argument) in enumerate(zip(self.ranks, self.is_argument, strict=True)):
             shape = f"({', '.join([str(room)] * rank)},)"
+            group = self._group_around(number)
             if is_argument:
                 arguments.append(f'B{number}: T.Buffer({shape}, "int32")')
+            elif self.is_inner[number] and group is not None:
+                inner.setdefault(group, []).append(f'        B{number} = T.decl_buffer({shape}, "int32")')
             else:
                 body.append(f'    B{number} = T.alloc_buffer({shape}, "int32")')
         for number, nest in enumerate(self.nests):
             lines, start = _lines(nest, number, values, room)
-            body += lines[start:] if nest.joined and number and self._shares(number) else lines
+            if self._group(number) == number:
+                body += [*lines[:start], *inner.get(number, ()), *lines[start:]]
+            else:
+                body += lines[start:]
         head = f"from loopwright.script import tir as T\n\n@T.prim_func\ndef main({', '.join(arguments)}):\n"
         return head + "\n".join(body) + "\n"
+
+    def _group(self, number: int) -> int:
+        """The first nest of those in the outermost loop that this one is in."""
+        while number and self.nests[number].joined and self._shares(number):
+            number -= 1
+        return number
+
+    def _group_around(self, buffer: int) -> int | None:
+        """The first nest of those in the one loop that has all uses of a buffer."""
+        groups = {self._group(number) for number, nest in enumerate(self.nests) if nest.uses(buffer)}
+        return groups.pop() if len(groups) == 1 else None
 
     def _shares(self, number: int) -> bool:
         """Whether the nest can stand in the outermost loop of the one before."""
@@ -249,8 +274,11 @@ def _random(seed: int, rng: random.Random) -> Ragged:
         depth = rng.choice((1, 2, 2, 2, 3))
         extents = [rng.choice(_EXTENTS), *[rng.choice(_INNER_EXTENTS) for _ in range(depth - 1)]]
         firsts = [rng.choice(_FIRST), *[rng.choice(_INNER_FIRST) for _ in range(depth - 1)]]
-        joined = bool(nests) and rng.random() < 0.35
-        if joined:
+        joined = bool(nests) and rng.random() < 0.45
+        follows = joined and rng.random() < 0.5  # reads what the nest before writes, in the same loops
+        if follows:
+            extents, firsts, depth = list(nests[-1].extents), list(nests[-1].firsts), len(nests[-1].extents)
+        elif joined:
             extents[0], firsts[0] = nests[-1].extents[0], nests[-1].firsts[0]
         reduces = rng.random() < 0.5
         axes = []
@@ -260,12 +288,14 @@ def _random(seed: int, rng: random.Random) -> Ragged:
                 kind = "opaque"
             axes.append(Axis(kind, rng.choice(_AXES), (position, rng.randrange(depth))))
         where = tuple([(rng.choice(_CONDITIONS), _pair(rng, depth)) for _ in range(rng.choice((0, 0, 0, 1, 1, 2)))])
+        if follows and rng.random() < 0.7:
+            where, axes = nests[-1].where, list(nests[-1].axes)
         if ranks and rng.random() < 0.15:
             target = rng.randrange(len(ranks))
         else:
             target = len(ranks)
             ranks.append(rng.choice((1, 2, 2)))
-            is_argument.append(rng.random() < 0.6)
+            is_argument.append(rng.random() < 0.5)
         data = [f"v{k}" for k, axis in enumerate(axes) if axis.kind != "reduce"] or ["0"]
         cell = tuple([*data, *[rng.choice((*data, "0")) for _ in range(2)]][: ranks[target]])
         readable = ["A", "A", *[f"B{k}" for k in range(len(ranks)) if k != target or rng.random() < 0.1]]
@@ -275,16 +305,25 @@ def _random(seed: int, rng: random.Random) -> Ragged:
             count = 2 if name == "A" else ranks[int(name[1:])]
             indices = [rng.choice(("v0", f"v{depth - 1}", rng.choice(_INDICES))) for _ in range(count)]
             reads.append((name, tuple(indices)))
-        start = rng.choice(("5", "0", f"A[{data[0]}, 0]", data[0]))
+        if follows and nests[-1].target != target:
+            reads[0] = (f"B{nests[-1].target}", nests[-1].cell)
+        start = rng.choice(("5", "0", f"A[{data[0]}, 0]", data[0], *_starts(rng, ranks, target, data)))
         update = rng.choice((0, 0, 0, rng.randrange(len(UPDATES))))
         nests.append(
             Nest(
-                tuple(extents), tuple(firsts), tuple(axes), where, rng.random() < 0.15, target, cell, tuple(reads),
+                tuple(extents), tuple(firsts), tuple(axes), where, rng.random() < 0.3, target, cell, tuple(reads),
                 rng.choice(_VALUES), start, update, joined,
             )
         )  # fmt: skip
     is_argument[-1] = True
-    return Ragged(seed, tuple(nests), tuple(ranks), tuple(is_argument))
+    is_inner = tuple([rng.random() < 0.5 for _ in ranks])
+    return Ragged(seed, tuple(nests), tuple(ranks), tuple(is_argument), is_inner)
+
+
+def _starts(rng: random.Random, ranks: Sequence[int], target: int, data: Sequence[str]) -> list[str]:
+    """Start values that other nests compute."""
+    others = [number for number in range(len(ranks)) if number != target]
+    return [f"B{k}[{', '.join([rng.choice((*data, '0')) for _ in range(ranks[k])])}]" for k in others]
 
 
 def _pair(rng: random.Random, depth: int) -> tuple[int, int]:
