@@ -819,6 +819,11 @@ BUGS = [
         every_case(test_ragged_domains.test_a_loop_that_begins_where_the_reduction_says_is_not_split_without_proof),
     ),
     Bug(
+        "rfactor takes no two iterations to reach one cell",
+        lambda: patch("loopwright.schedule.primitives.compute.rfactor.carries", lambda *_: False),
+        test_rfactor.test_cells_that_iterations_without_members_reach,
+    ),
+    Bug(
         "memory that moves takes no init with it",
         lambda: patch.object(
             moved_inits, "_nest_keys", lambda path: [node.loop_var for node in path if isinstance(node, ir.For)]

@@ -668,3 +668,24 @@ def test_a_merged_nest_is_told_to_factor_first():
     sch.merge(sch.get_loops("C")[0], sch.get_loops("D")[0])
     error = refused(sch, NotFactorable, "holds more than the nest of block 'C'", "rfactor", sch.get_loops("C")[1], 0)
     assert "call rfactor before merge or compute_at; or part it with fission first" in str(error)
+
+
+def test_cells_that_iterations_without_members_reach():
+    """Both i start the one cell, though only the first has updates: partial results are combined for both."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer(8, "int32"), C: T.Buffer(4, "int32")):
+    for i in range(2):
+        for j in range(1 - i):
+            for u in range(1):
+                with T.block("C"):
+                    vi = T.axis.spatial(4, i // 2)
+                    vj = T.axis.reduce(8, j)
+                    with T.init():
+                        C[vi] = A[vi]
+                    C[vi] = C[vi] + A[vi + 1]
+""")
+    sch = Schedule(program)
+    refused(sch, NotFactorable, "several iterations of loop i reach one cell", "rfactor", sch.get_loops("C")[2], 1)

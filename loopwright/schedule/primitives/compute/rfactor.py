@@ -204,9 +204,12 @@ def _nest_of(view: View, loop: For) -> _Nest:
     divided = _divided(loop, conditions)
     touched = [value for value in reduce_values if _variables(value) & divided]
     _check_bounds(loop, [item for item in loops if _is_used(item.loop_var, touched)], loops, data)
-    known = [Loop(item.loop_var, item.min, item.extent) for item in loops]
-    for depth, item in enumerate(loops):
-        if item in data and carries(known, depth, data_values, conditions):
+    # Partial results are combined in every iteration of the data loops, also where the reduction has none.
+    of_cells = [item for item in loops if item.loop_var not in reducing]
+    known = [Loop(item.loop_var, item.min, item.extent) for item in of_cells]
+    about_cells = [condition for condition in conditions if not _variables(condition) & reducing]
+    for depth, item in enumerate(of_cells):
+        if item in data and carries(known, depth, data_values, about_cells):
             problem = f"several iterations of loop {item.loop_var.name} reach one cell of the result"
             raise NotFactorable(loop, problem)
     return _Nest(realize, loops, data, loop, *_guards(loop, loops, data, reducing, conditions))
