@@ -819,6 +819,18 @@ BUGS = [
         every_case(test_ragged_domains.test_a_loop_that_begins_where_the_reduction_says_is_not_split_without_proof),
     ),
     Bug(
+        "loops without iterations are taken to run where no axis shows it",
+        lambda: patch("loopwright.schedule.rewrite.iteration_domain._may_be_kept_away", lambda *_: False),
+        every_case(test_ragged_domains.test_a_block_that_never_runs_is_not_made_to_run_out_of_bounds),
+    ),
+    Bug(
+        "a start that is written out runs over loops of data axes alone",
+        lambda: patch(
+            "loopwright.schedule.primitives.compute.decompose_reduction.is_one", lambda _: True
+        ),
+        test_ragged_domains.test_a_start_that_is_written_out_runs_over_loops_that_no_axis_is_bound_to,
+    ),
+    Bug(
         "rfactor takes no two iterations to reach one cell",
         lambda: patch("loopwright.schedule.primitives.compute.rfactor.carries", lambda *_: False),
         test_rfactor.test_cells_that_iterations_without_members_reach,

@@ -490,3 +490,49 @@ def test_memory_is_not_lifted_out_of_a_loop_where_the_init_reads_what_the_loop_w
     sch = Schedule(from_source(STARTS_INSIDE.format(condition=condition)))
     with pytest.raises(WouldChangeValues, match=r"E\[0\]"):
         sch.lift_alloc("C", "C")
+
+
+@pytest.mark.parametrize("axis", ["1", "j - j + 1"])
+def test_a_block_that_never_runs_is_not_made_to_run_out_of_bounds(axis):
+    """What it computes is dead; that the loop has no iterations is said by no axis, and its new loops have some."""
+    program = from_source(f"""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((6, 6), "int32")):
+    B = T.alloc_buffer((6, 6), "int32")
+    for i in range(1):
+        for j in range(0):
+            with T.block("B"):
+                v0 = T.axis.spatial(6, i)
+                v1 = T.axis.reduce(6, {axis})
+                with T.init():
+                    B[v0, v0] = 5
+                B[v0, v0] = B[v0, v0] + A[v0 - v1, v1]
+""")
+    sch = Schedule(program)
+    problem = r"A\[-1, 1\] is outside its shape"
+    refused(sch, FailsInExtraRuns, problem, "transform_block_layout", "B", lambda v0, v1: (v0, v1 // 2, v1 % 2))
+
+
+def test_a_start_that_is_written_out_runs_over_loops_that_no_axis_is_bound_to():
+    """For i = 2 there is none: j has no iterations, and v0 would be -1."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((10, 10), "int32")):
+    B = T.alloc_buffer((10, 10), "int32")
+    for i in range(3):
+        for j in range(3 - i - i):
+            with T.block("B"):
+                v0 = T.axis.spatial(10, 1 - i)
+                v1 = T.axis.reduce(10, 0)
+                with T.init():
+                    B[v0, v0] = 5
+                B[v0, v0] = B[v0, v0] + A[v0, v1]
+""")
+    sch = Schedule(program)
+    sch.decompose_reduction("B", sch.get_loops("B")[1])
+    assert "for j_init in range(3 - i - i)" in sch.mod["main"].script()
+    check(sch, program)

@@ -140,7 +140,7 @@ def iteration_domain(
         simple = own.simplify(translated)
         if not own.can_prove(simple):
             said.append(simple)
-    is_exact = exact and _fill_their_domain(realize, moving)
+    is_exact = exact and _fill_their_domain(realize, moving) and not _may_be_kept_away(realize, moving, facts)
     for condition in [bound for loop in moving if exact for bound in _triangular_bounds(loop, moving)]:
         translated = None if has_data(condition) else terms.translate(condition)
         if translated is None:
@@ -169,6 +169,18 @@ def _fill_their_domain(realize: BlockRealize, loops: Sequence[For]) -> bool:
     rest = [value for value in values if value not in plain]
     if len(plain) + len(rest) == len(values) and not any([uses_var(value, plain.__contains__) for value in rest]):
         return not rest or bool(detect_iter_map(rest, variables, True, "surjective").indices)
+    return False
+
+
+def _may_be_kept_away(realize: BlockRealize, loops: Sequence[For], facts: Facts) -> bool:
+    """Whether the block may not run at all since a loop has no iterations, which the values of no axis show."""
+    for loop in loops:
+        values = [value for value in realize.iter_values if uses_var(value, {loop.loop_var}.__contains__)]
+        if any([value is loop.loop_var for value in values]):
+            continue
+        if isinstance(loop.extent, IntImm) or not values:
+            if not facts.can_prove(loop.extent >= 1):
+                return True
     return False
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from loopwright.analysis.dataflow import InitOf
 from loopwright.analysis.effects import effects
-from loopwright.analysis.reduction_init import used_variables
+from loopwright.analysis.reduction_init import reducing_variables, used_variables
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -31,6 +31,7 @@ from loopwright.ir import (
     Var,
     conjuncts,
     const,
+    is_one,
     logical_and,
     pre_order_visit,
     seq,
@@ -181,13 +182,15 @@ def mirrored_loops(
 ) -> tuple[list[For], list[Expr]]:
     """The loops that the init runs over, and the conditions it keeps.
 
-    A condition on loops of the reduction alone says which updates happen, not which cells there are: it is left out.
-    One that ties them to loops outside says for which of these there is a cell: the init runs over what it names.
+    All loops but those of the reduction, since one that has no iterations means that nothing starts. A condition on
+    loops of the reduction alone says which updates happen, not which cells there are: it is left out. One that ties
+    them to loops outside says for which of these there is a cell: the init runs over what it names.
     """
     inner = {loop.loop_var: loop for loop in loops}
     outer = {loop.loop_var for loop in view.loops_of(block_key(realize.block))} - set(inner)
     guards = [(guard, used_variables(guard, inner)) for guard in conjuncts(realize.predicate)]
-    needed: set[Var] = set()
+    reduced = reducing_variables(realize)
+    needed = {var for var, loop in inner.items() if var not in reduced and not is_one(loop.extent)}
     for value in values:
         needed |= used_variables(value, inner)
     for guard, used in guards:
