@@ -168,7 +168,11 @@ def _starts_over_other_loops(view: View, after: View, key: BlockKey) -> bool:
     the kinds of axes say it.
     """
     before, now = view.index.blocks.get(key), after.index.blocks[key]
-    if before is None or not (_homes(before) != _homes(now) or _is_ragged(before) or _is_ragged(now)):
+    realize = now[-1]
+    assert isinstance(realize, BlockRealize)
+    if before is None or realize.block.init is None:
+        return False
+    if _homes(before) == _homes(now) and not _is_ragged(before) and not _is_ragged(now):
         return False
     started, starts = loops_of_inits(view.function).get(key), loops_of_inits(after.function).get(key)
     if started is None or starts is None:
@@ -194,8 +198,6 @@ def _is_ragged(path: Path) -> bool:
     """Whether a reduction stands in loops that depend on others or on data, or under a condition."""
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
-    if realize.block.init is None:
-        return False
     if not is_true(realize.predicate) or any([isinstance(node, IfThenElse) for node in path]):
         return True
     loops = [node for node in path if isinstance(node, For)]
