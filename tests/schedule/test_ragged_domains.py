@@ -536,3 +536,24 @@ def main(A: T.Buffer((10, 10), "int32")):
     sch.decompose_reduction("B", sch.get_loops("B")[1])
     assert "for j_init in range(3 - i - i)" in sch.mod["main"].script()
     check(sch, program)
+
+
+def test_a_condition_on_updates_that_comes_to_name_no_loop_is_proved_or_refused():
+    """Where i < 1, N[i] is N[0]: a condition that would keep the init away, and N[i] > 0 does not."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(N: T.Buffer(8, "int32"), A: T.Buffer(8, "int32"), B: T.Buffer(8, "int32")):
+    for i in range(4):
+        for j in range(T.max(4 - i, 0)):
+            with T.block("B"):
+                v, w = T.axis.reduce(8, i), T.axis.reduce(8, j + i)
+                T.where(i < 1 and N[i] > 0)
+                with T.init():
+                    B[0] = 5
+                B[0] = B[0] + A[v] + w
+""")
+    sch = Schedule(program)
+    with pytest.raises(ScheduleError, match=r"split (would change a value|could not be proved)"):
+        sch.split(sch.get_loops("B")[0], [3, None], tail="guard")

@@ -158,7 +158,8 @@ def _may_run_other_inits(before: Path | None, after: Path) -> bool:
     if _loops_of_reduction_changed(before, after):
         return True
     old = _guard_kinds(before)
-    return bool(new["both"] or old["both"] or old - new)  # a condition that went, or speaks of other loops now
+    # A condition that went, or that speaks of other loops now, or of none: a split adds one on its own loops at most.
+    return bool(new["both"] or old["both"] or old - new or new["none"] > old["none"])
 
 
 def _starts_over_other_loops(view: View, after: View, key: BlockKey) -> bool:
@@ -205,7 +206,7 @@ def _is_ragged(path: Path) -> bool:
 
 
 def _guard_kinds(path: Path) -> Counter[str]:
-    """How many conditions of a reduction are about the cells it starts, about its updates, and about both.
+    """How many conditions of a reduction are about the cells it starts, its updates, both, or no loop at all.
 
     The bounds of a loop beside those of the reduction are such conditions where they name loops of it.
     """
@@ -227,7 +228,8 @@ def _guard_kinds(path: Path) -> Counter[str]:
         if not is_true(condition):
             used = loops & set(collect(condition, Var))
             others = (used - reduced - units) | (used & shapes)
-            kinds["both" if used & reduced and others else "updates" if used & reduced else "cells"] += 1
+            about_updates = "both" if others else "updates"
+            kinds[about_updates if used & reduced else "cells" if used else "none"] += 1
     return kinds
 
 
