@@ -7,6 +7,7 @@ a hand might slip; `tests/test_seeded_bugs.py` runs the test named beside it, wi
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
@@ -392,6 +393,11 @@ def bounds_name_no_reduction() -> Iterator[None]:
     named = patch.object(moved_inits, "_variables_of_bounds", lambda loops, reduced: real(loops, reduced) - reduced)
     with named, patch.object(moved_inits, "_starts_over_other_loops", lambda *_: False):
         yield
+
+
+def conditions_name_loops() -> AbstractContextManager[Any]:
+    real = moved_inits._guard_kinds
+    return patch.object(moved_inits, "_guard_kinds", lambda path: real(path) - Counter({"none": 9}))
 
 
 def wrong_step(program: str, kind: str) -> Any:
@@ -829,6 +835,11 @@ BUGS = [
             "loopwright.schedule.primitives.compute.decompose_reduction.is_one", lambda _: True
         ),
         test_ragged_domains.test_a_start_that_is_written_out_runs_over_loops_that_no_axis_is_bound_to,
+    ),
+    Bug(
+        "conditions of a reduction that name no loop are forgotten",
+        conditions_name_loops,
+        test_ragged_domains.test_a_condition_on_updates_that_comes_to_name_no_loop_is_proved_or_refused,
     ),
     Bug(
         "rfactor takes no two iterations to reach one cell",
