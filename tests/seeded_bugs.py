@@ -831,9 +831,7 @@ BUGS = [
     ),
     Bug(
         "a start that is written out runs over loops of data axes alone",
-        lambda: patch(
-            "loopwright.schedule.primitives.compute.decompose_reduction.is_one", lambda _: True
-        ),
+        lambda: patch("loopwright.schedule.primitives.compute.decompose_reduction.is_one", lambda _: True),
         test_ragged_domains.test_a_start_that_is_written_out_runs_over_loops_that_no_axis_is_bound_to,
     ),
     Bug(

@@ -11,8 +11,10 @@
 
 The place is right before the outermost loop that *carries* the reduction: the outermost one that has two iterations,
 loops around it standing still, which have one cell, whether they update it or not. Iterations of a loop around the
-allocation of the buffer have cells of their own, so such a loop carries nothing. "When all reduction axes are at their
-start" is no such place: after fuse, split and reorder the first update of a cell may come from any iteration.
+allocation of the buffer have cells of their own, so such a loop carries nothing. An `if` on loops of the reduction
+alone is about its members, so the init is outside of it, also where such a loop has one iteration and carries nothing.
+"When all reduction axes are at their start" is no such place: after fuse, split and reorder the first update of a cell
+may come from any iteration.
 
 The nest mirrors the loops from there inward that the block's data axes depend on, with their kinds. It does not
 mirror loops that only the reduction runs over, so it runs although such a loop has no iterations.

@@ -7,9 +7,9 @@
                 C[vi] = 0                                 for k in range(8):
             C[vi] = C[vi] + A[vi, vk]                         with T.block("C_update"): C[vi] = C[vi] + A[vi, vk]
 
-The new nest runs over those loops, from the given one inward, that the block's data axes depend on (`i_init`, …, of the
-same kinds). Proved: every update adds to the same start value as before; so the loop must not lie inside one that
-carries the reduction, or updates would be lost, nor around the statement that writes what the init reads.
+The new nest runs over the loops from the given one inward but those of the reduction (`i_init`, …, of the same kinds).
+Proved: every update adds to the same start value as before; so the loop must not lie inside one that carries the
+reduction, or updates would be lost, nor around the statement that writes what the init reads.
 """
 
 from __future__ import annotations
