@@ -127,7 +127,7 @@ def with_inits_proved(view: View, after: View, step: Step) -> Step:
     added: list[Buffer] = []
     for key, path in new.items():
         before = old.get(key)
-        is_same = before is not None and before[-1] is path[-1] and _nest_keys(before) == _nest_keys(path)
+        is_same = before is not None and _what_says_starts(before) == _what_says_starts(path)
         if not is_same and (_may_run_other_inits(before, path) or _starts_over_other_loops(view, after, key)):
             realize = path[-1]
             assert isinstance(realize, BlockRealize)
@@ -139,41 +139,70 @@ def with_inits_proved(view: View, after: View, step: Step) -> Step:
     return replace(step, proof=Proof.VALUES, buffers=[*(step.buffers or ()), *added])
 
 
-def _nest_keys(path: Path) -> list[Hashable]:
-    """What decides which iterations loops have, and which loops are around each allocation."""
-    keys: list[Hashable] = []
-    for node in path:
+def _what_says_starts(path: Path) -> list[Hashable]:
+    """What decides which cells a reduction starts, and when: loops, conditions, bindings, and where memory begins.
+
+    A loop of one iteration decides nothing, unless its variable depends on others or memory begins inside it.
+    """
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    axes = [(axis.iter_type, value) for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)]
+    keys: list[Hashable] = [realize.predicate, realize.block.init is None, frozenset(axes)]
+    inside = max([k for k, node in enumerate(path) if isinstance(node, Allocate)], default=-1)
+    for k, node in enumerate(path):
         if isinstance(node, For):
-            keys.append((node.loop_var, node.min, node.extent))
+            if k < inside or not (is_one(node.extent) and isinstance(node.min, IntImm)):
+                keys.append((node.loop_var, node.min, node.extent))
+        elif isinstance(node, IfThenElse):
+            keys.append(node.condition)
         elif isinstance(node, Allocate):
             keys.append(node.buffer_var)
     return keys
 
 
 def _may_run_other_inits(before: Path | None, after: Path) -> bool:
-    """Whether a reduction may start other cells: by its conditions, or since it runs over other loops than before."""
-    new = _guard_kinds(after)
-    if before is None:
-        return bool(new["both"])
-    if _loops_of_reduction_changed(before, after):
+    """Whether a reduction may start other cells: where it is no box, and where it runs over other loops than before."""
+    if not _is_box(after):
         return True
-    old = _guard_kinds(before)
-    # A condition that went, or that speaks of other loops now, or of none: a split adds one on its own loops at most.
-    return bool(new["both"] or old["both"] or old - new or new["none"] > old["none"])
+    if before is None:
+        return False
+    if not _is_box(before) or _loops_of_reduction_changed(before, after):
+        return True
+    # A condition that went, or that speaks of other loops now: a split adds one on its own loops at most.
+    return bool(_guard_kinds(before) - _guard_kinds(after))
+
+
+def _is_box(path: Path) -> bool:
+    """Whether it is known apart which cells a reduction starts and which updates each has: splits and fuses keep both.
+
+    No condition ties loops of the reduction to others, or stands there without naming a loop, and no loop has bounds
+    that name another. All else may say by loops of the reduction which cells start.
+    """
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    if realize.block.init is None:
+        return True
+    loops = [node for node in path if isinstance(node, For)]
+    bounds = [bound for loop in loops for bound in (loop.min, loop.extent) if not isinstance(bound, IntImm)]
+    own = {loop.loop_var for loop in loops}
+    if any([uses_var(bound, own.__contains__) for bound in bounds]):
+        return False
+    kinds = _guard_kinds(path)
+    return not (kinds["both"] or kinds["none"])
 
 
 def _starts_over_other_loops(view: View, after: View, key: BlockKey) -> bool:
     """Whether a loop that stays is one that a reduction starts in, or over, in one version only.
 
-    Asked where memory is allocated elsewhere, where loops depend on each other, and where there are conditions: else
-    the kinds of axes say it.
+    Asked where memory is allocated elsewhere, where there are conditions, and where a loop may have no iterations:
+    else the kinds of axes say it.
     """
     before, now = view.index.blocks.get(key), after.index.blocks[key]
     realize = now[-1]
     assert isinstance(realize, BlockRealize)
     if before is None or realize.block.init is None:
         return False
-    if _homes(before) == _homes(now) and not _is_ragged(before) and not _is_ragged(now):
+    if _homes(before) == _homes(now) and _is_regular(before) and _is_regular(now):
         return False
     started, starts = loops_of_inits(view.function).get(key), loops_of_inits(after.function).get(key)
     if started is None or starts is None:
@@ -195,14 +224,14 @@ def _homes(path: Path) -> dict[Var, set[Var]]:
     return homes
 
 
-def _is_ragged(path: Path) -> bool:
-    """Whether a reduction stands in loops that depend on others or on data, or under a condition."""
+def _is_regular(path: Path) -> bool:
+    """Whether a reduction stands under no condition, in loops that are known to have iterations."""
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
     if not is_true(realize.predicate) or any([isinstance(node, IfThenElse) for node in path]):
-        return True
+        return False
     loops = [node for node in path if isinstance(node, For)]
-    return any([not isinstance(bound, IntImm) for loop in loops for bound in (loop.min, loop.extent)])
+    return all([isinstance(bound, IntImm) for loop in loops for bound in (loop.min, loop.extent)])
 
 
 def _guard_kinds(path: Path) -> Counter[str]:
