@@ -557,3 +557,54 @@ def main(N: T.Buffer(8, "int32"), A: T.Buffer(8, "int32"), B: T.Buffer(8, "int32
     sch = Schedule(program)
     with pytest.raises(ScheduleError, match=r"split (would change a value|could not be proved)"):
         sch.split(sch.get_loops("B")[0], [3, None], tail="guard")
+
+
+BOUND_READ_WHERE_A_LOOP_RUNS = """
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(N: T.Buffer(10, "int32"), A: T.Buffer((10, 10), "int32"), B: T.Buffer((10, 10), "int32"), s: T.int32):
+    for j in range({outer}):
+        for k in range({inner}):
+            with T.block("B"):
+                vj, vk = T.axis.remap("SS", [j, k])
+                B[vj, vk] = A[vj, vk]
+"""
+
+
+@pytest.mark.parametrize("step", ["fuse", "reorder"])
+@pytest.mark.parametrize(
+    "inner, asked", [("T.min(N[s], 3)", r"N\[s\]"), ("10 // s", "10 // s"), ("T.min(N[N[0]], 3)", r"N\[N\[0\]\]")]
+)
+def test_a_bound_is_not_read_where_the_loop_around_has_no_iterations(step, inner, asked):
+    """With s = 10 there is no j, and nobody asks for N[10]."""
+    sch = Schedule(from_source(BOUND_READ_WHERE_A_LOOP_RUNS.format(outer="T.min(10 - s, 1)", inner=inner)))
+    j, k = sch.get_loops("B")
+    problem = rf"{asked}, in a bound of loop k, would be evaluated also where loop j has no iterations"
+    refused(sch, NotSupported, problem, step, *((j, k) if step == "fuse" else (k, j)))
+
+
+@pytest.mark.parametrize("step", ["fuse", "reorder"])
+@pytest.mark.parametrize("outer, inner", [("2", "T.min(N[s], 3)"), ("s", "T.min(N[5], 3)"), ("s", "10 // T.max(s, 1)")])
+def test_a_bound_that_can_be_read_anywhere_moves_out_of_a_loop(step, outer, inner):
+    sch = Schedule(from_source(BOUND_READ_WHERE_A_LOOP_RUNS.format(outer=outer, inner=inner)))
+    j, k = sch.get_loops("B")
+    getattr(sch, step)(*((j, k) if step == "fuse" else (k, j)))
+
+
+def test_rfactor_of_a_loop_of_negative_extent_is_refused():
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((10, 10), "int32"), B: T.Buffer(10, "int32")):
+    for i in range(10):
+        for k in T.serial(1, 0):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = 0
+                B[vi] = B[vi] + A[vi, vk]
+""")
+    sch = Schedule(program)
+    refused(sch, NotFactorable, "loop k has no iterations: its extent is -1", "rfactor", sch.get_loops("B")[1], 0)

@@ -182,13 +182,17 @@ def _is_box(path: Path) -> bool:
     assert isinstance(realize, BlockRealize)
     if realize.block.init is None:
         return True
-    loops = [node for node in path if isinstance(node, For)]
-    bounds = [bound for loop in loops for bound in (loop.min, loop.extent) if not isinstance(bound, IntImm)]
-    own = {loop.loop_var for loop in loops}
-    if any([uses_var(bound, own.__contains__) for bound in bounds]):
+    if _bounds_name_loops(path):
         return False
     kinds = _guard_kinds(path)
     return not (kinds["both"] or kinds["none"])
+
+
+def _bounds_name_loops(path: Path) -> bool:
+    loops = [node for node in path if isinstance(node, For)]
+    bounds = [bound for loop in loops for bound in (loop.min, loop.extent) if not isinstance(bound, IntImm)]
+    own = {loop.loop_var for loop in loops}
+    return any([uses_var(bound, own.__contains__) for bound in bounds])
 
 
 def _starts_over_other_loops(view: View, after: View, key: BlockKey) -> bool:
@@ -235,29 +239,21 @@ def _is_regular(path: Path) -> bool:
 
 
 def _guard_kinds(path: Path) -> Counter[str]:
-    """How many conditions of a reduction are about the cells it starts, its updates, both, or no loop at all.
-
-    The bounds of a loop beside those of the reduction are such conditions where they name loops of it.
-    """
+    """How many conditions of a reduction are about the cells it starts, its updates, both, or no loop at all."""
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
     kinds: Counter[str] = Counter()
-    if realize.block.init is None:
+    conditions = [node.condition for node in path if isinstance(node, IfThenElse)]
+    if realize.block.init is None or (not conditions and is_true(realize.predicate)):
         return kinds
     nest = [node for node in path if isinstance(node, For)]
     reduced = reducing_variables(realize)
-    shapes = _variables_of_bounds(nest, reduced)
-    kinds["both"] += len(shapes & reduced)
-    conditions = [node.condition for node in path if isinstance(node, IfThenElse)]
-    if not conditions and is_true(realize.predicate):
-        return kinds
     loops = {node.loop_var for node in nest}
     units = {node.loop_var for node in nest if is_one(node.extent)}
     for condition in [part for whole in (*conditions, realize.predicate) for part in conjuncts(whole)]:
         if not is_true(condition):
             used = loops & set(collect(condition, Var))
-            others = (used - reduced - units) | (used & shapes)
-            about_updates = "both" if others else "updates"
+            about_updates = "both" if used - reduced - units else "updates"
             kinds[about_updates if used & reduced else "cells" if used else "none"] += 1
     return kinds
 
@@ -271,15 +267,6 @@ def _loops_of_reduction_changed(before: Path, after: Path) -> bool:
     staying = {node.loop_var for node in before if isinstance(node, For)}
     staying &= {node.loop_var for node in after if isinstance(node, For)}
     return not staying.isdisjoint(reducing_variables(old) ^ reducing_variables(new))
-
-
-def _variables_of_bounds(loops: Sequence[For], reduced: set[Var]) -> set[Var]:
-    """The variables that say how often loops beside those of the reduction run: inits run over them as well."""
-    found: set[Var] = set()
-    for loop in reversed(loops):
-        if loop.loop_var not in reduced or loop.loop_var in found:
-            found |= {*collect(loop.min, Var), *collect(loop.extent, Var)}
-    return found
 
 
 def loops_of_inits(function: PrimFunc) -> dict[BlockKey, set[Var]]:

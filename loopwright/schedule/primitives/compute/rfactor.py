@@ -170,6 +170,8 @@ def rfactor(view: View, loop: For, factor_axis: int) -> Step:
 
 
 def _nest_of(view: View, loop: For) -> _Nest:
+    if isinstance(loop.extent, IntImm) and loop.extent.value < 0:
+        raise NotFactorable(loop, f"loop {loop.loop_var.name} has no iterations: its extent is {loop.extent}")
     below = view.blocks_below(loop)
     if len(below) != 1:
         names = ", ".join([realize.block.name_hint for realize in below]) or "none"

@@ -16,6 +16,7 @@ from loopwright.ir import For, Var, uses_var
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.proof.lemmas import permutation_is_free
 from loopwright.schedule.rewrite.nests import nest
+from loopwright.schedule.rewrite.plain_loops import check_bounds_stand_alone
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
@@ -34,6 +35,7 @@ def reorder(view: View, ordered_loops: Sequence[For]) -> Step:
     permuted = [next(locations) if loop.loop_var in named else loop for loop in chain]
     _check_extents(permuted)
     path = view.loop_path(chain[0].loop_var)
+    _check_evaluated(view, chain, permuted)
     after = view.replaced(path, nest(permuted, chain[-1].body))
     same = all(a is b for a, b in zip(chain, permuted, strict=True))
     proof = Proof.ORDER_KEPT if same else Proof.VALUES
@@ -61,6 +63,17 @@ def _chain(view: View, wanted: Sequence[For]) -> list[For]:
         if not isinstance(outer, For) or outer.body is not inner:
             raise NotSupported("reorder", "there are other statements between the loops", outer)
     return [loop for loop in chain if isinstance(loop, For)]
+
+
+def _check_evaluated(view: View, chain: Sequence[For], permuted: Sequence[For]) -> None:
+    """The bounds of a loop may be evaluated outside of those loops that come to stand inside it."""
+    path = view.loop_path(chain[0].loop_var)
+    for position, loop in enumerate(permuted):
+        inside = {other.loop_var for other in permuted[position + 1 :]}
+        passed = [other for other in chain[: chain.index(loop)] if other.loop_var in inside]
+        if passed:
+            around = (*path[:-1], *permuted[:position])
+            check_bounds_stand_alone("reorder", view, loop, passed, around)
 
 
 def _check_extents(loops: Sequence[For]) -> None:
