@@ -42,6 +42,12 @@ def kernel_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
     return sorted(spelling.get(flag, flag.replace("avx512_", "avx512")) for flag in here)
 
 
+def known_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, bool]:
+    """What the kernel says that this processor has or lacks of the features in the table, by LLVM's names."""
+    here, table = _kernel_features(cpuinfo)
+    return {name: flag in here for name, flag in table.items()}
+
+
 @functools.cache
 def _kernel_features(cpuinfo: Path) -> tuple[frozenset[str], dict[str, str]]:
     try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from loopwright.runtime.host_features import kernel_features
+from loopwright.runtime.host_features import kernel_features, known_features
 from loopwright.target.architectures import architecture_of
 from loopwright.target.microarchitecture import Caches
 
@@ -40,7 +40,8 @@ def detect_host() -> Host:
         triple, cpu, features, found_by = _system_triple(), "generic", _system_features(), "system"
     else:
         triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
-        features, found_by = dict(llvm.get_host_cpu_features()), "llvm"
+        # On AArch64 LLVM names next to none of them: the rest it takes from the CPU's name, which may be "generic".
+        features, found_by = {**known_features(), **llvm.get_host_cpu_features()}, "llvm"
     caches = _sys_caches() or _sysconf_caches() or Caches(*architecture_of(triple).default_caches)
     return Host(triple, cpu, MappingProxyType(features), caches, available_cores(), found_by)
 

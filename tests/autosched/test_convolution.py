@@ -194,7 +194,7 @@ def test_constant_weights_are_packed_by_the_compiler() -> None:
 
 def test_reasons() -> None:
     func = Case("NCHW", (1, 16, 14, 14), (32, 16, 3, 3), padding=1).program()
-    text = planned(func, "llvm -mcpu=skylake-avx512").explain()
+    text = planned(func, "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512").explain()
     assert "tiles of" in text and "pixels ×" in text
     assert "padding done for" in text
     assert "accumulators transposed in registers" in text
@@ -205,7 +205,7 @@ def test_reasons() -> None:
 def test_sums_fit_the_registers(mcpu: str) -> None:
     facts = Program(Schedule(EDGES["a large window"].program()), "main").entries[1].facts
     assert facts is not None
-    window, machine = window_of(facts), Machine.of(f"llvm -mcpu={mcpu}")
+    window, machine = window_of(facts), Machine.of(f"llvm -mtriple=x86_64-linux-gnu -mcpu={mcpu}")
     assert window is not None
     tiles = choose_tiles(window, machine, pads=True)
     assert tiles.mr * tiles.vectors + tiles.vectors < machine.registers

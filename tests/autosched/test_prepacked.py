@@ -257,7 +257,7 @@ def test_a_function_can_refuse() -> None:
 
 
 def test_the_model_counts_no_packing() -> None:
-    machine = Machine.of(ONE)
+    machine = Machine.of("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=1")
     online = choose_tiles(Size(8, 1024, 1024, 1, "float32", 1024), machine)
     ready = choose_tiles(Size(8, 1024, 1024, 1, "float32", 1024, is_prepacked=True), machine)
     assert ready.packs and not online.packs and ready.cycles < online.cycles

@@ -11,8 +11,8 @@ from loopwright.autosched.rules.contraction.tiles import Size, choose_tiles
 from loopwright.autosched.tile_search import cheapest, divisors, register_tiles
 
 MACHINES = [
-    "llvm -mcpu=skylake-avx512 -num-cores=2",
-    "llvm -mcpu=haswell -num-cores=2",
+    "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=2",
+    "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell -num-cores=2",
     "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1 -num-cores=2",
 ]
 

@@ -267,7 +267,7 @@ def sized(c: int, f: int, size: int, is_constant: bool = True) -> Layer:
 
 @pytest.mark.parametrize("cores", [1, 2, 16])
 def test_the_model(cores: int) -> None:
-    machine = Machine.of(f"llvm -mcpu=sapphirerapids -num-cores={cores}")
+    machine = Machine.of(f"llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores={cores}")
     for c, size in ((64, 224), (128, 112), (256, 56), (512, 28), (512, 14)):
         sizes = choose_sizes(sized(c, c, size), machine, 4)
         assert isinstance(sizes, Sizes)
@@ -283,7 +283,7 @@ def test_the_model(cores: int) -> None:
 
 def test_few_tiles_are_divided_by_positions() -> None:
     """16 cores and 16 tiles: strips would have every core read all weights."""
-    machine = Machine.of("llvm -mcpu=sapphirerapids -num-cores=16")
+    machine = Machine.of("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=16")
     sizes = choose_sizes(sized(512, 512, 14), machine, 4)
     assert isinstance(sizes, Sizes) and sizes.rows is None and sizes.threads == 16
 

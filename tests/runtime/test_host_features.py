@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.runtime.host_features import kernel_features, missing_features
+from loopwright.runtime.host_features import kernel_features, known_features, missing_features
 from loopwright.target import describe
 
 
@@ -34,9 +34,18 @@ def test_the_kernels_features_by_llvms_names(tmp_path, cpuinfo, features):
     assert kernel_features(path) == features
 
 
+def test_only_features_that_llvm_knows_are_told_to_it(tmp_path):
+    path = tmp_path / "cpuinfo"
+    path.write_text("Features : asimd asimddp cpuid evtstrm\n")
+    known = known_features(path)
+    assert known["dotprod"] and known["neon"] and not known["i8mm"]
+    assert "cpuid" not in known and "evtstrm" not in known
+
+
 def test_no_cpuinfo_at_all(tmp_path):
     assert missing_features(["avx2"], tmp_path / "nothing") == []
     assert kernel_features(tmp_path / "nothing") == []
+    assert known_features(tmp_path / "nothing") == {}
 
 
 def test_this_machine_has_what_code_for_it_uses():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from loopwright.runtime.host_features import known_features
 from loopwright.target import available_cores, detect_host
 from loopwright.target.host import Caches, _sys_caches, _system_features, cgroup_quota
 
@@ -78,3 +79,9 @@ def test_the_kernels_flags_are_spelled_as_llvm_spells_them():
     for name in ("avx2", "fma", "avx512f", "avx512bf16", "neon", "fullfp16"):
         if name in known:
             assert found.get(name, False) == detect_host().features[name], name
+
+
+def test_what_the_kernel_knows_completes_what_llvm_says():
+    """On AArch64 LLVM leaves out dot products and float16: it takes them from the CPU's name, as we cannot."""
+    found = detect_host().features
+    assert all([name in found for name in known_features()])
