@@ -44,7 +44,7 @@ from loopwright.transform.passes.partition_loops import _PartitionLoops
 from loopwright.transform.passes.plan_storage import _Pool
 from loopwright.transform.tensor_intrinsics import TensorIntrin
 from tests import test_index_arithmetic, test_own_overlap, test_vector_lanes
-from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
+from tests.analysis import test_bounds, test_guarded_operands, test_races, test_reduction_init, test_uninitialised
 from tests.codegen import test_abi, test_emitter, test_loop_hints, test_low_precision, test_math, test_parallel
 from tests.evaluator import test_terms
 from tests.ir import test_structural, test_verifier
@@ -52,6 +52,7 @@ from tests.relay import test_concat_in_place
 from tests.schedule import (
     test_add_guard,
     test_bind,
+    test_calls_in_bounds,
     test_composites,
     test_decompose_padding,
     test_decompose_reduction,
@@ -68,6 +69,7 @@ from tests.schedule import (
     test_reuse_buffer,
     test_rfactor,
     test_rolling_buffer,
+    test_speculative_runs,
     test_split,
     test_tensorize,
     test_theses,
@@ -364,22 +366,32 @@ def forgotten_starts(name: str):
 def every_update_commutes() -> Iterator[None]:
     """As if `T.axis.reduce` were a promise."""
     with (
-        patch("loopwright.analysis.dataflow.update_law", lambda body, fields: "any"),
-        patch("loopwright.schedule.proof.lemmas.update_law", lambda body, fields: "any"),
+        patch("loopwright.analysis.dataflow.update_law", lambda *_: "any"),
+        patch("loopwright.schedule.proof.lemmas.update_law", lambda *_: "any"),
     ):
         yield
 
 
+def forget_laws() -> None:
+    """What is known of programs without the bug."""
+    commuting_updates._law.cache_clear()
+    find_mismatch._kept.reaching.clear()
+
+
 @contextmanager
 def operands_are_not_looked_at() -> Iterator[None]:
-    def forget() -> None:  # what is known of the program without the bug
-        commuting_updates._law.cache_clear()
-        find_mismatch._kept.reaching.clear()
-
-    forget()
+    forget_laws()
     with patch.object(commuting_updates, "loads_any", lambda *args: False):
         yield
-    forget()
+    forget_laws()
+
+
+@contextmanager
+def operands_are_evaluated_anyway() -> Iterator[None]:
+    forget_laws()
+    with patch.object(commuting_updates, "guarded_operand", lambda *args: None):
+        yield
+    forget_laws()
 
 
 def no_nan() -> AbstractContextManager[Any]:
@@ -821,8 +833,28 @@ BUGS = [
         every_case(test_ragged_domains.test_a_loop_that_begins_where_the_reduction_says_is_not_split_without_proof),
     ),
     Bug(
+        "what is inlined is exact, although what was loaded wraps",
+        lambda: patch("loopwright.arith.stored_values._fits", lambda *_: True),
+        lambda: test_index_arithmetic.test_what_is_inlined_wraps_as_what_was_loaded("int32", "n", "B[v] * 3 % 3"),
+    ),
+    Bug(
+        "that updates commute is taken to say that their operands can be evaluated in any order",
+        operands_are_evaluated_anyway,
+        lambda: test_guarded_operands.test_an_operand_that_may_fail_is_evaluated_where_it_was("and", "A[I[0]] > 0"),
+    ),
+    Bug(
+        "calls in bounds and conditions are not counted",
+        lambda: patch("loopwright.schedule.engine.prove_step.check_calls_kept", lambda *_: None),
+        test_calls_in_bounds.test_a_guard_that_calls_is_not_copied,
+    ),
+    Bug(
+        "runs that a step adds are taken to stay in bounds where parameters decide it",
+        lambda: patch("loopwright.schedule.proof.speculative_runs.check_bounds_in", lambda _: []),
+        test_speculative_runs.test_a_guard_is_not_removed_where_a_parameter_says_how_far_a_loop_runs,
+    ),
+    Bug(
         "bounds of loops are taken to be readable wherever they are asked for",
-        lambda: patch("loopwright.schedule.rewrite.plain_loops._is_safe", lambda *_: True),
+        lambda: patch("loopwright.schedule.rewrite.plain_loops.is_safe", lambda *_: True),
         lambda: test_ragged_domains.test_a_bound_is_not_read_where_the_loop_around_has_no_iterations(
             "fuse", "T.min(N[s], 3)", r"N\[s\]"
         ),

@@ -15,6 +15,7 @@ from loopwright.build import build
 from loopwright.evaluator import evaluate
 from loopwright.evaluator.errors import IndexTooLarge
 from loopwright.ir import Cast, Range, Var, const, decl_buffer
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from loopwright.target import Target
 from loopwright.transform import choose_index_width, lower
@@ -282,6 +283,54 @@ def test_inlining_keeps_the_low_bits_of_what_was_stored():
         (got,) = everywhere(lowered, number, np.zeros(8, "int32"))
         values = [low_bits(i * number) for i in range(8)]
         assert got.tolist() == [value // 3 if value < 7 else 1 for value in values]
+
+
+STORED = """
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(n: T.int32, C: T.Buffer(4, "{dtype}")):
+    B = T.alloc_buffer((4,), "{dtype}")
+    for i in range(4):
+        with T.block("B"):
+            v = T.axis.spatial(4, i)
+            B[v] = T.Cast("{dtype}", {stored})
+    for i in range(4):
+        with T.block("C"):
+            v = T.axis.spatial(4, i)
+            C[v] = {read}
+"""
+READ = [
+    "B[v] * {big} // {big}",
+    "B[v] * 3 % 3",
+    "T.if_then_else(B[v] + 1 > B[v], T.Cast('{dtype}', 1), T.Cast('{dtype}', 0))",
+    "T.max(B[v] * 2, B[v])",
+]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("stored", ["v", "n", "n + 1", "n * v"])
+@pytest.mark.parametrize("read", READ)
+def test_what_is_inlined_wraps_as_what_was_loaded(dtype, stored, read):
+    """`B[v] * 2 // 2` wraps, since B[v] is data; `n * 2 // 2` would be n."""
+    big = 1_000_000_000 if dtype == "int32" else 4_000_000_000_000_000_000
+    text = read.format(big=big if dtype == "int32" else f"T.int64({big})", dtype=dtype)
+    program = from_source(STORED.format(dtype=dtype, stored=stored, read=text))
+    for step, block in (("compute_inline", "B"), ("reverse_compute_inline", "C")):
+        sch = tir.Schedule(program)
+        getattr(sch, step)(block)
+        for number in EDGES:
+            wanted = np.zeros(4, dtype)
+            evaluate(program, number, wanted)
+            (got,) = everywhere(sch.mod["main"], number, np.zeros(4, dtype))
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_what_is_inlined_stays_an_index_where_nothing_wraps():
+    program = from_source(STORED.format(dtype="int32", stored="v * 3", read="B[v] * 2 // 2"))
+    sch = tir.Schedule(program)
+    sch.compute_inline("B")
+    assert "reinterpret" not in sch.mod["main"].script()
 
 
 # --- sizes that a call gives -------------------------------------------------------------------------------------

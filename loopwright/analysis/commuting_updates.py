@@ -24,6 +24,7 @@ from loopwright.analysis.combiner_laws import (
     is_sum,
     is_understood,
 )
+from loopwright.analysis.guarded_operands import guarded_operand
 from loopwright.ir import (
     Add,
     And,
@@ -37,6 +38,7 @@ from loopwright.ir import (
     FloatImm,
     IfThenElse,
     IntImm,
+    IterVar,
     Let,
     LetStmt,
     Max,
@@ -59,17 +61,21 @@ from loopwright.ir import (
 _COMMUTE: Final = (Add, Mul, Min, Max, And, Or)
 
 
-def update_law(body: Stmt, fields: Mapping[Buffer, Buffer]) -> Hashable | None:
+def update_law(body: Stmt, fields: Mapping[Buffer, Buffer], axes: tuple[IterVar, ...] = ()) -> Hashable | None:
     """What the updates of a block have in common with those that they commute with; None when their order counts.
 
     `fields` are the buffers that the body stores, by every name that it uses for them; it touches one cell of each.
+    `axes` are those of the block. The order counts as well where it decides whether something is evaluated that may
+    fail (`guarded_operands.py`).
     """
-    return _law(body, tuple(fields.items()))
+    return _law(body, tuple(fields.items()), axes)
 
 
 @lru_cache(maxsize=4096)
-def _law(body: Stmt, names: tuple[tuple[Buffer, Buffer], ...]) -> Hashable | None:
+def _law(body: Stmt, names: tuple[tuple[Buffer, Buffer], ...], axes: tuple[IterVar, ...]) -> Hashable | None:
     fields = dict(names)
+    if guarded_operand(body, fields, axes) is not None:
+        return None
     quick = _plain_law(body, fields)
     if quick is not None:
         return quick

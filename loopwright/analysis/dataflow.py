@@ -485,7 +485,7 @@ def _updated(location: Place, accesses: Sequence[Access]) -> tuple[tuple[Buffer,
             loaded.add(buffer)
     if len(cells) != 1 or len(loaded) < len(stores):
         return (), None
-    law = update_law(block.body, names)
+    law = update_law(block.body, names, block.iter_vars)
     return (tuple(stores), law) if law is not None else ((), None)
 
 

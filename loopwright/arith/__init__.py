@@ -35,7 +35,8 @@ from loopwright.arith.regions import (
     hull_while_running,
     reduced_ranges,
 )
-from loopwright.arith.sizes import as_stored, simplified_size
+from loopwright.arith.sizes import simplified_size
+from loopwright.arith.stored_values import LoadsReplaced, as_stored
 from loopwright.arith.subspace import subspace_divide
 
 RewriteSimplifierExtension = Extension  # the name that older scripts know

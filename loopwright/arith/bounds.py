@@ -38,6 +38,7 @@ from loopwright.ir import (
 from loopwright.runtime.dtype import DataType
 
 FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program
+ROOMY: Final = 2**20  # memory of more elements is not allocated for a size that may be any, and is small as a rule
 DEPTH: Final = 3  # how many facts one proof may combine
 HUGE: Final = 1 << 256  # beyond every type: `x = x * x`, forty times, would have a bound of 2**40 digits
 

@@ -56,6 +56,8 @@ def computed_from(e: Expr) -> list[Expr] | None:
     if isinstance(e, Call):
         if not (isinstance(e.op, Op) and e.op.is_pure and "extern" not in e.op.name):
             return None
+        if e.op.name == "tir.reinterpret":  # bits, whatever they stood for
+            return None
         return list(e.args[1:] if e.op.name == "tir.if_then_else" else e.args)
     if isinstance(e, Cast) and not (e.value.dtype.is_int or e.value.dtype.is_bool):
         return None

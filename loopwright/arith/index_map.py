@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from loopwright.arith.analyzer import Analyzer
-from loopwright.arith.bounds import FAR
+from loopwright.arith.bounds import ROOMY
 from loopwright.arith.iter_map import detect_iter_map, inverse_affine_iter_map
 from loopwright.arith.iter_nodes import IterMapLevel
 from loopwright.arith.linear import imm
@@ -39,6 +39,7 @@ from loopwright.ir import (
     Sub,
     Var,
     as_expr,
+    collect,
     const,
     logical_or,
     node,
@@ -174,14 +175,15 @@ class IndexMap(Node):
         """The shape that holds every new index, the old ones running from 0 to `shape`."""
         domains = self._domains(shape)
         facts = Analyzer.over(domains)
-        bounds = [bound for domain in domains.values() for bound in (domain.min, domain.extent)]
-        are_literal = all([isinstance(bound, IntImm) for bound in bounds])
         sizes: list[Expr] = []
         for result in self.final_indices:
             low, high = facts.interval(result)
             if low < 0:
                 raise BadIndexMap(f"index {result!r} of the new layout goes down to {low}", "new indices start at 0")
-            if high < FAR or (are_literal and not uses_var(result, lambda var: var not in domains)):
+            used = [domains.get(var) for var in collect(result, Var)]
+            bounds = [None if domain is None else (domain.min, domain.extent) for domain in used]
+            is_literal = all([pair is not None and all([isinstance(b, IntImm) for b in pair]) for pair in bounds])
+            if high < ROOMY or is_literal:
                 sizes.append(const(high + 1, result.dtype if high < result.dtype.highest else None))
                 continue
             ends = interval_of(facts.simplify(result), domains, facts)  # a size is a variable

@@ -54,9 +54,9 @@ def law(update: str, dtype: str = "int32") -> object:
         update = update.replace(f"@{short}", cell)
     lines = "".join([f"            {line}\n" for line in update.split(";")])
     function = from_source(_PROGRAM.format(dtype=dtype) + lines)
-    (body,) = [block.body for block in found(function, Block) if block.name_hint == "C"]
-    stored = [store.buffer for store in found(body, BufferStore)]
-    return update_law(body, {buffer: buffer for buffer in stored})
+    (block,) = [block for block in found(function, Block) if block.name_hint == "C"]
+    stored = [store.buffer for store in found(block.body, BufferStore)]
+    return update_law(block.body, {buffer: buffer for buffer in stored}, block.iter_vars)
 
 
 def found(root, kind):

@@ -101,7 +101,7 @@ class Refusal:
     def _accepted(self, tries: Iterator[Attempt]) -> Iterator[ScheduleProtocol]:
         _ = PRIMITIVES["ComputeAt"].function  # loads what most tries need: the time is not for that
         start = thread_time()
-        for count, attempt in enumerate(tries):
+        for count, attempt in enumerate(_as_far_as_they_go(tries)):
             if count == TRIES or thread_time() - start > TIME:
                 return
             sch = self.frozen()
@@ -110,6 +110,14 @@ class Refusal:
             except LoopwrightError:
                 continue  # refused as well
             yield sch
+
+
+def _as_far_as_they_go(tries: Iterator[Attempt]) -> Iterator[Attempt]:
+    """The attempts up to the first that cannot be thought of: a refused step may have arguments of any type."""
+    try:
+        yield from tries
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return
 
 
 def _identity(handle: Handle) -> object:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
@@ -136,6 +137,8 @@ def size_text(factor: object) -> object:
     """A factor as a trace carries it: a size of the function as its text."""
     if isinstance(factor, IntImm):
         return factor.value
+    if isinstance(factor, Integral) and not isinstance(factor, int):
+        return int(factor)  # of numpy, say
     return repr(factor) if isinstance(factor, Expr) else factor
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from loopwright.ir import For, IterType, Var, uses_var
 from loopwright.schedule.diagnose.suggest_allocation_move import MOVES, suggest_allocation_move
 from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
+from loopwright.schedule.proof.calls_in_bounds import check_calls_kept
 from loopwright.schedule.proof.early_return import check_order_kept
 from loopwright.schedule.proof.find_mismatch import Mismatch, Unproved, find_mismatch, find_race
 from loopwright.schedule.proof.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
@@ -33,6 +34,7 @@ def prove_loop_kinds(view: View) -> None:
 def prove_step(method: str, view: View, step: Step) -> str:
     """How the step was shown to keep every value, in words; raises the refusal where it was not."""
     check_order_kept(method, view, step)
+    check_calls_kept(method, view, step)
     after = View(step.after)
     step = with_inits_proved(view, after, with_turns_proved(method, view, step))
     if step.proof is Proof.VALUES:

@@ -235,7 +235,8 @@ class Schedule(
         if isinstance(handle, LoopRV) and handle.var in MARKS:
             return StmtSRef.inline_mark() if MARKS[handle.var] is Mark.INLINE else StmtSRef.root_mark()
         node = self.get(handle) if isinstance(handle, (BlockRV, LoopRV)) else handle
-        assert isinstance(node, (Block, For))
+        if not isinstance(node, (Block, For)):
+            raise WrongType("get_sref", "what is looked up", "a block or a loop", node)
         return self.state.get_sref(node)
 
     def remove_rv(self, handle: BlockRV | LoopRV | ExprRV) -> None:
@@ -244,7 +245,7 @@ class Schedule(
 
     def view(self, func_name: str | None = None) -> View:
         """The current version of a function, for primitives and analyses."""
-        name = func_name or self._function
+        name = self._function if func_name is None else func_name
         if name is None:
             raise BadStepArgument("schedule", "the module has several functions", hint='say which: sch.work_on("name")')
         return self._views[self._own_name("schedule", name)]
@@ -259,6 +260,8 @@ class Schedule(
         self, kind: str, inputs: Arguments, attrs: Arguments, decision: object = None
     ) -> list[Any]:
         """Do one step by its kind; the handles it gives."""
+        if not isinstance(kind, str) or kind not in PRIMITIVES:
+            raise BadStepArgument("run_instruction", f"there is no step of the kind {kind!r}", hint="e.g. Split, Fuse")
         primitive, start = PRIMITIVES[kind], thread_time()
         if primitive.is_composite:
             return self._run_composite(primitive, inputs, attrs, decision)
@@ -430,7 +433,8 @@ class Schedule(
     def _locate(self, inputs: Arguments, attrs: Arguments) -> tuple[View, str]:
         handles = handles_in(inputs.values())
         if not handles:
-            name = attrs.get("func_name") or self._function
+            name = attrs.get("func_name")
+            name = self._function if name is None else name
             if name is None and "func_name" not in attrs:
                 name = next(iter(self._views))  # about no function in particular
             return self.view(name), str(name) if name is None else self._own_name("schedule", name)

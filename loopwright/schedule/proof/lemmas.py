@@ -275,8 +275,10 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
         return own
     # Of a reduction every store must be an update: the last of several plain stores depends on the order. And the
     # updates of one cell must commute.
-    is_free = len(updated) == len(cells) and update_law(block.body, {buffer: buffer for buffer in cells}) is not None
-    return own if is_free else None
+    if len(updated) < len(cells):
+        return None
+    law = update_law(block.body, {buffer: buffer for buffer in cells}, block.iter_vars)
+    return own if law is not None else None
 
 
 def _used(root: Stmt, variables: set[Var]) -> set[Var]:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from loopwright.analysis.accesses import accesses_of
-from loopwright.analysis.bounds import OutOfBounds, check_bounds
+from loopwright.analysis.bounds import OutOfBounds, check_bounds_in
 from loopwright.analysis.effects import is_pure_call
 from loopwright.analysis.uninitialised import UninitialisedRead, check_initialised
 from loopwright.arith import Analyzer
@@ -76,20 +76,29 @@ class FailsInExtraRuns(ScheduleError):
 
 def check_speculative_runs(step: str, after: PrimFunc, keys: Collection[BlockKey], at: Stmt) -> None:
     """The blocks of these keys may run more often than before."""
+    repeated: set[BlockKey] = set()
     for block in blocks_in(after.body):
         if block_key(block) in keys:
             check_body(step, block, at)
+            repeated |= {block_key(block), *[block_key(inner) for inner in blocks_in(block.body)]}
     program = accesses_of(after)
     for access in program.accesses:
         inside = access.instance.block
-        if inside is not None and block_key(inside) in keys and not access.is_must:
+        if inside is not None and block_key(inside) in repeated and not access.is_must:
             problem = f"where block {inside.name_hint!r} touches {access.buffer.name} depends on data"
             raise NotSupported(step, f"{problem}: it may not run more often", at)
     try:
-        check_bounds(after)
+        unproved = check_bounds_in(program)
         check_initialised(after)
     except (OutOfBounds, UninitialisedRead) as error:
         raise FailsInExtraRuns(step, error, at) from None
+    for access, axes in unproved:
+        # A build checks such accesses when the program runs, which would then fail where it did not fail before.
+        inside = access.instance.block
+        if inside is not None and block_key(inside) in repeated:
+            name, indices = access.buffer.name, [str(access.node.indices[axis]) for axis in axes]
+            problem = f"block {inside.name_hint!r} would run more often, and that {', '.join(indices)} stays inside"
+            raise NotSupported(step, f"{problem} {name} is not known for all values of the parameters", at)
 
 
 def check_body(step: str, block: Block, at: Stmt) -> None:

@@ -95,4 +95,5 @@ def _loops(statements: Sequence[Stmt]) -> tuple[Var, ...]:
 
 
 def _commutes(block: Block) -> bool:
-    return update_law(block.body, {region.buffer: region.buffer for region in block.writes}) is not None
+    fields = {region.buffer: region.buffer for region in block.writes}
+    return update_law(block.body, fields, block.iter_vars) is not None

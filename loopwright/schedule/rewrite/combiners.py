@@ -19,6 +19,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from loopwright.analysis.combiner_laws import Combiner, Undecided, absorbs, is_associative, is_commutative
+from loopwright.analysis.guarded_operands import guarded_operand
 from loopwright.ir import (
     Add,
     And,
@@ -187,6 +188,10 @@ def read_reduction(step: str, realize: BlockRealize) -> Reduction:
     if result is None:
         unknown = next((s for s in stores if _operation(s, fields) is None), stores[0])
         raise UnknownCombiner(step, realize, unknown.buffer, unknown.value)
+    guarded = guarded_operand(block.body, fields, block.iter_vars)
+    if guarded is not None:
+        problem = f"evaluates {guarded} only where {fields[0].name} so far says so, and partial results say otherwise"
+        raise MalformedReduction(step, realize, problem)
     inits = {store.buffer: store.value for store in starts}
     identity = tuple([_identity(step, realize, store, inits[store.buffer]) for store in stores])
     start = tuple([inits[field] for field in fields])

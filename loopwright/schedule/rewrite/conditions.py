@@ -14,7 +14,9 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from loopwright.ir import Expr, Var, as_expr, logical_and, logical_not, logical_or, substitute
+from loopwright.analysis.may_fail import may_fail
+from loopwright.arith import Analyzer
+from loopwright.ir import BinaryExpr, Expr, Var, as_expr, logical_and, logical_not, logical_or, substitute
 from loopwright.ir.deep import deep
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.errors import BadStepArgument
@@ -35,12 +37,15 @@ def condition_text(step: str, given: Callable[..., object] | str) -> str:
         return _text(names, condition)
     if not callable(given):
         raise BadStepArgument(step, f"expected a condition on the axes, got {given!r}", hint="write lambda vi: vi < 8")
-    parameters = [Var(name) for name in inspect.signature(given).parameters]
     try:
+        parameters = [Var(name) for name in inspect.signature(given).parameters]
         result = as_expr(given(*parameters))
     except LoopwrightError as error:
         hint = 'join conditions with tir.all(a, b), or give a text: "lambda vi, vj: vi < 8 and vj < 4"'
         raise BadStepArgument(step, f"the condition cannot be read: {error.problem}", hint=hint) from None
+    except (TypeError, ValueError, ArithmeticError) as error:  # of the user's function
+        problem = f"the condition raises {type(error).__name__}: {error}"
+        raise BadStepArgument(step, problem, hint="write a function of the axes, e.g. lambda vi: vi < 8") from error
     if not result.dtype.is_bool:
         raise BadStepArgument(step, f"{result} is no condition", hint="write lambda vi: vi < 8")
     text = _text(parameters, result)
@@ -64,6 +69,15 @@ def condition_of(step: str, text: str, values: Mapping[str, Expr]) -> Expr:
             problem = f"the condition is about {var.name}, which is no size of the function"
             raise BadStepArgument(step, problem, hint=f"there are {', '.join(values) or 'none'}")
     return substitute(condition, {var: values[var.name].astype(var.dtype) for var in names})
+
+
+def check_has_value(step: str, condition: Expr, facts: Analyzer) -> None:
+    """A new condition is evaluated wherever it stands: it must have a value there."""
+    risk = may_fail(condition, facts)
+    if risk is not None:
+        divisor = risk.b if isinstance(risk, BinaryExpr) else risk
+        problem = f"the condition {condition} has no value where {risk} has none"
+        raise BadStepArgument(step, problem, hint=f"ask first, e.g. {divisor} > 0 and {condition}")
 
 
 def _text(names: Sequence[Var], condition: Expr) -> str:

@@ -6,23 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from loopwright.analysis.effects import effects
+from loopwright.analysis.may_fail import is_safe, risks_in
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     BlockRealize,
-    BufferLoad,
-    Div,
     Expr,
-    FloorDiv,
-    FloorMod,
     For,
     ForKind,
     IntImm,
-    Mod,
     Range,
     Stmt,
     Var,
     cast,
-    collect,
     const,
     is_zero,
     structural_equal,
@@ -86,35 +81,17 @@ def check_bounds_stand_alone(step: str, view: View, loop: For, passed: Sequence[
 
     Where one of those has no iterations, nobody asked for the bounds: what they read may lie outside its buffer.
     """
-    asked = [node for bound in (loop.min, loop.extent) for node in _loads_and_divisions(bound)]
+    asked = [node for bound in (loop.min, loop.extent) for node in risks_in(bound)]
     if not asked:
         return
     facts = facts_around(view, path)
-    risky = [node for node in asked if not _is_safe(facts, node)]
+    risky = [node for node in asked if not is_safe(node, facts)]
     empty = [other for other in passed if not facts.can_prove(other.extent >= 1)]
     if risky and empty:
         what = f"{risky[0]}, in a bound of loop {loop.loop_var.name},"
         problem = f"{what} would be evaluated also where loop {empty[0].loop_var.name} has no iterations"
         hint = f"store the bound in a buffer of its own, under the condition that {empty[0].loop_var.name} runs"
         raise NotSupported(step, problem, loop, hint)
-
-
-def _loads_and_divisions(bound: Expr) -> list[BufferLoad | Div | Mod | FloorDiv | FloorMod]:
-    if isinstance(bound, IntImm | Var):
-        return []
-    return [*collect(bound, BufferLoad), *collect(bound, Div, Mod), *collect(bound, FloorDiv, FloorMod)]
-
-
-def _is_safe(facts: Analyzer, node: BufferLoad | Div | Mod | FloorDiv | FloorMod) -> bool:
-    """Whether a load is known to be within its buffer, and a divisor not to be 0."""
-    if not isinstance(node, BufferLoad):
-        return facts.can_prove(node.b >= 1) or facts.can_prove(node.b <= -1)
-    return all(
-        [
-            facts.can_prove(index >= 0) and facts.can_prove(index < extent)
-            for index, extent in zip(node.indices, node.buffer.shape, strict=True)
-        ]
-    )
 
 
 def facts_around(view: View, path: Path, when_running: bool = True) -> Analyzer:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from loopwright.analysis.may_fail import may_fail
 from loopwright.analysis.queries import undefined_vars
 from loopwright.arith import (
     Analyzer,
@@ -21,7 +22,7 @@ from loopwright.arith import (
     inverse_affine_iter_map,
     linear_coefficients,
 )
-from loopwright.arith.bounds import FAR
+from loopwright.arith.bounds import FAR, ROOMY
 from loopwright.arith.iter_map import NotInvertible
 from loopwright.ir import (
     LT,
@@ -38,6 +39,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     Visitor,
+    collect,
     conjuncts,
     const,
     deep,
@@ -180,7 +182,7 @@ def _values_through(path: Sequence[Stmt]) -> dict[Var, Expr]:
 
 
 def _interval(facts: Analyzer, index: Expr, domains: Mapping[Var, Range]) -> IntervalSet | None:
-    if index.dtype.lanes != 1 or reads_memory(index):
+    if index.dtype.lanes != 1 or reads_memory(index) or may_fail(index, facts) is not None:
         return None
     result = interval_of(facts.simplify(index), domains, facts)
     if result is None or any(uses_var(end, domains.__contains__) for end in result):
@@ -208,6 +210,11 @@ def _part(facts: Analyzer, part: IntervalSet | None, extent: Expr) -> tuple[Expr
     greatest = size.value if isinstance(size, IntImm) else facts.const_int_bound(size).max_value
     if not 1 <= greatest < FAR or (isinstance(extent, IntImm) and greatest >= extent.value):
         return whole
+    if greatest >= ROOMY and not isinstance(size, IntImm):
+        # That bound is the type's: of a size that may be any, a part is as large as it is said to be.
+        unbounded = [facts.const_int_bound(var).max_value >= FAR for var in collect(size, Var)]
+        if any(unbounded):
+            return (low.astype(extent.dtype), size.astype(extent.dtype)) if all(unbounded) else whole
     return low.astype(extent.dtype), const(greatest, extent.dtype)
 
 

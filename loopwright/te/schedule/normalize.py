@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from loopwright.arith import Analyzer, as_stored
+from loopwright.arith import Analyzer, LoadsReplaced, as_stored
 from loopwright.ir import Expr, IntImm, IterVar, ProducerLoad, Range, Var, const
 from loopwright.ir.operators import cast
 from loopwright.te.operation import ComputeOp
@@ -47,7 +47,7 @@ def current_axis(stage: Stage, axis: IterVar) -> IterVar:
     return axis
 
 
-class _Inlined(BodyRewriter):
+class _Inlined(LoadsReplaced, BodyRewriter):
     """Loads of one tensor become its value there."""
 
     def __init__(self, tensor: Tensor, op: ComputeOp, reader: ComputeOp) -> None:

@@ -13,7 +13,7 @@ class QuestionMethods(Base):
 
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
         """The block called `name`."""
-        return self._do("GetBlock", {}, name=name, func_name=func_name or self._function)
+        return self._do("GetBlock", {}, name=name, func_name=self._function if func_name is None else func_name)
 
     def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
         """The loops between a block and the block around it, outermost first."""

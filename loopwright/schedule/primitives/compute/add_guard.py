@@ -16,7 +16,7 @@ from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.proof.speculative_runs import check_speculative_runs, with_wide_axes
 from loopwright.schedule.rewrite.bindings import TRUE, is_true
-from loopwright.schedule.rewrite.conditions import condition_on
+from loopwright.schedule.rewrite.conditions import check_has_value, condition_on
 from loopwright.schedule.rewrite.regions import facts_under
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -47,6 +47,8 @@ def add_guard(view: View, block: BlockRealize, condition: str) -> Step:
         raise BadStepArgument("add_guard", "the root block has no guard", block)
     facts = facts_under(view.all_loops_above(path))
     asked = facts.simplify(condition_on("add_guard", condition, block.iter_values))
+    with facts.constraint_scope(block.predicate):
+        check_has_value("add_guard", asked, facts)
     new = block.with_(predicate=logical_and(block.predicate, asked))
     touched = [region.buffer for region in (*block.block.reads, *block.block.writes)]
     return Step(view.replaced(path, new), Proof.VALUES, at=block, buffers=touched)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.analysis.dataflow import BlockKey
-from loopwright.arith import Analyzer, as_stored, interval_of
+from loopwright.arith import Analyzer, LoadsReplaced, as_stored, interval_of
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -236,7 +236,7 @@ class _Inline(Rewriter):
         return retell(self.store.value, self.made, self.key, values, [values[axis] for axis in self.axes])
 
 
-class _Consumer(Retold):
+class _Consumer(LoadsReplaced, Retold):
     def __init__(self, inline: _Inline, block: Block, key: BlockKey, axes: Sequence[Var]) -> None:
         super().__init__(inline.made, key, {}, axes)
         self.inline, self.block = inline, block

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from loopwright.arith import as_stored
+from loopwright.arith import LoadsReplaced, as_stored
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -206,10 +206,11 @@ class _Fold:
         return as_stored(value, facts_inside(self.producer))
 
 
-class _FoldedStore(Retold):
+class _FoldedStore(LoadsReplaced, Retold):
     def __init__(self, fold: _Fold, key: object, values: Mapping[Var, Expr], axes: Sequence[Expr]) -> None:
         super().__init__(fold.made, key, values, axes)  # type: ignore[arg-type]
         self.fold = fold
+        self.facts = facts_inside(fold.producer)
 
     @deep
     def run(self, store: BufferStore) -> Stmt:

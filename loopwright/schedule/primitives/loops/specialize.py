@@ -41,8 +41,9 @@ from loopwright.ir import (
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.rewrite.buffers import fresh_buffer
-from loopwright.schedule.rewrite.conditions import condition_of
+from loopwright.schedule.rewrite.conditions import check_has_value, condition_of
 from loopwright.schedule.rewrite.edits import Edits
+from loopwright.schedule.rewrite.sizes import size_facts
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
 from loopwright.transform.parts.clone_definitions import clone_definitions
@@ -60,6 +61,7 @@ def specialize(view: View, loops: Sequence[For], condition: str) -> Step:
             problem = f"loop {loop.loop_var.name} is inside loop {around[0].loop_var.name}"
             raise NotSupported("specialize", problem, loop, "name the outermost loop")
     asked = condition_of("specialize", condition, _sizes(view.function))
+    check_has_value("specialize", asked, size_facts(view.function))
     parent = path[-2]
     nests: list[Stmt] = list(loops)
     if isinstance(parent, SeqStmt):

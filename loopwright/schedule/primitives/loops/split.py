@@ -30,6 +30,7 @@ from math import prod
 from typing import Final
 
 from loopwright.analysis.dataflow import InitOf
+from loopwright.analysis.may_fail import may_fail
 from loopwright.arith import Analyzer
 from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.ir import (
@@ -193,7 +194,9 @@ def _check_enough(view: View, loop: For, factors: Sequence[int | str | None], re
 
 
 def _is_no_factor(factor: object) -> bool:
-    return not isinstance(factor, int | str | None) or (isinstance(factor, int) and factor < 1)
+    if isinstance(factor, bool) or not isinstance(factor, int | str | None):
+        return True
+    return isinstance(factor, int) and factor < 1
 
 
 def _symbolic(view: View, loop: For, factors: Sequence[int | str | None]) -> list[Expr | None]:
@@ -203,6 +206,9 @@ def _symbolic(view: View, loop: For, factors: Sequence[int | str | None]) -> lis
     known: list[Expr | None] = []
     for factor in factors:
         size = read_size("split", factor, function, dtype) if isinstance(factor, str) else factor
+        risk = may_fail(size, facts) if isinstance(size, Expr) else None
+        if risk is not None:
+            raise FactorsNotProved(loop, f"factor {factor} has no value where {risk} has none", str(factor))
         extent = const(size, dtype) if isinstance(size, int) else size if size is None else facts.simplify(size)
         if extent is not None and not facts.can_prove(extent >= 1):
             raise FactorsNotProved(loop, f"factor {factor} may be less than 1", str(factor))

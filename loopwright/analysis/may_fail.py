@@ -1,0 +1,54 @@
+"""What may fail in an expression: a load that may lie outside its buffer, a division by what may be 0.
+
+A step that evaluates an expression where it was not evaluated before asks here. `facts` say what is known of the
+variables where it would be evaluated.
+"""
+
+from __future__ import annotations
+
+from loopwright.arith import Analyzer
+from loopwright.ir import (
+    And,
+    BufferLoad,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Mod,
+    Or,
+    Var,
+    collect,
+    deep,
+    logical_not,
+)
+
+Risk = BufferLoad | Div | Mod | FloorDiv | FloorMod
+
+
+@deep
+def may_fail(root: Expr, facts: Analyzer) -> Expr | None:
+    """A part that is not known to have a value; None when all have. `a and b` evaluates b only where a is true."""
+    if isinstance(root, (And, Or)):
+        risk = may_fail(root.a, facts)
+        if risk is None:
+            with facts.constraint_scope(root.a if isinstance(root, And) else logical_not(root.a)):
+                risk = may_fail(root.b, facts)
+        return risk
+    return next((risk for risk in risks_in(root) if not is_safe(risk, facts)), None)
+
+
+def risks_in(root: Expr) -> list[Risk]:
+    """The loads and the integer divisions of an expression."""
+    if isinstance(root, IntImm | Var):
+        return []
+    divisions = [*collect(root, Div, Mod), *collect(root, FloorDiv, FloorMod)]
+    return [*collect(root, BufferLoad), *[division for division in divisions if division.dtype.is_int]]
+
+
+def is_safe(risk: Risk, facts: Analyzer) -> bool:
+    """Whether a load is known to be within its buffer, and a divisor not to be 0."""
+    if not isinstance(risk, BufferLoad):
+        return facts.can_prove(risk.b >= 1) or facts.can_prove(risk.b <= -1)
+    pairs = zip(risk.indices, risk.buffer.shape, strict=True)
+    return all([facts.can_prove(index >= 0) and facts.can_prove(index < extent) for index, extent in pairs])
