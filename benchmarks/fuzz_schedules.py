@@ -29,9 +29,11 @@ from rich.table import Table
 
 from benchmarks.campaign_record import Record
 from loopwright.display import progress
-from tests.schedule.harness.fuzz import STEPS, Campaign, fuzz
+from tests.schedule.harness.fuzz import ONLY, STEPS, Campaign, fuzz
 
 PART = 25  # cases a job takes at a time
+
+Part = tuple[int, int, int, int, str | None]  # the first seed, the one after the last, and how
 
 
 def main() -> int:
@@ -41,7 +43,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--steps", type=int, default=STEPS, help=f"steps a schedule (default {STEPS})")
     parser.add_argument("--native-every", type=int, default=1, help="run every so many-th natively (default 1: all)")
-    parser.add_argument("--ragged", action="store_true", help="only programs of loops that are no boxes")
+    parser.add_argument("--only", choices=sorted(ONLY), help="only loops that are no boxes, or of scalar sizes")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--record", type=Path, help="a folder for the parts that are done, to go on with later")
     parser.add_argument("--seconds", type=float, default=math.inf, help="start no part after so many seconds")
@@ -50,7 +52,7 @@ def main() -> int:
     found = Campaign()
     stop = options.seed + options.cases
     parts = [
-        (first, min(first + PART, stop), options.native_every, options.steps, options.ragged)
+        (first, min(first + PART, stop), options.native_every, options.steps, options.only)
         for first in range(options.seed, stop, PART)
     ]
     if options.record:
@@ -69,9 +71,9 @@ def main() -> int:
     return 1 if found.failing else 0
 
 
-def _recorded(options: argparse.Namespace, parts: list[tuple[int, int, int, int, bool]]) -> int:
+def _recorded(options: argparse.Namespace, parts: list[Part]) -> int:
     """Do the parts that are not recorded yet, then show all that are."""
-    settings = {name: getattr(options, name) for name in ("cases", "seed", "steps", "native_every", "ragged")}
+    settings = {name: getattr(options, name) for name in ("cases", "seed", "steps", "native_every", "only")}
     record = Record(options.record, settings)
     record.run(_part_as_data, {str(part[0]): part for part in parts}, options.jobs, options.seconds)
     found, failing, seconds = Campaign(), [], 0.0
@@ -90,7 +92,7 @@ def _recorded(options: argparse.Namespace, parts: list[tuple[int, int, int, int,
     return 1 if failing else 0
 
 
-def _part_as_data(part: tuple[int, int, int, int, bool]) -> dict[str, Any]:
+def _part_as_data(part: Part) -> dict[str, Any]:
     start = time.perf_counter()
     found = _part(part)
     return {
@@ -105,9 +107,9 @@ def _part_as_data(part: tuple[int, int, int, int, bool]) -> dict[str, Any]:
     }
 
 
-def _part(part: tuple[int, int, int, int, bool]) -> Campaign:
-    first, stop, native_every, steps, ragged = part
-    return fuzz(range(first, stop), native_every, steps, ragged=ragged)
+def _part(part: Part) -> Campaign:
+    first, stop, native_every, steps, only = part
+    return fuzz(range(first, stop), native_every, steps, only=only)
 
 
 def _show(found: Campaign, seconds: float) -> None:

@@ -51,7 +51,6 @@ from loopwright.ir import (
     conjuncts,
     const,
     deep,
-    is_one,
     logical_and,
     logical_not,
     seq,
@@ -279,9 +278,7 @@ class _Init:
         running = {loop.loop_var: loop for loop in self.loops if isinstance(loop, For)}
         data = {var for _, value in self.axes for var in used_variables(value, running)}
         self.reducing = {var for value in self.reduced for var in used_variables(value, running)} - data
-        # A loop of one iteration ties nothing: its variable is a number.
-        self.units = {var for var, loop in running.items() if is_one(loop.extent)}
-        self.others = set(running) - self.reducing - self.units
+        self.others = set(running) - self.reducing
 
     def write(self) -> _Written:
         """The nest, and where it stands."""
@@ -384,9 +381,9 @@ class _Init:
         reducing = {var for value in self.reduced for var in used_variables(value, inner)}
         data = {var for _, value in self.axes for var in used_variables(value, inner)} | (set(inner) - reducing)
         outside = self.loops.index(location)
-        outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)} - self.units
+        outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)}
         guards = [
-            (guard, used_variables(guard, inner) - self.units)
+            (guard, used_variables(guard, inner))
             for guard, loops in self._conditions()
             if loops > outside and not self._is_about_updates(guard)
         ]

@@ -547,14 +547,6 @@ CONDITIONS = {
                 with T.block("C"):
                     vi, vk = T.axis.remap("SR", [i, k])
 """,
-    "if with loops of one iteration": """
-    for k in range({extent}):
-        for u in range(1):
-            for i in range(2):
-                if N[k + u] > 0:
-                    with T.block("C"):
-                        vi, vk = T.axis.remap("SR", [i, k])
-""",
     "if and a sum inside": """
     for k in range({extent}):
         if N[k] > 0:
@@ -602,3 +594,26 @@ def test_a_condition_on_updates_alone_does_not_guard_the_init(extent, form):
         evaluate(function, np.array(n, "int32"), a, c)
         members = [k for k in range(extent) if n[k] > 0]
         assert c.tolist() == [5 + times * sum(a[i, k] for k in members) for i in range(2)], n
+
+
+@pytest.mark.parametrize("name", ["n", "1"])
+@pytest.mark.parametrize("extent", ["m", "0"])
+def test_a_number_and_a_parameter_of_that_value_mean_the_same(name, extent):
+    """`i != j` ties the reduction to i, of however few iterations: without a j there is no start."""
+    function = from_source(f"""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(B: T.Buffer(2, "int32"), n: T.int32, m: T.int32):
+    for i in range({name}):
+        for j in range({extent}):
+            with T.block("B"):
+                vi, vj = T.axis.spatial(2, i), T.axis.reduce(2, j)
+                T.where(i != j)
+                with T.init():
+                    B[vi] = 5
+                B[vi] = B[vi] + vj
+""")
+    result = np.full(2, 9, "int32")
+    evaluate(function, result, 1, 0)
+    assert result.tolist() == [9, 9]

@@ -608,3 +608,25 @@ def main(A: T.Buffer((10, 10), "int32"), B: T.Buffer(10, "int32")):
 """)
     sch = Schedule(program)
     refused(sch, NotFactorable, "loop k has no iterations: its extent is -1", "rfactor", sch.get_loops("B")[1], 0)
+
+
+def test_a_split_comes_before_conditions_that_divide_by_an_extent_of_nothing():
+    """The fused loop has no iterations, and its part `j` is `u_j_fused % 0`: nobody asks for it."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(B: T.Buffer((12, 12), "int32"), m: T.int32):
+    for i in range(1):
+        for u in range(1):
+            for j in range(T.min(i, 5)):
+                with T.block("B"):
+                    v0, v1 = T.axis.spatial(12, i), T.axis.spatial(12, m - j)
+                    T.where(m - j < 11)
+                    B[v0, v1] = v0
+""")
+    sch = Schedule(program)
+    sch.split(sch.fuse(*sch.get_loops("B")[1:]), [5, 1])
+    result = np.full((12, 12), 9, "int32")
+    evaluate(sch.mod["main"], result, 3)
+    assert (result == 9).all()

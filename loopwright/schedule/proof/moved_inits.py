@@ -249,11 +249,10 @@ def _guard_kinds(path: Path) -> Counter[str]:
     nest = [node for node in path if isinstance(node, For)]
     reduced = reducing_variables(realize)
     loops = {node.loop_var for node in nest}
-    units = {node.loop_var for node in nest if is_one(node.extent)}
     for condition in [part for whole in (*conditions, realize.predicate) for part in conjuncts(whole)]:
         if not is_true(condition):
             used = loops & set(collect(condition, Var))
-            about_updates = "both" if used - reduced - units else "updates"
+            about_updates = "both" if used - reduced else "updates"
             kinds[about_updates if used & reduced else "cells" if used else "none"] += 1
     return kinds
 

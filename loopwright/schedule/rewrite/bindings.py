@@ -207,8 +207,9 @@ def _may_fail(expr: Expr) -> bool:
     """Whether an expression loads memory, calls or divides: outside of its loop it may have no value."""
 
     def can_fail(node: Node) -> bool:
-        divides = isinstance(node, (FloorDiv, FloorMod, Div, Mod)) and not isinstance(node.b, IntImm)
-        return divides or isinstance(node, (BufferLoad, Call))
+        divides = isinstance(node, (FloorDiv, FloorMod, Div, Mod))
+        is_sure = divides and isinstance(node.b, IntImm) and node.b.value != 0  # type: ignore[attr-defined]
+        return (divides and not is_sure) or isinstance(node, (BufferLoad, Call))
 
     return any_node(expr, can_fail)
 

@@ -38,6 +38,7 @@ from tests.schedule.harness.legality import (
     terms_of,
     truth,
 )
+from tests.schedule.harness.parametric import ParametricProgram, parametric_program
 from tests.schedule.harness.programs import CONVOLUTIONS, TEMPLATES, Program, random_sketch
 from tests.schedule.harness.ragged import ragged_program
 from tests.schedule.harness.reduce import Failing, Failure, reduced
@@ -107,14 +108,19 @@ def random_program(rng: random.Random, seed: int) -> Program:
         return SeededProgram(Seeded(seed, rng.random() < 0.5), ())  # type: ignore[arg-type]
     if roll < 0.14:
         return Program(rng.choice(CONVOLUTIONS), (rng.choice(SIZES), rng.choice((1, 2, 5))))
-    if roll < 0.29:
+    if roll < 0.25:
         return ragged_program(seed)
+    if roll < 0.29:
+        return parametric_program(seed)
     source = rng.choice(TEMPLATES) if roll < 0.58 else random_sketch(seed)
     rank = getattr(source, "rank", 3)
     while True:
         sizes = tuple([rng.choice(SIZES) for _ in range(rank)])
         if prod(sizes) <= 300:
             return Program(source, sizes)
+
+
+ONLY = {"ragged": ragged_program, "parametric": parametric_program}
 
 
 @dataclass
@@ -188,6 +194,12 @@ def check_schedule(
 ) -> Failure | None:
     """The same for a schedule that is already made."""
     before, after = program.function, sch.view().function
+    if isinstance(program, ParametricProgram):
+        try:
+            why = program.wrong_after(after)
+        except LoopwrightError as error:
+            return Failure("broken", f"{type(error).__name__}: {error}")
+        return _wrong_replay(program, sch, forms) if why is None else Failure("parameters", why)
     within = ROUNDED if any([inst.kind.name in ROUNDS for inst in sch.trace.insts]) else 0.0
     # Programs with floats are compared on terms: a reordered sum rounds differently, and may.
     compare = _disagreement if isinstance(program, SeededProgram) else _wrong_numbers
@@ -293,9 +305,9 @@ def fuzz(
     native_every: int = 1,
     steps: int = STEPS,
     reduce_failures: bool = True,
-    ragged: bool = False,
+    only: str | None = None,
 ) -> Campaign:
-    """One case for each seed, on `ragged` programs alone or on all.
+    """One case for each seed, on "ragged" or "parametric" programs alone or on all.
 
     Every `native_every`-th is also built and run natively, and its trace replayed.
     """
@@ -303,7 +315,7 @@ def fuzz(
     for seed in seeds:
         rng = random.Random(seed)
         native = seed % native_every == 0
-        grown = grow(ragged_program(seed) if ragged else random_program(rng, seed), rng, steps)
+        grown = grow(ONLY[only](seed) if only else random_program(rng, seed), rng, steps)
         found.cases += 1
         found.steps += len(grown.moves)
         found.short += len(grown.moves) < steps

@@ -130,8 +130,10 @@ class Ragged:
 
     def text(self, sizes: Sequence[int]) -> str:
         n, m = sizes
-        room = 2 * (n + m) + 2
-        values = {"n": str(n), "m": str(m)}
+        return self.text_of({"n": str(n), "m": str(m)}, 2 * (n + m) + 2, ())
+
+    def text_of(self, values: dict[str, str], room: int, scalars: Sequence[str]) -> str:
+        """The program with `values` for its sizes, in buffers of `room` cells a dimension."""
         arguments = [f'N: T.Buffer(({room},), "int32")', f'A: T.Buffer(({room}, {room}), "int32")']
         body: list[str] = []
         inner: dict[int, list[str]] = {}
@@ -150,6 +152,7 @@ class Ragged:
                 body += [*lines[:start], *inner.get(number, ()), *lines[start:]]
             else:
                 body += lines[start:]
+        arguments += scalars
         head = f"from loopwright.script import tir as T\n\n@T.prim_func\ndef main({', '.join(arguments)}):\n"
         return head + "\n".join(body) + "\n"
 
@@ -238,7 +241,7 @@ def ragged_program(seed: int, sizes: Sequence[int] = (1, 2, 3, 4)) -> Program:
     """The first program from `seed` on that runs, at two of the sizes."""
     for attempt in range(_TRIES):
         rng = random.Random(f"ragged {seed} {attempt}")
-        program = RaggedProgram(_random(seed, rng), (rng.choice(sizes), rng.choice(sizes)))
+        program = RaggedProgram(random_nests(seed, rng), (rng.choice(sizes), rng.choice(sizes)))
         if runs(program.source.text(program.sizes)):
             return program
     raise AssertionError(f"none of {_TRIES} programs from seed {seed} runs")
@@ -270,7 +273,8 @@ def runs(text: str) -> bool:
         return False
 
 
-def _random(seed: int, rng: random.Random) -> Ragged:
+def random_nests(seed: int, rng: random.Random) -> Ragged:
+    """Some nests; whether they mean something is not known."""
     nests: list[Nest] = []
     ranks: list[int] = []
     is_argument: list[bool] = []
