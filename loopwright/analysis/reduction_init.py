@@ -347,11 +347,11 @@ class _Init:
         The init runs although a loop that only the reduction runs over has no iterations.
         """
         result: list[bool] = []
-        used = {var for part in named for var in collect(part, Var)}
+        used = {var for part in named for var in variables_of(part)}
         for loop in reversed(loops):
             is_kept = loop is None or loop.var not in self.reducing or loop.var in used
             if is_kept and loop is not None:
-                used |= {*collect(loop.min, Var), *collect(loop.extent, Var)}
+                used |= variables_of(loop.min) | variables_of(loop.extent)
             result.append(is_kept)
         return result[::-1]
 
@@ -432,15 +432,21 @@ class _Init:
 def reducing_variables(realize: BlockRealize) -> set[Var]:
     """The variables that reduction axes of a block are bound to, and no data axis is."""
     axes = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
-    data = {var for axis, value in axes if axis.iter_type != IterType.CommReduce for var in collect(value, Var)}
+    data = {var for axis, value in axes if axis.iter_type != IterType.CommReduce for var in variables_of(value)}
     return {
-        var for axis, value in axes if axis.iter_type == IterType.CommReduce for var in collect(value, Var)
+        var for axis, value in axes if axis.iter_type == IterType.CommReduce for var in variables_of(value)
     } - data
 
 
 def used_variables(root: Node, variables: Container[Var]) -> set[Var]:
     """Those of `variables` that `root` uses."""
-    return {node for node in collect(root, Var) if node in variables}
+    return {node for node in variables_of(root) if node in variables}
+
+
+@lru_cache(maxsize=8192)  # bindings and conditions are asked about in every step, and change in few
+def variables_of(root: Node) -> frozenset[Var]:
+    """The variables in an expression."""
+    return frozenset([root]) if isinstance(root, Var) else frozenset(collect(root, Var))
 
 
 def _buffers_in(root: Node) -> set[Buffer]:

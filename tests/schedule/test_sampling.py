@@ -9,6 +9,7 @@ import pytest
 
 from loopwright import te, tir
 from loopwright.schedule.errors import BadStepArgument, HandleGone
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, check_replay, matmul, refused
 
@@ -187,3 +188,24 @@ def test_a_block_without_consumers_stays():
     assert sch.trace.decisions[1] == -1
     sch.compute_at("F", loop)
     refused(sch, HandleGone, "root_mark is no loop, but a place: where a block stands now", "unroll", loop)
+
+
+def test_an_extent_of_very_many_divisors_is_dealt_out_prime_by_prime():
+    extent = 897612484786617600  # 103680 divisors
+    program = from_source(f"""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer(1, "int32")):
+    for i in range(T.int64({extent})):
+        with T.block("A"):
+            v = T.axis.reduce(T.int64({extent}), i)
+            with T.init():
+                A[0] = 0
+            A[0] = A[0] + T.Cast("int32", v)
+""")
+    for n in (1, 2, 64):
+        sch = tir.Schedule(program, seed=n)
+        factors = [int(factor) for factor in sch.sample_perfect_tile(sch.get_loops("A")[0], n, 64)]
+        assert len(factors) == n and prod(factors) == extent
+        assert n == 1 or factors[-1] <= 64

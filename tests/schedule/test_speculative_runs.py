@@ -7,6 +7,7 @@ import pytest
 
 from loopwright.evaluator import evaluate
 from loopwright.ir import PrimFunc
+from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.primitives.loops.split import FactorsNotProved
@@ -135,3 +136,73 @@ def test_a_condition_that_raises_is_told_as_one(condition):
     sch = Schedule(from_source(DIVIDED))
     with pytest.raises(BadStepArgument, match=r"the condition raises (TypeError|ZeroDivisionError): "):
         sch.specialize(sch.get_loops("C")[0], condition=condition)
+
+
+def test_what_asserts_does_not_run_more_often():
+    sch = Schedule(from_source(f"""{HEAD}
+def main(A: T.Buffer(8, "int32"), C: T.Buffer(8, "int32")):
+    D = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("D"):
+            v = T.axis.spatial(8, i)
+            T.where(i < 3)
+            D[v] = A[v]
+            assert A[v] < 5, "no"
+    for i in range(3):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = D[v]
+"""))
+    refused(sch, NotSupported, "block 'D' asserts something: it may not run more often", "remove_guard", "D")
+
+
+TOO_MANY = r"iterations of loop i may be more than 64 bits can count"
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("factors", [[None, 2**63 - 1], [None, 2**62, 2], [None, "max(n, 1) * max(n, 1) * max(n, 1)"]])
+def test_factors_that_64_bits_do_not_count_are_refused(dtype, factors):
+    sch = Schedule(from_source(f"""{HEAD}
+def main(n: T.{dtype}, A: T.Buffer(8, "int32")):
+    for i in range(n):
+        with T.block("A"):
+            v = T.axis.spatial(T.{dtype}(8), i)
+            A[v] = 1
+"""))
+    with pytest.raises(LoopwrightError, match=TOO_MANY + "|is more than 64 bits can count"):
+        sch.split(sch.get_loops("A")[0], factors)
+    with pytest.raises(LoopwrightError, match=TOO_MANY):
+        sch.unroll_and_jam(sch.get_loops("A")[0], 2**63 - 1)
+    sch.split(sch.get_loops("A")[0], [None, 2**30])
+
+
+def test_an_axis_of_unknown_reach_keeps_its_guard():
+    """Without the guard, v = m - i may be anything: no domain holds it."""
+    sch = Schedule(from_source(f"""{HEAD}
+def main(m: T.int32, A: T.Buffer(12, "int32")):
+    for i in range(5):
+        with T.block("A"):
+            v = T.axis.spatial(12, m - i)
+            T.where(i < 2)
+            A[0] = v
+"""))
+    refused(sch, NotSupported, "how far axis v of block 'A' runs is not known", "remove_guard", "A")
+
+
+def test_the_start_of_a_tile_runs_over_loops_that_may_have_no_iterations():
+    """With m = -1 there is no j, and B[-1] is not started."""
+    program = from_source(f"""{HEAD}
+def main(m: T.int32, A: T.Buffer(12, "int32")):
+    for i in range(3):
+        B = T.decl_buffer((12,), "int32")
+        for j, k in T.grid(T.min(m, 5), 4):
+            with T.block("B"):
+                v, w = T.axis.spatial(12, m), T.axis.reduce(12, k)
+                with T.init():
+                    B[v] = 5
+                B[v] = B[v] + A[w]
+""")
+    sch = Schedule(program)
+    sch.blockize(sch.get_loops("B")[1], preserve_unit_iters=False)
+    for m in (-1, 0, 3):
+        evaluate(sch.mod["main"], m, np.arange(12, dtype="int32"))

@@ -34,8 +34,8 @@ def prove_loop_kinds(view: View) -> None:
 def prove_step(method: str, view: View, step: Step) -> str:
     """How the step was shown to keep every value, in words; raises the refusal where it was not."""
     check_order_kept(method, view, step)
-    check_calls_kept(method, view, step)
     after = View(step.after)
+    check_calls_kept(method, view, after, step)
     step = with_inits_proved(view, after, with_turns_proved(method, view, step))
     if step.proof is Proof.VALUES:
         result = find_mismatch(step.given or view.function, step.after, step.origins, step.buffers)

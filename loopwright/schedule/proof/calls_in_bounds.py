@@ -13,76 +13,46 @@ from collections import Counter
 from functools import lru_cache
 
 from loopwright.analysis.effects import called_name, is_pure_call
-from loopwright.ir import (
-    BlockRealize,
-    Call,
-    Expr,
-    For,
-    IfThenElse,
-    IntImm,
-    PrimFunc,
-    Var,
-    Visitor,
-    While,
-    collect,
-    deep,
-)
+from loopwright.ir import BlockRealize, Call, Expr, For, IfThenElse, IntImm, Stmt, Var, While, collect
 from loopwright.schedule.errors import NotProved
 from loopwright.schedule.step import Step
-from loopwright.schedule.view import View
+from loopwright.schedule.view import Path, View
 
 
-def check_calls_kept(method: str, view: View, step: Step) -> None:
+def check_calls_kept(method: str, view: View, after: View, step: Step) -> None:
     """Refuse a step that makes calls of bounds, bindings and conditions more or less often, or in other loops."""
-    before, after = _calls(view.function), _calls(step.after)
-    changed = (before - after) or (after - before)
-    for call, _ in changed:
+    before, now = _calls(view), _calls(after)
+    for call, _ in (before - now) or (now - before):
         problem = f"{called_name(call)} is called in a bound, a binding or a condition, and would be called elsewhere"
         raise NotProved(method, problem, step.at)
 
 
-@lru_cache(maxsize=64)
-@deep
-def _calls(function: PrimFunc) -> Counter[tuple[Call, tuple[Var, ...]]]:
-    walk = _Walk()
-    walk.visit(function.body)
-    return walk.found
+def _calls(view: View) -> Counter[tuple[Call, tuple[Var, ...]]]:
+    """The calls with an effect that say what runs around blocks and in loops, each with the loops around it."""
+    result: Counter[tuple[Call, tuple[Var, ...]]] = Counter()
+    seen: set[Stmt] = set()
+    for path in (*view.index.loops.values(), *view.index.blocks.values()):
+        for depth, statement in enumerate(path):
+            if statement not in seen:
+                seen.add(statement)
+                for call in _steering_calls(statement):
+                    result[call, _loops(path[:depth])] += 1
+    return result
 
 
-class _Walk(Visitor):
-    """The calls with an effect that say what runs, each with the loops around it."""
+def _loops(path: Path) -> tuple[Var, ...]:
+    return tuple([statement.loop_var for statement in path if isinstance(statement, For)])
 
-    def __init__(self) -> None:
-        self.around: list[Var] = []
-        self.found: Counter[tuple[Call, tuple[Var, ...]]] = Counter()
 
-    def _look(self, expr: Expr) -> None:
-        if not isinstance(expr, IntImm | Var):
-            for call in collect(expr, Call):
-                if not is_pure_call(call):
-                    self.found[call, tuple(self.around)] += 1
-
-    def visit_For(self, loop: For) -> None:
-        self._look(loop.min)
-        self._look(loop.extent)
-        self.around.append(loop.loop_var)
-        self.visit(loop.body)
-        self.around.pop()
-
-    def visit_While(self, loop: While) -> None:
-        self._look(loop.condition)
-        self.visit(loop.body)
-
-    def visit_IfThenElse(self, choice: IfThenElse) -> None:
-        self._look(choice.condition)
-        self.visit(choice.then_case)
-        if choice.else_case is not None:
-            self.visit(choice.else_case)
-
-    def visit_BlockRealize(self, realize: BlockRealize) -> None:
-        for expr in (*realize.iter_values, realize.predicate):
-            self._look(expr)
-        self.visit(realize.block.body)
-
-    def visit_Expr(self, expr: Expr) -> None:
-        """What a block computes is compared by its values, and by what it calls."""
+@lru_cache(maxsize=8192)  # most steps change few statements
+def _steering_calls(statement: Stmt) -> tuple[Call, ...]:
+    if isinstance(statement, For):
+        parts: tuple[Expr, ...] = (statement.min, statement.extent)
+    elif isinstance(statement, BlockRealize):
+        parts = (*statement.iter_values, statement.predicate)
+    elif isinstance(statement, IfThenElse | While):
+        parts = (statement.condition,)
+    else:
+        return ()
+    found = [call for part in parts if not isinstance(part, IntImm | Var) for call in collect(part, Call)]
+    return tuple([call for call in found if not is_pure_call(call)])

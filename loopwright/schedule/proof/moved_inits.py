@@ -15,7 +15,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from loopwright.analysis.effects import Effects, effects, effects_of_all
-from loopwright.analysis.reduction_init import NamedInits, reducing_variables, write_named_inits
+from loopwright.analysis.reduction_init import NamedInits, reducing_variables, variables_of, write_named_inits
 from loopwright.ir import (
     Allocate,
     Block,
@@ -126,14 +126,15 @@ def with_inits_proved(view: View, after: View, step: Step) -> Step:
     old, new = view.index.blocks, after.index.blocks
     added: list[Buffer] = []
     for key, path in new.items():
+        realize = path[-1]
+        assert isinstance(realize, BlockRealize)
+        if realize.block.init is None:
+            continue
         before = old.get(key)
         is_same = before is not None and _what_says_starts(before) == _what_says_starts(path)
         if not is_same and (_may_run_other_inits(before, path) or _starts_over_other_loops(view, after, key)):
-            realize = path[-1]
-            assert isinstance(realize, BlockRealize)
             added += [region.buffer for region in realize.block.writes]
-            if realize.block.init is not None:
-                added += effects(realize.block.init, path).reads.values()
+            added += effects(realize.block.init, path).reads.values()
     if not added:
         return step
     return replace(step, proof=Proof.VALUES, buffers=[*(step.buffers or ()), *added])
@@ -192,21 +193,20 @@ def _bounds_name_loops(path: Path) -> bool:
     loops = [node for node in path if isinstance(node, For)]
     bounds = [bound for loop in loops for bound in (loop.min, loop.extent) if not isinstance(bound, IntImm)]
     own = {loop.loop_var for loop in loops}
-    return any([uses_var(bound, own.__contains__) for bound in bounds])
+    return any([not own.isdisjoint(variables_of(bound)) for bound in bounds])
 
 
 def _starts_over_other_loops(view: View, after: View, key: BlockKey) -> bool:
     """Whether a loop that stays is one that a reduction starts in, or over, in one version only.
 
-    Asked where memory is allocated elsewhere, where there are conditions, and where a loop may have no iterations:
-    else the kinds of axes say it.
+    Asked where memory is allocated elsewhere, and where a loop may have no iterations: else the kinds of axes say it.
     """
     before, now = view.index.blocks.get(key), after.index.blocks[key]
     realize = now[-1]
     assert isinstance(realize, BlockRealize)
     if before is None or realize.block.init is None:
         return False
-    if _homes(before) == _homes(now) and _is_regular(before) and _is_regular(now):
+    if _homes(before) == _homes(now) and _all_run(before) and _all_run(now):
         return False
     started, starts = loops_of_inits(view.function).get(key), loops_of_inits(after.function).get(key)
     if started is None or starts is None:
@@ -228,14 +228,10 @@ def _homes(path: Path) -> dict[Var, set[Var]]:
     return homes
 
 
-def _is_regular(path: Path) -> bool:
-    """Whether a reduction stands under no condition, in loops that are known to have iterations."""
-    realize = path[-1]
-    assert isinstance(realize, BlockRealize)
-    if not is_true(realize.predicate) or any([isinstance(node, IfThenElse) for node in path]):
-        return False
-    loops = [node for node in path if isinstance(node, For)]
-    return all([isinstance(bound, IntImm) for loop in loops for bound in (loop.min, loop.extent)])
+def _all_run(path: Path) -> bool:
+    """Whether all loops are known to have iterations."""
+    extents = [node.extent for node in path if isinstance(node, For)]
+    return all([isinstance(extent, IntImm) and extent.value > 0 for extent in extents])
 
 
 def _guard_kinds(path: Path) -> Counter[str]:
@@ -251,7 +247,7 @@ def _guard_kinds(path: Path) -> Counter[str]:
     loops = {node.loop_var for node in nest}
     for condition in [part for whole in (*conditions, realize.predicate) for part in conjuncts(whole)]:
         if not is_true(condition):
-            used = loops & set(collect(condition, Var))
+            used = loops & variables_of(condition)
             about_updates = "both" if used - reduced else "updates"
             kinds[about_updates if used & reduced else "cells" if used else "none"] += 1
     return kinds

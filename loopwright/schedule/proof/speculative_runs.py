@@ -16,6 +16,7 @@ from loopwright.analysis.effects import is_pure_call
 from loopwright.analysis.uninitialised import UninitialisedRead, check_initialised
 from loopwright.arith import Analyzer
 from loopwright.ir import (
+    AssertStmt,
     Block,
     BlockRealize,
     Buffer,
@@ -108,6 +109,8 @@ def check_body(step: str, block: Block, at: Stmt) -> None:
     def look(node: Node) -> None:
         if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and node.dtype.is_int and not isinstance(node.b, IntImm):
             raise NotSupported(step, f"block {name!r} divides by {node.b}, which may be 0 where it did not run", at)
+        if isinstance(node, AssertStmt):
+            raise NotSupported(step, f"block {name!r} asserts something: it may not run more often", at)
         if isinstance(node, Call) and not is_pure_call(node):
             raise NotSupported(step, f"block {name!r} calls {node.op.name}: it may not run more often", at)
 
@@ -222,7 +225,9 @@ class _WideAxes(Rewriter):
             elif dom is not None and isinstance(dom.extent, IntImm) and isinstance(dom.min, IntImm):
                 low = min(dom.min.value, bound.min_value) if bound.min_value > -(2**31) else dom.min.value
                 high = max(dom.min.value + dom.extent.value, bound.max_value + 1)
-                if max(high, high - low) >= 2**31 and uses_var(value, self.new.__contains__):
+                is_open = bound.min_value <= -(2**31) or max(high, high - low) >= 2**31
+                is_new = not self.new or uses_var(value, self.new.__contains__)
+                if is_open and is_new and not self._is_within(value, dom):
                     problem = f"how far axis {axis.var.name} of block {realize.block.name_hint!r} runs is not known"
                     raise NotSupported(self.step, problem, realize)
                 fits = max(high, high - low) < 2**31
@@ -240,11 +245,14 @@ class _WideAxes(Rewriter):
                 block = block.with_(init=init, body=self.visit(block.body))
         return realize.with_(block=block)
 
+    def _is_within(self, value: Expr, dom: Range) -> bool:
+        return self.facts.can_prove(value >= dom.min) and self.facts.can_prove(value < dom.min + dom.extent)
+
     def _constant_domain(self, realize: BlockRealize, axis: IterVar, value: Expr) -> Range:
         """The domain of an axis that depends on loops: as it is where it holds the value, else one of two numbers."""
         dom = axis.dom
         assert dom is not None
-        if self.facts.can_prove(value >= dom.min) and self.facts.can_prove(value < dom.min + dom.extent):
+        if self._is_within(value, dom):
             return dom
         bound, room = self.facts.const_int_bound(value), self.facts.const_int_bound(dom.min + dom.extent - 1)
         low = min(bound.min_value, self.facts.const_int_bound(dom.min).min_value)

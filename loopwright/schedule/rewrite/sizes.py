@@ -7,12 +7,19 @@ The text is read by the grammar of `index_map.py`, and never executed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+from typing import Final
+
 from loopwright.arith import Analyzer, ConstIntBound
-from loopwright.ir import Expr, PrimFunc, Var, as_expr, variables_in
+from loopwright.ir import Expr, For, IntImm, PrimFunc, Var, as_expr, variables_in
 from loopwright.ir.deep import deep
 from loopwright.runtime.dtype import DataType
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.rewrite.index_map import quoted, read_index, tree_of
+
+_LONGEST: Final = 1 << 40
+_MOST: Final = 1 << 62
 
 
 def size_variables(function: PrimFunc) -> list[Var]:
@@ -35,6 +42,26 @@ def read_size(step: str, text: str, function: PrimFunc, dtype: DataType) -> Expr
     if tree is None:
         raise BadStepArgument(step, f"{quoted(text)} is no size", hint='write "n // 4 + 1", or a number')
     return as_expr(read_index(step, tree, names)).astype(dtype)
+
+
+def check_countable(step: str, function: PrimFunc, loop: For, factors: Sequence[Expr | int]) -> None:
+    """All factors together, added to the iterations of the loop, fit 64 bits; no size is taken to exceed 2**40."""
+    count = prod([factor.value if isinstance(factor, IntImm) else factor for factor in factors if _is_number(factor)])
+    sizes = [factor for factor in factors if not _is_number(factor)]
+    if sizes:
+        facts = size_facts(function)
+        for var in size_variables(function):
+            if var.dtype.bits > 32:
+                facts.update(var, ConstIntBound(-_LONGEST, _LONGEST), override=True)
+        count *= prod([facts.interval(as_expr(size))[1] for size in sizes])
+    if count > _MOST:
+        shown = " * ".join([str(factor) for factor in factors])
+        problem = f"{shown} iterations of loop {loop.loop_var.name} may be more than 64 bits can count"
+        raise BadStepArgument(step, problem, loop, "choose smaller factors")
+
+
+def _is_number(factor: Expr | int) -> bool:
+    return isinstance(factor, int | IntImm)
 
 
 def size_facts(function: PrimFunc) -> Analyzer:

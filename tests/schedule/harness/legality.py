@@ -477,17 +477,17 @@ class _ForInputs(Rewriter):
         return Let(at, place, chosen)
 
 
-def numbers_of(function: PrimFunc, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | str:
-    """What the arguments hold after the function ran in the evaluator, or what went wrong."""
-    copies = [np.array(array) for array in arguments]
+def numbers_of(function: PrimFunc, arguments: Sequence[np.ndarray | int]) -> list[np.ndarray] | str:
+    """What the arrays hold after the function ran in the evaluator, or what went wrong."""
+    copies = [np.array(array) if isinstance(array, np.ndarray) else array for array in arguments]
     try:
         evaluate(function, *copies)
     except UninitialisedRead:  # a copy of what nobody uses: the terms say whether that is so
-        copies = [np.array(array) for array in arguments]
+        copies = [np.array(array) if isinstance(array, np.ndarray) else array for array in arguments]
         evaluate(function, *copies, check=False)
     except _WRONG as error:
         return str(error).split("\n")[0]
-    return copies
+    return [array for array in copies if isinstance(array, np.ndarray)]
 
 
 def _rounding(buffer: Buffer) -> float:

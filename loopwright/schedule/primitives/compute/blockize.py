@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.analysis.dataflow import InitOf
+from loopwright.analysis.reduction_init import reducing_variables
 from loopwright.arith import Analyzer, interval_of, subspace_divide
 from loopwright.arith.iter_nodes import IterMark, IterSumExpr, plain_expr
 from loopwright.ir import (
@@ -338,7 +339,7 @@ def _widened(
 
 
 def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For]) -> tuple[Stmt, Block]:
-    """The start value of a tile, over the loops inside that data axes use."""
+    """The start value of a tile, over the loops inside that data axes use, and those that may have no iterations."""
     block = realize.block
     assert block.init is not None
     pairs = [
@@ -348,8 +349,10 @@ def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For
     ]
     asked = [value for _, value in pairs]
     data: list[For] = []
+    reduced = reducing_variables(realize)
     for loop in reversed(loops):  # those inside first: their bounds may ask for loops around them
-        if any([uses_var(value, {loop.loop_var}.__contains__) for value in asked]):
+        runs = loop.loop_var in reduced or (isinstance(loop.extent, IntImm) and loop.extent.value > 0)
+        if not runs or any([uses_var(value, {loop.loop_var}.__contains__) for value in asked]):
             data.insert(0, loop)
             asked += [loop.min, loop.extent]
     running, others = {loop.loop_var for loop in data}, {loop.loop_var for loop in loops}

@@ -62,7 +62,7 @@ from loopwright.schedule.rewrite.bindings import guard_blocks, rebind
 from loopwright.schedule.rewrite.clone import clone_nest
 from loopwright.schedule.rewrite.nests import nest
 from loopwright.schedule.rewrite.plain_loops import check_plain, iterations, value_at
-from loopwright.schedule.rewrite.sizes import read_size, size_facts
+from loopwright.schedule.rewrite.sizes import check_countable, read_size, size_facts
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -125,6 +125,8 @@ def split(
     if tail not in TAILS:
         raise BadStepArgument("split", f"tail is {tail!r}", loop, f"use one of {', '.join(map(repr, TAILS))}")
     extents = _extents(view, loop, factors)
+    given = [extent for extent, factor in zip(extents, factors, strict=True) if factor is not None]
+    check_countable("split", view.function, loop, given)
     facts = Analyzer()
     fits = facts.can_prove_equal(_product(extents), loop.extent)
 

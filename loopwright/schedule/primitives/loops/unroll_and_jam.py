@@ -31,6 +31,7 @@ from loopwright.ir.intrinsics import ceildiv
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.rewrite.bindings import guard_blocks, rebind
 from loopwright.schedule.rewrite.plain_loops import check_plain, value_at
+from loopwright.schedule.rewrite.sizes import check_countable
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -43,6 +44,7 @@ def unroll_and_jam(view: View, loop: For, factor: int) -> Step:
     path = view.loop_path(loop.loop_var)
     dtype, name = loop.loop_var.dtype, loop.loop_var.name
     facts = Analyzer()
+    check_countable("unroll_and_jam", view.function, loop, [factor])
     size = const(factor, dtype)
     zero, trips = const(0, dtype), facts.simplify(ceildiv(loop.extent, size))
     outer = loop.with_(loop_var=Var(f"{name}_0", dtype), min=zero, extent=trips)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from math import inf, prod
 from random import Random
 from typing import Final
@@ -18,6 +19,8 @@ from loopwright.schedule.view import View
 
 _MOST_FACTORS: Final = 100
 _LARGEST_PRIME: Final = 1 << 20  # that is looked for: no tile has a prime side beyond it
+_MANY_DIVISORS: Final = 2000  # no extent below 10**9 has as many
+_LARGEST_INNERMOST: Final = 1 << 20  # of such an extent
 
 
 def sample_perfect_tile(
@@ -93,6 +96,8 @@ def _fitted(decision: Sequence[int], extent: int) -> list[int]:
 
 def _drawn(random: Random, extent: int, n: int, limit: int) -> list[int]:
     """Every tiling with the same chance: the number of ways to finish weighs each factor."""
+    if prod([power + 1 for _, power in _powers(extent)]) > _MANY_DIVISORS:
+        return _drawn_by_primes(random, extent, n, limit)
     factors: list[int] = []
     rest = extent
     for index in range(n - 1, 0, -1):
@@ -101,6 +106,19 @@ def _drawn(random: Random, extent: int, n: int, limit: int) -> list[int]:
         factors.append(random.choices(choices, weights)[0])
         rest //= factors[-1]
     return [rest, *reversed(factors)]
+
+
+def _drawn_by_primes(random: Random, extent: int, n: int, limit: int) -> list[int]:
+    """The same without a list of all divisors: after the innermost factor, each prime is dealt out by itself."""
+    inner = [factor for factor in range(1, min(limit, _LARGEST_INNERMOST) + 1) if extent % factor == 0]
+    innermost = random.choices(inner, [_ways(extent // factor, n - 1) for factor in inner])[0] if n > 1 else 1
+    factors = [1] * max(n - 1, 1)
+    for prime, power in _powers(extent // innermost):
+        bars = sorted(random.sample(range(power + len(factors) - 1), len(factors) - 1))
+        ends = [-1, *bars, power + len(factors) - 1]
+        for position, (low, high) in enumerate(pairwise(ends)):
+            factors[position] *= prime ** (high - low - 1)
+    return [*factors, innermost] if n > 1 else factors
 
 
 def _repaired(decision: Sequence[int], extent: int, limit: int) -> list[int]:
