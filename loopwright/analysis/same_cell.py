@@ -26,7 +26,9 @@ def same_indices(program: Program, one: Access, first: Names, other: Access, sec
 
 def same_home(program: Program, one: Access, first: Names, second: Names) -> list[str]:
     """The memory, allocated in the program, is that of one iteration of the loops around its allocation."""
-    return [f"{first[loop.var]} = {second[loop.var]}" for loop in program.homes[one.cell[0].data]]
+    around = program.homes[one.cell[0].data]
+    # An init may have left the loop with its memory; who checks scopes says so.
+    return [f"{first[loop.var]} = {second[loop.var]}" for loop in around if loop.var in first and loop.var in second]
 
 
 def same_owner(program: Program, one: Access, first: Names, other: Access, second: Names) -> list[str]:

@@ -291,7 +291,7 @@ def test_extra_runs_whose_axes_have_no_bounds():
     sch = Schedule(ragged("cells_of_negative_extents", 7, 8))
     sch.split(sch.get_loops("C")[1], [None, 4, 2])
     sch.fuse(*sch.get_loops("C")[2:])
-    refused(sch, NotSupported, "it may not run more often", "remove_guard", "C", 0)
+    refused(sch, NotSupported, "how far axis vj of block 'C' runs is not known", "remove_guard", "C", 0)
 
 
 ROWS_OF_ROWS = """
@@ -630,3 +630,25 @@ def main(B: T.Buffer((12, 12), "int32"), m: T.int32):
     result = np.full((12, 12), 9, "int32")
     evaluate(sch.mod["main"], result, 3)
     assert (result == 9).all()
+
+
+def test_a_condition_that_ties_a_loop_of_one_iteration_still_names_it():
+    """With m = -1 there is no j, so that nothing starts: `j_1 != 0` alone would not keep v = -1 from starting."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(m: T.int32, A: T.Buffer(12, "int32")):
+    B = T.alloc_buffer((12,), "int32")
+    for i, j in T.grid(1, T.min(m, 5)):
+        with T.block("B"):
+            v, w = T.axis.opaque(12, m - i), T.axis.reduce(12, j)
+            T.where(i != j)
+            with T.init():
+                B[v] = 5
+            B[v] = B[v] + A[w]
+""")
+    sch = Schedule(program)
+    sch.split(sch.get_loops("B")[1], [1, None])
+    for m in (-1, 0, 3):
+        evaluate(sch.mod["main"], m, np.arange(12, dtype="int32"))

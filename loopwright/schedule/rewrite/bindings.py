@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loopwright.analysis.reduction_init import reducing_variables
+from loopwright.analysis.reduction_init import reducing_variables, variables_of
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     BlockRealize,
@@ -98,12 +98,7 @@ class _Simplify(Rewriter):
         conditions = []
         for condition in conjuncts(realize.predicate):
             simple = self.facts.simplify(condition)
-            before, after = set(collect(condition, Var)), set(collect(simple, Var))
-            if before <= reduced:
-                keeps = bool(after) or is_true(simple)
-            else:
-                keeps = before & reduced == after & reduced and (after <= reduced) == (before <= reduced)
-            conditions.append(simple if keeps else condition)
+            conditions.append(simple if _speaks_of_the_same(condition, simple, reduced) else condition)
         return logical_and(TRUE, *conditions)
 
     def binding(self, value: Expr) -> Expr:
@@ -128,17 +123,27 @@ class _Simplify(Rewriter):
                 values.append(simple if all([uses_var(simple, {var}.__contains__) for var in gone]) else value)
             else:
                 values.append(outside.binding(value))
+        reduced = reducing_variables(realize)
         if not uses_var(realize.predicate, empty.__contains__):
             return realize.with_(iter_values=tuple(values), predicate=outside.facts.simplify(realize.predicate))
         conditions = []
         for condition in conjuncts(realize.predicate):
             if uses_var(condition, empty.__contains__):
                 simple = self.facts.simplify(condition)
-                is_true = isinstance(simple, IntImm) and bool(simple.value)
-                conditions.append(simple if is_true or uses_var(simple, empty.__contains__) else condition)
+                keeps = uses_var(simple, empty.__contains__) or is_true(simple)
+                keeps = keeps and _speaks_of_the_same(condition, simple, reduced)
+                conditions.append(simple if keeps else condition)
             else:
                 conditions.append(outside.facts.simplify(condition))
         return realize.with_(iter_values=tuple(values), predicate=logical_and(TRUE, *conditions))
+
+
+def _speaks_of_the_same(condition: Expr, simple: Expr, reduced: set[Var]) -> bool:
+    """Whether a condition, simplified, still is one on updates, or still ties the loops of the reduction to others."""
+    before, after = variables_of(condition), variables_of(simple)
+    if before <= reduced:
+        return bool(after) or is_true(simple)
+    return before & reduced == after & reduced and (after <= reduced) == (before <= reduced)
 
 
 class _KeepUnits(_Simplify):

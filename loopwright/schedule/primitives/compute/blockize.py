@@ -180,7 +180,7 @@ def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = Tr
     init: Stmt | None = None
     result: Block | None = None
     if block.init is not None and hoist:
-        init, result = _init_nest(step, view, inner, inner_loops)
+        init, result = _init_nest(step, view, inner, inner_loops, reducing_variables(realize))
         known = [region for region in block.writes if not any(is_same_region(region, read) for read in block.reads)]
         inner = inner.with_(block=block.with_(init=None, reads=(*known, *block.reads)))
     body = inner
@@ -338,7 +338,9 @@ def _widened(
     return BufferRegion(region.buffer, tuple(parts))
 
 
-def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For]) -> tuple[Stmt, Block]:
+def _init_nest(
+    step: str, view: View, realize: BlockRealize, loops: Sequence[For], reduced: set[Var]
+) -> tuple[Stmt, Block]:
     """The start value of a tile, over the loops inside that data axes use, and those that may have no iterations."""
     block = realize.block
     assert block.init is not None
@@ -349,7 +351,6 @@ def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For
     ]
     asked = [value for _, value in pairs]
     data: list[For] = []
-    reduced = reducing_variables(realize)
     for loop in reversed(loops):  # those inside first: their bounds may ask for loops around them
         runs = loop.loop_var in reduced or (isinstance(loop.extent, IntImm) and loop.extent.value > 0)
         if not runs or any([uses_var(value, {loop.loop_var}.__contains__) for value in asked]):
