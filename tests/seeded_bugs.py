@@ -882,7 +882,7 @@ BUGS = [
     Bug(
         "memory that moves takes no init with it",
         lambda: patch.object(
-            moved_inits, "_what_says_starts", lambda path: [node.loop_var for node in path if isinstance(node, ir.For)]
+            moved_inits, "_init_key", lambda path: [node.loop_var for node in path if isinstance(node, ir.For)]
         ),
         every_case(
             test_ragged_domains.test_memory_is_not_lifted_out_of_a_loop_where_the_init_reads_what_the_loop_writes

@@ -167,7 +167,7 @@ def guarded_result(program: PrimFunc) -> list[int]:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_a_condition_speaks_of_the_same_loops_after_two_steps(condition):
+def test_a_condition_is_same_kind_loops_after_two_steps(condition):
     """Where nothing is updated the reduction starts all the same, unless the condition names other loops too."""
     program = from_source(GUARDED.format(condition=condition))
     wanted = guarded_result(program)

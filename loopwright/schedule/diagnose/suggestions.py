@@ -101,7 +101,7 @@ class Refusal:
     def _accepted(self, tries: Iterator[Attempt]) -> Iterator[ScheduleProtocol]:
         _ = PRIMITIVES["ComputeAt"].function  # loads what most tries need: the time is not for that
         start = thread_time()
-        for count, attempt in enumerate(_as_far_as_they_go(tries)):
+        for count, attempt in enumerate(_until_malformed(tries)):
             if count == TRIES or thread_time() - start > TIME:
                 return
             sch = self.frozen()
@@ -112,7 +112,7 @@ class Refusal:
             yield sch
 
 
-def _as_far_as_they_go(tries: Iterator[Attempt]) -> Iterator[Attempt]:
+def _until_malformed(tries: Iterator[Attempt]) -> Iterator[Attempt]:
     """The attempts up to the first that cannot be thought of: a refused step may have arguments of any type."""
     try:
         yield from tries

@@ -131,7 +131,7 @@ def with_inits_proved(view: View, after: View, step: Step) -> Step:
         if realize.block.init is None:
             continue
         before = old.get(key)
-        is_same = before is not None and _what_says_starts(before) == _what_says_starts(path)
+        is_same = before is not None and _init_key(before) == _init_key(path)
         if not is_same and (_may_run_other_inits(before, path) or _starts_over_other_loops(view, after, key)):
             added += [region.buffer for region in realize.block.writes]
             added += effects(realize.block.init, path).reads.values()
@@ -140,7 +140,7 @@ def with_inits_proved(view: View, after: View, step: Step) -> Step:
     return replace(step, proof=Proof.VALUES, buffers=[*(step.buffers or ()), *added])
 
 
-def _what_says_starts(path: Path) -> list[Hashable]:
+def _init_key(path: Path) -> list[Hashable]:
     """What decides which cells a reduction starts, and when: loops, conditions, bindings, and where memory begins.
 
     A loop of one iteration decides nothing, unless its variable depends on others or memory begins inside it.

@@ -98,7 +98,7 @@ class _Simplify(Rewriter):
         conditions = []
         for condition in conjuncts(realize.predicate):
             simple = self.facts.simplify(condition)
-            conditions.append(simple if _speaks_of_the_same(condition, simple, reduced) else condition)
+            conditions.append(simple if _is_same_kind(condition, simple, reduced) else condition)
         return logical_and(TRUE, *conditions)
 
     def binding(self, value: Expr) -> Expr:
@@ -131,14 +131,14 @@ class _Simplify(Rewriter):
             if uses_var(condition, empty.__contains__):
                 simple = self.facts.simplify(condition)
                 keeps = uses_var(simple, empty.__contains__) or is_true(simple)
-                keeps = keeps and _speaks_of_the_same(condition, simple, reduced)
+                keeps = keeps and _is_same_kind(condition, simple, reduced)
                 conditions.append(simple if keeps else condition)
             else:
                 conditions.append(outside.facts.simplify(condition))
         return realize.with_(iter_values=tuple(values), predicate=logical_and(TRUE, *conditions))
 
 
-def _speaks_of_the_same(condition: Expr, simple: Expr, reduced: set[Var]) -> bool:
+def _is_same_kind(condition: Expr, simple: Expr, reduced: set[Var]) -> bool:
     """Whether a condition, simplified, still is one on updates, or still ties the loops of the reduction to others."""
     before, after = variables_of(condition), variables_of(simple)
     if before <= reduced:

@@ -76,7 +76,7 @@ def check_bounds_stay(step: str, loops: Sequence[For], path: Path) -> None:
                 raise NotSupported(step, problem, loop, "store its result before the loop")
 
 
-def check_bounds_stand_alone(step: str, view: View, loop: For, passed: Sequence[For], path: Path) -> None:
+def check_hoistable_bounds(step: str, view: View, loop: For, passed: Sequence[For], path: Path) -> None:
     """The bounds of a loop may be evaluated at the end of `path`, outside of the loops `passed` that are around it.
 
     Where one of those has no iterations, nobody asked for the bounds: what they read may lie outside its buffer.

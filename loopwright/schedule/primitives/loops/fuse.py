@@ -32,8 +32,8 @@ from loopwright.schedule.proof.moved_inits import inits_moved_out, loops_of_init
 from loopwright.schedule.rewrite.bindings import rebind
 from loopwright.schedule.rewrite.nests import nest
 from loopwright.schedule.rewrite.plain_loops import (
-    check_bounds_stand_alone,
     check_bounds_stay,
+    check_hoistable_bounds,
     check_plain,
     facts_around,
     iterations,
@@ -61,7 +61,7 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     path = view.loop_path(loops[0].loop_var)
     check_bounds_stay("fuse", loops, path[:-1])
     for position, loop in enumerate(loops):
-        check_bounds_stand_alone("fuse", view, loop, loops[:position], path[:-1])
+        check_hoistable_bounds("fuse", view, loop, loops[:position], path[:-1])
 
     extents = [iterations(view, loop, path[:-1]) for loop in loops]
     if sum([extent is not loop.extent for extent, loop in zip(extents, loops, strict=True)]) == 1:

@@ -16,7 +16,7 @@ from loopwright.ir import For, Var, uses_var
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.proof.lemmas import permutation_is_free
 from loopwright.schedule.rewrite.nests import nest
-from loopwright.schedule.rewrite.plain_loops import check_bounds_stand_alone
+from loopwright.schedule.rewrite.plain_loops import check_hoistable_bounds
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
@@ -73,7 +73,7 @@ def _check_evaluated(view: View, chain: Sequence[For], permuted: Sequence[For]) 
         passed = [other for other in chain[: chain.index(loop)] if other.loop_var in inside]
         if passed:
             around = (*path[:-1], *permuted[:position])
-            check_bounds_stand_alone("reorder", view, loop, passed, around)
+            check_hoistable_bounds("reorder", view, loop, passed, around)
 
 
 def _check_extents(loops: Sequence[For]) -> None:
