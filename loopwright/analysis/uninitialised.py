@@ -222,7 +222,7 @@ def _later(
         if not write.is_must:
             continue
         names = {loop.var: f"w{k}" for k, loop in enumerate(write.loops)}
-        same = [f"{names[loop.var]} = {values[loop.var]}" for loop in home]
+        same = [f"{names[loop.var]} = {values[loop.var]}" for loop in home if loop.var in names and loop.var in values]
         for index, value in zip(write.cell[1], indices, strict=True):
             assert index is not None
             same.append(f"{polyhedra.form(index, names)} = {value}")

@@ -652,3 +652,26 @@ def main(m: T.int32, A: T.Buffer(12, "int32")):
     sch.split(sch.get_loops("B")[1], [1, None])
     for m in (-1, 0, 3):
         evaluate(sch.mod["main"], m, np.arange(12, dtype="int32"))
+
+
+def test_a_padded_tile_whose_init_reads_what_lives_inside_is_refused():
+    """The init of B1 comes before i, and reads B0, which lives in i: the message is about that, for want of a writer."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((12, 12), "int32"), B1: T.Buffer(12, "int32")):
+    for i in range(1):
+        B0 = T.decl_buffer((12, 12), "int32")
+        with T.block("B0"):
+            v = T.axis.spatial(12, i)
+            B0[v, 0] = A[v, v]
+        with T.block("B1"):
+            v = T.axis.reduce(12, i)
+            with T.init():
+                B1[0] = B0[0, 0]
+            B1[0] = B1[0] + A[v, v]
+""")
+    sch = Schedule(program)
+    with pytest.raises(ScheduleError, match=r"B0\[0, 0\]"):
+        sch.split(sch.get_loops("B0")[0], [None, 2], tail="pad")
