@@ -655,7 +655,7 @@ def main(m: T.int32, A: T.Buffer(12, "int32")):
 
 
 def test_a_padded_tile_whose_init_reads_what_lives_inside_is_refused():
-    """The init of B1 comes before i, and reads B0, which lives in i: the message is about that, for want of a writer."""
+    """The init of B1 comes before i, and reads B0, which lives in i: there is no writer to tell of."""
     program = from_source("""
 from loopwright.script import tir as T
 

@@ -206,3 +206,24 @@ def main(m: T.int32, A: T.Buffer(12, "int32")):
     sch.blockize(sch.get_loops("B")[1], preserve_unit_iters=False)
     for m in (-1, 0, 3):
         evaluate(sch.mod["main"], m, np.arange(12, dtype="int32"))
+
+
+def test_a_copy_is_not_moved_out_of_a_loop_that_may_have_no_iterations():
+    """For m = 2 there is no k, and no value of the copy's axis that stands for it."""
+    sch = Schedule(from_source(f"""{HEAD}
+def main(m: T.int32, B: T.Buffer(12, "int32"), C: T.Buffer(12, "int32")):
+    D = T.alloc_buffer((12,), "int32")
+    for i in range(3):
+        for k in range(T.max(T.min(m, 5), 0) // 3):
+            with T.block("D"):
+                v, w = T.axis.spatial(12, i), T.axis.opaque(T.max(T.min(m, 5), 0) // 3, k)
+                D[v] = B[v]
+            with T.block("C"):
+                v, w = T.axis.spatial(12, i), T.axis.opaque(T.max(T.min(m, 5), 0) // 3, k)
+                C[v] = D[v]
+        with T.block("last"):
+            v = T.axis.spatial(12, i)
+            C[v] = B[v]
+"""))
+    problem = "axis w of block 'C' may leave its domain, being 0, where the block did not run before"
+    refused(sch, NotSupported, problem, "reverse_compute_at", "C", sch.get_loops("D")[0], index=1)

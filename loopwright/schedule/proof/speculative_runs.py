@@ -82,6 +82,7 @@ def check_speculative_runs(step: str, after: PrimFunc, keys: Collection[BlockKey
         if block_key(block) in keys:
             check_body(step, block, at)
             repeated |= {block_key(block), *[block_key(inner) for inner in blocks_in(block.body)]}
+    _check_axes(step, View(after), keys, at)
     program = accesses_of(after)
     for access in program.accesses:
         inside = access.instance.block
@@ -100,6 +101,27 @@ def check_speculative_runs(step: str, after: PrimFunc, keys: Collection[BlockKey
             name, indices = access.buffer.name, [str(access.node.indices[axis]) for axis in axes]
             problem = f"block {inside.name_hint!r} would run more often, and that {', '.join(indices)} stays inside"
             raise NotSupported(step, f"{problem} {name} is not known for all values of the parameters", at)
+
+
+def _check_axes(step: str, view: View, keys: Collection[BlockKey], at: Stmt) -> None:
+    """The axes of these blocks stay within their domains: accesses are checked by what those say."""
+    for key in keys:
+        path = view.index.blocks.get(key)
+        if path is None or any([isinstance(node, For) and _never_runs(node) for node in path]):
+            continue
+        realize = path[-1]
+        assert isinstance(realize, BlockRealize)
+        facts = facts_around(view, path[:-1])
+        with facts.constraint_scope(realize.predicate):
+            for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+                if axis.dom is not None and not _is_within(facts, value, axis.dom):
+                    name = realize.block.name_hint
+                    problem = f"axis {axis.var.name} of block {name!r} may leave its domain, being {value}"
+                    raise NotSupported(step, f"{problem}, where the block did not run before", at)
+
+
+def _is_within(facts: Analyzer, value: Expr, dom: Range) -> bool:
+    return facts.can_prove(value >= dom.min) and facts.can_prove(value < dom.min + dom.extent)
 
 
 def check_body(step: str, block: Block, at: Stmt) -> None:
@@ -227,7 +249,7 @@ class _WideAxes(Rewriter):
                 high = max(dom.min.value + dom.extent.value, bound.max_value + 1)
                 is_open = bound.min_value <= -(2**31) or max(high, high - low) >= 2**31
                 is_new = not self.new or uses_var(value, self.new.__contains__)
-                if is_open and is_new and not self._is_within(value, dom):
+                if is_open and is_new and not _is_within(self.facts, value, dom):
                     problem = f"how far axis {axis.var.name} of block {realize.block.name_hint!r} runs is not known"
                     raise NotSupported(self.step, problem, realize)
                 fits = max(high, high - low) < 2**31
@@ -245,14 +267,11 @@ class _WideAxes(Rewriter):
                 block = block.with_(init=init, body=self.visit(block.body))
         return realize.with_(block=block)
 
-    def _is_within(self, value: Expr, dom: Range) -> bool:
-        return self.facts.can_prove(value >= dom.min) and self.facts.can_prove(value < dom.min + dom.extent)
-
     def _constant_domain(self, realize: BlockRealize, axis: IterVar, value: Expr) -> Range:
         """The domain of an axis that depends on loops: as it is where it holds the value, else one of two numbers."""
         dom = axis.dom
         assert dom is not None
-        if self._is_within(value, dom):
+        if _is_within(self.facts, value, dom):
             return dom
         bound, room = self.facts.const_int_bound(value), self.facts.const_int_bound(dom.min + dom.extent - 1)
         low = min(bound.min_value, self.facts.const_int_bound(dom.min).min_value)

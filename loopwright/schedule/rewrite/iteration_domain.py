@@ -141,6 +141,7 @@ def iteration_domain(
         if not own.can_prove(simple):
             said.append(simple)
     is_exact = exact and _fill_their_domain(realize, moving) and not _may_be_kept_away(realize, moving, facts)
+    is_exact = is_exact and not _hides_empty_loops(realize, moving, domain)
     for condition in [bound for loop in moving if exact for bound in _triangular_bounds(loop, moving)]:
         translated = None if has_data(condition) else terms.translate(condition)
         if translated is None:
@@ -181,6 +182,18 @@ def _may_be_kept_away(realize: BlockRealize, loops: Sequence[For], facts: Facts)
         if isinstance(loop.extent, IntImm) or not values:
             if not facts.can_prove(loop.extent >= 1):
                 return True
+    return False
+
+
+def _hides_empty_loops(realize: BlockRealize, loops: Sequence[For], domain: Mapping[Var, Span]) -> bool:
+    """Whether a loop may have no iterations, and its axis is said to have values all the same."""
+    plain = Analyzer()
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        for loop in loops:
+            if value is loop.loop_var and not isinstance(loop.extent, IntImm):
+                span = domain[axis.var]
+                if not plain.can_prove_equal(span.high - span.low + 1, loop.extent):
+                    return True
     return False
 
 
