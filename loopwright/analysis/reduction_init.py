@@ -16,8 +16,8 @@ alone is about its members, so the init is outside of it, also where such a loop
 "When all reduction axes are at their start" is no such place: after fuse, split and reorder the first update of a cell
 may come from any iteration.
 
-The nest mirrors the loops from there inward that the block's data axes depend on, with their kinds. It does not
-mirror loops that only the reduction runs over, so it runs although such a loop has no iterations.
+The nest mirrors the loops from there inward, with their kinds, but those that only the reduction runs over: so it runs
+although such a loop has no iterations.
 """
 
 from __future__ import annotations

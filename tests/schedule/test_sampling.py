@@ -190,7 +190,7 @@ def test_a_block_without_consumers_stays():
     refused(sch, HandleGone, "root_mark is no loop, but a place: where a block stands now", "unroll", loop)
 
 
-def test_an_extent_of_very_many_divisors_is_dealt_out_prime_by_prime():
+def test_an_extent_of_very_many_divisors_is_distributed_prime_by_prime():
     extent = 897612484786617600  # 103680 divisors
     program = from_source(f"""
 from loopwright.script import tir as T

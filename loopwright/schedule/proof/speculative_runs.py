@@ -100,7 +100,8 @@ def check_speculative_runs(step: str, after: PrimFunc, keys: Collection[BlockKey
         if inside is not None and block_key(inside) in repeated:
             name, indices = access.buffer.name, [str(access.node.indices[axis]) for axis in axes]
             problem = f"block {inside.name_hint!r} would run more often, and that {', '.join(indices)} stays inside"
-            raise NotSupported(step, f"{problem} {name} is not known for all values of the parameters", at)
+            problem = f"{problem} {name} is not known for all values of the parameters"
+            raise NotSupported(step, problem, at, "keep the guard, or limit by numbers how far the loops run")
 
 
 def _check_axes(step: str, view: View, keys: Collection[BlockKey], at: Stmt) -> None:
@@ -117,7 +118,8 @@ def _check_axes(step: str, view: View, keys: Collection[BlockKey], at: Stmt) -> 
                 if axis.dom is not None and not _is_within(facts, value, axis.dom):
                     name = realize.block.name_hint
                     problem = f"axis {axis.var.name} of block {name!r} may leave its domain, being {value}"
-                    raise NotSupported(step, f"{problem}, where the block did not run before", at)
+                    hint = "give the axis a domain that holds the value, or move the block where its loops run"
+                    raise NotSupported(step, f"{problem}, where the block did not run before", at, hint)
 
 
 def _is_within(facts: Analyzer, value: Expr, dom: Range) -> bool:
@@ -132,7 +134,8 @@ def check_body(step: str, block: Block, at: Stmt) -> None:
         if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and node.dtype.is_int and not isinstance(node.b, IntImm):
             raise NotSupported(step, f"block {name!r} divides by {node.b}, which may be 0 where it did not run", at)
         if isinstance(node, AssertStmt):
-            raise NotSupported(step, f"block {name!r} asserts something: it may not run more often", at)
+            hint = "assert it before the nest, or keep the guard"
+            raise NotSupported(step, f"block {name!r} asserts something: it may not run more often", at, hint)
         if isinstance(node, Call) and not is_pure_call(node):
             raise NotSupported(step, f"block {name!r} calls {node.op.name}: it may not run more often", at)
 

@@ -109,7 +109,7 @@ def _drawn(random: Random, extent: int, n: int, limit: int) -> list[int]:
 
 
 def _drawn_by_primes(random: Random, extent: int, n: int, limit: int) -> list[int]:
-    """The same without a list of all divisors: after the innermost factor, each prime is dealt out by itself."""
+    """The same without a list of all divisors: after the innermost factor, each prime is distributed on its own."""
     inner = [factor for factor in range(1, min(limit, _LARGEST_INNERMOST) + 1) if extent % factor == 0]
     innermost = random.choices(inner, [_ways(extent // factor, n - 1) for factor in inner])[0] if n > 1 else 1
     factors = [1] * max(n - 1, 1)
