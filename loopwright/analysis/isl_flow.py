@@ -93,7 +93,7 @@ def _work_out(question: Question, buffer: str, divisions: int) -> Answer:
     updates = base.apply_range(update_bases.reverse())
     if question.late_updates:
         updates = updates.subtract(question.union(question.late_updates))
-    return base, updates.coalesce(), update_bases
+    return base, updates, update_bases  # isl 0.27 crashes in coalesce of some of these
 
 
 def _by_only_writes(question: Question, asked: Any, divisions: int) -> Any:

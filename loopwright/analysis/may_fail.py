@@ -10,14 +10,17 @@ from loopwright.arith import Analyzer
 from loopwright.ir import (
     And,
     BufferLoad,
+    Call,
     Div,
     Expr,
     FloorDiv,
     FloorMod,
     IntImm,
     Mod,
+    Node,
     Or,
     Var,
+    any_node,
     collect,
     deep,
     logical_not,
@@ -36,6 +39,17 @@ def may_fail(root: Expr, facts: Analyzer) -> Expr | None:
                 risk = may_fail(root.b, facts)
         return risk
     return next((risk for risk in risks_in(root) if not is_safe(risk, facts)), None)
+
+
+def could_fail(root: Expr) -> bool:
+    """Whether an expression loads memory, calls, or divides by no number: where it stands it may rely on more."""
+
+    def is_risk(node: Node) -> bool:
+        if isinstance(node, (Div, Mod, FloorDiv, FloorMod)):
+            return not (isinstance(node.b, IntImm) and node.b.value)
+        return isinstance(node, (BufferLoad, Call))
+
+    return any_node(root, is_risk)
 
 
 def risks_in(root: Expr) -> list[Risk]:

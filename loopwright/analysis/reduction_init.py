@@ -55,6 +55,7 @@ from loopwright.ir import (
     logical_not,
     seq,
     substitute,
+    uses_var,
 )
 from loopwright.runtime.errors import LoopwrightError
 
@@ -374,34 +375,15 @@ class _Init:
     def _mirrored(self, inner: Mapping[Var, For], location: For | While) -> tuple[set[Var], list[Expr]]:
         """The loops that the nest runs over, and the conditions it keeps.
 
-        All loops are mirrored but those of the reduction. A condition on loops of the reduction alone is dropped. One
-        that ties them to loops outside says for which of these there are updates at all: the nest runs over the loops
-        it names, so that the cell is set where there is one.
+        All loops are mirrored but those of the reduction. A condition on loops of the reduction alone is dropped.
         """
         reducing = {var for value in self.reduced for var in used_variables(value, inner)}
         data = {var for _, value in self.axes for var in used_variables(value, inner)} | (set(inner) - reducing)
         outside = self.loops.index(location)
         outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)}
-        guards = [
-            (guard, used_variables(guard, inner))
-            for guard, loops in self._conditions()
-            if loops > outside and not self._is_about_updates(guard)
-        ]
-        for guard, used in guards:
-            if used and used_variables(guard, outer):
-                data |= used
-        grown = True
-        while grown:
-            before = len(data)
-            for _, used in guards:
-                if used & data:
-                    data |= used
-            for var in list(data):
-                data |= used_variables(substitute(inner[var].extent, self.lets), inner)
-                data |= used_variables(substitute(inner[var].min, self.lets), inner)
-            grown = len(data) > before
-        kept = [guard for guard, used in guards if not used or used & data]
-        return data.union(*[used_variables(guard, inner) for guard in kept]), kept
+        inside = [guard for guard, loops in self._conditions() if loops > outside and not self._is_about_updates(guard)]
+        bounds = {var: [substitute(end, self.lets) for end in (loop.min, loop.extent)] for var, loop in inner.items()}
+        return loops_of_start(data, bounds, outer, inside)
 
     def _realize(self, axes: Sequence[tuple[IterVar, Expr]], predicate: Expr) -> BlockRealize:
         block = self.block
@@ -409,7 +391,7 @@ class _Init:
         for buffer in block.alloc_buffers:
             if buffer in _buffers_in(block.init):
                 raise InitUsesReduction(block, f"buffer {buffer.name}, which the block allocates")
-        init, matched = _own_matches(block.init, block.match_buffers)
+        init, matched = _own_matches(block.init, block.match_buffers) if block.match_buffers else (block.init, [])
         fresh = {axis.var: Var(axis.var.name, axis.var.dtype) for axis, _ in axes}
         result = Block._make(
             tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type, axis.thread_tag) for axis, _ in axes]),
@@ -424,9 +406,36 @@ class _Init:
             span=block.span,
         )
         reduction = {axis.var for axis in block.iter_vars} - set(fresh)
-        for var in used_variables(result, reduction):
-            raise InitUsesReduction(block, f"reduction axis {var.name}")
+        if uses_var(result, reduction.__contains__):
+            named = next(var for var in collect(result, Var) if var in reduction)
+            raise InitUsesReduction(block, f"reduction axis {named.name}")
         return BlockRealize._make(tuple([value for _, value in axes]), predicate, result, span=self.realize.span)
+
+
+def loops_of_start(
+    data: set[Var], bounds: Mapping[Var, Sequence[Expr]], outer: Container[Var], guards: Sequence[Expr]
+) -> tuple[set[Var], list[Expr]]:
+    """The loops that the start of a reduction runs over, and the conditions it keeps.
+
+    `data` are loops that it does run over, of those whose `bounds` are given. A condition that ties loops to those
+    outside (`outer`) says for which of these there is a cell at all: the start runs over what it names, too, and over
+    what other conditions and bounds name beside loops that it runs over.
+    """
+    data = set(data)
+    used = [(guard, used_variables(guard, bounds)) for guard in guards]
+    for guard, loops in used:
+        if loops and used_variables(guard, outer):
+            data |= loops
+    grown = True
+    while grown:
+        before = len(data)
+        for _, loops in used:
+            if loops & data:
+                data |= loops
+        for var in list(data):
+            data = data.union(*[used_variables(end, bounds) for end in bounds[var]])
+        grown = len(data) > before
+    return data, [guard for guard, loops in used if not loops or loops & data]
 
 
 def reducing_variables(realize: BlockRealize) -> set[Var]:

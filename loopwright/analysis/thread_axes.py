@@ -9,6 +9,7 @@ threads of a block do together, `thread_work.py` says.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from loopwright.ir import (
@@ -154,6 +155,7 @@ def is_thread_loop(node: Node) -> bool:
     )
 
 
+@lru_cache(maxsize=64)  # a version of a function that is scheduled is looked at in several ways
 def has_threads(root: Stmt) -> bool:
     """Whether loops are bound to threads, or threads launched."""
     return any_statement(root, is_thread_loop)

@@ -24,6 +24,14 @@ class Part:
         self.declared: set[Buffer] = set()
         self.memory: set[Var] = set()  # of those, and the sizes that matched buffers give a value
 
+    def add(self, inner: Part) -> None:
+        """A statement inside it, of which this is known."""
+        self.variables |= inner.variables
+        self.buffers |= inner.buffers
+        self.defined |= inner.defined
+        self.declared |= inner.declared
+        self.memory |= inner.memory
+
     def leave_out_its_own(self) -> None:
         """Keep of what is used only what comes from around it."""
         own = self.defined | self.memory

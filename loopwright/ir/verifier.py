@@ -8,8 +8,9 @@ are called with what their parameters take.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.deep import deep
@@ -145,7 +146,8 @@ class _Verifier(Visitor):
         """
         self.buffers.add(buffer)
         for expr in (buffer.data, *buffer.shape, *buffer.strides, buffer.elem_offset):
-            pre_order_visit(expr, self._bring)
+            if not isinstance(expr, IntImm):
+                pre_order_visit(expr, self._bring)
 
     def _bring(self, node: Node) -> None:
         if isinstance(node, Var):
@@ -320,20 +322,28 @@ class _Verifier(Visitor):
         A step of a schedule changes one nest of many. The others are the same objects as before, and keep the rules as
         long as what they use is there and what they define is defined nowhere else.
         """
-        if self.functions or self.loops or self.part is not None:
-            self.visit(part)  # calls depend on the module, blocks on the loops around; a part of a part is not kept
+        if self.loops or self.part is not None:
+            self.visit(part)  # blocks depend on the loops around; blocks of a part are kept on their own
+        else:
+            self._visit_kept(part, self.visit)
+
+    def _visit_kept(self, part: Stmt, visit: Callable[[Any], None]) -> None:
+        if self.functions or self.numbers:  # what is kept says nothing of these
+            visit(part)
             return
         known = KEPT.get(part)
         if known is not None and self._is_fit_for(known):
             self.ever |= known.defined
-            return
-        self.part = known = Part()
-        try:
-            self.visit(part)
-        finally:
-            self.part = None
-        known.leave_out_its_own()
-        KEPT.keep(part, known)
+        else:
+            around, self.part = self.part, Part()
+            try:
+                visit(part)
+            finally:
+                known, self.part = self.part, around
+            known.leave_out_its_own()
+            KEPT.keep(part, known)
+        if self.part is not None:
+            self.part.add(known)
 
     def _is_fit_for(self, known: Part) -> bool:
         """Whether a part that kept the rules elsewhere keeps them here."""
@@ -450,6 +460,14 @@ class _Verifier(Visitor):
                 self.visit(iter_var.dom.extent)
         outer_loops, self.loops = self.loops, []
         self.hidden.update(newly_hidden)
+        if block.iter_vars:
+            self._visit_kept(block, self._visit_inside)
+        else:
+            self._visit_inside(block)  # the root is new after each step
+        self.hidden.difference_update(newly_hidden)
+        self.loops = outer_loops
+
+    def _visit_inside(self, block: Block) -> None:
         with self._defining([iter_var.var for iter_var in block.iter_vars], block):
             matched = [match.buffer for match in block.match_buffers]
             symbols = self._symbols_of_matches(block)
@@ -464,8 +482,6 @@ class _Verifier(Visitor):
                     self.visit(block.init)
                 self.visit(block.body)
             self.defined.difference_update(symbols)
-        self.hidden.difference_update(newly_hidden)
-        self.loops = outer_loops
 
     def _symbols_of_matches(self, block: Block) -> set[Var]:
         """The sizes, strides and offsets that matched buffers give a value, in the block that matches them."""

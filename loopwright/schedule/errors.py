@@ -363,8 +363,8 @@ class NotProved(ScheduleError):
 
     code = "LW0206"
 
-    def __init__(self, step: str, reason: str, at: object = None) -> None:
-        super().__init__(f"{step} could not be proved to keep every value", at=at, why=reason)
+    def __init__(self, step: str, reason: str, at: object = None, hint: str | None = None) -> None:
+        super().__init__(f"{step} could not be proved to keep every value", at=at, why=reason, hint=hint)
 
 
 class WouldRace(ScheduleError):

@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 
+from loopwright.analysis.steering_calls import steering_calls
 from loopwright.ir import (
     Block,
     BlockRealize,
     For,
     ForKind,
     IfThenElse,
-    IntImm,
     PrimFunc,
     SeqStmt,
     Stmt,
     Var,
     Visitor,
-    While,
     deep,
     is_return,
     logical_not,
@@ -40,7 +39,7 @@ class _Index(Visitor):
         self.path: list[Stmt] = []
         self.loops: dict[Var, Path] = {}
         self.blocks: dict[BlockKey, Path] = {}
-        self.computed: list[Path] = []  # to conditions, and to loops whose bounds are no numbers
+        self.calling: list[Path] = []  # to what runs as often as a call says that has an effect
         self.has_threads = False  # a loop is bound to them
         self.returns = 0  # statements that end the function
 
@@ -48,15 +47,13 @@ class _Index(Visitor):
         self.path.append(statement)
         if isinstance(statement, For):
             self.loops[statement.loop_var] = tuple(self.path)
-            if not (isinstance(statement.min, IntImm) and isinstance(statement.extent, IntImm)):
-                self.computed.append(tuple(self.path))
             self.has_threads = self.has_threads or statement.kind is ForKind.THREAD_BINDING
         elif isinstance(statement, BlockRealize):
             self.blocks[block_key(statement.block)] = tuple(self.path)
-        elif isinstance(statement, IfThenElse | While):
-            self.computed.append(tuple(self.path))
         elif is_return(statement):
             self.returns += 1
+        if steering_calls(statement):
+            self.calling.append(tuple(self.path))
         if self.by_parts and isinstance(statement, SeqStmt):
             self._add_parts(statement)
         else:
@@ -69,7 +66,7 @@ class _Index(Visitor):
             result = _index_of_part(part)
             self.has_threads = self.has_threads or result.has_threads
             self.returns += result.returns
-            self.computed += [around + path for path in result.computed]
+            self.calling += [around + path for path in result.calling]
             for var, path in result.loops.items():
                 self.loops[var] = around + path
             for key, path in result.blocks.items():

@@ -432,3 +432,34 @@ def test_an_outer_part_of_one_value_that_loops_inside_decide():
     sch = Schedule(fused)
     sch.blockize(sch.get_loops("B")[0], preserve_unit_iters=False)
     check(sch, fused)
+
+
+def test_an_axis_stays_in_its_domain_where_no_loop_inside_runs():
+    @T.prim_func
+    def from_minus_one(B: T.Buffer((12, 12), "int32"), n: T.int32, m: T.int32):
+        for i in range(n):
+            for j in T.serial(i - 1, i - 1 + n):
+                for k in range(T.min(m - 1, 5)):
+                    with T.block("B"):
+                        vi, vk = T.axis.remap("SS", [i, k])
+                        vj = T.axis.spatial(12, j)
+                        B[vi, vj] = vk
+
+    sch = Schedule(from_minus_one)
+    with pytest.raises(TileNotWhole, match="axis vj may leave its domain where no loop inside runs"):
+        sch.blockize(sch.get_loops("B")[2], preserve_unit_iters=False)
+
+
+def test_the_domain_of_an_axis_inside_names_no_loop_outside():
+    @T.prim_func
+    def band(B: T.Buffer((12, 12), "int32")):
+        for i in range(4):
+            for j in T.serial(i, i + 3):
+                for k in range(5):
+                    with T.block("B"):
+                        vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                        B[vi, vj] = vk
+
+    sch = Schedule(band)
+    with pytest.raises(TileNotWhole, match="the domain of axis vj depends on loops outside the tile"):
+        sch.blockize(sch.get_loops("B")[2])

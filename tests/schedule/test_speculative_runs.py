@@ -227,3 +227,15 @@ def main(m: T.int32, B: T.Buffer(12, "int32"), C: T.Buffer(12, "int32")):
 """))
     problem = "axis w of block 'C' may leave its domain, being 0, where the block did not run before"
     refused(sch, NotSupported, problem, "reverse_compute_at", "C", sch.get_loops("D")[0], index=1)
+
+
+def test_a_guard_is_not_removed_from_a_division_by_0():
+    sch = Schedule(from_source(f"""{HEAD}
+def main(D: T.Buffer(8, "int32")):
+    for i in range(8):
+        with T.block("D"):
+            v = T.axis.spatial(8, i)
+            T.where(i < 0)
+            D[v] = T.FloorDiv(v, 0)
+"""))
+    refused(sch, NotSupported, "divides by 0, which may be 0 where it did not run", "remove_guard", "D")

@@ -7,10 +7,27 @@ move that one out of the loop where the buffer is allocated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
-from loopwright.analysis.reduction_init import InitUsesReduction, write_inits
-from loopwright.ir import Allocate, Block, Node, PrimFunc, Stmt, Var, Visitor, deep
+from loopwright.analysis.reduction_init import InitUsesReduction, NamedInits, variables_of, write_named_inits
+from loopwright.ir import (
+    Allocate,
+    AllocateConst,
+    Block,
+    BlockRealize,
+    Buffer,
+    DeclBuffer,
+    For,
+    LetStmt,
+    Node,
+    PrimFunc,
+    Stmt,
+    Var,
+    Visitor,
+    collect,
+    deep,
+)
 from loopwright.ir.verifier import NotWellFormed, verify
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.step import Step
@@ -79,8 +96,77 @@ def check_scopes(step: str, result: Step) -> None:
 
 @lru_cache(maxsize=16)  # a primitive may ask before the engine does
 def verify_inits(function: PrimFunc) -> None:
-    """Raise `NotWellFormed` unless the function keeps every rule with the start values of reductions written down."""
-    verify(function.with_(body=write_inits(function.body)))
+    """Raise `NotWellFormed` unless a function that keeps every rule does so with its inits written down, too."""
+    written = write_named_inits(function.body)
+    if not _Names(written).has_all(function):
+        verify(function.with_(body=written.body))  # says what is missing
+
+
+class _Names(Visitor):
+    """Does every init find the variables and the memory that it uses? What else it is made of has been verified."""
+
+    def __init__(self, written: NamedInits) -> None:
+        self.written = written
+        self.here: set[Var] = set()
+        self.is_complete = True
+
+    @deep
+    def has_all(self, function: PrimFunc) -> bool:
+        arguments = function.argument_buffers()
+        self.here = {*function.params, *[var for buffer in arguments for var in _names_of(buffer)]}
+        self.visit(self.written.body)
+        return self.is_complete
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
+        block = realize.block
+        if block in self.written.blocks:
+            self.is_complete = self.is_complete and _used_by_init(realize) <= self.here
+            return
+        matched = [var for match in block.match_buffers for var in _names_of(match.buffer)]
+        memory = [buffer.data for buffer in block.alloc_buffers]
+        self._inside([*[axis.var for axis in block.iter_vars], *memory, *matched], block.body)
+
+    def visit_For(self, loop: For) -> None:
+        if loop.loop_var in self.written.loops:
+            self.is_complete = self.is_complete and variables_of(loop.min) | variables_of(loop.extent) <= self.here
+        self._inside([loop.loop_var], loop.body)
+
+    def visit_Allocate(self, allocation: Allocate) -> None:
+        self._inside([allocation.buffer_var], allocation.body)
+
+    def visit_AllocateConst(self, allocation: AllocateConst) -> None:
+        self._inside([allocation.buffer_var], allocation.body)
+
+    def visit_DeclBuffer(self, declaration: DeclBuffer) -> None:
+        self._inside([declaration.buffer.data], declaration.body)
+
+    def visit_LetStmt(self, let: LetStmt) -> None:
+        self._inside([let.var], let.body)
+
+    def _inside(self, variables: Sequence[Var], body: Stmt) -> None:
+        fresh = [var for var in variables if var not in self.here]
+        self.here.update(fresh)
+        self.visit(body)
+        self.here.difference_update(fresh)
+
+    def visit_Expr(self, _: Node) -> None:
+        """Expressions hold no blocks."""
+
+    visit_Buffer = visit_BufferRegion = visit_MatchBufferRegion = visit_IterVar = visit_Range = visit_Expr
+    visit_BufferStore = visit_Evaluate = visit_Expr
+
+
+def _names_of(buffer: Buffer) -> set[Var]:
+    """The variables that a buffer brings with it: its memory, and the sizes of its shape."""
+    exprs = (buffer.data, *buffer.shape, *buffer.strides, buffer.elem_offset)
+    return {var for expr in exprs for var in variables_of(expr)}
+
+
+@lru_cache(maxsize=1024)  # most steps leave most inits as they are
+def _used_by_init(realize: BlockRealize) -> frozenset[Var]:
+    used = {node.data if isinstance(node, Buffer) else node for node in collect(realize, Var, Buffer)}
+    matched = [var for match in realize.block.match_buffers for var in _names_of(match.buffer)]
+    return frozenset(used.difference([axis.var for axis in realize.block.iter_vars], matched))
 
 
 @deep

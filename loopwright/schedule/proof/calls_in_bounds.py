@@ -10,10 +10,10 @@ They are no part of what a block computes, so the proof of values does not count
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 
-from loopwright.analysis.effects import called_name, is_pure_call
-from loopwright.ir import BlockRealize, Call, Expr, For, IfThenElse, IntImm, Stmt, Var, While, collect
+from loopwright.analysis.effects import called_name
+from loopwright.analysis.steering_calls import steering_calls
+from loopwright.ir import Call, For, Var
 from loopwright.schedule.errors import NotProved
 from loopwright.schedule.step import Step
 from loopwright.schedule.view import Path, View
@@ -22,35 +22,20 @@ from loopwright.schedule.view import Path, View
 def check_calls_kept(method: str, view: View, after: View, step: Step) -> None:
     """Refuse a step that makes calls of bounds, bindings and conditions more or less often, or in other loops."""
     before, now = _calls(view), _calls(after)
-    if not before and not now:
-        return
     for call, _ in (before - now) or (now - before):
         problem = f"{called_name(call)} is called in a bound, a binding or a condition, and would be called elsewhere"
-        raise NotProved(method, problem, step.at)
+        hint = "bind what it gives to a name before the loops (a let), and use that"
+        raise NotProved(method, problem, step.at, hint=hint)
 
 
 def _calls(view: View) -> Counter[tuple[Call, tuple[Var, ...]]]:
     """The calls with an effect that say what runs around blocks and in loops, each with the loops around it."""
     result: Counter[tuple[Call, tuple[Var, ...]]] = Counter()
-    for path in (*view.index.computed, *view.index.blocks.values()):
-        for call in _steering_calls(path[-1]):
+    for path in view.index.calling:
+        for call in steering_calls(path[-1]):
             result[call, _loops(path[:-1])] += 1
     return result
 
 
 def _loops(path: Path) -> tuple[Var, ...]:
     return tuple([statement.loop_var for statement in path if isinstance(statement, For)])
-
-
-@lru_cache(maxsize=8192)  # most steps change few statements
-def _steering_calls(statement: Stmt) -> tuple[Call, ...]:
-    if isinstance(statement, For):
-        parts: tuple[Expr, ...] = (statement.min, statement.extent)
-    elif isinstance(statement, BlockRealize):
-        parts = (*statement.iter_values, statement.predicate)
-    elif isinstance(statement, IfThenElse | While):
-        parts = (statement.condition,)
-    else:
-        return ()
-    found = [call for part in parts if not isinstance(part, IntImm | Var) for call in collect(part, Call)]
-    return tuple([call for call in found if not is_pure_call(call)])

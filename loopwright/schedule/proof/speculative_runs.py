@@ -131,8 +131,9 @@ def check_body(step: str, block: Block, at: Stmt) -> None:
     name = block.name_hint
 
     def look(node: Node) -> None:
-        if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and node.dtype.is_int and not isinstance(node.b, IntImm):
-            raise NotSupported(step, f"block {name!r} divides by {node.b}, which may be 0 where it did not run", at)
+        if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and node.dtype.is_int:
+            if not (isinstance(node.b, IntImm) and node.b.value):
+                raise NotSupported(step, f"block {name!r} divides by {node.b}, which may be 0 where it did not run", at)
         if isinstance(node, AssertStmt):
             hint = "assert it before the nest, or keep the guard"
             raise NotSupported(step, f"block {name!r} asserts something: it may not run more often", at, hint)

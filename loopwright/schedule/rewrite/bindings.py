@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loopwright.analysis.may_fail import could_fail
 from loopwright.analysis.reduction_init import reducing_variables, variables_of
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     BlockRealize,
-    BufferLoad,
-    Call,
-    Div,
     Expr,
-    FloorDiv,
-    FloorMod,
     For,
     IfThenElse,
     IntImm,
     IterType,
-    Mod,
-    Node,
     Range,
     Rewriter,
     SeqStmt,
     Stmt,
     Var,
-    any_node,
     collect,
     conjuncts,
     const,
@@ -149,28 +142,15 @@ def _is_same_kind(condition: Expr, simple: Expr, reduced: set[Var]) -> bool:
 class _KeepUnits(_Simplify):
     """Leaves loops of one iteration in bindings: there, nothing is known of their variables."""
 
-    def __init__(self, around: Sequence[For]) -> None:
-        self.units: set[Var] = set()
-        self.others = Analyzer()
-        super().__init__(around)
-        for loop in around:
-            if loop.loop_var not in self.units:
-                self.others.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
-
-    def enter(self, loop: For) -> None:
-        super().enter(loop)
-        if is_one(loop.extent):
-            self.units.add(loop.loop_var)
-
-    def visit_For(self, loop: For) -> Stmt:
-        if is_one(loop.extent):
-            return super().visit_For(loop)
-        with self.others.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), inline=False):
-            return super().visit_For(loop)
-
     def binding(self, value: Expr) -> Expr:
-        has_units = uses_var(value, self.units.__contains__)
-        return self.others.simplify(value) if has_units else self.facts.simplify(value)
+        units = {loop.loop_var for loop in self.loops if is_one(loop.extent)}
+        if not units or not uses_var(value, units.__contains__):
+            return self.facts.simplify(value)
+        others = Analyzer()
+        for loop in self.loops:
+            if loop.loop_var not in units:
+                others.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+        return others.simplify(value)
 
 
 @deep
@@ -188,12 +168,12 @@ class _Guard(Rewriter):
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
         both = (realize.predicate, self.condition)
-        if _may_fail(realize.predicate):  # what it loads is only there for iterations that run
+        if could_fail(realize.predicate):  # what it loads is only there for iterations that run
             both = (self.condition, realize.predicate)
         return realize.with_(predicate=logical_and(*both))
 
     def visit_For(self, loop: For) -> Stmt:
-        if _may_fail(loop.min) or _may_fail(loop.extent):
+        if could_fail(loop.min) or could_fail(loop.extent):
             return IfThenElse(self.condition, loop)
         return loop.with_(body=self.visit(loop.body))
 
@@ -206,17 +186,6 @@ class _Guard(Rewriter):
 
 def _may_be_empty(loop: For) -> bool:
     return not (isinstance(loop.extent, IntImm) and loop.extent.value > 0)
-
-
-def _may_fail(expr: Expr) -> bool:
-    """Whether an expression loads memory, calls or divides: outside of its loop it may have no value."""
-
-    def can_fail(node: Node) -> bool:
-        divides = isinstance(node, (FloorDiv, FloorMod, Div, Mod))
-        is_sure = divides and isinstance(node.b, IntImm) and node.b.value != 0  # type: ignore[attr-defined]
-        return (divides and not is_sure) or isinstance(node, (BufferLoad, Call))
-
-    return any_node(expr, can_fail)
 
 
 def is_true(predicate: Expr) -> bool:

@@ -55,7 +55,7 @@ from loopwright.ir import (
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import BlockKey, block_key
 from loopwright.schedule.origins import Origins
-from loopwright.schedule.rewrite.bindings import TRUE
+from loopwright.schedule.rewrite.bindings import TRUE, is_true
 from loopwright.schedule.rewrite.blocks import is_unit_axis
 from loopwright.schedule.rewrite.buffers import is_same_region
 from loopwright.schedule.rewrite.edits import Edits
@@ -208,6 +208,9 @@ def _check_bound(
         if uses_var(value, outside.__contains__):
             problem = f"the part of axis {axis.var.name} inside the tile depends on loops outside it: {value!r}"
             raise TileNotWhole(step, realize, problem)
+        if axis.dom is not None and uses_var(axis.dom, outside.__contains__):
+            problem = f"the domain of axis {axis.var.name} depends on loops outside the tile: {axis.dom!r}"
+            raise TileNotWhole(step, realize, problem, "give the axis a domain that holds all values of its loops")
     for loop in inner:
         if uses_var(loop.min, outside.__contains__) or uses_var(loop.extent, outside.__contains__):
             problem = f"how often loop {loop.loop_var.name} runs depends on loops outside the tile: {loop.extent!r}"
@@ -241,11 +244,29 @@ def _divide(step: str, realize: BlockRealize, loops: Sequence[For], inner: Seque
             if not is_one(tile.extent) or axis.dom is None:
                 problem = f"how many tiles axis {axis.var.name} has depends on loops or data: {values.extent!r}"
                 raise TileNotWhole(step, realize, problem)
-            values = axis.dom  # a domain says what holds everywhere
+            values = axis.dom  # a domain says what holds wherever the block runs
+            if not _runs_always(inner, within.extent) and not _stays_within(outer, values, loops, outside.extent):
+                problem = f"axis {axis.var.name} may leave its domain where no loop inside runs"
+                raise TileNotWhole(step, realize, problem, "give the axis a domain that holds all values of its loops")
         parts.append(
             (facts.simplify(plain_expr(outer.source)), values, tile.extent, facts.simplify(plain_expr(tile.source)))
         )
     return _Cut(parts, outside.extent, within.extent)
+
+
+def _runs_always(loops: Sequence[For], guard: Expr) -> bool:
+    """Whether a block in these loops is known to run whenever they are reached."""
+    extents = [loop.extent for loop in loops]
+    return is_true(guard) and all([isinstance(extent, IntImm) and extent.value > 0 for extent in extents])
+
+
+def _stays_within(outer: IterMark, domain: Range, loops: Sequence[For], guard: Expr) -> bool:
+    facts = Analyzer()
+    for loop in loops:
+        facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    value = plain_expr(outer.source)
+    with facts.constraint_scope(guard):
+        return facts.can_prove(value >= domain.min) and facts.can_prove(value < domain.min + domain.extent)
 
 
 def _outer_values(step: str, realize: BlockRealize, axis: IterVar, outer: IterMark) -> Range:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from loopwright.analysis.dataflow import InitOf
 from loopwright.analysis.effects import effects
-from loopwright.analysis.reduction_init import reducing_variables, used_variables
+from loopwright.analysis.reduction_init import loops_of_start, reducing_variables, used_variables
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -183,29 +183,16 @@ def mirrored_loops(
     """The loops that the init runs over, and the conditions it keeps.
 
     All loops but those of the reduction, since one that has no iterations means that nothing starts. A condition on
-    loops of the reduction alone says which updates happen, not which cells there are: it is left out. One that ties
-    them to loops outside says for which of these there is a cell: the init runs over what it names.
+    loops of the reduction alone says which updates happen, not which cells there are: it is left out.
     """
     inner = {loop.loop_var: loop for loop in loops}
     outer = {loop.loop_var for loop in view.loops_of(block_key(realize.block))} - set(inner)
-    guards = [(guard, used_variables(guard, inner)) for guard in conjuncts(realize.predicate)]
     reduced = reducing_variables(realize)
     needed = {var for var, loop in inner.items() if var not in reduced and not is_one(loop.extent)}
     for value in values:
         needed |= used_variables(value, inner)
-    for guard, used in guards:
-        if used and used_variables(guard, outer):
-            needed |= used
-    grown = True
-    while grown:
-        before = len(needed)
-        for _, used in guards:
-            if used & needed:
-                needed |= used
-        for var in list(needed):
-            needed |= used_variables(inner[var].min, inner) | used_variables(inner[var].extent, inner)
-        grown = len(needed) > before
-    kept = [guard for guard, used in guards if not used or used & needed]
+    bounds = {var: (loop.min, loop.extent) for var, loop in inner.items()}
+    needed, kept = loops_of_start(needed, bounds, outer, conjuncts(realize.predicate))
     return [loop for loop in loops if loop.loop_var in needed], kept
 
 
