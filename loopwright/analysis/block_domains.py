@@ -15,7 +15,7 @@ from loopwright.analysis.instances import Loop, Realized
 from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.witness import at_iteration, named_values, values_of
 from loopwright.arith.affine import Form, inequalities
-from loopwright.ir import BlockRealize, PrimFunc, Var
+from loopwright.ir import Block, BlockRealize, PrimFunc, Var
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -100,6 +100,21 @@ def check_domains_in(program: Program) -> None:
                 _ask(program, realized, axes)
             except Undecided:
                 continue
+
+
+def stays_in_domains(program: Program, block: Block) -> bool:
+    """Whether a block is proved to run with all of its axes inside their domains, for all sizes and scalars."""
+    for realized in program.realized:
+        if realized.node.block is block:
+            axes = _axes(program, realized)
+            if len(axes) < len([axis for axis in block.iter_vars if axis.dom is not None]):
+                return False
+            if not _proved(program, realized, axes):
+                try:
+                    _ask(program, realized, axes)
+                except (AxisLeavesDomain, Undecided):
+                    return False
+    return True
 
 
 def _axes(program: Program, realized: Realized) -> list[_Axis]:

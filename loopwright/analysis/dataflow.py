@@ -291,6 +291,15 @@ class Dataflow:
             readers.append(self._virtual(f"{at}final", "final", buffer))
         return readers, writers, updaters
 
+    def starts(self, buffer: Buffer) -> list[Reference]:
+        """The writes that give the buffer's cells the start value of a reduction."""
+        inits, at = self.program.inits, self.tag(buffer)
+        return [
+            self._reference(f"{at}w{k}", "write", access, buffer)
+            for k, access in enumerate(self.by_buffer.get(buffer, ()))
+            if access.writes and access.instance.block in inits
+        ]
+
     def _shadows(self, buffer: Buffer, other: Buffer) -> list[Reference]:
         """Who reads another field of the tuple that `buffer` is a field of."""
         home = self.program.homes.get(buffer.data, ())

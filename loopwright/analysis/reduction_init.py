@@ -288,7 +288,8 @@ class _Init:
         if depth is None:
             pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
             axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
-            kept = [part for part in conjuncts(self.realize.predicate) if not self._is_about_updates(part)]
+            bounds = {loop.loop_var: (loop.min, loop.extent) for loop in self.loops if isinstance(loop, For)}
+            _, kept = loops_of_start(self.others, bounds, (), conjuncts(self.realize.predicate))
             here = self._realize(axes, logical_and(const(True), *kept))
             return _Written(None, here, here.block, {})
         location = self.loops[depth]
@@ -375,13 +376,13 @@ class _Init:
     def _mirrored(self, inner: Mapping[Var, For], location: For | While) -> tuple[set[Var], list[Expr]]:
         """The loops that the nest runs over, and the conditions it keeps.
 
-        All loops are mirrored but those of the reduction. A condition on loops of the reduction alone is dropped.
+        All loops are mirrored but those of the reduction.
         """
         reducing = {var for value in self.reduced for var in used_variables(value, inner)}
         data = {var for _, value in self.axes for var in used_variables(value, inner)} | (set(inner) - reducing)
         outside = self.loops.index(location)
         outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)}
-        inside = [guard for guard, loops in self._conditions() if loops > outside and not self._is_about_updates(guard)]
+        inside = [guard for guard, loops in self._conditions() if loops > outside]
         bounds = {var: [substitute(end, self.lets) for end in (loop.min, loop.extent)] for var, loop in inner.items()}
         return loops_of_start(data, bounds, outer, inside)
 
@@ -419,7 +420,8 @@ def loops_of_start(
 
     `data` are loops that it does run over, of those whose `bounds` are given. A condition that ties loops to those
     outside (`outer`) says for which of these there is a cell at all: the start runs over what it names, too, and over
-    what other conditions and bounds name beside loops that it runs over.
+    what other conditions and bounds name beside loops that it runs over. A condition on loops of the reduction alone
+    says which updates happen, not which cells there are: it is dropped, unless the start runs over those loops.
     """
     data = set(data)
     used = [(guard, used_variables(guard, bounds)) for guard in guards]

@@ -617,3 +617,31 @@ def main(B: T.Buffer(2, "int32"), n: T.int32, m: T.int32):
     result = np.full(2, 9, "int32")
     evaluate(function, result, 1, 0)
     assert result.tolist() == [9, 9]
+
+
+@pytest.mark.parametrize("depth", ["n", "1"])
+def test_a_start_over_loops_of_a_reduction_keeps_every_condition_on_them(depth):
+    """`j >= i` says for which i there is a start: by the j that there are, whether a bound or a guard says which."""
+    bounded = f"for j in range(T.min(n, {depth}))", "j >= i"
+    guarded = f"for j in range({depth.replace('n', '5')})", f"j >= i and j < T.min(n, {depth})"
+    results = []
+    for loop, guard in (bounded, guarded):
+        function = from_source(f"""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(B: T.Buffer(6, "int32"), n: T.int32):
+    for i in range(6):
+        {loop}:
+            with T.block("B"):
+                vi, vj = T.axis.spatial(6, i), T.axis.reduce(6, j)
+                T.where({guard})
+                with T.init():
+                    B[vi] = 5
+                B[vi] = B[vi] + vj
+""")
+        for n in (0, 1, 3, 5):
+            result = np.full(6, 9, "int32")
+            evaluate(function, result, n)
+            results.append(result.tolist())
+    assert results[:4] == results[4:]

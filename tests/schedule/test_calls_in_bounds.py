@@ -45,4 +45,5 @@ def main(C: T.Buffer(6, "int32")):
     if step == "unroll":
         sch.unroll(sch.get_loops("C")[0])  # the bound is where it was
     else:
-        refused(sch, NotProved, "and would be called elsewhere[^§]*bind what it gives to a name", step, sch.get_loops("C")[0])
+        problem = "and would be called elsewhere[^§]*bind what it gives to a name"
+        refused(sch, NotProved, problem, step, sch.get_loops("C")[0])

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from loopwright.analysis import accesses_of
 from loopwright.analysis.dataflow import InitOf, NotProvable, dataflow_of
 from loopwright.arith.isl import BudgetExceeded
-from loopwright.evaluator import difference, evaluate_terms
+from loopwright.evaluator import difference, evaluate, evaluate_terms
 from loopwright.evaluator.errors import OutOfBounds
 from loopwright.ir import BlockRealize, Buffer, BufferStore, For, ForKind, PrimFunc, Stmt, Var, pre_order_visit
+from loopwright.schedule import Schedule
+from loopwright.schedule.errors import NotProved
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.find_mismatch import Mismatch, Race, Unproved, _Comparison, find_mismatch, find_race
 from loopwright.schedule.proof.reaching_writes import ReachingWrites
@@ -1239,3 +1242,47 @@ def test_a_block_that_lost_a_load_proves_nothing():
     key = axis(before, "C")
     told = Origins(loads={(key, 0): (key, 1, [key])}, rewritten=frozenset([key]))
     assert find_mismatch(before, version_of(before, after), told) is None
+
+
+def test_a_start_that_did_not_run_before_stays_within_its_buffer():
+    """A split leaves nothing of i in `i - j + m`: i is of the reduction then, and may have no iterations."""
+
+    @T.prim_func
+    def diagonals(A: T.Buffer(12, "int32"), n: T.int32, m: T.int32):
+        B = T.alloc_buffer((12,), "int32")
+        for i in range(T.min(m, 5)):
+            for j in T.serial(i - 1, i - 1 + T.min(n, 5)):
+                with T.block("B"):
+                    v0 = T.axis.spatial(12, i - j + m)
+                    v1 = T.axis.reduce(12, j)
+                    with T.init():
+                        B[v0] = 5
+                    B[v0] = B[v0] + A[v1]
+
+    sch = Schedule(diagonals)
+    loop = sch.get_loops("B")[1]
+    with pytest.raises(NotProved, match=r"B\[v0\] would be started where it was not before"):
+        sch.split(loop, [None, 4])
+
+
+def test_the_tail_of_a_reduction_that_a_guard_ties_to_other_loops():
+    @T.prim_func
+    def tied(A: T.Buffer(12, "int32"), B: T.Buffer(12, "int32"), n: T.int32, m: T.int32):
+        for i in T.serial(1, 1 + T.min(n, 5)):
+            for j in range(T.min(n, 5)):
+                with T.block("B"):
+                    v0 = T.axis.spatial(12, m - i)
+                    v1 = T.axis.reduce(12, j - i + m)
+                    T.where(j >= i)
+                    with T.init():
+                        B[v0] = 0
+                    B[v0] = B[v0] + A[v1]
+
+    sch = Schedule(tied)
+    sch.split(sch.get_loops("B")[1], [5, 1])
+    a = np.arange(12, dtype="int32")
+    for n, m in ((3, 2), (5, 5), (0, 0), (4, 4)):
+        before, after = np.full(12, 9, "int32"), np.full(12, 9, "int32")
+        evaluate(tied, a, before, n, m)
+        evaluate(sch.mod["main"], a, after, n, m)
+        assert before.tolist() == after.tolist()

@@ -21,6 +21,8 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from loopwright.analysis.accesses import Access, accesses_of
+from loopwright.analysis.block_domains import stays_in_domains
+from loopwright.analysis.bounds import OutOfBounds, is_inside
 from loopwright.analysis.dataflow import BlockKey, Dataflow, NotProvable, Reference, dataflow_of
 from loopwright.analysis.effects import OUTSIDE, called_name, calls_of_threads
 from loopwright.analysis.races import find_race_in, prove_no_race, without_race
@@ -167,7 +169,10 @@ class _Comparison:
             is_named = buffers is None or buffer in named or buffer.data in pointed
             if not is_named and buffer in old.by_buffer:
                 continue
-            if buffer.data in unchanged or self._is_plain_input(buffer) or self._is_settled(buffer):
+            if buffer.data in unchanged or self._is_plain_input(buffer):
+                continue
+            self._check_new_starts(buffer)
+            if self._is_settled(buffer):
                 continue
             result = self._compare(buffer)
             if result is not None:
@@ -321,6 +326,25 @@ class _Comparison:
                 lacking = lacking.subtract(before)
         if self._possible(lacking) is not None:
             raise NotProvable(f"cells of {buffer.name} would be updated before they get their start value")
+
+    def _check_new_starts(self, buffer: Buffer) -> None:
+        """A start that did not run before must write within its buffer, though nobody reads what it writes."""
+        new = self.new.dataflow
+        for writer in new.starts(buffer):
+            access, location = writer.access, writer.place
+            assert access is not None and location is not None and location.block is not None
+            try:
+                if is_inside(new.program, access) and stays_in_domains(new.program, location.block):
+                    continue
+            except OutOfBounds:
+                pass
+            started = self.new.names_run([writer])
+            for other in self.old.dataflow.by_buffer:
+                started = started.subtract(self.old.names_run(self.old.dataflow.starts(other)))
+            if self._possible(started) is not None:
+                text = ", ".join([str(index) for index in access.node.indices])
+                problem = f"{buffer.name}[{text}] would be started where it was not before"
+                raise NotProvable(f"{problem}, and it is not known to be a cell of {buffer.name} there")
 
     def _compare_updates(self, seen: Through, known: list[Through], updates: Any, defined: Any) -> Mismatch | None:
         extra = self._possible(seen.named_updates.intersect_domain(defined).subtract(updates))

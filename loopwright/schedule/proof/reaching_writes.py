@@ -167,6 +167,11 @@ class ReachingWrites:
         named = [(item, self.naming.name(item)) for item in items]
         return self.union([f"{item.tuple_text} -> {name.space}[{', '.join(name.values)}]" for item, name in named])
 
+    def names_run(self, items: Sequence[Reference]) -> Any:
+        """The names of all iterations of accesses."""
+        runs = [f"{item.tuple_text} -> {item.tuple_text} : {' and '.join(item.domain) or '0 = 0'}" for item in items]
+        return self.names(items).intersect_domain(self.union(runs).domain()).range()
+
     def _make(self, buffer: Buffer) -> Through:
         flow = self.dataflow.flow(buffer)
         readers = [item for item in flow.readers if not self.naming.is_copy(item)]
