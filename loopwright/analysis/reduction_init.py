@@ -381,8 +381,12 @@ class _Init:
         reducing = {var for value in self.reduced for var in used_variables(value, inner)}
         data = {var for _, value in self.axes for var in used_variables(value, inner)} | (set(inner) - reducing)
         outside = self.loops.index(location)
-        outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)}
-        inside = [guard for guard, loops in self._conditions() if loops > outside]
+        outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)} - self.reducing
+        inside = [
+            guard
+            for guard, loops in self._conditions()
+            if loops > outside and (used_variables(guard, inner) or not self._is_about_updates(guard))
+        ]
         bounds = {var: [substitute(end, self.lets) for end in (loop.min, loop.extent)] for var, loop in inner.items()}
         return loops_of_start(data, bounds, outer, inside)
 
@@ -418,10 +422,12 @@ def loops_of_start(
 ) -> tuple[set[Var], list[Expr]]:
     """The loops that the start of a reduction runs over, and the conditions it keeps.
 
-    `data` are loops that it does run over, of those whose `bounds` are given. A condition that ties loops to those
-    outside (`outer`) says for which of these there is a cell at all: the start runs over what it names, too, and over
-    what other conditions and bounds name beside loops that it runs over. A condition on loops of the reduction alone
-    says which updates happen, not which cells there are: it is dropped, unless the start runs over those loops.
+    `data` are loops that it does run over, of those whose `bounds` are given. A condition that ties loops to others
+    outside (`outer`, none of the reduction) says for which of these there is a cell at all: the start runs over what
+    it names, too, and over what other conditions and bounds name beside loops that it runs over.
+
+    A condition on loops of the reduction alone says which updates happen, not which cells there are: it is dropped,
+    unless the start runs over those loops.
     """
     data = set(data)
     used = [(guard, used_variables(guard, bounds)) for guard in guards]

@@ -11,7 +11,7 @@ import pytest
 from loopwright.evaluator import evaluate
 from loopwright.ir import PrimFunc
 from loopwright.schedule import Schedule
-from loopwright.schedule.errors import NotSupported, ScheduleError, WouldChangeValues
+from loopwright.schedule.errors import NotProved, NotSupported, ScheduleError, WouldChangeValues
 from loopwright.schedule.primitives.compute.compute_inline import NotInlinable
 from loopwright.schedule.primitives.compute.rfactor import NotFactorable
 from loopwright.schedule.proof.buffer_scopes import LeavesScope
@@ -330,7 +330,7 @@ def test_a_domain_that_loops_say_and_a_value_without_bounds():
     refused(sch, NotOnItsOwnTerms, problem, "compute_at", "B", sch.get_loops("C")[0])
 
 
-def test_a_guard_on_a_reduction_that_shapes_other_loops_is_proved_or_refused():
+def test_a_guard_on_a_reduction_that_shapes_other_loops_holds_for_its_start():
     """The init runs over j, so over i as well: a guard on i that it leaves out would let it set other cells."""
     program = from_source("""
 from loopwright.script import tir as T
@@ -350,8 +350,14 @@ def main(N: T.Buffer(8, "int32"), A: T.Buffer(8, "int32"), B: T.Buffer(8, "int32
                 C[vj] = C[vj] + A[vi]
 """)
     sch = Schedule(program)
-    with pytest.raises(WouldChangeValues, match=r"C_init has overwritten it"):
-        sch.split(sch.get_loops("C")[0], [None, 3])
+    sch.split(sch.get_loops("C")[0], [None, 3])
+    for count in (0, 1, 2):
+        results = []
+        for version in (program, sch.mod["main"]):
+            b, c = np.full(8, 99, "int32"), np.full(8, 99, "int32")
+            evaluate(version, np.full(8, count, "int32"), np.arange(8, dtype="int32"), b, c)
+            results.append((b.tolist(), c.tolist()))
+        assert results[0] == results[1]
 
 
 def test_indices_of_a_block_without_iterations_are_cached():
@@ -675,3 +681,49 @@ def main(A: T.Buffer((12, 12), "int32"), B1: T.Buffer(12, "int32")):
     sch = Schedule(program)
     with pytest.raises(ScheduleError, match=r"B0\[0, 0\]"):
         sch.split(sch.get_loops("B0")[0], [None, 2], tail="pad")
+
+
+def test_a_loop_that_simplifying_takes_out_of_a_reduction():
+    """`i - i + m` is m: no axis is bound to i then, and the sum starts where i has an iteration."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer(8, "int32"), C: T.Buffer(1, "int32"), m: T.int32):
+    for i in range(T.min(m, 5)):
+        with T.block("C"):
+            vi = T.axis.reduce(8, i - i + m)
+            with T.init():
+                C[0] = 5
+            C[0] = C[0] + A[vi]
+""")
+    sch = Schedule(program)
+    refused(sch, NotProved, "updated several times with the same axis values", "split", sch.get_loops("C")[0], [5, 1])
+
+
+def test_a_guard_on_a_loop_of_one_iteration_outside_the_start():
+    """`j >= m` says which updates happen: the start does not ask, in whichever loop it stands."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer(8, "int32"), C: T.Buffer(1, "int32"), m: T.int32):
+    for i in range(1, 1 + T.min(m, 5)):
+        for j in range(1, 2):
+            with T.block("C"):
+                v, vj = T.axis.spatial(1, 0), T.axis.reduce(8, m - j)
+                T.where(j >= m)
+                with T.init():
+                    C[v] = 5
+                C[v] = C[v] + A[vj]
+""")
+    sch = Schedule(program)
+    i, j = sch.get_loops("C")
+    sch.reorder(j, i)
+    for m in range(4):
+        results = []
+        for version in (program, sch.mod["main"]):
+            result = np.full(1, 99, "int32")
+            evaluate(version, np.arange(8, dtype="int32"), result, m)
+            results.append(result.tolist())
+        assert results[0] == results[1]

@@ -167,7 +167,7 @@ def _may_run_other_inits(before: Path | None, after: Path) -> bool:
         return True
     if before is None:
         return False
-    if not _is_box(before) or _loops_of_reduction_changed(before, after):
+    if not _is_box(before) or _loops_of_reduction_changed(before, after) or _unbound(before) != _unbound(after):
         return True
     # A condition that went, or that speaks of other loops now: a split adds one on its own loops at most.
     return bool(_guard_kinds(before) - _guard_kinds(after))
@@ -251,6 +251,14 @@ def _guard_kinds(path: Path) -> Counter[str]:
             about_updates = "both" if used - reduced else "updates"
             kinds[about_updates if used & reduced else "cells" if used else "none"] += 1
     return kinds
+
+
+def _unbound(path: Path) -> set[Var]:
+    """The loops that no axis is bound to: the start runs in them, or over them."""
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    bound = {var for value in realize.iter_values for var in variables_of(value)}
+    return {node.loop_var for node in path if isinstance(node, For) and not is_one(node.extent)} - bound
 
 
 def _loops_of_reduction_changed(before: Path, after: Path) -> bool:

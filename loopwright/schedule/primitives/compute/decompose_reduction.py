@@ -186,13 +186,18 @@ def mirrored_loops(
     loops of the reduction alone says which updates happen, not which cells there are: it is left out.
     """
     inner = {loop.loop_var: loop for loop in loops}
-    outer = {loop.loop_var for loop in view.loops_of(block_key(realize.block))} - set(inner)
     reduced = reducing_variables(realize)
+    outer = {loop.loop_var for loop in view.loops_of(block_key(realize.block))} - {*inner, *reduced}
     needed = {var for var, loop in inner.items() if var not in reduced and not is_one(loop.extent)}
     for value in values:
         needed |= used_variables(value, inner)
     bounds = {var: (loop.min, loop.extent) for var, loop in inner.items()}
-    needed, kept = loops_of_start(needed, bounds, outer, conjuncts(realize.predicate))
+    guards = [
+        guard
+        for guard in conjuncts(realize.predicate)
+        if used_variables(guard, inner) or used_variables(guard, outer) or not used_variables(guard, reduced)
+    ]
+    needed, kept = loops_of_start(needed, bounds, outer, guards)
     return [loop for loop in loops if loop.loop_var in needed], kept
 
 
