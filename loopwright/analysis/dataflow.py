@@ -22,7 +22,7 @@ buffer. A write that depends on data leaves the source of every read uncertain: 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
@@ -291,13 +291,13 @@ class Dataflow:
             readers.append(self._virtual(f"{at}final", "final", buffer))
         return readers, writers, updaters
 
-    def starts(self, buffer: Buffer) -> list[Reference]:
-        """The writes that give the buffer's cells the start value of a reduction."""
+    def starts(self, buffer: Buffer, test: Callable[[Access], bool] = lambda _: True) -> list[Reference]:
+        """The writes that give the buffer's cells the start value of a reduction; those that pass `test`."""
         inits, at = self.program.inits, self.tag(buffer)
         return [
             self._reference(f"{at}w{k}", "write", access, buffer)
             for k, access in enumerate(self.by_buffer.get(buffer, ()))
-            if access.writes and access.instance.block in inits
+            if access.writes and access.instance.block in inits and test(access)
         ]
 
     def _shadows(self, buffer: Buffer, other: Buffer) -> list[Reference]:

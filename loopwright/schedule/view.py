@@ -85,6 +85,14 @@ def _index_of_part(part: Stmt) -> _Index:
     return index
 
 
+@lru_cache(maxsize=16)  # a version is looked at while it is proved, and again by the next step
+@deep
+def _index_of(body: Stmt) -> _Index:
+    index = _Index(by_parts=True)
+    index.visit(body)
+    return index
+
+
 class View:
     """A version of the function being scheduled."""
 
@@ -102,11 +110,8 @@ class View:
         return View(function, {old: key for old, key in keys.items() if old not in moved.values()})
 
     @cached_property
-    @deep
     def index(self) -> _Index:
-        index = _Index(by_parts=True)
-        index.visit(self.function.body)
-        return index
+        return _index_of(self.function.body)
 
     # --- finding --------------------------------------------------------------------------------------------------
 

@@ -727,3 +727,22 @@ def main(A: T.Buffer(8, "int32"), C: T.Buffer(1, "int32"), m: T.int32):
             evaluate(version, np.arange(8, dtype="int32"), result, m)
             results.append(result.tolist())
         assert results[0] == results[1]
+
+
+def test_a_loop_that_simplifying_takes_out_of_the_data_axes():
+    """`i - i + m` is m: i runs over the reduction alone then, which starts where i has no iterations, too."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer(20, "int32"), C: T.Buffer(12, "int32"), n: T.int32, m: T.int32):
+    for i, j in T.grid(n, n):
+        with T.block("C"):
+            v, vj = T.axis.spatial(12, i - i + m), T.axis.reduce(20, j + i)
+            with T.init():
+                C[v] = 5
+            C[v] = C[v] + A[vj]
+""")
+    sch = Schedule(program)
+    with pytest.raises(ScheduleError, match="split"):
+        sch.split(sch.get_loops("C")[0], [None, 3])

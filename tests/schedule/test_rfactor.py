@@ -689,3 +689,40 @@ def main(A: T.Buffer(8, "int32"), C: T.Buffer(4, "int32")):
 """)
     sch = Schedule(program)
     refused(sch, NotFactorable, "several iterations of loop i reach one cell", "rfactor", sch.get_loops("C")[2], 1)
+
+
+def test_members_that_are_compared_before_they_wrap():
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(C: T.Buffer(1, "int32"), n: T.int32, m: T.int32):
+    for i in range(n):
+        with T.block("C"):
+            v = T.axis.reduce(12, i)
+            with T.init():
+                C[0] = 0
+            C[0] = T.Select(v * 900000000 + m > 0, v * 900000000 + m, C[0])
+""")
+    sch = Schedule(program)
+    refused(sch, NotFactorable, "is decided before it is stored", "rfactor", sch.get_loops("C")[0], 0)
+
+
+def test_a_guard_that_ties_the_reduction_to_a_loop_of_one_iteration():
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(C: T.Buffer(1, "int32"), m: T.int32):
+    for i in range(1):
+        for j in range(T.min(m, 5)):
+            with T.block("C"):
+                v = T.axis.reduce(12, j)
+                T.where(i >= j)
+                with T.init():
+                    C[0] = 5
+                C[0] = C[0] + v
+""")
+    sch = Schedule(program)
+    for loop in sch.get_loops("C"):
+        refused(sch, NotFactorable, "is on loop i, which no axis of the block is bound to", "rfactor", loop, 0)

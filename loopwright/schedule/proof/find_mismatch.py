@@ -329,15 +329,9 @@ class _Comparison:
 
     def _check_new_starts(self, buffer: Buffer) -> None:
         """A start that did not run before must write within its buffer, though nobody reads what it writes."""
-        new = self.new.dataflow
-        for writer in new.starts(buffer):
-            access, location = writer.access, writer.place
-            assert access is not None and location is not None and location.block is not None
-            try:
-                if is_inside(new.program, access) and stays_in_domains(new.program, location.block):
-                    continue
-            except OutOfBounds:
-                pass
+        for writer in self.new.dataflow.starts(buffer, self._may_leave):
+            access = writer.access
+            assert access is not None
             started = self.new.names_run([writer])
             for other in self.old.dataflow.by_buffer:
                 started = started.subtract(self.old.names_run(self.old.dataflow.starts(other)))
@@ -345,6 +339,14 @@ class _Comparison:
                 text = ", ".join([str(index) for index in access.node.indices])
                 problem = f"{buffer.name}[{text}] would be started where it was not before"
                 raise NotProvable(f"{problem}, and it is not known to be a cell of {buffer.name} there")
+
+    def _may_leave(self, access: Access) -> bool:
+        """Whether an access is not known to stay within its buffer, and its block within its domains."""
+        program, block = self.new.dataflow.program, access.instance.block
+        try:
+            return block is None or not (is_inside(program, access) and stays_in_domains(program, block))
+        except OutOfBounds:
+            return True
 
     def _compare_updates(self, seen: Through, known: list[Through], updates: Any, defined: Any) -> Mismatch | None:
         extra = self._possible(seen.named_updates.intersect_domain(defined).subtract(updates))

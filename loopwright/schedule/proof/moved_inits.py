@@ -167,7 +167,7 @@ def _may_run_other_inits(before: Path | None, after: Path) -> bool:
         return True
     if before is None:
         return False
-    if not _is_box(before) or _loops_of_reduction_changed(before, after) or _unbound(before) != _unbound(after):
+    if not _is_box(before) or _loop_kinds_changed(before, after):
         return True
     # A condition that went, or that speaks of other loops now: a split adds one on its own loops at most.
     return bool(_guard_kinds(before) - _guard_kinds(after))
@@ -253,23 +253,26 @@ def _guard_kinds(path: Path) -> Counter[str]:
     return kinds
 
 
-def _unbound(path: Path) -> set[Var]:
-    """The loops that no axis is bound to: the start runs in them, or over them."""
+def _loop_kinds_changed(before: Path, after: Path) -> bool:
+    """Whether a loop is one of the reduction in one version only: starts run in the others, or over them.
+
+    Simplifying may take a loop out of a binding, also while it is split or fused: then other kinds of loops come than
+    those that go.
+    """
+    old, new = _loop_kinds(before), _loop_kinds(after)
+    if any([old[var] != new[var] for var in old.keys() & new.keys()]):
+        return True
+    return {old[var] for var in old.keys() - new.keys()} != {new[var] for var in new.keys() - old.keys()}
+
+
+def _loop_kinds(path: Path) -> dict[Var, str]:
+    """What axes each loop is bound to; one of a single iteration runs, whatever they are."""
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
     bound = {var for value in realize.iter_values for var in variables_of(value)}
-    return {node.loop_var for node in path if isinstance(node, For) and not is_one(node.extent)} - bound
-
-
-def _loops_of_reduction_changed(before: Path, after: Path) -> bool:
-    """Whether a loop that stays is one of the reduction in one version only: inits run over the others."""
-    old, new = before[-1], after[-1]
-    assert isinstance(old, BlockRealize) and isinstance(new, BlockRealize)
-    if new.block.init is None:
-        return False
-    staying = {node.loop_var for node in before if isinstance(node, For)}
-    staying &= {node.loop_var for node in after if isinstance(node, For)}
-    return not staying.isdisjoint(reducing_variables(old) ^ reducing_variables(new))
+    reduced = reducing_variables(realize)
+    loops = [node.loop_var for node in path if isinstance(node, For) and not is_one(node.extent)]
+    return {var: "reduction" if var in reduced else "data" if var in bound else "none" for var in loops}
 
 
 def loops_of_inits(function: PrimFunc) -> dict[BlockKey, set[Var]]:

@@ -31,17 +31,22 @@ from typing import NamedTuple
 
 from loopwright.analysis.loop_carried import Loop, carries
 from loopwright.arith import Analyzer
+from loopwright.arith.data import holds_data
+from loopwright.arith.index_arithmetic import EXACT_NODES
+from loopwright.arith.stored_values import as_stored
 from loopwright.ir import (
     Block,
     BlockRealize,
     Buffer,
     BufferLoad,
+    CompareExpr,
     Expr,
     For,
     ForKind,
     IntImm,
     IterType,
     IterVar,
+    Node,
     Range,
     Stmt,
     Var,
@@ -58,11 +63,12 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.rewrite.bindings import TRUE
+from loopwright.schedule.rewrite.bindings import TRUE, is_true
 from loopwright.schedule.rewrite.blocks import is_leaf
 from loopwright.schedule.rewrite.buffers import fresh_buffer
 from loopwright.schedule.rewrite.combiners import Reduction, read_reduction, update_statement
 from loopwright.schedule.rewrite.edits import Edits
+from loopwright.schedule.rewrite.regions import facts_inside
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -149,6 +155,7 @@ def rfactor(view: View, loop: For, factor_axis: int) -> Step:
     nest = _nest_of(view, loop)
     answer = read_reduction("rfactor", nest.realize)
     _check_steering(nest, answer.buffers)
+    _check_stored(nest, answer)
     if not answer.commutative:
         _check_order(nest)
     axis = _checked_axis(loop, factor_axis, len(answer.indices))
@@ -228,6 +235,28 @@ def _check_steering(nest: _Nest, buffers: Sequence[Buffer]) -> None:
             raise NotFactorable(nest.factored, problem)
 
 
+def _check_stored(nest: _Nest, answer: Reduction) -> None:
+    """Partial results are loaded, so a condition on them is one on numbers that wrapped; one on indices is exact."""
+    facts = facts_inside(nest.realize.block)
+    cells = [BufferLoad(buffer, answer.indices) for buffer in answer.buffers]
+    values = answer.combine(cells, answer.operands)
+    for operand in answer.operands:
+        if as_stored(operand, facts) is operand:
+            continue
+
+        def compares(node: Node, operand: Expr = operand) -> bool:
+            return (
+                isinstance(node, (CompareExpr, *EXACT_NODES))
+                and node is not operand
+                and not any([holds_data(side) for side in (node.a, node.b)])
+                and any_node(node, lambda part: part is operand)
+            )
+
+        if any([any_node(value, compares) for value in values]):
+            problem = f"whether {operand} takes part is decided before it is stored, and it may leave {operand.dtype}"
+            raise NotFactorable(nest.factored, problem, "compute it in a wider type")
+
+
 def _loads(root: Expr, buffer: Buffer) -> bool:
     return any_node(root, lambda node: isinstance(node, BufferLoad) and node.buffer.data is buffer.data)
 
@@ -304,11 +333,20 @@ def _guards(
                 f"the guard {condition} relates data to the reduction (loops {', '.join(names)})",
                 "which members there are would depend on the cell; choose tiles that divide the extents",
             )
-        for var in used & others if not used & reducing else ():
+        for var in (used & others) - reducing if not _holds_at_first(condition, loops) else ():
             problem = f"the guard {condition} is on loop {var.name}, which no axis of the block is bound to"
             raise NotFactorable(loop, problem, "bind it to one: v = T.axis.spatial(n, i)")
         (on_loop if loop.loop_var in used else kept).append(condition)
     return kept, on_loop
+
+
+def _holds_at_first(condition: Expr, loops: Sequence[For]) -> bool:
+    """Whether a condition holds in the first iteration of the loops it names, which there is: all cells are started."""
+    named = [item for item in loops if item.loop_var in _variables(condition)]
+    if not all([isinstance(item.extent, IntImm) and item.extent.value > 0 for item in named]):
+        return False
+    first = substitute(condition, {item.loop_var: item.min for item in named})
+    return is_true(Analyzer().simplify(first))
 
 
 def _checked_axis(loop: For, factor_axis: int, rank: int) -> int:
