@@ -52,6 +52,7 @@ from tests.relay import test_concat_in_place
 from tests.schedule import (
     test_add_guard,
     test_bind,
+    test_blockize,
     test_calls_in_bounds,
     test_composites,
     test_decompose_padding,
@@ -937,5 +938,25 @@ BUGS = [
         "what a rolled block writes besides its circular buffer is not compared",
         lambda: patch.object(rolling._Circular, "left_out", property(lambda *_: {}, lambda *_: None), create=True),
         test_rolling_buffer.test_what_else_the_block_writes_counts,
+    ),
+    Bug(
+        "a start that did not run before may write anywhere",
+        lambda: patch.object(find_mismatch._Comparison, "_check_new_starts", lambda *_: None),
+        test_find_mismatch.test_a_start_that_did_not_run_before_stays_within_its_buffer,
+    ),
+    Bug(
+        "loops may change sides between data and reduction",
+        lambda: patch.object(moved_inits, "_loop_kinds_changed", lambda *_: False),
+        test_ragged_domains.test_a_loop_that_simplifying_takes_out_of_the_data_axes,
+    ),
+    Bug(
+        "partial results are compared as if they had not wrapped",
+        lambda: patch("loopwright.schedule.primitives.compute.rfactor._check_stored", lambda *_: None),
+        test_rfactor.test_members_that_are_compared_before_they_wrap,
+    ),
+    Bug(
+        "the block around a tile runs with its axes anywhere",
+        lambda: patch("loopwright.schedule.primitives.compute.blockize._runs_always", lambda *_: True),
+        test_blockize.test_an_axis_stays_in_its_domain_where_no_loop_inside_runs,
     ),
 ]
