@@ -32,13 +32,14 @@ lint: $(READY)  ## run ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-fuzz: $(READY)  ## damaged model files, random graphs, programs and schedules (SEED=0; about 20 minutes)
+fuzz: $(READY)  ## damaged model files, random graphs, programs and schedules (SEED=0; about 25 minutes)
 	$(BIN)/python -m benchmarks.fuzz_models --seconds 60 --seed $(or $(SEED),0)
 	$(BIN)/python -m benchmarks.fuzz_graphs --count 200 --seed $(or $(SEED),0)
 	$(BIN)/python -m benchmarks.fuzz_artifacts --count 800 --seed $(or $(SEED),0)
 	LOOPWRIGHT_LONG=1 $(BIN)/python -m pytest -q -n $(WORKERS) tests/test_agreement.py tests/test_deep.py \
 		tests/schedule/test_fuzz.py tests/schedule/test_lemmas.py tests/schedule/test_enumeration.py \
 		tests/analysis/test_against_enumeration.py tests/arith/test_simplify_random.py \
+		tests/test_dtypes.py tests/test_index_arithmetic.py tests/codegen tests/transform \
 		tests/autosched tests/frontends tests/relay tests/topi
 
 # matplotlib draws the picture. torch takes part where it is installed, and is never downloaded for this; without a

@@ -11,8 +11,6 @@ os.environ["LOOPWRIGHT_FREEZE"] = "1"
 # the tests. Tests of the cache itself switch it on, in a folder of their own.
 os.environ["LOOPWRIGHT_CACHE"] = "0"
 
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -24,15 +22,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 # Programs are made of many small objects, few of them in cycles: looking for those took a tenth of the time.
 gc.set_threshold(50_000)
 
-# Most tests are about what is computed, not about machine code, and LLVM would take half of their time to optimize it.
-# It does so for tests of code, and in `make fuzz` for others (LOOPWRIGHT_LONG=1).
-OF_CODE = ("codegen", "runtime", "target", "transform")
-
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    is_optimized = folder in OF_CODE or folder.endswith(".py") or "LOOPWRIGHT_LONG" in os.environ
+    # Most tests are about what is computed, not about machine code, and LLVM would take half of their time to optimize
+    # it. It does so for tests that say they are (`pytestmark = pytest.mark.optimized`), and for all in `make fuzz`.
+    is_optimized = item.get_closest_marker("optimized") is not None or "LOOPWRIGHT_LONG" in os.environ
     os.environ["LOOPWRIGHT_OPT_LEVEL"] = "" if is_optimized else "0"
 
 

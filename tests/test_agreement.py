@@ -9,6 +9,8 @@ from tests.campaign import programs
 from tests.random_limits import limit_arguments, limit_function, runs
 from tests.random_programs import random_arguments, random_function
 
+pytestmark = pytest.mark.optimized
+
 PROGRAMS = programs(40, 240)
 CHUNK = 20  # programs a test, so that two workers share the time evenly
 

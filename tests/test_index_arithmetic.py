@@ -5,6 +5,8 @@ docs/semantics.md, "Index arithmetic". Sizes are small here; scalars and literal
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,16 @@ def low_bits(number: int, bits: int = 32) -> int:
     return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
+@lru_cache(maxsize=8)  # a function is run with many numbers
+def built(function, target):
+    return build(function, target=target)
+
+
+@lru_cache(maxsize=8)
+def lowered_for_arm(function):
+    return lower(function, ARM)[function.name]
+
+
 def everywhere(function, *arguments):
     """The arrays after each way to run the function; they are the same, and those of the first are given back."""
     results = []
@@ -37,11 +49,11 @@ def everywhere(function, *arguments):
         if target is None:
             evaluate(function, *given)
         else:
-            build(function, target=target)(*given)
+            built(function, target)(*given)
         results.append([item for item in given if isinstance(item, np.ndarray)])
     with ARM:  # where pointers have 32 bits, and what may leave them is computed in 64 all the same
         narrow = [np.array(item) if isinstance(item, np.ndarray) else item for item in arguments]
-        evaluate(lower(function, ARM)[function.name], *narrow)
+        evaluate(lowered_for_arm(function), *narrow)
         results.append([item for item in narrow if isinstance(item, np.ndarray)])
     for other in results[1:]:
         for one, same in zip(results[0], other, strict=True):
@@ -319,10 +331,11 @@ def test_what_is_inlined_wraps_as_what_was_loaded(dtype, stored, read):
     for step, block in (("compute_inline", "B"), ("reverse_compute_inline", "C")):
         sch = tir.Schedule(program)
         getattr(sch, step)(block)
+        scheduled = sch.mod["main"]
         for number in EDGES:
             wanted = np.zeros(4, dtype)
             evaluate(program, number, wanted)
-            (got,) = everywhere(sch.mod["main"], number, np.zeros(4, dtype))
+            (got,) = everywhere(scheduled, number, np.zeros(4, dtype))
             np.testing.assert_array_equal(got, wanted)
 
 

@@ -18,6 +18,8 @@ import pytest
 
 from tests import warm_python
 
+pytestmark = pytest.mark.optimized
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)

@@ -17,6 +17,8 @@ from loopwright.schedule.errors import NotProved, WouldRace
 from loopwright.script import from_source
 from tests.random_lanes import arguments, vector_program
 
+pytestmark = pytest.mark.optimized
+
 ARRAYS = ", ".join([f'{name}: T.Buffer((16,), "int32")' for name in "ABIS"])
 
 

@@ -18,6 +18,8 @@ from loopwright.script import tir as T
 from loopwright.target import Target
 from tests.c_programs import UNDEFINED, Case, CBatch
 
+pytestmark = pytest.mark.optimized
+
 INTS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
 OPERATIONS: dict[str, Callable[[ir.Expr, ir.Expr], ir.Expr]] = {
     "truncdiv": truncdiv,

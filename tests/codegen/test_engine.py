@@ -21,6 +21,8 @@ from loopwright.codegen.llvm.load_object import (
 from loopwright.runtime.errors import InternalError
 from loopwright.target import Target, describe, host_description
 
+pytestmark = pytest.mark.optimized
+
 HOST = Target("llvm")
 
 ADD = """

@@ -12,6 +12,8 @@ import loopwright
 from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
 from loopwright.script import tir as T
 
+pytestmark = pytest.mark.optimized
+
 is_x86 = platform.machine() == "x86_64"
 
 

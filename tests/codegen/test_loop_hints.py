@@ -13,6 +13,8 @@ from loopwright.script import tir as T
 from loopwright.target import Target, describe
 from loopwright.transform import lower
 
+pytestmark = pytest.mark.optimized
+
 AVX2 = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=haswell")
 NEON = Target("llvm -mtriple=aarch64-unknown-linux-gnu -mcpu=neoverse-n1")
 

@@ -9,6 +9,8 @@ import pytest
 from loopwright.codegen.math.table import BODIES
 from tools.sweep_math import kernel
 
+pytestmark = pytest.mark.optimized
+
 NUMPY = {
     "bfloat16": ml_dtypes.bfloat16,
     "float16": np.float16,

@@ -16,6 +16,8 @@ from loopwright.runtime.dtype import DataType
 from loopwright.target import Target, describe
 from tools.sweep_math import EXACT, STATED, all_patterns, function, kernel, ulp_errors
 
+pytestmark = pytest.mark.optimized
+
 INF, NAN = float("inf"), float("nan")
 ONE_ARGUMENT = [name for name, dtype in STATED if dtype == "float32" and name not in ("atan2", "pow")]
 # Where a body changes its formula, or a result becomes denormal, infinite or 1: neighbours of these are tried as well.

@@ -9,6 +9,8 @@ import pytest
 
 from tools.sweep_math import EXACT, STATED, function, ulp_errors
 
+pytestmark = pytest.mark.optimized
+
 NAMES = [name for name, dtype in STATED if dtype == "float64"]
 INF, NAN = math.inf, math.nan
 

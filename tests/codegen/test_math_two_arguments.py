@@ -10,6 +10,8 @@ import pytest
 
 from tools.sweep_math import EXACT, STATED, function, ulp_errors
 
+pytestmark = pytest.mark.optimized
+
 INF, NAN = math.inf, math.nan
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e-45, -1e-45, 1e38, -1e38, INF, -INF, NAN]
 SPECIAL += [16777215.0, -16777215.0, 16777216.0, 8388607.5, 0.99999994, 1.0000001]

@@ -23,6 +23,8 @@ from loopwright.target import host_description
 from loopwright.transform import lower
 from tests.agreement import assert_agreement
 
+pytestmark = pytest.mark.optimized
+
 SERIAL, PARALLEL, UNROLLED = ir.ForKind.SERIAL, ir.ForKind.PARALLEL, ir.ForKind.UNROLLED
 
 

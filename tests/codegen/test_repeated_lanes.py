@@ -11,6 +11,8 @@ from loopwright.codegen.llvm.repeated_lanes import repeated_lanes
 from loopwright.ir import Broadcast, Ramp, Var, const
 from loopwright.schedule import Schedule
 
+pytestmark = pytest.mark.optimized
+
 
 @pytest.mark.parametrize("times", [2, 4, 8, 3])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "float64", "bool"])

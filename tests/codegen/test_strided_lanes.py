@@ -12,6 +12,8 @@ from loopwright.ir import Ramp, Var, const
 from loopwright.ir.buffer import decl_buffer
 from loopwright.schedule import Schedule
 
+pytestmark = pytest.mark.optimized
+
 I = Var("i", "int64")
 
 

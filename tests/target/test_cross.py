@@ -20,6 +20,8 @@ from loopwright.transform.pipeline import lower, stages
 from tests.agreement import assert_same, evaluated, write_out_math
 from tests.random_programs import random_arguments, random_function
 
+pytestmark = pytest.mark.optimized
+
 # The target, its pointer width, and the machine number in the header of its objects.
 MACHINES = {
     "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64": (64, 62),
