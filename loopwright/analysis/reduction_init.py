@@ -23,7 +23,7 @@ although such a loop has no iterations.
 from __future__ import annotations
 
 import operator
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -288,9 +288,10 @@ class _Init:
         if depth is None:
             pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
             axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
-            bounds = {loop.loop_var: (loop.min, loop.extent) for loop in self.loops if isinstance(loop, For)}
-            _, kept = loops_of_start(self.others, bounds, (), conjuncts(self.realize.predicate))
-            here = self._realize(axes, logical_and(const(True), *kept))
+            guards = {substitute(part, self.lets): part for part in conjuncts(self.realize.predicate)}
+            bounds = self._bounds([loop for loop in self.loops if isinstance(loop, For)])
+            _, kept = loops_of_start(self.others, bounds, (), list(guards))
+            here = self._realize(axes, logical_and(const(True), *[guards[guard] for guard in kept]))
             return _Written(None, here, here.block, {})
         location = self.loops[depth]
         inner = {loop.loop_var: loop for loop in self.loops[depth:] if isinstance(loop, For)}
@@ -387,8 +388,10 @@ class _Init:
             for guard, loops in self._conditions()
             if loops > outside and (used_variables(guard, inner) or not self._is_about_updates(guard))
         ]
-        bounds = {var: [substitute(end, self.lets) for end in (loop.min, loop.extent)] for var, loop in inner.items()}
-        return loops_of_start(data, bounds, outer, inside)
+        return loops_of_start(data, self._bounds(inner.values()), outer, inside)
+
+    def _bounds(self, loops: Iterable[For]) -> dict[Var, list[Expr]]:
+        return {loop.loop_var: [substitute(end, self.lets) for end in (loop.min, loop.extent)] for loop in loops}
 
     def _realize(self, axes: Sequence[tuple[IterVar, Expr]], predicate: Expr) -> BlockRealize:
         block = self.block

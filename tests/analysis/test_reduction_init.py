@@ -645,3 +645,25 @@ def main(B: T.Buffer(6, "int32"), n: T.int32):
             evaluate(function, result, n)
             results.append(result.tolist())
     assert results[:4] == results[4:]
+
+
+@pytest.mark.parametrize("extent", [1, 2])
+def test_a_let_of_a_loop_of_the_reduction_guards_no_start(extent):
+    function = from_source(f"""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(C: T.Buffer(2, "int32")):
+    for i in range(2):
+        for k in range({extent}):
+            with T.LetStmt(k + 1) as x:
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    T.where(x > 5)
+                    with T.init():
+                        C[vi] = 5
+                    C[vi] = C[vi] + vk
+""")
+    result = np.full(2, 9, "int32")
+    evaluate(function, result)
+    assert result.tolist() == [5, 5]
