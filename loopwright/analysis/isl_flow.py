@@ -1,4 +1,4 @@
-"""flow_question: who sees which write, as a question in isl's own text, and its answer.
+"""isl_flow: who sees which write, as a question in isl's own text, and its answer.
 
 What is asked follows from the text alone, so answers are kept: most steps of a schedule leave most flows as they were.
 Where no cell is written twice the answer is set algebra; else isl searches for the last write, which takes it long.
@@ -21,7 +21,11 @@ ANSWERS: Final = 64  # flows kept
 
 
 class NotProvable(Exception):
-    """The exact flow is not known, for the reason given. Never leaves the proofs."""
+    """The exact flow is not known, for the reason given; `hint` says what would work. Never leaves the proofs."""
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.hint = hint
 
 
 class Question(NamedTuple):

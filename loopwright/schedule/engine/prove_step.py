@@ -42,7 +42,7 @@ def prove_step(method: str, view: View, step: Step) -> str:
         if isinstance(result, Mismatch):
             raise WouldChangeValues(method, result, step.at)
         if result is not None:
-            raise NotProved(method, result.reason, step.at)
+            raise NotProved(method, result.reason, step.at, result.hint)
     check_thread_loops(method, after)
     check_tensorized(method, view, after)
     at_the_same_time = to_prove_again(view, after, step)

@@ -89,7 +89,7 @@ def _find(
         divisions = max(old.divisions, new.divisions)
         result = within_budget(lambda _: comparison.find(buffers), PROOF_BUDGET, divisions)
     except NotProvable as reason:
-        return Unproved(str(reason))
+        return Unproved(str(reason), reason.hint)
     except BudgetExceeded:
         return Unproved("comparing what the reads see takes too many steps")
     if way in BY_WHAT_IT_DOES and result is not None and not _touch_alike(old, new):
@@ -338,7 +338,8 @@ class _Comparison:
             if self._possible(started) is not None:
                 text = ", ".join([str(index) for index in access.node.indices])
                 problem = f"{buffer.name}[{text}] would be started where it was not before"
-                raise NotProvable(f"{problem}, and it is not known to be a cell of {buffer.name} there")
+                hint = "write the start as a nest of its own first: decompose_reduction"
+                raise NotProvable(f"{problem}, and it is not known to be a cell of {buffer.name} there", hint)
 
     def _may_leave(self, access: Access) -> bool:
         """Whether an access is not known to stay within its buffer, and its block within its domains."""

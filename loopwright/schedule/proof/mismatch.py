@@ -30,8 +30,8 @@ Kind = Literal["base", "extra", "missing", "twice"]
 class Unproved:
     """There is neither a proof nor a counterexample, for this reason."""
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        self.reason, self.hint = reason, hint
 
     def why(self) -> str:
         return self.reason

@@ -152,8 +152,7 @@ class ReachingWrites:
     def _is_told_apart(self, item: Reference) -> bool:
         if self._told_apart(item):
             return True
-        runs = self.union([f"{item.tuple_text} -> {item.tuple_text} : {' and '.join(item.domain) or '0 = 0'}"])
-        return bool(self.names([item]).intersect_domain(runs.domain()).is_injective())
+        return bool(self._names_where_run([item]).is_injective())
 
     def union(self, items: Sequence[str]) -> Any:
         """isl relations over the program's parameters."""
@@ -169,8 +168,12 @@ class ReachingWrites:
 
     def names_run(self, items: Sequence[Reference]) -> Any:
         """The names of all iterations of accesses."""
+        return self._names_where_run(items).range()
+
+    def _names_where_run(self, items: Sequence[Reference]) -> Any:
+        """Iterations → names, of those iterations that there are."""
         runs = [f"{item.tuple_text} -> {item.tuple_text} : {' and '.join(item.domain) or '0 = 0'}" for item in items]
-        return self.names(items).intersect_domain(self.union(runs).domain()).range()
+        return self.names(items).intersect_domain(self.union(runs).domain())
 
     def _make(self, buffer: Buffer) -> Through:
         flow = self.dataflow.flow(buffer)

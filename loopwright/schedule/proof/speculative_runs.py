@@ -1,4 +1,4 @@
-"""Extra runs: a step that makes a block run where it did not run before must not make it fail there.
+"""Speculative runs: a step that makes a block run where it did not run before must not make it fail there.
 
 What such runs compute is nobody's business (the proof shows that nobody who did exist sees it), but they must stay in
 bounds, divide by no zero, and call nothing that has an effect.
