@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from loopwright.arith.isl import BudgetExceeded, context, gave_up, within_budget
+from loopwright.arith.isl import BudgetExceeded, context, gave_up, relations, within_budget
 
 if TYPE_CHECKING:
     import islpy
@@ -43,9 +43,7 @@ class Question(NamedTuple):
 
     def union(self, items: Sequence[str]) -> Any:
         """Relations over the parameters."""
-        import islpy as isl
-
-        return isl.UnionMap.read_from_str(context(), f"[{self.parameters}] -> {{ {'; '.join(items)} }}")
+        return relations(self.parameters, items)
 
 
 Answer = tuple["islpy.UnionMap", "islpy.UnionMap", "islpy.UnionMap"]  # base, updates, update_bases

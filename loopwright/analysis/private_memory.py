@@ -20,7 +20,7 @@ from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.around_loop import around_loop
 from loopwright.analysis.dataflow import Dataflow, Reference, dataflow_of
 from loopwright.analysis.isl_flow import NotProvable
-from loopwright.arith.isl import BudgetExceeded, context, within_budget
+from loopwright.arith.isl import BudgetExceeded, relations, within_budget
 from loopwright.ir import (
     Allocate,
     Block,
@@ -112,8 +112,6 @@ def _flows_inside(function: PrimFunc, loop_var: Var, buffer: Buffer) -> bool:
 
 def _apart(flows: Dataflow, loop_var: Var, readers: list[Reference], sources: list[Reference]) -> Any:
     """Reader → source in another iteration of the loop, or of one around it."""
-    import islpy as isl
-
     result = []
     for reader in readers:
         for source in sources:
@@ -128,8 +126,7 @@ def _apart(flows: Dataflow, loop_var: Var, readers: list[Reference], sources: li
             ]
             target = f"{source.tag}[{', '.join(names.values())}]"
             result.append(f"{reader.tuple_text} -> {target} : {' or '.join(other)}")
-    parameters = ", ".join(flows.text.parameters.values())
-    return isl.UnionMap.read_from_str(context(), f"[{parameters}] -> {{ {'; '.join(result)} }}")
+    return relations(", ".join(flows.text.parameters.values()), result)
 
 
 def _depth(item: Reference, loop_var: Var) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import thread_time
@@ -100,6 +101,7 @@ class NotAffine(LoopwrightError, ValueError):
 
 
 _local: Final = threading.local()
+_RELATIONS: Final = 512  # kept
 
 
 def context() -> islpy.Context:
@@ -109,6 +111,24 @@ def context() -> islpy.Context:
         import islpy
 
         result = _local.context = islpy.Context()
+    return result
+
+
+def relations(parameters: str, items: Sequence[str]) -> islpy.UnionMap:
+    """Relations in isl's own text. The last are kept: of one version of a program most are asked for in the next."""
+    kept: OrderedDict[str, islpy.UnionMap] | None = getattr(_local, "relations", None)
+    if kept is None:
+        kept = _local.relations = OrderedDict()
+    text = f"[{parameters}] -> {{ {'; '.join(items)} }}"
+    result = kept.get(text)
+    if result is None:
+        import islpy
+
+        result = kept[text] = islpy.UnionMap.read_from_str(context(), text)
+        if len(kept) > _RELATIONS:
+            kept.popitem(last=False)
+    else:
+        kept.move_to_end(text)
     return result
 
 

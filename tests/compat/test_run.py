@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm_python
+
 DOOR = [sys.executable, "-m", "loopwright.compat.tvm"]
 
 
@@ -127,8 +129,10 @@ def test_a_classic_script(path, tmp_path):
     """Scripts as users of TVM v0.15 write them; they check their own numbers."""
     text = path.read_text(encoding="utf-8")
     assert "import tvm" in text and "loopwright" not in text
-    environment = {**os.environ, "LOOPWRIGHT_FREEZE": "1"}
-    done = run([*DOOR, str(path)], cwd=tmp_path, env=environment)
+    (tmp_path / "door.py").write_text(
+        "import runpy, sys\nsys.argv = sys.argv[1:]\nrunpy.run_module('loopwright.compat.tvm', run_name='__main__')\n"
+    )
+    done = warm_python.run([tmp_path / "door.py", "-m loopwright.compat.tvm", path], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "ok"
     assert done.stderr == ""

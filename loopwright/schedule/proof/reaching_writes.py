@@ -12,7 +12,7 @@ from loopwright.analysis.accesses import Access
 from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
 from loopwright.analysis.effects import OUTSIDE
 from loopwright.arith.affine import Form
-from loopwright.arith.isl import context
+from loopwright.arith.isl import context, relations
 from loopwright.ir import Block, Buffer, Expr, Var
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.instance_names import Naming, Way
@@ -156,10 +156,7 @@ class ReachingWrites:
 
     def union(self, items: Sequence[str]) -> Any:
         """isl relations over the program's parameters."""
-        import islpy as isl
-
-        parameters = ", ".join(self.dataflow.text.parameters.values())
-        return isl.UnionMap.read_from_str(context(), f"[{parameters}] -> {{ {'; '.join(items)} }}")
+        return relations(", ".join(self.dataflow.text.parameters.values()), items)
 
     def names(self, items: Sequence[Reference]) -> Any:
         """Iterations → names."""
