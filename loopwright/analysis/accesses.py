@@ -20,8 +20,8 @@ from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.products import Symbols, symbols_in
 from loopwright.analysis.ranges import Ranges
 from loopwright.analysis.reduction_init import write_named_inits
-from loopwright.analysis.thread_axes import is_per, is_virtual_tag, scope_of
-from loopwright.analysis.thread_regions import write_regions
+from loopwright.analysis.thread_axes import has_threads, is_per, is_virtual_tag, scope_of
+from loopwright.analysis.thread_regions import Regions, write_regions
 from loopwright.arith.affine import AnyOf, Condition, Eq, Form, Ge, constant, inequalities
 from loopwright.arith.affine_reader import Affine
 from loopwright.ir import (
@@ -167,7 +167,7 @@ class Program:
         walk.functions = functions or {}
         walk.sizes = tuple(extent for buffer in function.argument_buffers() for extent in buffer.shape)
         body, self.inits, self.init_loops = write_named_inits(function.body)
-        self.regions = write_regions(body)
+        self.regions = write_regions(body) if has_threads(function.body) else Regions(body)
         walk.visit(self.regions.body)
         self.function = function
         self.affine: Affine = walk.affine

@@ -47,6 +47,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     While,
+    any_statement,
     collect,
     conjuncts,
     const,
@@ -162,8 +163,9 @@ class _WriteInits(Rewriter):
         return result
 
     def visit_SeqStmt(self, sequence: SeqStmt) -> Stmt:
-        if self.around or self.homes:
-            return sequence.rebuild(self.visit)
+        if self.around:
+            parts = [self.visit(part) if _has_init(part) else part for part in sequence.seq]
+            return sequence if all(map(operator.is_, parts, sequence.seq)) else seq(parts)
         parts = []
         for part in sequence.seq:
             written, inits, loops = _written_part(part)
@@ -220,7 +222,10 @@ class _WriteInits(Rewriter):
         key = _place_key(realize, self.around, home) if block is realize.block else None
         result = _WRITTEN.get(key) if key is not None else None
         if result is None or result.block in self.inits:  # each definition of its variables is one of its own
-            result = _Init(realize, block, self.around, home).write()
+            start = _block_of_start(block)
+            if start in self.inits:
+                start = _block_of_start.__wrapped__(block)
+            result = _Init(realize, block, start, self.around, home).write()
             if key is not None:
                 if len(_WRITTEN) >= _KEPT:
                     _WRITTEN.clear()
@@ -241,6 +246,11 @@ def _written_part(part: Stmt) -> NamedInits:
     return _WriteInits().write(part)
 
 
+@lru_cache(maxsize=2048)
+def _has_init(part: Stmt) -> bool:
+    return any_statement(part, lambda node: isinstance(node, BlockRealize) and node.block.init is not None)
+
+
 def _place_key(realize: BlockRealize, around: Sequence[_Around], home: int) -> Hashable | None:
     """What an init nest depends on; None where there is more than plain loops."""
     loops = []
@@ -255,8 +265,10 @@ def _place_key(realize: BlockRealize, around: Sequence[_Around], home: int) -> H
 class _Init:
     """The init nest of one block."""
 
-    def __init__(self, realize: BlockRealize, block: Block, around: Sequence[_Around], home: int) -> None:
-        self.block, self.home = block, home
+    def __init__(
+        self, realize: BlockRealize, block: Block, start: Block, around: Sequence[_Around], home: int
+    ) -> None:
+        self.block, self.start, self.home = block, start, home
         self.around = around
         # Lets between the loops and the block are written out: the nest may stand before them.
         lets: dict[Var, Expr] = {}
@@ -265,12 +277,12 @@ class _Init:
                 lets[item.let.var] = substitute(item.let.value, lets)
         self.lets = lets
         self.axes = [
-            (axis, substitute(value, lets))
+            (axis, self._outside(value))
             for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
             if axis.iter_type != IterType.CommReduce
         ]
         self.reduced = [
-            substitute(value, lets)
+            self._outside(value)
             for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
             if axis.iter_type == IterType.CommReduce
         ]
@@ -281,6 +293,10 @@ class _Init:
         self.reducing = {var for value in self.reduced for var in used_variables(value, running)} - data
         self.others = set(running) - self.reducing
 
+    def _outside(self, expr: Expr) -> Expr:
+        """An expression as it is written before the lets."""
+        return substitute(expr, self.lets) if self.lets else expr
+
     def write(self) -> _Written:
         """The nest, and where it stands."""
         depths = [depth for depth in (self._carrying_depth(), self._depth_of_conditions()) if depth is not None]
@@ -288,7 +304,7 @@ class _Init:
         if depth is None:
             pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
             axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
-            guards = {substitute(part, self.lets): part for part in conjuncts(self.realize.predicate)}
+            guards = {self._outside(part): part for part in conjuncts(self.realize.predicate)}
             bounds = self._bounds([loop for loop in self.loops if isinstance(loop, For)])
             _, kept = loops_of_start(self.others, bounds, (), list(guards))
             here = self._realize(axes, logical_and(const(True), *[guards[guard] for guard in kept]))
@@ -305,8 +321,8 @@ class _Init:
             loop = inner[var]
             nest = loop.with_(
                 loop_var=renamed[var],
-                min=substitute(substitute(loop.min, self.lets), renamed),
-                extent=substitute(substitute(loop.extent, self.lets), renamed),
+                min=substitute(self._outside(loop.min), renamed),
+                extent=substitute(self._outside(loop.extent), renamed),
                 body=nest,
             )
         return _Written(depth, nest, result.block, {new: old for old, new in renamed.items()})
@@ -316,7 +332,7 @@ class _Init:
         loops: list[Loop | None] = []
         for item in self.loops:
             if isinstance(item, For):
-                low, extent = substitute(item.min, self.lets), substitute(item.extent, self.lets)
+                low, extent = self._outside(item.min), self._outside(item.extent)
                 loops.append(Loop(item.loop_var, low, extent))
             else:
                 loops.append(None)
@@ -335,7 +351,7 @@ class _Init:
         Where such a loop has one iteration it carries nothing, and the start of a sum depends on its members no more.
         """
         depth_of = {loop.loop_var: depth for depth, loop in enumerate(self.loops) if isinstance(loop, For)}
-        conditions = [substitute(item.condition, self.lets) for item in self.around if item.condition is not None]
+        conditions = [self._outside(item.condition) for item in self.around if item.condition is not None]
         named = [
             max([depth_of[var] for var in used_variables(condition, self.reducing)])
             for whole in conditions
@@ -360,7 +376,7 @@ class _Init:
 
     def _is_about_updates(self, condition: Expr) -> bool:
         """Whether a condition names loops of the reduction alone: which updates happen, not which cells exist."""
-        condition = substitute(condition, self.lets)
+        condition = self._outside(condition)
         return bool(used_variables(condition, self.reducing)) and not used_variables(condition, self.others)
 
     def _conditions(self) -> Iterator[tuple[Expr, int]]:
@@ -369,9 +385,9 @@ class _Init:
         for item in self.around:
             loops += item.loop is not None
             if item.condition is not None:
-                for conjunct in conjuncts(substitute(item.condition, self.lets)):
+                for conjunct in conjuncts(self._outside(item.condition)):
                     yield conjunct, loops
-        for conjunct in conjuncts(substitute(self.realize.predicate, self.lets)):
+        for conjunct in conjuncts(self._outside(self.realize.predicate)):
             yield conjunct, loops
 
     def _mirrored(self, inner: Mapping[Var, For], location: For | While) -> tuple[set[Var], list[Expr]]:
@@ -391,33 +407,41 @@ class _Init:
         return loops_of_start(data, self._bounds(inner.values()), outer, inside)
 
     def _bounds(self, loops: Iterable[For]) -> dict[Var, list[Expr]]:
-        return {loop.loop_var: [substitute(end, self.lets) for end in (loop.min, loop.extent)] for loop in loops}
+        return {loop.loop_var: [self._outside(end) for end in (loop.min, loop.extent)] for loop in loops}
 
     def _realize(self, axes: Sequence[tuple[IterVar, Expr]], predicate: Expr) -> BlockRealize:
-        block = self.block
-        assert block.init is not None
-        for buffer in block.alloc_buffers:
-            if buffer in _buffers_in(block.init):
-                raise InitUsesReduction(block, f"buffer {buffer.name}, which the block allocates")
-        init, matched = _own_matches(block.init, block.match_buffers) if block.match_buffers else (block.init, [])
-        fresh = {axis.var: Var(axis.var.name, axis.var.dtype) for axis, _ in axes}
-        result = Block._make(
-            tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type, axis.thread_tag) for axis, _ in axes]),
-            (),
-            tuple([substitute(region, fresh) for region in block.writes]),
-            f"{block.name_hint}_init",
-            substitute(init, fresh),
-            None,
-            (),
-            tuple([substitute(match, fresh) for match in matched]),
-            {},
-            span=block.span,
+        return BlockRealize._make(
+            tuple([value for _, value in axes]), predicate, self.start, span=self.realize.span
         )
-        reduction = {axis.var for axis in block.iter_vars} - set(fresh)
-        if uses_var(result, reduction.__contains__):
-            named = next(var for var in collect(result, Var) if var in reduction)
-            raise InitUsesReduction(block, f"reduction axis {named.name}")
-        return BlockRealize._make(tuple([value for _, value in axes]), predicate, result, span=self.realize.span)
+
+
+@lru_cache(maxsize=1024)  # most steps change the loops around a block, not the block
+def _block_of_start(block: Block) -> Block:
+    """The block that gives cells their start value, with axes of its own for the data axes of the reduction."""
+    assert block.init is not None
+    for buffer in block.alloc_buffers:
+        if buffer in _buffers_in(block.init):
+            raise InitUsesReduction(block, f"buffer {buffer.name}, which the block allocates")
+    init, matched = _own_matches(block.init, block.match_buffers) if block.match_buffers else (block.init, [])
+    axes = [axis for axis in block.iter_vars if axis.iter_type != IterType.CommReduce]
+    fresh = {axis.var: Var(axis.var.name, axis.var.dtype) for axis in axes}
+    result = Block._make(
+        tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type, axis.thread_tag) for axis in axes]),
+        (),
+        tuple([substitute(region, fresh) for region in block.writes]),
+        f"{block.name_hint}_init",
+        substitute(init, fresh),
+        None,
+        (),
+        tuple([substitute(match, fresh) for match in matched]),
+        {},
+        span=block.span,
+    )
+    reduction = {axis.var for axis in block.iter_vars} - set(fresh)
+    if uses_var(result, reduction.__contains__):
+        named = next(var for var in collect(result, Var) if var in reduction)
+        raise InitUsesReduction(block, f"reduction axis {named.name}")
+    return result
 
 
 def loops_of_start(

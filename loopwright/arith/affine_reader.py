@@ -102,9 +102,12 @@ class Affine:
             self._bounds[var] = bounds
         self._own.add(var)
 
-    @deep
     def form(self, expr: Expr) -> Form | None:
         """`expr` as a form, or None when it is not affine."""
+        return Form({}, expr.value) if isinstance(expr, IntImm) else self._read(expr)
+
+    @deep
+    def _read(self, expr: Expr) -> Form | None:
         terms: dict[Var | Part, int] = {}
         try:
             const = self._add(expr, 1, terms)

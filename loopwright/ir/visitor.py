@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar, overload
 
 from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.deep import deep
-from loopwright.ir.expr import Expr, IterVar, Var, as_expr
+from loopwright.ir.expr import Expr, IntImm, IterVar, Var, as_expr
 from loopwright.ir.node import FieldKind, Node, rewrite_tuple
 from loopwright.ir.program_size import MOST_PLACES, TooLarge
 from loopwright.ir.stmt import AttrStmt, Block, Stmt
@@ -177,12 +177,16 @@ class Substitute(BufferRewriter, memo=True):
         return axis if axis.dom is None else axis.with_(dom=self.visit(axis.dom))
 
 
-@deep
 def substitute(root: N, values: Mapping[Var, object], buffers: Mapping[Buffer, Buffer] | None = None) -> N:
     """Replace variables (also in buffer shapes) and buffers; a subtree without them comes back as the same object."""
-    if not values and not buffers:
+    if isinstance(root, IntImm) or not (values or buffers):  # most bounds of loops; no walk for them
         return root
-    result: N = Substitute({var: as_expr(value) for var, value in values.items()}, buffers or {}).visit(root)
+    return _substitute(root, values, buffers or {})
+
+
+@deep
+def _substitute(root: N, values: Mapping[Var, object], buffers: Mapping[Buffer, Buffer]) -> N:
+    result: N = Substitute({var: as_expr(value) for var, value in values.items()}, buffers).visit(root)
     return result
 
 
@@ -324,9 +328,15 @@ def reads_memory(expr: Expr) -> bool:
     return any_node(expr, lambda node: isinstance(node, BufferLoad))
 
 
-@deep
 def uses_var(root: Node, test: Callable[[Var], bool]) -> bool:
     """Whether any variable that passes `test` is used in `root` (buffer shapes not entered)."""
+    if isinstance(root, Var):
+        return bool(test(root))
+    return not isinstance(root, IntImm) and _uses_var(root, test)
+
+
+@deep
+def _uses_var(root: Node, test: Callable[[Var], bool]) -> bool:
     try:
         _Uses(test).visit(root)
     except _Found:

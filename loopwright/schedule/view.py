@@ -73,8 +73,9 @@ class _Index(Visitor):
                 self.blocks[key] = around + path
 
     def visit_Expr(self, _: object) -> None:
-        """Expressions hold no statements."""
+        """Expressions and stores hold no statements."""
 
+    visit_BufferStore = visit_Expr
     visit_Buffer = visit_BufferRegion = visit_MatchBufferRegion = visit_IterVar = visit_Range = visit_Expr
 
 

@@ -14,7 +14,6 @@ from loopwright.analysis.reduction_init import InitUsesReduction, NamedInits, va
 from loopwright.ir import (
     Allocate,
     AllocateConst,
-    Block,
     BlockRealize,
     Buffer,
     DeclBuffer,
@@ -31,6 +30,7 @@ from loopwright.ir import (
 from loopwright.ir.verifier import NotWellFormed, verify
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.step import Step
+from loopwright.schedule.view import Path, View
 
 
 class LeavesScope(ScheduleError):
@@ -169,36 +169,18 @@ def _used_by_init(realize: BlockRealize) -> frozenset[Var]:
     return frozenset(used.difference([axis.var for axis in realize.block.iter_vars], matched))
 
 
-@deep
 def _has_scoped_reduction(function: PrimFunc) -> bool:
-    search = _ScopedReductions()
-    search.visit(function.body)
-    return search.found
+    """Is there a reduction that touches memory which is allocated around it, or in its block?"""
+    return any([_is_scoped_reduction(path) for path in View(function).index.blocks.values()])
 
 
-class _ScopedReductions(Visitor):
-    """Is there a reduction that touches memory which is allocated in a loop?"""
-
-    def __init__(self) -> None:
-        self.scoped: set[Var] = set()
-        self.found = False
-
-    def visit_Allocate(self, allocation: Allocate) -> None:
-        self.scoped.add(allocation.buffer_var)
-        self.visit(allocation.body)
-
-    def visit_Block(self, block: Block) -> None:
-        if block.init is not None:
-            touched = (*block.reads, *block.writes)
-            scoped = any([region.buffer.data in self.scoped for region in touched])
-            self.found = self.found or scoped or bool(block.alloc_buffers)  # which an init must not use
-        self.visit(block.body)
-
-    def visit_Stmt(self, statement: Stmt) -> None:
-        if not self.found:
-            statement.each_child(self.visit)
-
-    def visit_Expr(self, _: Node) -> None:
-        """Expressions hold no blocks."""
-
-    visit_Buffer = visit_BufferRegion = visit_MatchBufferRegion = visit_IterVar = visit_Range = visit_Expr
+def _is_scoped_reduction(path: Path) -> bool:
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    block = realize.block
+    if block.init is None:
+        return False
+    scoped = {node.buffer_var for node in path if isinstance(node, Allocate)}
+    return bool(block.alloc_buffers) or any(  # which an init must not use
+        [region.buffer.data in scoped for region in (*block.reads, *block.writes)]
+    )
