@@ -316,6 +316,8 @@ class _Init:
         axes = [(axis, substitute(value, renamed)) for axis, value in self.axes]
         predicate = logical_and(const(True), *[substitute(condition, renamed) for condition in conditions])
         result = self._realize(axes, predicate)
+        if uses_var(result.block, self.lets.__contains__):
+            result = result.with_(block=self._without_lets(result.block, depth, renamed))
         nest: Stmt = result
         for var in reversed(list(renamed)):
             loop = inner[var]
@@ -326,6 +328,15 @@ class _Init:
                 body=nest,
             )
         return _Written(depth, nest, result.block, {new: old for old, new in renamed.items()})
+
+    def _without_lets(self, start: Block, depth: int, renamed: Mapping[Var, Var]) -> Block:
+        """The block of the start as it stands before the loop at `depth`, and before the lets in it."""
+        inner = {loop.loop_var for loop in self.loops[depth:] if isinstance(loop, For)}
+        for var in collect(start, Var):
+            for used in variables_of(self.lets[var]) if var in self.lets else ():
+                if used in inner and used not in renamed:
+                    raise InitUsesReduction(self.block, f"{var.name}, which depends on loop {used.name}")
+        return substitute(substitute(start, self.lets), renamed)
 
     def _carrying_depth(self) -> int | None:
         """The index in `loops` of the outermost loop that carries the reduction."""

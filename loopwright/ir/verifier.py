@@ -72,9 +72,18 @@ class NotWellFormed(LoopwrightError, ValueError):
 
     code = "LW0511"
 
-    def __init__(self, function: str, problem: str, at: Node | None, hint: str, memory: str | None = None) -> None:
+    def __init__(
+        self,
+        function: str,
+        problem: str,
+        at: Node | None,
+        hint: str,
+        memory: str | None = None,
+        variable: Var | None = None,
+    ) -> None:
         super().__init__(f"{function} is not well formed: {problem}", at=at, hint=hint, fields={"function": function})
         self.memory = memory  # the buffer or pointer that is used where it does not exist, if that is the problem
+        self.variable = variable  # or the variable
 
 
 @deep
@@ -119,8 +128,15 @@ class _Verifier(Visitor):
             self._declare_argument(buffer)
         self.visit(self.function.body)
 
-    def fail(self, problem: str, hint: str, at: Node | None = None, memory: str | None = None) -> None:
-        raise NotWellFormed(self.function.name, problem, at or self.place, hint, memory)
+    def fail(
+        self,
+        problem: str,
+        hint: str,
+        at: Node | None = None,
+        memory: str | None = None,
+        variable: Var | None = None,
+    ) -> None:
+        raise NotWellFormed(self.function.name, problem, at or self.place, hint, memory, variable)
 
     # --- definitions ----------------------------------------------------------------------------------------------
 
@@ -180,7 +196,7 @@ class _Verifier(Visitor):
         if var not in self.defined:
             problem = f"variable {var.name} is used where it is not defined"
             memory = var.name if isinstance(var.type_annotation, PointerType) else None
-            self.fail(problem, "define it with a loop, a let or a parameter", memory=memory)
+            self.fail(problem, "define it with a loop, a let or a parameter", memory=memory, variable=var)
 
     def visit_Buffer(self, buffer: Buffer) -> None:
         if self.part is not None:
@@ -474,6 +490,8 @@ class _Verifier(Visitor):
             self.defined.update(symbols)
             if self.part is not None:
                 self.part.memory.update(symbols)
+            for extent in [extent for buffer in block.alloc_buffers for extent in buffer.shape]:
+                self.visit(extent)
             with self._with_buffers([*block.alloc_buffers, *matched]):
                 for region in (*block.reads, *block.writes):
                     self._check_rank(region.buffer, len(region.region), "ranges")

@@ -47,6 +47,7 @@ from loopwright.schedule.proof.debug_checks import ALL, look_again
 from loopwright.schedule.proof.tensorized import check_tensorized
 from loopwright.schedule.rewrite.alignment import with_alignment
 from loopwright.schedule.rewrite.unique_names import with_unique_names
+from loopwright.schedule.rewrite.written_lets import with_lets_written_out
 from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Step
 from loopwright.schedule.trace.calls import Arguments, Handle, Outputs, handles_in
 from loopwright.schedule.trace.record import PROVED_TOGETHER, REFUSALS, UNPROVED_STEP, Refused, proof_of_all
@@ -93,7 +94,7 @@ class Schedule(
         verify(mod)
         for _, function in mod.functions_items():
             check_strides(function)
-        functions = {name: with_unique_names(function) for name, function in mod.functions_items()}
+        functions = {name: _plain(function) for name, function in mod.functions_items()}
         self._views = {name: View(_marked(function, enable_check)) for name, function in functions.items()}
         self._globals = {var.name: var for var in mod.get_global_vars()}
         self._attrs = mod.attrs
@@ -513,6 +514,11 @@ class Schedule(
             return new
 
         return make
+
+
+def _plain(function: PrimFunc) -> PrimFunc:
+    """The function as primitives see it: blocks known by their names, integer lets written out."""
+    return with_lets_written_out(with_unique_names(function))
 
 
 def _marked(function: PrimFunc, is_proved: bool) -> PrimFunc:

@@ -24,6 +24,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     Visitor,
+    any_statement,
     collect,
     deep,
 )
@@ -70,11 +71,11 @@ class LeavesScope(ScheduleError):
 
     code = "LW0258"
 
-    def __init__(self, step: str, error: NotWellFormed, at: object) -> None:
-        name = error.memory
+    def __init__(self, step: str, name: str, at: object, hint: str | None = None) -> None:
         super().__init__(
             f"{step} would move a use of {name} out of the scope where {name} lives",
             at=at,
+            hint=hint,
             fields={"memory": name},
         )
 
@@ -87,11 +88,18 @@ def check_scopes(step: str, result: Step) -> None:
         if _has_scoped_reduction(function):
             verify_inits(function)
     except NotWellFormed as error:
-        if error.memory is None:
+        if error.memory is not None:
+            raise LeavesScope(step, error.memory, result.at) from error
+        if error.variable is None or not _is_let(function, error.variable):
             raise
-        raise LeavesScope(step, error, result.at) from error
+        hint = "bind the let before the loops, or compute its value where it is used"
+        raise LeavesScope(step, error.variable.name, result.at, hint) from error
     except InitUsesReduction as error:
         raise NotSupported(step, error.problem, result.at) from None
+
+
+def _is_let(function: PrimFunc, var: Var) -> bool:
+    return any_statement(function.body, lambda node: isinstance(node, LetStmt) and node.var is var)
 
 
 @lru_cache(maxsize=16)  # a primitive may ask before the engine does

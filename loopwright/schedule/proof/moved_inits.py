@@ -29,6 +29,7 @@ from loopwright.ir import (
     IfThenElse,
     IntImm,
     IterType,
+    LetStmt,
     Node,
     PrimFunc,
     Stmt,
@@ -40,6 +41,7 @@ from loopwright.ir import (
     is_one,
     pre_order_visit,
     structural_equal,
+    substitute,
     uses_var,
 )
 from loopwright.schedule.handles import BlockKey, block_key
@@ -107,8 +109,11 @@ def inits_of_rows(view: View, loop: For) -> list[Buffer]:
 
     Rows without iterations start too, which a guard that ties loops of the reduction to those around would not say.
     """
-    around = {other.loop_var for other in view.all_loops_above(view.loop_path(loop.loop_var)[:-1])}
-    if not uses_var(loop.extent, around.__contains__):
+    path = view.loop_path(loop.loop_var)
+    around = {other.loop_var for other in view.all_loops_above(path[:-1])}
+    (*_, written) = _lets_written_out(path)
+    assert isinstance(written, For)
+    if not uses_var(written.extent, around.__contains__):
         return []
     started = [realize.block for realize in view.blocks_below(loop.body) if realize.block.init is not None]
     return [region.buffer for block in started for region in block.writes]
@@ -130,7 +135,7 @@ def with_inits_proved(view: View, after: View, step: Step) -> Step:
         assert isinstance(realize, BlockRealize)
         if realize.block.init is None:
             continue
-        before = old.get(key)
+        before, path = _lets_written_out(old.get(key, ())) or None, _lets_written_out(path)
         is_same = before is not None and _init_key(before) == _init_key(path)
         if not is_same and (_may_run_other_inits(before, path) or _starts_over_other_loops(view, after, key)):
             added += [region.buffer for region in realize.block.writes]
@@ -138,6 +143,26 @@ def with_inits_proved(view: View, after: View, step: Step) -> Step:
     if not added:
         return step
     return replace(step, proof=Proof.VALUES, buffers=[*(step.buffers or ()), *added])
+
+
+def _lets_written_out(path: Path) -> Path:
+    """The statements of a path, of which bounds, conditions and bindings hold values of lets in the place of names."""
+    if not any([isinstance(node, LetStmt) for node in path]):
+        return path
+    values: dict[Var, Expr] = {}
+    result: list[Stmt] = []
+    for node in path:
+        if isinstance(node, LetStmt):
+            values[node.var] = substitute(node.value, values)
+        elif isinstance(node, For):
+            node = node.with_(min=substitute(node.min, values), extent=substitute(node.extent, values))
+        elif isinstance(node, IfThenElse):
+            node = node.with_(condition=substitute(node.condition, values))
+        elif isinstance(node, BlockRealize):
+            bindings = tuple([substitute(value, values) for value in node.iter_values])
+            node = node.with_(iter_values=bindings, predicate=substitute(node.predicate, values))
+        result.append(node)
+    return tuple(result)
 
 
 def _init_key(path: Path) -> list[Hashable]:
@@ -201,10 +226,10 @@ def _starts_over_other_loops(view: View, after: View, key: BlockKey) -> bool:
 
     Asked where memory is allocated elsewhere, and where a loop may have no iterations: else the kinds of axes say it.
     """
-    before, now = view.index.blocks.get(key), after.index.blocks[key]
+    before, now = _lets_written_out(view.index.blocks.get(key, ())), _lets_written_out(after.index.blocks[key])
     realize = now[-1]
     assert isinstance(realize, BlockRealize)
-    if before is None or realize.block.init is None:
+    if not before or realize.block.init is None:
         return False
     if _homes(before) == _homes(now) and _all_run(before) and _all_run(now):
         return False

@@ -35,6 +35,8 @@ from loopwright.ir import (
     Expr,
     For,
     IntImm,
+    Let,
+    LetStmt,
     Range,
     Stmt,
     Var,
@@ -96,6 +98,7 @@ class _Accesses(Visitor):
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
         self.loops: tuple[For, ...] = ()
+        self.lets: dict[Var, Expr] = {}
         self.found: list[Access] = []
 
     def visit_For(self, loop: For) -> None:
@@ -103,15 +106,24 @@ class _Accesses(Visitor):
         self.visit(loop.body)
         self.loops = outside
 
+    def visit_LetStmt(self, let: LetStmt | Let) -> None:
+        self.visit(let.value)
+        self.lets[let.var] = substitute(let.value, self.lets)
+        self.visit(let.body)
+
+    visit_Let = visit_LetStmt
+
     def visit_BufferLoad(self, load: BufferLoad) -> None:
-        if load.buffer is self.buffer:
-            self.found.append(Access(load.indices, self.loops, writes=False))
-        self.visit_children(load)
+        self._add(load, writes=False)
 
     def visit_BufferStore(self, store: BufferStore) -> None:
-        if store.buffer is self.buffer:
-            self.found.append(Access(store.indices, self.loops, writes=True))
-        self.visit_children(store)
+        self._add(store, writes=True)
+
+    def _add(self, access: BufferLoad | BufferStore, writes: bool) -> None:
+        if access.buffer is self.buffer:
+            indices = tuple([substitute(index, self.lets) for index in access.indices])
+            self.found.append(Access(indices, self.loops, writes))
+        self.visit_children(access)
 
 
 def loops_within(path: Path, scope: BlockRealize) -> list[For]:
@@ -172,10 +184,12 @@ def _later(facts: Analyzer, a: Expr | None, b: Expr | None) -> Expr | None:
 
 
 def _values_through(path: Sequence[Stmt]) -> dict[Var, Expr]:
-    """What the iteration variables of every block on a path stand for, in terms of loops."""
+    """What the iteration variables of every block on a path stand for, and its lets, in terms of loops."""
     values: dict[Var, Expr] = {}
     for statement in path:
-        if isinstance(statement, BlockRealize):
+        if isinstance(statement, LetStmt):
+            values[statement.var] = substitute(statement.value, values)
+        elif isinstance(statement, BlockRealize):
             for axis, value in zip(statement.block.iter_vars, statement.iter_values, strict=True):
                 values[axis.var] = substitute(value, values)
     return values

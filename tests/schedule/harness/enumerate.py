@@ -29,9 +29,10 @@ from tests.schedule.harness.legality import (
     truth,
 )
 from tests.schedule.harness.programs import Program, template_programs
-from tests.schedule.harness.ragged import ragged_program
+from tests.schedule.harness.ragged import ragged_program, with_lets_that_run
 
 RAGGED = 8  # templates for each random program of ragged loops
+LETS = 0.3  # the share of templates that are asked about with lets added
 
 # What can come of a case, good to bad.
 ACCEPTED_RIGHT = "accepted, right"
@@ -198,7 +199,9 @@ def cases(
         programs = [*templates, *[None] * others]
         rng.shuffle(programs)
         for program in programs:
-            site = Site(program or ragged_program(rng.randrange(2**31), sizes))
+            site = Site(
+                with_lets_that_run(program, rng, LETS) if program else ragged_program(rng.randrange(2**31), sizes)
+            )
             for _ in range(rng.choice((0, 0, 1, 1, 2))):
                 site = after_one_step(site, rng, chosen)
             by_kind = site.moves(chosen)

@@ -40,7 +40,7 @@ from tests.schedule.harness.legality import (
 )
 from tests.schedule.harness.parametric import ParametricProgram, parametric_program
 from tests.schedule.harness.programs import CONVOLUTIONS, TEMPLATES, Program, random_sketch
-from tests.schedule.harness.ragged import ragged_program
+from tests.schedule.harness.ragged import ragged_program, with_lets_that_run
 from tests.schedule.harness.reduce import Failing, Failure, reduced
 
 SIZES = (1, 3, 5, 7, 8, 13)
@@ -117,7 +117,7 @@ def random_program(rng: random.Random, seed: int) -> Program:
     while True:
         sizes = tuple([rng.choice(SIZES) for _ in range(rank)])
         if prod(sizes) <= 300:
-            return Program(source, sizes)
+            return with_lets_that_run(Program(source, sizes), rng)
 
 
 ONLY = {"ragged": ragged_program, "parametric": parametric_program}

@@ -26,6 +26,7 @@ from loopwright.schedule import Schedule
 from loopwright.script import from_source
 from tests.random_programs import random_arguments
 from tests.schedule.harness.legality import first_difference, numbers_of
+from tests.schedule.harness.lets import perhaps_with_lets
 from tests.schedule.harness.programs import Program
 from tests.schedule.harness.ragged import Nest, Ragged, random_nests
 
@@ -87,9 +88,9 @@ def parametric_program(seed: int) -> Program:
         plain = random_nests(seed, rng)
         nests = tuple([_with_parameters(nest, rng) for nest in plain.nests])
         values = {field.name: getattr(plain, field.name) for field in fields(plain)}
-        source = Parametric(**(values | {"nests": nests, "rank": 0}))
+        source = perhaps_with_lets(Parametric(**(values | {"nests": nests, "rank": 0})), rng)
         if len(meant(source.text(()))) >= 3:
-            return ParametricProgram(source, ())  # type: ignore[arg-type]
+            return ParametricProgram(source, ())
     raise AssertionError(f"none of {_TRIES} programs from seed {seed} means something")
 
 

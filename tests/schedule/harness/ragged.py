@@ -10,9 +10,9 @@
                     B0[v0] = A1[v0]
                 B0[v0] = B0[v0] + A0[v0, v1]
 
-Buffers are arguments, or are allocated outside of all loops or in the one that all their uses are in.
-Everything is chosen at random, and what means nothing (reads outside of a buffer, or of cells that hold nothing) is
-thrown away: only programs that run are scheduled.
+Half of them have lets (`lets.py`). Buffers are arguments, or are allocated outside of all loops or in the one that all
+their uses are in. Everything is chosen at random, and what means nothing (reads outside of a buffer, or of cells that
+hold nothing) is thrown away: only programs that run are scheduled.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from loopwright.schedule import Schedule
 from loopwright.script import from_source
 from tests.random_programs import random_arguments
 from tests.schedule.harness.legality import INPUTS, computed_from, numbers_of, terms_of
+from tests.schedule.harness.lets import perhaps_with_lets
 from tests.schedule.harness.programs import UPDATES, Program
 
 _LETTERS = "ijkl"
@@ -241,7 +242,8 @@ def ragged_program(seed: int, sizes: Sequence[int] = (1, 2, 3, 4)) -> Program:
     """The first program from `seed` on that runs, at two of the sizes."""
     for attempt in range(_TRIES):
         rng = random.Random(f"ragged {seed} {attempt}")
-        program = RaggedProgram(random_nests(seed, rng), (rng.choice(sizes), rng.choice(sizes)))
+        source = perhaps_with_lets(random_nests(seed, rng), rng)
+        program = RaggedProgram(source, (rng.choice(sizes), rng.choice(sizes)))
         if runs(program.source.text(program.sizes)):
             return program
     raise AssertionError(f"none of {_TRIES} programs from seed {seed} runs")
@@ -252,6 +254,14 @@ class RaggedProgram(Program):
 
     def smaller(self) -> Iterator[Program]:
         return (program for program in super().smaller() if runs(program.source.text(program.sizes)))
+
+
+def with_lets_that_run(program: Program, rng: random.Random, share: float = 0.4) -> Program:
+    """The program, in a `share` of all cases with lets; as it is where it would not run with them."""
+    source = perhaps_with_lets(program.source, rng, share)
+    if source is program.source or not runs(source.text(program.sizes)):
+        return program
+    return RaggedProgram(source, program.sizes)
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,205 @@
+"""Lets in scheduled programs: integer arithmetic is written out; what stays keeps its scope, and starts see through it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright
+from loopwright.analysis.reduction_init import InitUsesReduction
+from loopwright.evaluator import evaluate
+from loopwright.ir import LetStmt, any_statement, structural_equal
+from loopwright.schedule import Schedule
+from loopwright.schedule.errors import ScheduleError
+from loopwright.script import from_source
+
+HEAD = "from loopwright.script import tir as T\n\n@T.prim_func\n"
+
+
+def program(text):
+    return from_source(HEAD + text)
+
+
+def has_lets(function):
+    return any_statement(function.body, lambda node: isinstance(node, LetStmt))
+
+
+INSIDE = program('''def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            x: T.int32 = v + 1
+            B[x - 1] = A[x - 1]
+''')
+BETWEEN = program('''def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        x: T.int32 = i + 1
+        with T.block("B"):
+            v = T.axis.spatial(8, x - 1)
+            B[v] = A[v]
+''')
+LOADED = program('''def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        x: T.int32 = A[i] % 8
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[x]
+''')
+LOADED_INSIDE = program('''def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            x: T.int32 = A[v] % 8
+            B[v] = A[x]
+''')
+
+STEPS = {
+    "cache_read": lambda s: s.cache_read("B", 0, "global"),
+    "cache_write": lambda s: s.cache_write("B", 0, "global"),
+    "read_at": lambda s: s.read_at(s.get_loops("B")[0], "B", 0, "global"),
+    "write_at": lambda s: s.write_at(s.get_loops("B")[0], "B", 0, "global"),
+    "prefetch": lambda s: s.prefetch("B", s.get_loops("B")[0], 0, 1),
+    "transform_layout": lambda s: s.transform_layout("B", ("read", 0), lambda i: (i // 2, i % 2)),
+    "split": lambda s: s.split(s.get_loops("B")[0], [None, 3]),
+    "parallel": lambda s: s.parallel(s.get_loops("B")[0]),
+    "reindex": lambda s: s.reindex("B", ("write", 0)),
+    "blockize": lambda s: s.blockize(s.get_loops("B")[0]),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("function", [INSIDE, BETWEEN], ids=["inside", "between"])
+def test_every_step_knows_what_a_let_of_arithmetic_means(function, step):
+    schedule = Schedule(function)
+    assert not has_lets(schedule.mod["main"])
+    STEPS[step](schedule)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("function", [LOADED, LOADED_INSIDE], ids=["between", "inside"])
+def test_a_let_that_loads_stays_and_is_never_left_behind(function, step):
+    schedule = Schedule(function)
+    assert has_lets(schedule.mod["main"])
+    try:
+        STEPS[step](schedule)
+    except ScheduleError:
+        return
+    after = schedule.mod["main"]
+    if step == "transform_layout":
+        return  # the argument has another layout now
+    data, expected, actual = np.arange(8, dtype="int32")[::-1].copy() * 3, np.zeros(8, "int32"), np.zeros(8, "int32")
+    evaluate(function, data, expected)
+    evaluate(after, data, actual)
+    assert (expected == actual).all()
+
+
+def test_a_let_that_blocks_use_although_it_names_loops_stays():
+    function = program('''def main(B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        x: T.int32 = i * 2
+        with T.block("B"):
+            v = T.axis.spatial(8, x // 2)
+            B[v] = x
+''')
+    expected = program('''def main(B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        x: T.int32 = i * 2
+        with T.block("B"):
+            v = T.axis.spatial(8, i * 2 // 2)
+            B[v] = x
+''')
+    assert structural_equal(Schedule(function).mod["main"], expected, map_free_vars=True)
+
+
+def test_lets_that_double_stay_small():
+    lines = "".join([f"        x{k + 1}: T.int32 = x{k} + x{k}\n" for k in range(60)])
+    function = program(f'''def main(B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        x0: T.int32 = i
+{lines}        for j in range(x60 % 2 + 1):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = 1
+''')
+    assert len(Schedule(function).mod["main"].script()) < 20_000
+
+
+SPLIT_ROWS = '''def main(N: T.Buffer((2,), "int32"), B: T.Buffer((8,), "int32")):
+    for u in range(2):
+        x: T.int32 = {value}
+        for j in range(x):
+            with T.block("B"):
+                v0 = T.axis.spatial(8, {axis})
+                v1 = T.axis.reduce(8, j)
+                with T.init():
+                    B[v0] = 5
+                B[v0] = B[v0] + v1
+'''
+
+
+@pytest.mark.parametrize("value", ["u - 2", "N[u]", "N[u] - 1"])
+@pytest.mark.parametrize("axis", ["0", "u"])
+def test_rows_without_members_start_after_a_split(value, axis):
+    function = program(SPLIT_ROWS.format(value=value, axis=axis))
+    schedule = Schedule(function)
+    try:
+        schedule.split(schedule.get_loops("B")[1], [None, 2])
+    except ScheduleError:
+        pass
+    sizes, expected, actual = np.array([0, 3], "int32"), np.full(8, 7, "int32"), np.full(8, 7, "int32")
+    evaluate(function, sizes, expected)
+    evaluate(schedule.mod["main"], sizes, actual)
+    assert (expected == actual).all()
+
+
+INIT = '''def main(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, 4):
+        x: T.int32 = {value}
+        with T.block("B"):
+            v, r = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[v] = x
+            B[v] = B[v] + A[r]
+'''
+
+
+@pytest.mark.parametrize(
+    ("value", "start"), [("A[0]", [1, 1, 1, 1]), ("i + 1", [1, 2, 3, 4]), ("A[i]", [1, 2, 3, 4]), ("7", [7, 7, 7, 7])]
+)
+@pytest.mark.parametrize("run", [evaluate, lambda f, *args: loopwright.build(f)(*args)], ids=["evaluate", "build"])
+def test_a_start_takes_the_values_of_lets_with_it(value, start, run):
+    data, result = np.arange(4, dtype="int32") + 1, np.full(4, 99, "int32")
+    run(program(INIT.format(value=value)), data, result)
+    assert (result == np.array(start) + 10).all()
+
+
+@pytest.mark.parametrize("value", ["k + 1", "A[k]"])
+@pytest.mark.parametrize("run", [evaluate, lambda f, *_: loopwright.build(f)], ids=["evaluate", "build"])
+def test_a_start_that_depends_on_an_iteration_of_the_reduction_is_refused(value, run):
+    data, result = np.zeros(4, "int32"), np.zeros(4, "int32")
+    with pytest.raises(InitUsesReduction, match="its init uses x, which depends on loop k"):
+        run(program(INIT.format(value=value)), data, result)
+
+
+@pytest.mark.parametrize("value", ["T.min(n, 12)", "N[0]"])
+def test_a_new_buffer_is_as_large_as_a_let_says_where_that_is_known(value):
+    function = program(f'''def main(A: T.Buffer((12,), "int32"), N: T.Buffer((1,), "int32"),
+         B: T.Buffer((12,), "int32"), n: T.int32):
+    x: T.int32 = {value}
+    for i in range(x):
+        with T.block("B"):
+            v = T.axis.spatial(x, i)
+            B[v] = A[v // 2]
+''')
+    schedule = Schedule(function)
+    try:
+        schedule.cache_index("B", "global", 0)
+    except ScheduleError as error:
+        assert "would move a use of x out of the scope where x lives" in str(error)  # noqa: PT017
+        assert value == "N[0]"
+        return
+    data, sizes = np.arange(12, dtype="int32"), np.array([5], "int32")
+    expected, actual = np.full(12, 99, "int32"), np.full(12, 99, "int32")
+    evaluate(function, data, sizes, expected, 5)
+    evaluate(schedule.mod["main"], data, sizes, actual, 5)
+    assert (expected == actual).all()
