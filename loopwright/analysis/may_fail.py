@@ -44,12 +44,14 @@ def may_fail(root: Expr, facts: Analyzer) -> Expr | None:
 def could_fail(root: Expr) -> bool:
     """Whether an expression loads memory, calls, or divides by no number: where it stands it may rely on more."""
 
-    def is_risk(node: Node) -> bool:
-        if isinstance(node, (Div, Mod, FloorDiv, FloorMod)):
-            return not (isinstance(node.b, IntImm) and node.b.value)
-        return isinstance(node, (BufferLoad, Call))
+    return any_node(root, lambda node: isinstance(node, (BufferLoad, Call)) or divides_by_no_number(node))
 
-    return any_node(root, is_risk)
+
+def divides_by_no_number(node: Node) -> bool:
+    """Whether a node is a division of integers by what may be 0, as far as it is written there."""
+    if not isinstance(node, (Div, Mod, FloorDiv, FloorMod)) or not node.dtype.is_int:
+        return False
+    return not (isinstance(node.b, IntImm) and node.b.value)
 
 
 def risks_in(root: Expr) -> list[Risk]:

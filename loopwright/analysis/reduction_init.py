@@ -25,6 +25,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from loopwright.analysis.loop_carried import Loop, carries
@@ -65,7 +66,8 @@ class InitUsesReduction(LoopwrightError, ValueError):
     """The start value of a reduction depends on what is not known where it is written.
 
     An `init` gives each cell its value before the first update, so it may use the data axes of its block and
-    buffers from outside; not a reduction axis (which iteration would be meant?), nor memory the block allocates.
+    buffers from outside; not a reduction axis (which iteration would be meant?), nor a let inside the loops around the
+    block, nor memory the block allocates.
 
     For example:
 
@@ -271,11 +273,13 @@ class _Init:
         self.block, self.start, self.home = block, start, home
         self.around = around
         # Lets between the loops and the block are written out: the nest may stand before them.
-        lets: dict[Var, Expr] = {}
-        for item in around:
+        self.lets: dict[Var, Expr] = {}
+        for item in dropwhile(lambda item: item.loop is None, around):
             if item.let is not None:
-                lets[item.let.var] = substitute(item.let.value, lets)
-        self.lets = lets
+                self.lets[item.let.var] = self._outside(item.let.value)
+        if self.lets and uses_var(start, self.lets.__contains__):
+            named = next(var for var in collect(start, Var) if var in self.lets)
+            raise InitUsesReduction(block, f"{named.name}, a let inside the loops")
         self.axes = [
             (axis, self._outside(value))
             for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
@@ -316,8 +320,6 @@ class _Init:
         axes = [(axis, substitute(value, renamed)) for axis, value in self.axes]
         predicate = logical_and(const(True), *[substitute(condition, renamed) for condition in conditions])
         result = self._realize(axes, predicate)
-        if uses_var(result.block, self.lets.__contains__):
-            result = result.with_(block=self._without_lets(result.block, depth, renamed))
         nest: Stmt = result
         for var in reversed(list(renamed)):
             loop = inner[var]
@@ -328,15 +330,6 @@ class _Init:
                 body=nest,
             )
         return _Written(depth, nest, result.block, {new: old for old, new in renamed.items()})
-
-    def _without_lets(self, start: Block, depth: int, renamed: Mapping[Var, Var]) -> Block:
-        """The block of the start as it stands before the loop at `depth`, and before the lets in it."""
-        inner = {loop.loop_var for loop in self.loops[depth:] if isinstance(loop, For)}
-        for var in collect(start, Var):
-            for used in variables_of(self.lets[var]) if var in self.lets else ():
-                if used in inner and used not in renamed:
-                    raise InitUsesReduction(self.block, f"{var.name}, which depends on loop {used.name}")
-        return substitute(substitute(start, self.lets), renamed)
 
     def _carrying_depth(self) -> int | None:
         """The index in `loops` of the outermost loop that carries the reduction."""

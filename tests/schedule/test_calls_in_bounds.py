@@ -47,3 +47,33 @@ def main(C: T.Buffer(6, "int32")):
     else:
         problem = "and would be called elsewhere[^§]*bind what it gives to a name"
         refused(sch, NotProved, problem, step, sch.get_loops("C")[0])
+
+
+STEPS = {
+    "split": lambda sch: sch.split(sch.get_loops("B")[1], [2, None]),
+    "fuse": lambda sch: sch.fuse(*sch.get_loops("B")),
+    "reorder": lambda sch: sch.reorder(*sch.get_loops("B")[::-1]),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_replay_moves_no_guard_that_calls(step):
+    """The steps are right where the guard is arithmetic, and are replayed where it calls."""
+
+    def guarded(condition):
+        return from_source(f"""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((4, 4), "int32"), B: T.Buffer((4, 4), "int32")):
+    for i, j in T.grid(4, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where({condition})
+            B[vi, vj] = A[vi, vj]
+""")
+
+    plain, calling = Schedule(guarded("i < 3")), Schedule(guarded('T.call_packed("tick", i) > 0'))
+    STEPS[step](plain)
+    with pytest.raises(NotProved, match="'tick' is called in a bound, a binding or a condition"):
+        plain.trace.apply_to_schedule(calling, remove_postproc=False)

@@ -31,6 +31,7 @@ from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import OldValues, Origins
 from loopwright.schedule.proof.buffer_scopes import check_scopes
+from loopwright.schedule.proof.calls_in_bounds import check_calls_kept
 from loopwright.schedule.proof.early_return import check_order_kept
 from loopwright.schedule.proof.find_mismatch import find_mismatch, find_race
 from loopwright.schedule.proof.loop_kinds import check_thread_loops, concurrent_loops
@@ -114,6 +115,7 @@ class Deferred:
         stretch = self.stretches[name]
         try:
             check_order_kept("replay", view, step)
+            check_calls_kept("replay", view, View(step.after), step)
             step = with_turns_proved("replay", view, step)
             if step.again is not None:
                 stretch.start = step.again(stretch.start)

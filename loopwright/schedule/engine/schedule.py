@@ -13,6 +13,7 @@ from functools import partial
 from time import thread_time
 from typing import Any, Final, overload
 
+from loopwright.analysis.reduction_init import InitUsesReduction, write_inits
 from loopwright.analysis.strides import check_strides
 from loopwright.display import progress
 from loopwright.ir import Block, For, GlobalVar, IRModule, PrimFunc
@@ -38,7 +39,7 @@ from loopwright.schedule.engine.methods import (
 from loopwright.schedule.engine.prove_step import prove_loop_kinds, prove_step
 from loopwright.schedule.engine.state import NotInState, ScheduleState, StmtSRef
 from loopwright.schedule.engine.user_steps import USERS, check_bodies
-from loopwright.schedule.errors import BadStepArgument, HandleGone, ScheduleError, WrongType
+from loopwright.schedule.errors import BadStepArgument, HandleGone, NotSupported, ScheduleError, WrongType
 from loopwright.schedule.handles import MARKS, BlockRV, ExprRV, LoopRV, Mark
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.primitives import PRIMITIVES, Primitive
@@ -288,7 +289,7 @@ class Schedule(
                 elif primitive.is_sample:
                     results, decision = primitive.function(view, self._random, **arguments)
                 else:
-                    step = with_alignment(view, primitive.function(view, **arguments))
+                    step = with_alignment(view, _step_of(primitive, view, arguments))
                     proof = self._apply(primitive, name, view, step)
                     results, several = step.results, step.several
         except ScheduleError as error:
@@ -517,8 +518,20 @@ class Schedule(
 
 
 def _plain(function: PrimFunc) -> PrimFunc:
-    """The function as primitives see it: blocks known by their names, integer lets written out."""
-    return with_lets_written_out(with_unique_names(function))
+    """The function as primitives see it: blocks known by their names, integer lets written out, starts where they can
+    be.
+    """
+    function = with_lets_written_out(with_unique_names(function))
+    write_inits(function.body)
+    return function
+
+
+def _step_of(primitive: Primitive, view: View, arguments: Mapping[str, Any]) -> Step:
+    try:
+        result: Step = primitive.function(view, **arguments)
+    except InitUsesReduction as error:
+        raise NotSupported(primitive.method, error.problem, error.at) from None
+    return result
 
 
 def _marked(function: PrimFunc, is_proved: bool) -> PrimFunc:

@@ -18,6 +18,7 @@ from loopwright.ir import (
     Buffer,
     DeclBuffer,
     For,
+    Let,
     LetStmt,
     Node,
     PrimFunc,
@@ -174,11 +175,12 @@ def _names_of(buffer: Buffer) -> set[Var]:
 def _used_by_init(realize: BlockRealize) -> frozenset[Var]:
     used = {node.data if isinstance(node, Buffer) else node for node in collect(realize, Var, Buffer)}
     matched = [var for match in realize.block.match_buffers for var in _names_of(match.buffer)]
-    return frozenset(used.difference([axis.var for axis in realize.block.iter_vars], matched))
+    bound = [let.var for let in collect(realize, Let, LetStmt)] + [loop.loop_var for loop in collect(realize, For)]
+    return frozenset(used.difference([axis.var for axis in realize.block.iter_vars], matched, bound))
 
 
 def _has_scoped_reduction(function: PrimFunc) -> bool:
-    """Is there a reduction that touches memory which is allocated around it, or in its block?"""
+    """Is there a reduction in a let, or one that touches memory which is allocated around it, or in its block?"""
     return any([_is_scoped_reduction(path) for path in View(function).index.blocks.values()])
 
 
@@ -189,6 +191,6 @@ def _is_scoped_reduction(path: Path) -> bool:
     if block.init is None:
         return False
     scoped = {node.buffer_var for node in path if isinstance(node, Allocate)}
-    return bool(block.alloc_buffers) or any(  # which an init must not use
-        [region.buffer.data in scoped for region in (*block.reads, *block.writes)]
-    )
+    if block.alloc_buffers or any([isinstance(node, LetStmt) for node in path]):
+        return True  # which an init must not use
+    return any([region.buffer.data in scoped for region in (*block.reads, *block.writes)])

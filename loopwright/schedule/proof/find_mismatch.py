@@ -25,11 +25,12 @@ from loopwright.analysis.block_domains import stays_in_domains
 from loopwright.analysis.bounds import OutOfBounds, is_inside
 from loopwright.analysis.dataflow import BlockKey, Dataflow, NotProvable, Reference, dataflow_of
 from loopwright.analysis.effects import OUTSIDE, called_name, calls_of_threads
+from loopwright.analysis.may_fail import divides_by_no_number
 from loopwright.analysis.races import find_race_in, prove_no_race, without_race
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.analysis.thread_races import find_crossing
 from loopwright.arith.isl import BudgetExceeded, context, within_budget
-from loopwright.ir import Buffer, PrimFunc, Var
+from loopwright.ir import Buffer, PrimFunc, Var, any_node
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.changed_parts import changed_parts
 from loopwright.schedule.proof.instance_names import BY_WHAT_IT_DOES, UNDEFINED, Way
@@ -328,8 +329,10 @@ class _Comparison:
             raise NotProvable(f"cells of {buffer.name} would be updated before they get their start value")
 
     def _check_new_starts(self, buffer: Buffer) -> None:
-        """A start that did not run before must write within its buffer, though nobody reads what it writes."""
-        for writer in self.new.dataflow.starts(buffer, self._may_leave):
+        """A start that did not run before must not fail: write within its buffer, though nobody reads what it writes,
+        load within others, and divide by no 0.
+        """
+        for writer in self.new.dataflow.starts(buffer, self._may_fail):
             access = writer.access
             assert access is not None
             started = self.new.names_run([writer])
@@ -338,14 +341,18 @@ class _Comparison:
             if self._possible(started) is not None:
                 text = ", ".join([str(index) for index in access.node.indices])
                 problem = f"{buffer.name}[{text}] would be started where it was not before"
+                unknown = f"it is not known to be a cell of {buffer.name} there, nor that its value can be computed"
                 hint = "write the start as a nest of its own first: decompose_reduction"
-                raise NotProvable(f"{problem}, and it is not known to be a cell of {buffer.name} there", hint)
+                raise NotProvable(f"{problem}, and {unknown}", hint)
 
-    def _may_leave(self, access: Access) -> bool:
-        """Whether an access is not known to stay within its buffer, and its block within its domains."""
+    def _may_fail(self, access: Access) -> bool:
+        """Whether a block is not known to stay within its domains, its accesses within buffers, its divisors off 0."""
         program, block = self.new.dataflow.program, access.instance.block
+        if block is None or any_node(block.body, divides_by_no_number):
+            return True
+        inside = [other for other in program.accesses if other.instance.block is block]
         try:
-            return block is None or not (is_inside(program, access) and stays_in_domains(program, block))
+            return not (all([is_inside(program, other) for other in inside]) and stays_in_domains(program, block))
         except OutOfBounds:
             return True
 
