@@ -76,6 +76,7 @@ from tests.schedule import (
     test_theses,
     test_transform_layout,
     test_vectorize,
+    test_written_lets,
 )
 from tests.te import test_create_prim_func, test_values
 from tests.te.schedule import test_te_errors
@@ -958,5 +959,20 @@ BUGS = [
         "the block around a tile runs with its axes anywhere",
         lambda: patch("loopwright.schedule.primitives.compute.blockize._runs_always", lambda *_: True),
         test_blockize.test_an_axis_stays_in_its_domain_where_no_loop_inside_runs,
+    ),
+    Bug(
+        "bounds that a let names depend on no loop",
+        lambda: patch.object(moved_inits, "_lets_written_out", lambda path: path),
+        lambda: test_written_lets.test_rows_without_members_start_after_a_split("u", "N[u]"),
+    ),
+    Bug(
+        "a replay does not ask for calls in bounds",
+        lambda: patch("loopwright.schedule.engine.deferred.check_calls_kept", lambda *_: None),
+        lambda: test_calls_in_bounds.test_a_replay_moves_no_guard_that_calls("split"),
+    ),
+    Bug(
+        "a start that did not run before may load anywhere",
+        lambda: patch.object(find_mismatch._Comparison, "_may_fail", lambda *_: False),
+        lambda: test_written_lets.test_a_new_start_loads_nothing_outside_and_divides_by_no_zero("B[0] = D[m]"),
     ),
 ]
