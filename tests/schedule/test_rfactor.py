@@ -726,3 +726,24 @@ def main(C: T.Buffer(1, "int32"), m: T.int32):
     sch = Schedule(program)
     for loop in sch.get_loops("C"):
         refused(sch, NotFactorable, "is on loop i, which no axis of the block is bound to", "rfactor", loop, 0)
+
+
+@pytest.mark.parametrize(
+    "start", ["C[v // 2] = 7 + C[0]", "C[v // 2] = C[v // 2] + 7", "x: T.int32 = C[0]; C[v // 2] = x"]
+)
+def test_rows_that_start_a_cell_from_what_it_holds(start):
+    program = from_source(f"""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((2, 4), "int32"), C: T.Buffer((2,), "int32")):
+    for i, j in T.grid(2, 4):
+        with T.block("C"):
+            v, r = T.axis.remap("SR", [i, j])
+            with T.init():
+                {start.replace("; ", chr(10) + " " * 16)}
+            C[v // 2] = C[v // 2] + A[v, r]
+""")
+    sch = Schedule(program)
+    problem = "starts a cell of C several times, from what it held before"
+    refused(sch, NotFactorable, problem, "rfactor", sch.get_loops("C")[1], 0)

@@ -63,6 +63,7 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.proof.moved_inits import shares_cells
 from loopwright.schedule.rewrite.bindings import TRUE, is_true
 from loopwright.schedule.rewrite.blocks import is_leaf
 from loopwright.schedule.rewrite.buffers import fresh_buffer
@@ -156,6 +157,7 @@ def rfactor(view: View, loop: For, factor_axis: int) -> Step:
     answer = read_reduction("rfactor", nest.realize)
     _check_steering(nest, answer.buffers)
     _check_stored(nest, answer)
+    _check_start(nest, answer.buffers)
     if not answer.commutative:
         _check_order(nest)
     axis = _checked_axis(loop, factor_axis, len(answer.indices))
@@ -257,7 +259,17 @@ def _check_stored(nest: _Nest, answer: Reduction) -> None:
             raise NotFactorable(nest.factored, problem, "compute it in a wider type")
 
 
-def _loads(root: Expr, buffer: Buffer) -> bool:
+def _check_start(nest: _Nest, buffers: Sequence[Buffer]) -> None:
+    """Where iterations start one cell in turn, partial results are those of the last: no start may keep earlier ones."""
+    block = nest.realize.block
+    assert block.init is not None
+    for buffer in buffers:
+        if _loads(block.init, buffer) and shares_cells(block, buffer.data):
+            problem = f"starts a cell of {buffer.name} several times, from what it held before"
+            raise NotFactorable(nest.factored, f"block {block.name_hint!r} {problem}", f"let the start not load {buffer.name}")
+
+
+def _loads(root: Node, buffer: Buffer) -> bool:
     return any_node(root, lambda node: isinstance(node, BufferLoad) and node.buffer.data is buffer.data)
 
 
