@@ -308,10 +308,10 @@ class _Init:
         if depth is None:
             pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
             axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
-            guards = {self._outside(part): part for part in conjuncts(self.realize.predicate)}
+            guards = list(conjuncts(self._outside(self.realize.predicate)))
             bounds = self._bounds([loop for loop in self.loops if isinstance(loop, For)])
-            _, kept = loops_of_start(self.others, bounds, (), list(guards))
-            here = self._realize(axes, logical_and(const(True), *[guards[guard] for guard in kept]))
+            _, kept = loops_of_start(self.others, bounds, (), guards)
+            here = self._realize(axes, logical_and(const(True), *kept))
             return _Written(None, here, here.block, {})
         location = self.loops[depth]
         inner = {loop.loop_var: loop for loop in self.loops[depth:] if isinstance(loop, For)}

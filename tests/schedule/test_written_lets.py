@@ -194,6 +194,25 @@ def test_a_start_may_depend_on_a_let_before_the_loops():
             assert (result == 9).all()
 
 
+def test_a_guard_means_the_same_with_a_name():
+    """Of `i >= 1 and j > 5` one part says which cells there are, the other which updates: the start keeps one."""
+    text = '''def main(A: T.Buffer((2, 1), "int32"), C: T.Buffer((2,), "int32")):
+    for i, j in T.grid(2, 1):
+        x: T.bool = i >= 1 and j > 5
+        with T.block("C"):
+            v, r = T.axis.remap("SR", [i, j])
+            T.where(x)
+            with T.init():
+                C[v] = 5
+            C[v] = C[v] + A[v, r]
+'''
+    named = program(text)
+    for function in (named, Schedule(named).mod["main"]):
+        data, result = np.ones((2, 1), "int32"), np.full(2, 7, "int32")
+        evaluate(function, data, result)
+        assert result.tolist() == [7, 5]
+
+
 NEW_START = '''def main(
     A: T.Buffer((4,), "int32"), D: T.Buffer((12,), "int32"), C: T.Buffer((4,), "int32"), m: T.int32
 ):

@@ -26,6 +26,7 @@ import ml_dtypes
 import numpy as np
 
 from loopwright.analysis.races import privatised
+from loopwright.analysis.reduction_init import write_inits
 from loopwright.evaluator import difference, evaluate, evaluate_terms
 from loopwright.evaluator.errors import (
     AxisOutsideDomain,
@@ -216,8 +217,10 @@ def _with_private_memory(function: PrimFunc) -> PrimFunc:
     """The function with thread-private buffers allocated anew in each iteration of the bound loop that uses them.
 
     What flows between two threads then shows as a read before any write. A buffer that is also used outside the loop
-    stays: what the threads do to it shows as a race.
+    stays: what the threads do to it shows as a race. Starts of reductions are uses, and are written down first: where a
+    buffer is allocated says where its sum starts.
     """
+    function = function.with_(body=write_inits(function.body))
     root = function.body
     if not isinstance(root, BlockRealize):
         return function

@@ -260,13 +260,14 @@ def _check_stored(nest: _Nest, answer: Reduction) -> None:
 
 
 def _check_start(nest: _Nest, buffers: Sequence[Buffer]) -> None:
-    """Where iterations start one cell in turn, partial results are those of the last: no start may keep earlier ones."""
+    """Where iterations start one cell in turn, partial results are those of the last: no start may keep others."""
     block = nest.realize.block
     assert block.init is not None
     for buffer in buffers:
         if _loads(block.init, buffer) and shares_cells(block, buffer.data):
             problem = f"starts a cell of {buffer.name} several times, from what it held before"
-            raise NotFactorable(nest.factored, f"block {block.name_hint!r} {problem}", f"let the start not load {buffer.name}")
+            hint = f"let the start not load {buffer.name}"
+            raise NotFactorable(nest.factored, f"block {block.name_hint!r} {problem}", hint)
 
 
 def _loads(root: Node, buffer: Buffer) -> bool:
