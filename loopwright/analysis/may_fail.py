@@ -43,12 +43,11 @@ def may_fail(root: Expr, facts: Analyzer) -> Expr | None:
 
 def could_fail(root: Expr) -> bool:
     """Whether an expression loads memory, calls, or divides by no number: where it stands it may rely on more."""
+    return any_node(root, lambda node: isinstance(node, (BufferLoad, Call)) or may_divide_by_zero(node))
 
-    return any_node(root, lambda node: isinstance(node, (BufferLoad, Call)) or divides_by_no_number(node))
 
-
-def divides_by_no_number(node: Node) -> bool:
-    """Whether a node is a division of integers by what may be 0, as far as it is written there."""
+def may_divide_by_zero(node: Node) -> bool:
+    """Whether a node divides integers by anything but a literal other than 0."""
     if not isinstance(node, (Div, Mod, FloorDiv, FloorMod)) or not node.dtype.is_int:
         return False
     return not (isinstance(node.b, IntImm) and node.b.value)

@@ -25,16 +25,18 @@ from __future__ import annotations
 import operator
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import dropwhile
 from typing import Final, NamedTuple
 
+from loopwright.analysis.effects import is_pure_call
 from loopwright.analysis.loop_carried import Loop, carries
 from loopwright.ir import (
     Allocate,
     Block,
     BlockRealize,
     Buffer,
+    BufferLoad,
     BufferRegion,
+    Call,
     Expr,
     For,
     IfThenElse,
@@ -48,6 +50,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     While,
+    any_node,
     any_statement,
     collect,
     conjuncts,
@@ -66,8 +69,8 @@ class InitUsesReduction(LoopwrightError, ValueError):
     """The start value of a reduction depends on what is not known where it is written.
 
     An `init` gives each cell its value before the first update, so it may use the data axes of its block and
-    buffers from outside; not a reduction axis (which iteration would be meant?), nor a let inside the loops around the
-    block, nor memory the block allocates.
+    buffers from outside; not a reduction axis (which iteration would be meant?), nor a let inside the loops of the
+    reduction, nor memory the block allocates.
 
     For example:
 
@@ -88,12 +91,12 @@ class InitUsesReduction(LoopwrightError, ValueError):
 
     code = "LW0801"
 
-    def __init__(self, block: Block, what: str) -> None:
+    def __init__(self, block: Block, what: str, hint: str = "let the init depend on data axes alone") -> None:
         super().__init__(
             f"block {block.name_hint!r}: its init uses {what}",
             at=block,
             why="the init runs once a cell, before any iteration of the reduction",
-            hint="let the init depend on data axes alone",
+            hint=hint,
             fields={"block": block.name_hint, "uses": what},
         )
 
@@ -272,46 +275,39 @@ class _Init:
     ) -> None:
         self.block, self.start, self.home = block, start, home
         self.around = around
-        # Lets between the loops and the block are written out: the nest may stand before them.
-        self.lets: dict[Var, Expr] = {}
-        for item in dropwhile(lambda item: item.loop is None, around):
-            if item.let is not None:
-                self.lets[item.let.var] = self._outside(item.let.value)
-        if self.lets and uses_var(start, self.lets.__contains__):
-            named = next(var for var in collect(start, Var) if var in self.lets)
-            raise InitUsesReduction(block, f"{named.name}, a let inside the loops")
-        self.axes = [
-            (axis, self._outside(value))
-            for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
-            if axis.iter_type != IterType.CommReduce
-        ]
-        self.reduced = [
-            self._outside(value)
-            for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
-            if axis.iter_type == IterType.CommReduce
-        ]
         self.realize = realize
+        self.lets: dict[Var, Expr] = {}
+        for item in around:
+            if item.let is not None:
+                self.lets[item.let.var] = self._full(item.let.value)
+        self.written = self.lets  # those whose values the nest has in the place of their names
+        pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
+        self.axes = [(axis, self._full(value)) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
+        self.reduced = [self._full(value) for axis, value in pairs if axis.iter_type == IterType.CommReduce]
         self.loops = [item.loop for item in around if item.loop is not None]
         running = {loop.loop_var: loop for loop in self.loops if isinstance(loop, For)}
         data = {var for _, value in self.axes for var in used_variables(value, running)}
         self.reducing = {var for value in self.reduced for var in used_variables(value, running)} - data
         self.others = set(running) - self.reducing
 
-    def _outside(self, expr: Expr) -> Expr:
-        """An expression as it is written before the lets."""
+    def _full(self, expr: Expr) -> Expr:
+        """An expression with the values of all lets: it names the loops that it depends on."""
         return substitute(expr, self.lets) if self.lets else expr
+
+    def _in_nest(self, expr: Expr) -> Expr:
+        """An expression as it stands in the nest."""
+        return substitute(expr, self.written) if self.written else expr
 
     def write(self) -> _Written:
         """The nest, and where it stands."""
         depths = [depth for depth in (self._carrying_depth(), self._depth_of_conditions()) if depth is not None]
         depth = min(depths, default=None)
+        crossed = self._cross_lets(depth) if self.lets else set()
         if depth is None:
-            pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
-            axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
-            guards = list(conjuncts(self._outside(self.realize.predicate)))
             bounds = self._bounds([loop for loop in self.loops if isinstance(loop, For)])
-            _, kept = loops_of_start(self.others, bounds, (), guards)
-            here = self._realize(axes, logical_and(const(True), *kept))
+            guards = dict(self._parts(self.realize.predicate))
+            _, kept = loops_of_start(self.others, bounds, (), list(guards))
+            here = self._realize(self.axes, logical_and(const(True), *[guards[guard] for guard in kept]))
             return _Written(None, here, here.block, {})
         location = self.loops[depth]
         inner = {loop.loop_var: loop for loop in self.loops[depth:] if isinstance(loop, For)}
@@ -325,23 +321,53 @@ class _Init:
             loop = inner[var]
             nest = loop.with_(
                 loop_var=renamed[var],
-                min=substitute(self._outside(loop.min), renamed),
-                extent=substitute(self._outside(loop.extent), renamed),
+                min=substitute(self._in_nest(loop.min), renamed),
+                extent=substitute(self._in_nest(loop.extent), renamed),
                 body=nest,
             )
+        if crossed and uses_var(nest, crossed.__contains__):
+            named = next(var for var in collect(nest, Var) if var in crossed)
+            what = f"{named.name}, a let inside the loops of the reduction"
+            hint = f"write the value of {named.name} there, in terms of the block's axes, or bind it before these loops"
+            raise InitUsesReduction(self.block, what, hint)
         return _Written(depth, nest, result.block, {new: old for old, new in renamed.items()})
+
+    def _cross_lets(self, depth: int | None) -> set[Var]:
+        """Take the values of lets that the nest stands before, and of arithmetic; the lets that it stands before.
+
+        What is loaded or called where the nest sees the name is not loaded or called again.
+        """
+        self.written, crossed, loops = {}, set(), 0
+        for item in self.around:
+            loops += item.loop is not None
+            if item.let is None:
+                continue
+            is_crossed = depth is not None and loops > depth
+            value = self._in_nest(item.let.value)
+            if not any_node(value, _has_effect if is_crossed else _loads_or_calls):
+                self.written[item.let.var] = value
+            if is_crossed:
+                crossed.add(item.let.var)
+        pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
+        self.axes = [(axis, self._in_nest(value)) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
+        return crossed
+
+    def _parts(self, condition: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """The conjuncts of a condition: with the values of all lets, and as they stand in the nest."""
+        for part in conjuncts(self._in_nest(condition)):
+            yield self._full(part), part
 
     def _carrying_depth(self) -> int | None:
         """The index in `loops` of the outermost loop that carries the reduction."""
         loops: list[Loop | None] = []
         for item in self.loops:
             if isinstance(item, For):
-                low, extent = self._outside(item.min), self._outside(item.extent)
+                low, extent = self._full(item.min), self._full(item.extent)
                 loops.append(Loop(item.loop_var, low, extent))
             else:
                 loops.append(None)
         values = [value for _, value in self.axes]
-        conditions = [condition for condition, _ in self._conditions() if not self._is_about_updates(condition)]
+        conditions = [condition for condition, _, _ in self._conditions() if not self._is_about_updates(condition)]
         of_cells = self._of_cells(loops, [*values, *conditions])
         for depth in range(self.home, len(loops)):
             inner = [loop for loop, is_kept in zip(loops[depth + 1 :], of_cells[depth + 1 :], strict=True) if is_kept]
@@ -355,7 +381,7 @@ class _Init:
         Where such a loop has one iteration it carries nothing, and the start of a sum depends on its members no more.
         """
         depth_of = {loop.loop_var: depth for depth, loop in enumerate(self.loops) if isinstance(loop, For)}
-        conditions = [self._outside(item.condition) for item in self.around if item.condition is not None]
+        conditions = [self._full(item.condition) for item in self.around if item.condition is not None]
         named = [
             max([depth_of[var] for var in used_variables(condition, self.reducing)])
             for whole in conditions
@@ -380,19 +406,18 @@ class _Init:
 
     def _is_about_updates(self, condition: Expr) -> bool:
         """Whether a condition names loops of the reduction alone: which updates happen, not which cells exist."""
-        condition = self._outside(condition)
         return bool(used_variables(condition, self.reducing)) and not used_variables(condition, self.others)
 
-    def _conditions(self) -> Iterator[tuple[Expr, int]]:
-        """Every conjunct that guards the block, and how many loops stand around it."""
+    def _conditions(self) -> Iterator[tuple[Expr, Expr, int]]:
+        """Every conjunct that guards the block, in full and as it stands in the nest, and how many loops are around."""
         loops = 0
         for item in self.around:
             loops += item.loop is not None
             if item.condition is not None:
-                for conjunct in conjuncts(self._outside(item.condition)):
-                    yield conjunct, loops
-        for conjunct in conjuncts(self._outside(self.realize.predicate)):
-            yield conjunct, loops
+                for full, part in self._parts(item.condition):
+                    yield full, part, loops
+        for full, part in self._parts(self.realize.predicate):
+            yield full, part, loops
 
     def _mirrored(self, inner: Mapping[Var, For], location: For | While) -> tuple[set[Var], list[Expr]]:
         """The loops that the nest runs over, and the conditions it keeps.
@@ -403,20 +428,29 @@ class _Init:
         data = {var for _, value in self.axes for var in used_variables(value, inner)} | (set(inner) - reducing)
         outside = self.loops.index(location)
         outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)} - self.reducing
-        inside = [
-            guard
-            for guard, loops in self._conditions()
+        inside = {
+            guard: part
+            for guard, part, loops in self._conditions()
             if loops > outside and (used_variables(guard, inner) or not self._is_about_updates(guard))
-        ]
-        return loops_of_start(data, self._bounds(inner.values()), outer, inside)
+        }
+        data, kept = loops_of_start(data, self._bounds(inner.values()), outer, list(inside))
+        return data, [inside[guard] for guard in kept]
 
     def _bounds(self, loops: Iterable[For]) -> dict[Var, list[Expr]]:
-        return {loop.loop_var: [self._outside(end) for end in (loop.min, loop.extent)] for loop in loops}
+        return {loop.loop_var: [self._full(end) for end in (loop.min, loop.extent)] for loop in loops}
 
     def _realize(self, axes: Sequence[tuple[IterVar, Expr]], predicate: Expr) -> BlockRealize:
         return BlockRealize._make(
             tuple([value for _, value in axes]), predicate, self.start, span=self.realize.span
         )
+
+
+def _loads_or_calls(node: Node) -> bool:
+    return isinstance(node, BufferLoad) or _has_effect(node)
+
+
+def _has_effect(node: Node) -> bool:
+    return isinstance(node, Call) and not is_pure_call(node)
 
 
 @lru_cache(maxsize=1024)  # most steps change the loops around a block, not the block

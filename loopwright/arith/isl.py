@@ -101,7 +101,7 @@ class NotAffine(LoopwrightError, ValueError):
 
 
 _local: Final = threading.local()
-_RELATIONS: Final = 512  # kept
+_KEPT_RELATIONS: Final = 512
 
 
 def context() -> islpy.Context:
@@ -125,7 +125,7 @@ def relations(parameters: str, items: Sequence[str]) -> islpy.UnionMap:
         import islpy
 
         result = kept[text] = islpy.UnionMap.read_from_str(context(), text)
-        if len(kept) > _RELATIONS:
+        if len(kept) > _KEPT_RELATIONS:
             kept.popitem(last=False)
     else:
         kept.move_to_end(text)

@@ -745,5 +745,46 @@ def main(A: T.Buffer((2, 4), "int32"), C: T.Buffer((2,), "int32")):
             C[v // 2] = C[v // 2] + A[v, r]
 """)
     sch = Schedule(program)
-    problem = "starts a cell of C several times, from what it held before"
+    problem = "iterations of loop i share a cell of C, and start from what it held before"
     refused(sch, NotFactorable, problem, "rfactor", sch.get_loops("C")[1], 0)
+
+
+@pytest.mark.parametrize("cell", ["0", "v // 2", "v % 2"])
+@pytest.mark.parametrize("start", ["0", "7", "v", "A[v, 0]"])
+def test_rows_that_share_a_cell_inside_of_the_reduction(cell, start):
+    program = from_source(f"""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((4, 4), "int32"), C: T.Buffer((4,), "int32")):
+    for k, i in T.grid(4, 4):
+        with T.block("C"):
+            v, r = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[{cell}] = {start}
+            C[{cell}] = C[{cell}] + A[v, r]
+""")
+    sch = Schedule(program)
+    problem = "iterations of loop i share a cell of C, and loop k of the reduction is around them"
+    refused(sch, NotFactorable, problem, "rfactor", sch.get_loops("C")[0], 0)
+    inner = Schedule(program)
+    inner.split(inner.get_loops("C")[0], [2, 2])
+    refused(inner, NotFactorable, "iterations of loop i share a cell of C", "rfactor", inner.get_loops("C")[1], 0)
+
+
+def test_rows_with_cells_of_their_own_inside_of_the_reduction():
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((3, 4, 4), "int32"), C: T.Buffer((12,), "int32")):
+    for k, i, j in T.grid(4, 3, 4):
+        with T.block("C"):
+            v, w, r = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[v * 4 + w] = 0
+            C[v * 4 + w] = C[v * 4 + w] + A[v, w, r]
+""")
+    sch = Schedule(program)
+    sch.rfactor(sch.get_loops("C")[0], 0)
+    assert_same_numbers(program, sch.mod["main"])

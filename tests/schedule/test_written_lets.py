@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import loopwright
-from loopwright.analysis.reduction_init import InitUsesReduction
+from loopwright.analysis.effects import is_pure_call
+from loopwright.analysis.reduction_init import InitUsesReduction, write_inits
 from loopwright.evaluator import evaluate
-from loopwright.ir import LetStmt, any_statement, structural_equal
+from loopwright.ir import Call, LetStmt, any_statement, collect, structural_equal
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import ScheduleError
 from loopwright.script import from_source
@@ -171,7 +172,7 @@ INIT = '''def main(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
 )
 def test_a_start_does_not_depend_on_a_let_inside_the_loops(value, run):
     data, result = np.zeros(4, "int32"), np.zeros(4, "int32")
-    with pytest.raises(InitUsesReduction, match="its init uses x, a let inside the loops"):
+    with pytest.raises(InitUsesReduction, match="its init uses x, a let inside the loops of the reduction"):
         run(program(INIT.format(value=value)), data, result)
 
 
@@ -213,10 +214,85 @@ def test_a_guard_means_the_same_with_a_name():
         assert result.tolist() == [7, 5]
 
 
+AFTER_A_WRITE = '''def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    for i in range(4):
+        x: T.int32 = {value}
+        with T.block("Z"):
+            v = T.axis.spatial(4, i)
+            A[v] = 0
+        for k in range({length}):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                T.where(x > 0)
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + 1
+'''
+
+
+@pytest.mark.parametrize("length", [1, 2])
+@pytest.mark.parametrize("run", [evaluate, lambda f, *args: loopwright.build(f)(*args)], ids=["evaluate", "build"])
+def test_what_a_let_loaded_is_not_loaded_again_for_the_start(length, run):
+    data, result = np.array([1, 1, 0, 1], "int32"), np.full(4, 50, "int32")
+    run(program(AFTER_A_WRITE.format(value="A[i]", length=length)), data, result)
+    assert result.tolist() == [length, length, 50, length]
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_what_a_let_called_is_not_called_again_for_the_start(length):
+    text = AFTER_A_WRITE.format(value='T.call_packed("tests.next")', length=length)
+    written = write_inits(program(text).body)
+    assert len([call for call in collect(written, Call) if not is_pure_call(call)]) == 1
+
+
+@pytest.mark.parametrize("value", ["A[i]", "i * 2"])
+def test_a_start_may_use_a_let_around_the_loops_of_the_reduction(value):
+    function = program(f'''def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    for i in range(4):
+        x: T.int32 = {value}
+        for k in range(3):
+            with T.block("C"):
+                v, r = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[v] = x
+                C[v] = C[v] + 1
+''')
+    data = np.arange(4, dtype="int32") * 2
+    for run in (evaluate, lambda f, *args: loopwright.build(f)(*args)):
+        for version in (function, Schedule(function).mod["main"]):
+            result = np.zeros(4, "int32")
+            run(version, data, result)
+            assert result.tolist() == [3, 5, 7, 9]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "C = T.alloc_buffer((x,), 'int32'); C[0] = v; B[v] = C[0]",
+        "T.block_attr({'note': x}); B[v] = v",
+        "for j in T.serial(1, annotations={'note': x}):; ....B[v] = v",
+    ],
+)
+def test_a_let_that_only_a_shape_or_an_annotation_names_stays(use):
+    lines = use.replace("....", "    ").split("; ")
+    function = program('''def main(B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        x: T.int32 = i + 1
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+''' + "".join([f"            {line}\n" for line in lines]))
+    schedule = Schedule(function)
+    assert has_lets(schedule.mod["main"])
+    schedule.split(schedule.get_loops("B")[0], [2, 4])
+    result = np.zeros(8, "int32")
+    loopwright.build(schedule.mod["main"])(result)
+    assert result.tolist() == list(range(8))
+
+
 NEW_START = '''def main(
     A: T.Buffer((4,), "int32"), D: T.Buffer((12,), "int32"), C: T.Buffer((4,), "int32"), m: T.int32
 ):
-    for i in range(T.min(m, 4)):
+    for i in range(T.min(m, 1)):
         B = T.decl_buffer((1,), "int32")
         with T.block("B"):
             r = T.axis.reduce(4, i)
@@ -229,11 +305,23 @@ NEW_START = '''def main(
 '''
 
 
-@pytest.mark.parametrize("start", ["B[0] = D[m]", "B[0] = 7 // m", "x: T.int32 = D[m]; B[0] = x + 1"])
-def test_a_new_start_loads_nothing_outside_and_divides_by_no_zero(start):
+@pytest.mark.parametrize(
+    ("start", "why"),
+    [
+        ("B[0] = D[m]", r"D\[m\] is not known to be a cell of D"),
+        ("B[0] = 7 // m", "it may divide by 0"),
+        ("x: T.int32 = D[m]; B[0] = x + 1", r"D\[m\] is not known to be a cell of D"),
+    ],
+)
+def test_a_new_start_loads_nothing_outside_and_divides_by_no_zero(start, why):
     schedule = Schedule(program(NEW_START.format(start=start.replace("; ", "\n" + " " * 16))))
-    with pytest.raises(ScheduleError, match="would be started where it was not before"):
+    with pytest.raises(ScheduleError, match="would be started where it was not before, and there " + why):
         schedule.cache_write("B", 0, "global")
+
+
+def test_a_new_start_that_cannot_fail_is_fine():
+    schedule = Schedule(program(NEW_START.format(start="B[0] = D[3]")))
+    schedule.cache_write("B", 0, "global")
 
 
 @pytest.mark.parametrize("value", ["T.min(n, 12)", "N[0]"])

@@ -518,15 +518,14 @@ class Schedule(
 
 
 def _plain(function: PrimFunc) -> PrimFunc:
-    """The function as primitives see it: blocks known by their names, integer lets written out, starts where they can
-    be.
-    """
+    """The function as primitives see it: with blocks known by their names, and integer lets written out."""
     function = with_lets_written_out(with_unique_names(function))
-    write_inits(function.body)
+    write_inits(function.body)  # raises where one cannot be
     return function
 
 
 def _step_of(primitive: Primitive, view: View, arguments: Mapping[str, Any]) -> Step:
+    """What a primitive does; one that would leave a start where it cannot be is refused."""
     try:
         result: Step = primitive.function(view, **arguments)
     except InitUsesReduction as error:

@@ -86,7 +86,7 @@ def check_scopes(step: str, result: Step) -> None:
     function = result.after
     try:
         verify(function)
-        if _has_scoped_reduction(function):
+        if _may_lose_a_start(function):
             verify_inits(function)
     except NotWellFormed as error:
         if error.memory is not None:
@@ -179,12 +179,12 @@ def _used_by_init(realize: BlockRealize) -> frozenset[Var]:
     return frozenset(used.difference([axis.var for axis in realize.block.iter_vars], matched, bound))
 
 
-def _has_scoped_reduction(function: PrimFunc) -> bool:
+def _may_lose_a_start(function: PrimFunc) -> bool:
     """Is there a reduction in a let, or one that touches memory which is allocated around it, or in its block?"""
-    return any([_is_scoped_reduction(path) for path in View(function).index.blocks.values()])
+    return any([_depends_on_scopes(path) for path in View(function).index.blocks.values()])
 
 
-def _is_scoped_reduction(path: Path) -> bool:
+def _depends_on_scopes(path: Path) -> bool:
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
     block = realize.block
@@ -192,5 +192,5 @@ def _is_scoped_reduction(path: Path) -> bool:
         return False
     scoped = {node.buffer_var for node in path if isinstance(node, Allocate)}
     if block.alloc_buffers or any([isinstance(node, LetStmt) for node in path]):
-        return True  # which an init must not use
+        return True  # an init may use neither what the block allocates, nor a let that it stands before
     return any([region.buffer.data in scoped for region in (*block.reads, *block.writes)])

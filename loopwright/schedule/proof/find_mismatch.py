@@ -25,7 +25,7 @@ from loopwright.analysis.block_domains import stays_in_domains
 from loopwright.analysis.bounds import OutOfBounds, is_inside
 from loopwright.analysis.dataflow import BlockKey, Dataflow, NotProvable, Reference, dataflow_of
 from loopwright.analysis.effects import OUTSIDE, called_name, calls_of_threads
-from loopwright.analysis.may_fail import divides_by_no_number
+from loopwright.analysis.may_fail import may_divide_by_zero
 from loopwright.analysis.races import find_race_in, prove_no_race, without_race
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.analysis.thread_races import find_crossing
@@ -332,7 +332,7 @@ class _Comparison:
         """A start that did not run before must not fail: write within its buffer, though nobody reads what it writes,
         load within others, and divide by no 0.
         """
-        for writer in self.new.dataflow.starts(buffer, self._may_fail):
+        for writer in self.new.dataflow.starts(buffer, lambda access: self._risk(access) is not None):
             access = writer.access
             assert access is not None
             started = self.new.names_run([writer])
@@ -341,20 +341,27 @@ class _Comparison:
             if self._possible(started) is not None:
                 text = ", ".join([str(index) for index in access.node.indices])
                 problem = f"{buffer.name}[{text}] would be started where it was not before"
-                unknown = f"it is not known to be a cell of {buffer.name} there, nor that its value can be computed"
                 hint = "write the start as a nest of its own first: decompose_reduction"
-                raise NotProvable(f"{problem}, and {unknown}", hint)
+                raise NotProvable(f"{problem}, and there {self._risk(access)}", hint)
 
-    def _may_fail(self, access: Access) -> bool:
-        """Whether a block is not known to stay within its domains, its accesses within buffers, its divisors off 0."""
+    def _risk(self, access: Access) -> str | None:
+        """How the block of an access may fail: it leaves its domains, a buffer is left, or the divisor is 0."""
         program, block = self.new.dataflow.program, access.instance.block
-        if block is None or any_node(block.body, divides_by_no_number):
-            return True
-        inside = [other for other in program.accesses if other.instance.block is block]
+        assert block is not None
+        if any_node(block.body, may_divide_by_zero):
+            return "it may divide by 0"
+        for other in [other for other in program.accesses if other.instance.block is block]:
+            try:
+                is_known = is_inside(program, other)
+            except OutOfBounds:
+                is_known = False
+            if not is_known:
+                text = ", ".join([str(index) for index in other.node.indices])
+                return f"{other.buffer.name}[{text}] is not known to be a cell of {other.buffer.name}"
         try:
-            return not (all([is_inside(program, other) for other in inside]) and stays_in_domains(program, block))
+            return None if stays_in_domains(program, block) else "its axes are not known to stay in their domains"
         except OutOfBounds:
-            return True
+            return "its axes leave their domains"
 
     def _compare_updates(self, seen: Through, known: list[Through], updates: Any, defined: Any) -> Mismatch | None:
         extra = self._possible(seen.named_updates.intersect_domain(defined).subtract(updates))

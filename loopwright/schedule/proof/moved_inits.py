@@ -71,7 +71,7 @@ def met_by_inits(loop: Stmt, path: Path) -> list[Buffer]:
         others = [mark for block, mark in parts.marks if block is not realize]
         for data, buffer in init.writes.items():
             met = any([data in mark.reads or data in mark.writes for mark in others])
-            if met or own.calls or _touches_several_cells(realize.block, data) or shares_cells(realize.block, data):
+            if met or own.calls or _touches_several_cells(realize.block, data) or _shares_cells(realize.block, data):
                 result[data] = buffer
         asked = {**init.reads, **effects_of_all([realize.predicate, *realize.iter_values], path).reads}
         for data, buffer in asked.items():
@@ -371,7 +371,7 @@ def _touches_several_cells(block: Block, data: Var) -> bool:
     return any([not structural_equal(indices, touched[0]) for indices in touched])
 
 
-def shares_cells(block: Block, data: Var) -> bool:
+def _shares_cells(block: Block, data: Var) -> bool:
     """Whether iterations with other values of the data axes may start one cell, so that the last start counts."""
     assert block.init is not None
     axes = {axis.var for axis in block.iter_vars if axis.iter_type != IterType.CommReduce and not is_unit_axis(axis)}

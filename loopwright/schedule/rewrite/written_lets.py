@@ -8,8 +8,8 @@
                 B[v] = A[v]
 
 Bounds, bindings and indices then say what loops and parameters they depend on, which every primitive asks, so a
-schedule does this when it takes a program. Lets stay that load from memory, call something, or name another type; that
-are large; and that a block uses although they name loops around it, which a block may not.
+schedule does this when it takes a program. A let stays where it loads from memory, calls something, has another type,
+is large, is named by an annotation, or where a block uses it although it names loops around it, which it may not.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from loopwright.ir import (
     Expr,
     For,
     LetStmt,
+    Node,
     PrimFunc,
     Stmt,
     Var,
@@ -33,6 +34,7 @@ from loopwright.ir import (
     any_statement,
     collect,
     deep,
+    pre_order_visit,
     reads_memory,
     uses_var,
 )
@@ -46,22 +48,47 @@ def with_lets_written_out(function: PrimFunc) -> PrimFunc:
     """The function with integer arithmetic in the place of its names; itself where there are no such lets."""
     if not any_statement(function.body, lambda statement: isinstance(statement, LetStmt)):
         return function
-    return function.with_(body=_WriteOut().visit(function.body))
+    return function.with_(body=_WriteOut(_annotating(function)).visit(function.body))
+
+
+def _annotating(function: PrimFunc) -> set[Var]:
+    """The variables that annotations name; these are plain data to a walk."""
+    result: set[Var] = set()
+
+    def look(node: Node) -> None:
+        for value in getattr(node, "annotations", {}).values():
+            for part in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(part, Expr):
+                    result.update(collect(part, Var))
+
+    pre_order_visit(function.body, look)
+    return result
 
 
 class _WriteOut(Substitute):
-    def __init__(self) -> None:
+    def __init__(self, kept: set[Var]) -> None:
         super().__init__({}, {})
-        self.loops: set[Var] = set()  # that blocks inside may not name
+        self.known: dict[Var, Expr] = {}  # what names stand for here
+        self.kept = kept  # lets that stay, since a name of theirs does
+        self.named: set[Var] = set()  # all lets around
+        self.loops: set[Var] = set()  # that blocks inside may not name; one that ended is named nowhere
+
+    def visit_Var(self, var: Var) -> Expr:
+        value = self.known.get(var)
+        if value is None and var in self.named:
+            self.kept.add(var)
+        return var if value is None else value
 
     def visit_LetStmt(self, let: LetStmt) -> Stmt:
         value = self.visit(let.value)
-        if not _is_plain(let.var, value):
+        if let.var in self.kept or not _is_plain(let.var, value):
             return let.with_(value=value, body=self.visit(let.body))
-        with self._knowing({**self.values, let.var: value}):
-            body = self.visit(let.body)
-        is_used = uses_var(body, lambda var: var is let.var)
-        return let.with_(value=value, body=body) if is_used else body
+        self.known[let.var] = value
+        self.named.add(let.var)
+        body = self.visit(let.body)
+        self.named.discard(let.var)
+        self.known.pop(let.var, None)
+        return let.with_(value=value, body=body) if let.var in self.kept else body
 
     def visit_For(self, loop: For) -> Stmt:
         self.loops.add(loop.loop_var)
@@ -74,20 +101,18 @@ class _WriteOut(Substitute):
         if not block.iter_vars:
             return inside.with_(block=self.visit(block))
         axes = tuple([self._axis(axis) for axis in block.iter_vars])
-        known = {var: value for var, value in self.values.items() if not uses_var(value, self.loops.__contains__)}
-        outside, self.loops = self.loops, set()
-        with self._knowing(known):
+        with self._own_names():
             changed: Block = block.rebuild(self.visit)
-        self.loops = outside
         return inside.with_(block=changed.with_(iter_vars=axes))
 
     @contextmanager
-    def _knowing(self, values: dict[Var, Expr]) -> Iterator[None]:
-        """What is inside is rewritten with `values`, so nothing remembered from outside holds there, and back."""
-        outside, memo = self.values, self._memo
-        self.values, self._memo = values, {}
+    def _own_names(self) -> Iterator[None]:
+        """Inside a block, names of what loops around it say stay names; nothing remembered from outside holds there."""
+        outside = self.known, self.loops, self._memo
+        self.known = {var: value for var, value in self.known.items() if not uses_var(value, self.loops.__contains__)}
+        self.loops, self._memo = set(), {}
         yield
-        self.values, self._memo = outside, memo
+        self.known, self.loops, self._memo = outside
 
 
 def _is_plain(var: Var, value: Expr) -> bool:

@@ -90,6 +90,7 @@ class Truth:
     is_race: bool = False
     is_regrouped: bool = False  # not the same terms, but the same members of the same sums
     copies_undefined: bool = False  # reads cells that hold nothing, to no effect
+    is_by_terms: bool = False  # the values are written otherwise, and nothing else is wrong
 
     @property
     def is_right(self) -> bool:
@@ -131,7 +132,7 @@ def truth(before: Terms, after: PrimFunc) -> Truth | None:
     is_regrouped = _regrouped(before, found)
     if not undefined and not is_regrouped and _holds_unwrapped_literal(before):
         return None  # a store wraps the literals below a choice too, which terms do not show: numbers decide
-    return Truth(False, undefined or why, is_regrouped=is_regrouped)
+    return Truth(False, undefined or why, is_regrouped=is_regrouped, is_by_terms=not undefined)
 
 
 def _holds_unwrapped_literal(terms: Terms) -> bool:
@@ -383,7 +384,8 @@ def disproof(before: PrimFunc, after: PrimFunc, inputs: int = INPUTS) -> Truth |
             return None
         real = truth(expected, _ForInputs(after, given).visit(after))
         if real is not None and not real.is_right:
-            return real
+            # An index that loads what the program writes is arithmetic in the terms, which a step may write otherwise.
+            return None if real.is_by_terms and same_numbers(before, after) else real
     return None
 
 

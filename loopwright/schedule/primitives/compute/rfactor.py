@@ -55,6 +55,7 @@ from loopwright.ir import (
     cell_region,
     collect,
     conjuncts,
+    is_one,
     logical_and,
     seq,
     substitute,
@@ -63,7 +64,6 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.moved_inits import shares_cells
 from loopwright.schedule.rewrite.bindings import TRUE, is_true
 from loopwright.schedule.rewrite.blocks import is_leaf
 from loopwright.schedule.rewrite.buffers import fresh_buffer
@@ -157,7 +157,7 @@ def rfactor(view: View, loop: For, factor_axis: int) -> Step:
     answer = read_reduction("rfactor", nest.realize)
     _check_steering(nest, answer.buffers)
     _check_stored(nest, answer)
-    _check_start(nest, answer.buffers)
+    _check_rows(nest, answer)
     if not answer.commutative:
         _check_order(nest)
     axis = _checked_axis(loop, factor_axis, len(answer.indices))
@@ -259,15 +259,33 @@ def _check_stored(nest: _Nest, answer: Reduction) -> None:
             raise NotFactorable(nest.factored, problem, "compute it in a wider type")
 
 
-def _check_start(nest: _Nest, buffers: Sequence[Buffer]) -> None:
-    """Where iterations start one cell in turn, partial results are those of the last: no start may keep others."""
-    block = nest.realize.block
+def _check_rows(nest: _Nest, answer: Reduction) -> None:
+    """Where iterations of data loops share a cell, each starts it anew: what counts are the members of the last.
+
+    Partial results are the same unless a start keeps what the cell held, or unless there is one start for all of them:
+    that is so in a loop of the reduction around them.
+    """
+    realize, block = nest.realize, nest.realize.block
+    values = {axis.var: value for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)}
+    cells = [substitute(index, values) for index in answer.indices]
+    pairs = zip(block.iter_vars, realize.iter_values, strict=True)
+    reduced = {var for axis, value in pairs if axis.iter_type == IterType.CommReduce for var in _variables(value)}
+    of_cells = [item for item in nest.loops if item.loop_var not in reduced]
+    known = [Loop(item.loop_var, item.min, item.extent) for item in of_cells]
+    about_cells = [condition for condition in conjuncts(realize.predicate) if not _variables(condition) & reduced]
     assert block.init is not None
-    for buffer in buffers:
-        if _loads(block.init, buffer) and shares_cells(block, buffer.data):
-            problem = f"starts a cell of {buffer.name} several times, from what it held before"
-            hint = f"let the start not load {buffer.name}"
-            raise NotFactorable(nest.factored, f"block {block.name_hint!r} {problem}", hint)
+    kept = next((buffer.name for buffer in answer.buffers if _loads(block.init, buffer)), None)
+    around: str | None = None  # a loop of the reduction
+    for item in nest.loops:
+        name = item.loop_var.name
+        if item.loop_var in reduced:
+            around = name if around is None and not is_one(item.extent) else around
+        elif (kept or around) and item in nest.data and carries(known, of_cells.index(item), cells, about_cells):
+            problem = f"iterations of loop {name} share a cell of {answer.buffers[0].name}"
+            if kept:
+                raise NotFactorable(nest.factored, f"{problem}, and start from what it held before")
+            hint = f"reorder {name} to the outside of {around}, or give the iterations cells of their own"
+            raise NotFactorable(nest.factored, f"{problem}, and loop {around} of the reduction is around them", hint)
 
 
 def _loads(root: Node, buffer: Buffer) -> bool:
