@@ -7,21 +7,26 @@ move that one out of the loop where the buffer is allocated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
+from typing import Final
 
 from loopwright.analysis.reduction_init import InitUsesReduction, NamedInits, variables_of, write_named_inits
 from loopwright.ir import (
     Allocate,
     AllocateConst,
+    Block,
     BlockRealize,
     Buffer,
     DeclBuffer,
     For,
+    IfThenElse,
     Let,
     LetStmt,
     Node,
     PrimFunc,
+    SeqStmt,
     Stmt,
     Var,
     Visitor,
@@ -86,8 +91,7 @@ def check_scopes(step: str, result: Step) -> None:
     function = result.after
     try:
         verify(function)
-        if _may_lose_a_start(function):
-            verify_inits(function)
+        _check_starts(function)
     except NotWellFormed as error:
         if error.memory is not None:
             raise LeavesScope(step, error.memory, result.at) from error
@@ -179,12 +183,23 @@ def _used_by_init(realize: BlockRealize) -> frozenset[Var]:
     return frozenset(used.difference([axis.var for axis in realize.block.iter_vars], matched, bound))
 
 
-def _may_lose_a_start(function: PrimFunc) -> bool:
-    """Is there a reduction in a let, or one that touches memory which is allocated around it, or in its block?"""
-    return any([_depends_on_scopes(path) for path in View(function).index.blocks.values()])
+_CHECKED: Final[dict[Hashable, None]] = {}  # reductions by what is around them: most steps leave most where they are
+_KEPT: Final = 1024
+
+
+def _check_starts(function: PrimFunc) -> None:
+    """Raise `NotWellFormed` unless every start of a reduction finds what it uses."""
+    paths = [path for path in View(function).index.blocks.values() if _depends_on_scopes(path)]
+    keys = [key for key in [(function.params, *_around(path)) for path in paths] if key not in _CHECKED]
+    if keys:
+        verify_inits(function)
+        if len(_CHECKED) + len(keys) > _KEPT:
+            _CHECKED.clear()
+        _CHECKED.update(dict.fromkeys(keys))
 
 
 def _depends_on_scopes(path: Path) -> bool:
+    """Is it a reduction in a let, or one that touches memory which is allocated around it, or in its block?"""
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
     block = realize.block
@@ -194,3 +209,24 @@ def _depends_on_scopes(path: Path) -> bool:
     if block.alloc_buffers or any([isinstance(node, LetStmt) for node in path]):
         return True  # an init may use neither what the block allocates, nor a let that it stands before
     return any([region.buffer.data in scoped for region in (*block.reads, *block.writes)])
+
+
+def _around(path: Path) -> Iterator[Hashable]:
+    """What decides where a reduction starts, and what there is to be used."""
+    for node, inside in pairwise(path):
+        if isinstance(node, For):
+            yield node.loop_var, node.min, node.extent
+        elif isinstance(node, BlockRealize):
+            block = node.block
+            yield block.iter_vars, block.alloc_buffers, block.match_buffers, node.iter_values, node.predicate
+        elif isinstance(node, Allocate | AllocateConst):
+            yield node.buffer_var
+        elif isinstance(node, DeclBuffer):
+            yield node.buffer
+        elif isinstance(node, LetStmt):
+            yield node.var, node.value
+        elif isinstance(node, IfThenElse):
+            yield node.condition, inside is node.else_case
+        elif not isinstance(node, SeqStmt | Block):
+            yield node
+    yield path[-1]
