@@ -876,6 +876,22 @@ for i, j in T.grid({n}, {m}):
             C[vi // 2] = 7
         C[vi // 2] = C[vi // 2] + A[vi, vj]
 
+== one_start_for_all_rows | n m | A: n, m; C: n
+for j, i in T.grid({m}, {n}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi // 2] = vi
+        C[vi // 2] = C[vi // 2] + A[vi, vj]
+
+== rows_start_from_what_is_there | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi // 2] = C[0] + 7
+        C[vi // 2] = C[vi // 2] + A[vi, vj]
+
 == start_from_a_neighbour | n m | A: n, m; C: n
 for i, j in T.grid({n}, {m}):
     with T.block("C"):
