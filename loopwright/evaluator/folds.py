@@ -155,7 +155,8 @@ class Update:
             position = positions.get(cell)
             return old(cell) if position is None else hole(position, cell[0].dtype)
 
-        return tuple([fill(self.stores[cell], value_of) for cell in group])
+        # A cell may be given a number, and be of the group since another one is computed from what it held.
+        return tuple([fill(as_term(self.stores[cell], cell[0].dtype), value_of) for cell in group])
 
 
 def _groups(stored: list[Cell], read: Mapping[Cell, set[Cell]]) -> tuple[list[list[Cell]], set[Cell]]:

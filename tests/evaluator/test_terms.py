@@ -38,6 +38,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.operators import floordiv, floormod
 from loopwright.runtime.call_errors import ArgumentKindMismatch, RankMismatch
+from loopwright.script import from_source
 
 
 def serial(var, extent, body, kind=ForKind.SERIAL):
@@ -502,3 +503,26 @@ def test_calls_with_effects_have_a_number_and_an_order():
         evaluate_terms(PrimFunc([A], at_once), check_races=True)
     pure = serial(i, 3, BufferStore(A, intrinsics.call_pure_extern("int32", "f", i), [i]), ForKind.PARALLEL)
     assert list(evaluate_terms(PrimFunc([A], pure), check_races=True)) == ["A"]
+
+
+def test_a_field_that_is_given_a_number_while_another_takes_what_it_held():
+    function = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((3,), "int32"), X: T.Buffer((1,), "int32"), Y: T.Buffer((1,), "int32")):
+    for k in range(3):
+        with T.block("X"):
+            r = T.axis.reduce(3, k)
+            with T.init():
+                X[0] = 1
+                Y[0] = 0
+            y: T.int32 = Y[0] + X[0] + A[r]
+            X[0] = 3
+            Y[0] = y
+""")
+    terms = evaluate_terms(function)
+    assert text(terms["X"].flat[0]) == "3"
+    held = text(terms["Y"].flat[0])
+    assert held.count("3") == 2
+    assert all(f"A[{k}]" in held for k in range(3))
