@@ -16,6 +16,7 @@ from loopwright.ir import (
     For,
     ForKind,
     IfThenElse,
+    LetStmt,
     PrimFunc,
     SeqStmt,
     Stmt,
@@ -25,6 +26,7 @@ from loopwright.ir import (
     is_return,
     logical_not,
     no_op,
+    reads_memory,
     seq,
 )
 from loopwright.schedule.errors import HandleGone, NotSupported
@@ -40,6 +42,7 @@ class _Index(Visitor):
         self.loops: dict[Var, Path] = {}
         self.blocks: dict[BlockKey, Path] = {}
         self.calling: list[Path] = []  # to what runs as often as a call says that has an effect
+        self.loading: list[Path] = []  # to lets that load
         self.has_threads = False  # a loop is bound to them
         self.returns = 0  # statements that end the function
 
@@ -50,6 +53,9 @@ class _Index(Visitor):
             self.has_threads = self.has_threads or statement.kind is ForKind.THREAD_BINDING
         elif isinstance(statement, BlockRealize):
             self.blocks[block_key(statement.block)] = tuple(self.path)
+        elif isinstance(statement, LetStmt):
+            if reads_memory(statement.value):
+                self.loading.append(tuple(self.path))
         elif is_return(statement):
             self.returns += 1
         if steering_calls(statement):
@@ -67,6 +73,7 @@ class _Index(Visitor):
             self.has_threads = self.has_threads or result.has_threads
             self.returns += result.returns
             self.calling += [around + path for path in result.calling]
+            self.loading += [around + path for path in result.loading]
             for var, path in result.loops.items():
                 self.loops[var] = around + path
             for key, path in result.blocks.items():

@@ -11,7 +11,7 @@ from loopwright.analysis.reduction_init import InitUsesReduction, write_inits
 from loopwright.evaluator import evaluate
 from loopwright.ir import Call, LetStmt, any_statement, collect, structural_equal
 from loopwright.schedule import Schedule
-from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.errors import NotProved, ScheduleError
 from loopwright.script import from_source
 
 HEAD = "from loopwright.script import tir as T\n\n@T.prim_func\n"
@@ -212,6 +212,48 @@ def test_a_guard_means_the_same_with_a_name():
         data, result = np.ones((2, 1), "int32"), np.full(2, 7, "int32")
         evaluate(function, data, result)
         assert result.tolist() == [7, 5]
+
+
+HORNER = '''def main(A: T.Buffer((4, 4), "int32"), C: T.Buffer((4,), "int32")):
+    for i, j in T.grid(4, 4):
+        x: T.int32 = {loaded}
+        with T.block("C"):
+            v, r = T.axis.remap("SR", [i, j])
+            with T.init():
+                C[v] = 0
+            C[v] = C[v] * 2 + A[x % 4, r]
+'''
+
+
+def test_nests_whose_lets_load_what_they_write_stay_as_they_are():
+    schedule = Schedule(program(HORNER.format(loaded="C[0]")))
+    with pytest.raises(NotProved, match="x is loaded from C, which the loops around it write"):
+        schedule.reorder(*schedule.get_loops("C")[::-1])
+    schedule.split(schedule.get_loops("C")[0], [2, 2])  # the order is kept
+
+
+def test_such_nests_stay_in_a_replay_too():
+    plain = Schedule(program(HORNER.format(loaded="A[0, 0]")))
+    plain.reorder(*plain.get_loops("C")[::-1])
+    schedule = Schedule(program(HORNER.format(loaded="C[0]")))
+    with pytest.raises(NotProved, match="x is loaded from C, which the loops around it write"):
+        plain.trace.apply_to_schedule(schedule, remove_postproc=False)
+
+
+def test_a_block_that_uses_a_let_of_a_loop_reads_what_it_read():
+    """Named by what it does, the block would have another name, and nobody would ask what it reads."""
+    function = program('''def main(A: T.Buffer((4, 1, 4), "int32"), C: T.Buffer((4,), "int32")):
+    for i, j, k in T.grid(4, 1, 4):
+        x: T.int32 = j + 2
+        with T.block("C"):
+            v, r, w = T.axis.remap("SRR", [i, j, k])
+            with T.init():
+                C[v] = 0
+            C[v] = C[v] + A[x, r, w]
+''')
+    schedule = Schedule(function)
+    with pytest.raises(ScheduleError, match="would change a value"):
+        schedule.stage("C", schedule.get_loops("C")[1], 0, "global", lambda i, j, k: (i, j, 0))
 
 
 AFTER_A_WRITE = '''def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):

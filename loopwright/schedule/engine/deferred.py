@@ -34,6 +34,7 @@ from loopwright.schedule.proof.buffer_scopes import check_scopes
 from loopwright.schedule.proof.calls_in_bounds import check_calls_kept
 from loopwright.schedule.proof.early_return import check_order_kept
 from loopwright.schedule.proof.find_mismatch import find_mismatch, find_race
+from loopwright.schedule.proof.loading_lets import check_lets_kept
 from loopwright.schedule.proof.loop_kinds import check_thread_loops, concurrent_loops
 from loopwright.schedule.proof.thread_reduction_order import with_turns_proved
 from loopwright.schedule.step import Proof, Step
@@ -116,6 +117,7 @@ class Deferred:
         try:
             check_order_kept("replay", view, step)
             check_calls_kept("replay", view, View(step.after), step)
+            check_lets_kept("replay", view, View(step.after), step)
             step = with_turns_proved("replay", view, step)
             if step.again is not None:
                 stretch.start = step.again(stretch.start)

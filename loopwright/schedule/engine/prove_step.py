@@ -15,6 +15,7 @@ from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
 from loopwright.schedule.proof.calls_in_bounds import check_calls_kept
 from loopwright.schedule.proof.early_return import check_order_kept
 from loopwright.schedule.proof.find_mismatch import Mismatch, Unproved, find_mismatch, find_race
+from loopwright.schedule.proof.loading_lets import check_lets_kept
 from loopwright.schedule.proof.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
 from loopwright.schedule.proof.moved_inits import with_inits_proved
 from loopwright.schedule.proof.tensorized import check_tensorized
@@ -37,6 +38,7 @@ def prove_step(method: str, view: View, step: Step) -> str:
     after = View(step.after)
     check_calls_kept(method, view, after, step)
     step = with_inits_proved(view, after, with_turns_proved(method, view, step))
+    check_lets_kept(method, view, after, step)
     if step.proof is Proof.VALUES:
         result = find_mismatch(step.given or view.function, step.after, step.origins, step.buffers)
         if isinstance(result, Mismatch):

@@ -86,6 +86,8 @@ def _find(
             old = ReachingWrites(old.dataflow, None, old.settled, way)
         if origins != _SAME or way is not Way.PLAIN:
             new = ReachingWrites(new.dataflow, origins, new.settled, way, old)
+        if way in BY_WHAT_IT_DOES:
+            buffers = None  # a block that does something else has another name, whichever buffer it touches
         comparison = _Comparison(old, new, by_lemmas)
         divisions = max(old.divisions, new.divisions)
         result = within_budget(lambda _: comparison.find(buffers), PROOF_BUDGET, divisions)
