@@ -303,6 +303,7 @@ class _Members:
         self.numbers: dict[tuple[object, ...], int] = {}
         self.folds: dict[int, tuple[str, list[int]]] = {}
         self.literals: dict[int, str] = {}
+        self.ends: dict[int, str] = {}  # the least and the greatest number of a type: of which fold it is the unit
 
     def number(self, term: Term) -> int:
         pending = [term]  # a chain of updates is as deep as its loop is long
@@ -332,13 +333,15 @@ class _Members:
         found = self._numbered((term.op, str(term.dtype), repr(term.data), *parts))
         if term.op == "literal":
             self.literals[found] = repr(term.data)
+            if term.dtype.is_int and term.data in (term.dtype.lowest, term.dtype.highest):
+                self.ends[found] = "Max" if term.data == term.dtype.lowest else "Min"
         return found
 
     def _fold(self, op: str, parts: list[int]) -> int:
         if op in _UNITS:
             kept = [part for part in parts if self.literals.get(part) not in _UNITS[op]]
         else:
-            kept = list(set(parts))  # the least of a and a is a
+            kept = [part for part in set(parts) if self.ends.get(part) != op]  # the least of a and a is a
         parts = sorted(kept or parts[:1])
         if len(parts) == 1:
             return parts[0]
@@ -489,7 +492,10 @@ def numbers_of(function: PrimFunc, arguments: Sequence[np.ndarray | int]) -> lis
         evaluate(function, *copies)
     except UninitialisedRead:  # a copy of what nobody uses: the terms say whether that is so
         copies = [np.array(array) if isinstance(array, np.ndarray) else array for array in arguments]
-        evaluate(function, *copies, check=False)
+        try:
+            evaluate(function, *copies, check=False)
+        except IndexError as error:
+            return f"an index is what holds nothing: {error}"
     except _WRONG as error:
         return str(error).split("\n")[0]
     return [array for array in copies if isinstance(array, np.ndarray)]
