@@ -33,3 +33,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # modules and tests stay
+
+
+@pytest.fixture
+def no_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A benchmark collects garbage before it measures; to look through what all tests have left takes long."""
+    monkeypatch.setattr(gc, "collect", lambda *_: 0)

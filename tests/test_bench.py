@@ -27,6 +27,8 @@ from benchmarks.bench.run import Options, merged, pool_settings, run, thread_cou
 from benchmarks.bench.table import duration, family_table, show
 from loopwright import te
 
+pytestmark = pytest.mark.usefixtures("no_collection")  # a time is of no matter here
+
 SMALL = Effort(budget=0.01, sample=1e-5, least=5, most=7)
 
 

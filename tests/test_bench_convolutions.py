@@ -28,6 +28,8 @@ from benchmarks.bench.row import run_row
 from benchmarks.bench.table import _networks
 from loopwright import te
 
+pytestmark = pytest.mark.usefixtures("no_collection")  # a time is of no matter here
+
 SMALL = Effort(budget=0.01, sample=1e-5, least=5, most=7)
 
 

@@ -19,6 +19,8 @@ from benchmarks.loops.rung import Loops, Rung, as_written, scheduled
 from benchmarks.loops.rungs import FAMILIES
 from loopwright import te
 
+pytestmark = pytest.mark.usefixtures("no_collection")  # a time is of no matter here
+
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 
 ALL = [(family, rung) for family, rungs in FAMILIES.items() for rung in rungs]

@@ -6,7 +6,7 @@ import pytest
 
 from loopwright import tir
 from loopwright.ir import ForKind
-from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
+from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError, WouldChangeValues, WouldRace
 from loopwright.schedule.proof.loop_kinds import ThreadExtentsDiffer
 from loopwright.script import from_source
 from loopwright.script import tir as T
@@ -275,3 +275,31 @@ def main(A: T.Buffer((2, 3)), C: T.Buffer((2,))):
     # A condition that ties j to i says for which cells there are updates: each thread would start them.
     with pytest.raises(WouldRace, match=r'block "C_init" writes it at i = 0, j = 0, and .* at i = 0, j = 1'):
         sch.bind(loop, "threadIdx.x")
+
+
+@pytest.mark.parametrize("step", ["unroll", "parallel", "vectorize"])
+@pytest.mark.parametrize("loop", [("C", 1), ("D", 0)])
+def test_freeing_a_bound_loop_makes_the_memory_of_threads_one(step, loop):
+    """Each of three threads sums into memory of its own; without them, one memory is summed into three times."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((2, 3), "int32"), D: T.Buffer((2,), "int32")):
+    C = T.alloc_buffer((2,), "int32", scope="local")
+    for i in range(2):
+        for t in T.thread_binding(3, thread="threadIdx.x"):
+            for j in range(3):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SR", [i, j])
+                    with T.init():
+                        C[vi] = 0
+                    C[vi] = C[vi] + A[vi, vj]
+    for i in T.thread_binding(2, thread="threadIdx.x"):
+        with T.block("D"):
+            vi = T.axis.spatial(2, i)
+            D[vi] = C[vi] * 2
+""")
+    sch = tir.Schedule(program)
+    with pytest.raises(ScheduleError, match=r"would change a value|touch the same cell|could not be proved"):
+        getattr(sch, step)(sch.get_loops(loop[0])[loop[1]])

@@ -42,12 +42,12 @@ _ON_THREADS: Final = (ForKind.PARALLEL, ForKind.THREAD_BINDING)
 def with_kind(view: View, loop: For, kind: ForKind, binding: IterVar | None = None) -> Step:
     """The step that changes nothing but the kind of a loop; one that runs iterations together is proved race free.
 
-    Where memory belongs to threads, or barriers cut what they do, binding a loop changes who sees what: that is proved
-    as well.
+    Where memory belongs to threads, or barriers cut what they do, binding a loop, or freeing one that was bound,
+    changes who sees what: that is proved as well.
     """
     after = view.replaced(view.loop_path(loop.loop_var), loop.with_(kind=kind, thread_binding=binding))
     concurrent = [loop.loop_var] if kind in CONCURRENT else []
-    if kind is not ForKind.THREAD_BINDING:
+    if ForKind.THREAD_BINDING not in (kind, loop.kind):
         return Step(after, Proof.ORDER_KEPT, concurrent=concurrent, at=loop)
     is_ordered = all([write_regions(func.body).body is func.body for func in (view.function, after)])
     owned = owned_memory(after)
