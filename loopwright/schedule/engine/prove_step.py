@@ -19,6 +19,7 @@ from loopwright.schedule.proof.loading_lets import check_lets_kept
 from loopwright.schedule.proof.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
 from loopwright.schedule.proof.moved_inits import with_inits_proved
 from loopwright.schedule.proof.tensorized import check_tensorized
+from loopwright.schedule.proof.thread_owners import with_owners_proved
 from loopwright.schedule.proof.thread_reduction_order import with_turns_proved
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.trace.record import proof_words
@@ -38,6 +39,7 @@ def prove_step(method: str, view: View, step: Step) -> str:
     after = View(step.after)
     check_calls_kept(method, view, after, step)
     step = with_inits_proved(view, after, with_turns_proved(method, view, step))
+    step = with_owners_proved(view, after, step)
     check_lets_kept(method, view, after, step)
     if step.proof is Proof.VALUES:
         result = find_mismatch(step.given or view.function, step.after, step.origins, step.buffers)
