@@ -37,7 +37,9 @@ def run(arguments: Sequence[str | Path], cwd: Path, timeout: float = 300) -> sub
     """What running Python with a program and its arguments gives."""
     server = _server()
     out, error = cwd / ".stdout", cwd / ".stderr"
-    request = {"arguments": [str(each) for each in arguments], "cwd": str(cwd), "timeout": timeout}
+    command = [str(each) for each in arguments]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    request = {"arguments": command, "cwd": str(cwd), "timeout": timeout, "environment": environment}
     assert server.stdin is not None and server.stdout is not None
     server.stdin.write(json.dumps(request | {"out": str(out), "error": str(error)}) + "\n")
     server.stdin.flush()
@@ -46,23 +48,28 @@ def run(arguments: Sequence[str | Path], cwd: Path, timeout: float = 300) -> sub
         raise RuntimeError("the process that runs documented examples has ended")
     status = json.loads(answer)
     if status is None:
-        raise subprocess.TimeoutExpired([str(each) for each in arguments], timeout)
+        raise subprocess.TimeoutExpired(command, timeout)
     texts = [file.read_text(encoding="utf-8") for file in (out, error)]
-    return subprocess.CompletedProcess(list(request["arguments"]), status, *texts)
+    return subprocess.CompletedProcess(command, status, *texts)
 
 
 @cache
 def _server() -> subprocess.Popen[str]:
-    """The process that forks; it ends when its standard input does, with this one."""
+    """The process that forks; it ends when its standard input does, with this one.
+
+    It is no child of this one, but of one that has ended: tests ask whether children are left.
+    """
     root = Path(__file__).resolve().parent.parent
     paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return subprocess.Popen(
+    result = subprocess.Popen(
         [sys.executable, str(Path(__file__).resolve())],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
+    result.wait()
+    return result
 
 
 def _serve() -> None:
@@ -82,6 +89,9 @@ def _become(request: dict[str, Any]) -> None:
     """Run the program as `python program.py` does, in this process, which ends with it."""
     os.setsid()
     os.chdir(request["cwd"])
+    for name in [name for name in os.environ if name != "PYTHONPATH" and name not in request["environment"]]:
+        del os.environ[name]
+    os.environ.update(request["environment"])
     for number, path, flags in (
         (0, os.devnull, os.O_RDONLY),
         (1, request["out"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
@@ -125,5 +135,5 @@ def _wait(child: int, timeout: float) -> int | None:
         pause = min(pause * 1.5, 0.05)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and os.fork() == 0:
     _serve()
