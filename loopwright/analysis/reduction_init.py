@@ -333,9 +333,9 @@ class _Init:
         return _Written(depth, nest, result.block, {new: old for old, new in renamed.items()})
 
     def _cross_lets(self, depth: int | None) -> set[Var]:
-        """Take the values of lets that the nest stands before, and of arithmetic; the lets that it stands before.
+        """Which lets the nest stands before; these have their values there, and so has arithmetic.
 
-        What is loaded or called where the nest sees the name is not loaded or called again.
+        What was loaded or called where the nest sees the name keeps the name: it is not loaded or called again.
         """
         self.written, crossed, loops = {}, set(), 0
         for item in self.around:

@@ -9,6 +9,7 @@ from loopwright.schedule import Schedule, ScheduleError
 from loopwright.schedule.engine import deferred
 from loopwright.schedule.engine import prove_step as engine
 from loopwright.schedule.errors import WouldChangeValues
+from loopwright.script import from_source
 from tests.schedule.steps import chain, matmul, same_program
 from tests.schedule.test_unroll_and_jam import diagonal
 
@@ -149,3 +150,23 @@ def test_random_numbers_are_drawn_alike_after_a_doubt():
     with pytest.raises(ScheduleError):
         sch.trace.apply_to_schedule(one := Schedule(matmul(48, 4, 4), seed=5))
     assert tiles(Schedule(matmul(48, 4, 4), seed=5)) == list(one.trace.insts[2].outputs)
+
+
+def test_a_replay_asks_where_reductions_start():
+    """Each step keeps the order, and yet the split takes a loop out of the data axes (`i - i + m` is m)."""
+    program = from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer(20, "int32"), C: T.Buffer(12, "int32"), n: T.int32, m: T.int32):
+    for i, j in T.grid(n, n):
+        with T.block("C"):
+            v, vj = T.axis.spatial(12, i - i + m), T.axis.reduce(20, j + i)
+            with T.init():
+                C[v] = 5
+            C[v] = C[v] + A[vj]
+""")
+    unchecked = Schedule(program, enable_check=False)
+    unchecked.split(unchecked.get_loops("C")[0], [None, 3])
+    with pytest.raises(ScheduleError, match="split"):
+        unchecked.trace.apply_to_schedule(Schedule(program), remove_postproc=False)

@@ -36,6 +36,8 @@ from loopwright.schedule.proof.early_return import check_order_kept
 from loopwright.schedule.proof.find_mismatch import find_mismatch, find_race
 from loopwright.schedule.proof.loading_lets import check_lets_kept
 from loopwright.schedule.proof.loop_kinds import check_thread_loops, concurrent_loops
+from loopwright.schedule.proof.moved_inits import with_inits_proved
+from loopwright.schedule.proof.thread_owners import with_owners_proved
 from loopwright.schedule.proof.thread_reduction_order import with_turns_proved
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -116,9 +118,11 @@ class Deferred:
         stretch = self.stretches[name]
         try:
             check_order_kept("replay", view, step)
-            check_calls_kept("replay", view, View(step.after), step)
-            check_lets_kept("replay", view, View(step.after), step)
-            step = with_turns_proved("replay", view, step)
+            after = View(step.after)
+            check_calls_kept("replay", view, after, step)
+            check_lets_kept("replay", view, after, step)
+            step = with_inits_proved(view, after, with_turns_proved("replay", view, step))
+            step = with_owners_proved(view, after, step)
             if step.again is not None:
                 stretch.start = step.again(stretch.start)
                 return

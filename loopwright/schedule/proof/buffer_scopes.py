@@ -41,7 +41,7 @@ from loopwright.schedule.view import Path, View
 
 
 class LeavesScope(ScheduleError):
-    """The step would move a use of a buffer out of the scope where the buffer lives.
+    """The step would move a use of a buffer, or of a let, out of the scope where it lives.
 
     `stage` and `sink_alloc` allocate memory inside a loop: each iteration has its own, and outside there is none. A
     reduction counts as used where its start value is written, which is before the outermost loop that carries it.

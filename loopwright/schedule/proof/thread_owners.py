@@ -27,7 +27,7 @@ def with_owners_proved(view: View, after: View, step: Step) -> Step:
     if not (view.index.has_threads or after.index.has_threads):
         return step
     old, new = _owners(view.function), _owners(after.function)
-    changed = [buffer for buffer in old.keys() & new.keys() if old[buffer] != new[buffer]]
+    changed = [buffer for buffer in old if buffer in new and old[buffer] != new[buffer]]
     if not changed:
         return step
     return replace(step, proof=Proof.VALUES, buffers=[*(step.buffers or ()), *changed])
