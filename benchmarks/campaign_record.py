@@ -5,7 +5,8 @@
     for data in record.parts(): ...
 
 A folder belongs to one campaign: going on with other settings is refused, since its counts would mix. A part that kills
-its process, or wants more than its share of memory, ends the campaign with an error that names it.
+its process ends the campaign with an error that names it; one that raises an error, wanting more than its share of
+memory say, is named when all the others are done.
 """
 
 from __future__ import annotations
@@ -56,12 +57,15 @@ class Record:
         """Do the parts that are not recorded yet, in processes, starting none after `seconds`; how many are left."""
         waiting = [name for name in parts if not self.has(name)]
         deadline = time.monotonic() + seconds
+        failed: list[str] = []
         with _processes(jobs) as pool:
             running: dict[Future[dict[str, Any]], str] = {}
             while True:
                 while waiting and len(running) < jobs + 1 and time.monotonic() < deadline:
                     name = waiting.pop(0)
                     running[pool.submit(work, parts[name])] = name
+                if not running and failed:
+                    raise PartFailed("\n".join(failed))
                 if not running:
                     return len(waiting)
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -70,7 +74,7 @@ class Record:
                     except BrokenProcessPool:
                         raise _killer(work, {name: parts[name] for name in running.values()}) from None
                     except Exception as error:
-                        raise PartFailed(f"part {running[future]}: {type(error).__name__}: {error}") from error
+                        failed.append(f"part {running[future]}: {type(error).__name__}: {error}")
                     del running[future]
 
     def has(self, name: str) -> bool:

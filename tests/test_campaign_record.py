@@ -50,3 +50,16 @@ def test_a_part_that_wants_too_much_memory_is_named(tmp_path):
     record = Record(tmp_path, {"seed": 1})
     with pytest.raises(PartFailed, match="part 7: MemoryError"):
         record.run(ask_for_much, {"7": 7}, jobs=1)
+
+
+def fail_at_one(part: int) -> dict[str, int]:
+    if part == 1:
+        raise ValueError("no such part")
+    return double(part)
+
+
+def test_the_other_parts_are_done_when_one_raises(tmp_path):
+    record = Record(tmp_path, {"seed": 1})
+    with pytest.raises(PartFailed, match="part 1: ValueError: no such part"):
+        record.run(fail_at_one, {str(k): k for k in range(4)}, jobs=1)
+    assert [part["double"] for part in record.parts()] == [0, 4, 6]
