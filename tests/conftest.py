@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+from zlib import crc32
 
+# The suite starts hundreds of Pythons: bytecode is kept, also where the environment says otherwise.
+os.environ["PYTHONDONTWRITEBYTECODE"] = ""
 # Before the first import of loopwright: nodes refuse to be written to while tests run.
 os.environ["LOOPWRIGHT_FREEZE"] = "1"
 # Every build really builds, also in the processes that tests start, and nothing is written to the cache of whoever runs
@@ -13,6 +17,8 @@ os.environ["LOOPWRIGHT_CACHE"] = "0"
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.dont_write_bytecode = False
 
 # Deadlines measure the machine, not the code; under CI a failure must come back on the next run.
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -29,6 +35,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     # it. It does so for tests that say they are (`pytestmark = pytest.mark.optimized`), and for all in `make fuzz`.
     is_optimized = item.get_closest_marker("optimized") is not None or "LOOPWRIGHT_LONG" in os.environ
     os.environ["LOOPWRIGHT_OPT_LEVEL"] = "" if is_optimized else "0"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test that says `one_in(3)`, every third variant runs, and all of them in `make fuzz` or when it is named."""
+    if "LOOPWRIGHT_LONG" in os.environ or any(["::" in argument for argument in config.args]):
+        return
+    variants: dict[tuple[object, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("one_in") is not None:
+            variants.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    left: list[pytest.Item] = []
+    for (_, name), members in variants.items():
+        share = members[0].get_closest_marker("one_in").args[0]
+        first = crc32(name.encode()) % min(share, len(members))  # tests of the same types choose different ones
+        left += [item for position, item in enumerate(members) if position % share != first]
+    dropped = set(left)
+    items[:] = [item for item in items if item not in dropped]
+    config.hook.pytest_deselected(items=left)
 
 
 def pytest_collection_finish() -> None:

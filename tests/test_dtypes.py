@@ -148,6 +148,7 @@ def other_lanes(dtype: str) -> int:
 CASES = [(dtype, lanes) for dtype in ALL for lanes in (1, other_lanes(dtype))]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "lanes"), CASES)
 def test_operators_agree(name, lanes):
     dtype = DataType(name)
@@ -156,6 +157,7 @@ def test_operators_agree(name, lanes):
     check_with_numpy(function, results)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("lanes", [2, 3, 5, 7, 16, 64])
 def test_every_lane_count_of_every_type(lanes):
     i, buffers, stores, given = ir.Var("i", "int32"), [], [], []
@@ -179,6 +181,7 @@ def test_every_lane_count_of_every_type(lanes):
     run_everywhere(ir.PrimFunc(params, body, buffer_map=map_, attrs=UNCHECKED), given)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "lanes"), CASES)
 def test_casts_agree(name, lanes):
     dtype = DataType(name)

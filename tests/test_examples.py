@@ -92,6 +92,7 @@ def test_every_rung_of_the_textbook_ladder_keeps_the_values():
 gemm_ladder = load("gemm_ladder")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rung", gemm_ladder.RUNGS, ids=lambda rung: rung.__name__)
 @pytest.mark.parametrize(("m", "n", "k"), [(12, 128, 8), (1, 64, 1), (7, 65, 3)])
 def test_every_rung_of_the_product_is_proved_and_right(rung, m, n, k):

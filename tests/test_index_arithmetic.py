@@ -85,6 +85,7 @@ def compare(n: T.int32, m: T.int32, B: T.Buffer((8,), "int32")):
             B[i] = B[i] + 32
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", EDGES)
 def test_comparisons_are_exact(n):
     for m in EDGES:
@@ -131,6 +132,7 @@ def store(
         F[i, 1] = T.Cast("float64", n * i + A[i])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", EDGES)
 def test_values_are_low_bits(n):
     a = np.array([LEAST, -5, -1, 0, 1, 7, GREATEST - 1, GREATEST], "int32")
@@ -326,6 +328,7 @@ READ = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("stored", ["v", "n", "n + 1", "n * v"])
 @pytest.mark.parametrize("read", READ)

@@ -81,6 +81,7 @@ QUESTIONS: dict[str, Callable[[ir.Expr], Any]] = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_by_objects_and_not_by_places(shared, question):
     QUESTIONS[question](shared)

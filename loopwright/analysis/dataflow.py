@@ -270,7 +270,7 @@ class Dataflow:
                 if buffer is OUTSIDE:
                     raise NotProvable(f"whether block {_title(access)} makes a call with effects depends on data")
                 raise NotProvable(f"where block {_title(access)} writes {buffer.name}, or whether, depends on data")
-            if access.instance.loops[: len(home)] != home:
+            if any([loop not in access.instance.loops for loop in home]):
                 raise NotProvable(f"{buffer.name} is used outside the loops that hold it")
 
     def _references(self, buffer: Buffer) -> tuple[list[Reference], list[Reference], list[Reference]]:
@@ -308,7 +308,7 @@ class Dataflow:
         result = []
         for k, access in enumerate(self.by_buffer[other]):
             if not access.writes and not self.is_update(access):
-                if access.instance.loops[: len(home)] != home:
+                if any([loop not in access.instance.loops for loop in home]):
                     raise NotProvable(apart)
                 result.append(self._reference(f"{at}x{number}_{k}", "read", access, buffer, other))
         if other in self.arguments:

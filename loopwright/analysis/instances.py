@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-from loopwright.analysis.thread_axes import LAUNCHES, is_barrier, tag_of
+from loopwright.analysis.thread_axes import LAUNCHES, is_barrier, is_shared_along, scope_of, tag_of
 from loopwright.arith.affine import ALWAYS, Condition, Form, Part, constant
 from loopwright.arith.affine_reader import Affine
 from loopwright.arith.digits import Digit, digits_of
@@ -330,8 +330,14 @@ class InstanceWalk(Visitor):
         else:
             self.visit(attr.body)
 
+    def _home(self, data: Var) -> tuple[Loop, ...]:
+        """The loops each of whose iterations has the memory for itself, when it is allocated here."""
+        if not self.has_threads:
+            return self.loops
+        return tuple([loop for loop in self.loops if not is_shared_along(scope_of(data), loop.thread_tag)])
+
     def visit_Allocate(self, allocation: Allocate) -> None:
-        self.homes[allocation.buffer_var] = self.loops
+        self.homes[allocation.buffer_var] = self._home(allocation.buffer_var)
         self.visit(allocation.body)
 
     def visit_AllocateConst(self, allocation: AllocateConst) -> None:
@@ -339,7 +345,7 @@ class InstanceWalk(Visitor):
         self.visit(allocation.body)
 
     def visit_BufferRealize(self, realize: BufferRealize) -> None:
-        self.homes[realize.buffer.data] = self.loops
+        self.homes[realize.buffer.data] = self._home(realize.buffer.data)
         self.visit(realize.body)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> None:
@@ -360,7 +366,7 @@ class InstanceWalk(Visitor):
         if block.iter_vars or block.name_hint != "root":  # the block around every function means nothing to its author
             self.block = block
         for buffer in block.alloc_buffers:
-            self.homes[buffer.data] = self.loops
+            self.homes[buffer.data] = self._home(buffer.data)
         for match in block.match_buffers:
             starts = tuple([self.affine.form(axis.min) for axis in match.source.region])
             self.views[match.buffer] = View(match.source.buffer, starts)

@@ -108,6 +108,12 @@ def is_per(scope: str, tag: str) -> bool:
     return kind != "shared" and not (kind == "warp" and tag == "threadIdx.x")
 
 
+def is_shared_along(scope: str, tag: str) -> bool:
+    """Whether the threads along the axis `tag` share memory of `scope`, also when it is allocated under their loop."""
+    kind = scope.split(".")[0]
+    return tag.startswith("threadIdx") and (kind == "shared" or (kind == "warp" and tag == "threadIdx.x"))
+
+
 def is_of_block(scope: str) -> bool:
     """Whether the threads of a block share memory of `scope`, and other blocks do not see it."""
     return scope.split(".")[0] == "shared"

@@ -48,6 +48,7 @@ from loopwright.ir import (
     ForKind,
     IfThenElse,
     IterType,
+    LetStmt,
     Node,
     Stmt,
     Var,
@@ -88,8 +89,12 @@ class Together:
     def crossing(self, statement: Stmt, axes: Sequence[Axis]) -> list[Axis]:
         """The axes whose threads take turns at the statement: it is a reduction over them, in loops of its own."""
         inside = statement
+        lets: list[LetStmt] = []
         while not isinstance(inside, BlockRealize):
             if isinstance(inside, For) and inside.kind in (ForKind.SERIAL, ForKind.UNROLLED):
+                inside = inside.body
+            elif isinstance(inside, LetStmt):
+                lets.append(inside)
                 inside = inside.body
             elif isinstance(inside, IfThenElse) and inside.else_case is None:
                 inside = inside.then_case
@@ -102,14 +107,16 @@ class Together:
             (summed if item.iter_type is IterType.CommReduce else data).append(value)
         if not summed or has_barrier(block.body):
             return []
-        return [
-            axis
-            for axis in axes
-            if axis.tag.startswith("threadIdx")
-            and not axis.is_launched
-            and any([self.depends(value, [axis]) for value in summed])
-            and not any([self.depends(value, [axis]) for value in data])
-        ]
+        result: list[Axis] = []
+        for axis in axes:
+            names = self.names(axis)
+            for let in lets:
+                if uses(let.value, names):
+                    names.add(let.var)
+            if axis.tag.startswith("threadIdx") and not axis.is_launched:
+                if any([uses(value, names) for value in summed]) and not any([uses(value, names) for value in data]):
+                    result.append(axis)
+        return result
 
     def is_cut(self, statement: Stmt, axes: Sequence[Axis]) -> bool:
         """Whether the threads have to reach something in the statement together."""

@@ -24,7 +24,7 @@ from loopwright.analysis.thread_axes import (
 )
 from loopwright.evaluator.errors import BarrierDivergence, UninitialisedRead
 from loopwright.evaluator.locations import Run
-from loopwright.evaluator.thread_memory import Group, Thread, Threads
+from loopwright.evaluator.thread_memory import Group, Thread, Threads, axis_key
 from loopwright.evaluator.thread_reductions import ReductionCompiler
 from loopwright.evaluator.values import Value
 from loopwright.ir import (
@@ -119,7 +119,7 @@ class GroupCompiler(ReductionCompiler):
         self.axes.append(axis)
         body: Group = self.inside(axis.var, lambda: self.group(node.body))
         self.axes.pop()
-        is_virtual = is_virtual_tag(axis.tag)
+        is_virtual, key = is_virtual_tag(axis.tag), axis_key(axis)
 
         def run(threads: Threads) -> None:
             result = []
@@ -129,7 +129,7 @@ class GroupCompiler(ReductionCompiler):
                     own = list(thread.slots)
                     for slot in slots:
                         own[slot] = value
-                    current = thread.current if is_virtual else {**thread.current, axis.tag: value}
+                    current = {**thread.current, key: value}
                     result.append(Thread(own, {**thread.index, axis: value}, current))
             if not is_virtual:
                 self.barrier()

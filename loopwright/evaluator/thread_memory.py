@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from loopwright.analysis.thread_axes import Axis, axis_of, is_of_block, scope_of
+from loopwright.analysis.thread_axes import Axis, axis_of, is_of_block, is_virtual_tag, scope_of
 from loopwright.analysis.thread_work import Together
 from loopwright.evaluator.errors import ThreadRace, element
 from loopwright.evaluator.locations import Place, Run
@@ -49,6 +49,12 @@ class Thread:
 
 
 Threads = list[Thread]
+Key = tuple[tuple[str, int], ...]
+
+
+def axis_key(axis: Axis) -> str:
+    """What a thread's index along the axis goes by: its tag; of a virtual axis, which no other has, its variable."""
+    return f"{axis.tag} {id(axis.var)}" if is_virtual_tag(axis.tag) else axis.tag
 Group = Callable[[Threads], None]
 
 
@@ -57,15 +63,39 @@ class Private:
 
     def __init__(self, tags: frozenset[str], bind: Callable[[Value], None], make: Run) -> None:
         self.tags, self.bind, self.make = tags, bind, make
-        self.copies: dict[tuple[tuple[str, int], ...], Value] = {}
+        self.copies: dict[Key, Value] = {}
 
     def switch(self, current: dict[str, int]) -> None:
         """Set the pointer to the copy of the thread that is to run."""
-        key = tuple([(tag, current.get(tag, -1)) for tag in self.tags])
+        key = _index_along(self.tags, current)
         result = self.copies.get(key)
         if result is None:
             result = self.copies[key] = self.make()
         self.bind(result)
+
+
+class Inner(Private):
+    """Memory that threads along some axes allocate for those that they become along others."""
+
+    def __init__(self, around: frozenset[str], tags: frozenset[str], bind: Callable[[Value], None], make: Run) -> None:
+        super().__init__(tags | around, bind, make)
+        self.around = around
+        self.born: set[Key] = set()  # the threads around that have allocated it
+
+    def start(self, current: dict[str, int]) -> None:
+        """A thread allocates it: what its threads had before is gone."""
+        mine = _index_along(self.around, current)
+        self.born.add(mine)
+        self.copies = {key: copy for key, copy in self.copies.items() if not set(mine) <= set(key)}
+        self.switch(current)
+
+    def switch(self, current: dict[str, int]) -> None:
+        if _index_along(self.around, current) in self.born:
+            super().switch(current)
+
+
+def _index_along(tags: Iterable[str], current: dict[str, int]) -> Key:
+    return tuple([(tag, current.get(tag, -1)) for tag in tags])
 
 
 class ThreadMemoryCompiler(LockstepCompiler):
@@ -74,17 +104,19 @@ class ThreadMemoryCompiler(LockstepCompiler):
     def __init__(self, check: bool, on_step: OnStep | None = None) -> None:
         super().__init__(check, on_step)
         self.axes: list[Axis] = []  # at compile time: the thread axes around
-        self.block_depth = 0  # at compile time: the block axes around
+        self.block_tags: list[str] = []  # at compile time: the block axes around
         self.together = Together()
         self.owners: dict[Var, frozenset[str]] = {}  # who has memory of their own; set for each function
         self.threads_from = 0  # the first slot that threads keep for themselves
         self.reducer: CommReducer | None = None
         self.private: dict[Var, Private] = {}
         self.outside: list[Private] = []  # of these, what the threads around use
+        self.inner: list[Inner] = []  # what threads allocate for those that they become
         # At run time:
         self.current: dict[str, int] = {}  # the indices of the running block and thread
         self.interval = Watch("")
         self.blocks: list[Watch[str]] = []
+        self.turns: list[Watch[str]] = []  # one for each loop of virtual threads that the running thread is in
         self.pool: dict[Var, Value] = {}  # memory of the block, while its threads get the pointer
 
     # --- blocks ---------------------------------------------------------------------------------------------------
@@ -119,9 +151,9 @@ class ThreadMemoryCompiler(LockstepCompiler):
         axis, frame = axis_of(node), self.frame
         low, extent = self.bounds(node)
         slots, outside = self.axis_slots(node), self.private_in(node)
-        self.block_depth += 1
+        self.block_tags.append(axis.tag)
         body = self.inside(axis.var, lambda: self.visit(node.body))
-        self.block_depth -= 1
+        self.block_tags.pop()
 
         def run() -> None:
             watch = Watch("")
@@ -158,7 +190,12 @@ class ThreadMemoryCompiler(LockstepCompiler):
 
             return start
         if not is_of_block(scope):
-            return super().allocation_of(data, make)
+            around = frozenset([*self.block_tags, *[axis_key(axis) for axis in self.axes]])
+            if self.owners.get(data, frozenset()) <= around:
+                return super().allocation_of(data, make)
+            inner = Inner(around, self.owners[data], self.pointer(data), make)
+            self.inner.append(inner)
+            return lambda: inner.start(self.current)
         bind, pool = self.pointer(data), self.pool
 
         def once() -> None:
@@ -220,7 +257,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
     def watched_touch(self, writes: bool, at: Node) -> Callable[[Value, Callable[[], str]], None] | None:
         """A look at who else touches a cell, which has a name for the message; None where there is one thread."""
         in_threads = bool(self.axes)
-        if not self.check or not (in_threads or self.block_depth):
+        if not self.check or not (in_threads or self.block_tags):
             return None
 
         def touch(cell: Value, name: Callable[[], str]) -> None:
@@ -228,6 +265,10 @@ class ThreadMemoryCompiler(LockstepCompiler):
                 result = self.interval.touch(cell, writes)
                 if result is not None:
                     raise ThreadRace(result.other, self.interval.now, result.what, name(), False, at)
+            for turns in self.turns:
+                result = turns.touch(cell, writes)
+                if result is not None:
+                    raise ThreadRace(result.other, turns.now, result.what, name(), False, at)
             for blocks in self.blocks:
                 result = blocks.touch(cell, writes)
                 if result is not None:
@@ -244,7 +285,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
         def run_as(thread: Thread) -> Value:
             frame[first:] = thread.slots
             self.current = thread.current
-            for memory in outside:
+            for memory in (*outside, *self.inner):
                 memory.switch(thread.current)
             self.interval.now = thread.name if along is None else thread.name_along(along)
             result = run()

@@ -10,6 +10,7 @@ from loopwright.analysis.thread_axes import axis_of, is_block_tag, is_thread_tag
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.thread_groups import GroupCompiler
 from loopwright.evaluator.thread_memory import Thread
+from loopwright.evaluator.watch import Watch
 from loopwright.ir import AttrStmt, CommReducer, For
 from loopwright.runtime.errors import NotBuilt
 
@@ -52,19 +53,24 @@ class ThreadCompiler(GroupCompiler):
         return run
 
     def _turns(self, node: For | AttrStmt) -> Run:
-        """Virtual threads that one thread runs between barriers, one after the other."""
+        """Virtual threads that one thread runs between barriers, one after the other.
+
+        They disturb each other, but not what the thread does before and after them: it runs that itself.
+        """
         axis, frame = axis_of(node), self.frame
         low, extent = self.bounds(node)
         slots = self.axis_slots(node)
         body = self.inside(axis.var, lambda: self.visit(node.body))
 
         def run() -> None:
-            name, begin = self.interval.now, low()
+            name, begin = self.turns[-1].now if self.turns else self.interval.now, low()
+            watch = Watch("")
+            self.turns.append(watch)
             for value in range(begin, begin + extent()):
-                self.interval.now = f"{name[:-1]}, {axis.var.name}={value})"
+                watch.now = f"{name[:-1]}, {axis.var.name}={value})"
                 for slot in slots:
                     frame[slot] = value
                 body()
-            self.interval.now = name
+            self.turns.pop()
 
         return run

@@ -99,6 +99,7 @@ EDGES = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", EDGES)
 def test_every_edge(name: str) -> None:
     assert "direct convolution" in check(EDGES[name]).explain()
@@ -150,6 +151,7 @@ def test_groups_of_one_pixel_are_products() -> None:
     assert "a GEMM, channels by pixels" in plan.explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("case", POINTWISE)
 def test_a_window_of_one_pixel(case: Case) -> None:
     check(case)

@@ -98,6 +98,7 @@ WINDOWS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("layout", "kernel", "stride", "padding", "dilation"), WINDOWS)
 def test_windows(layout, kernel, stride, padding, dilation):
     check(layout, (1, 4, 9, 11), kernel, stride, padding, dilation)
@@ -111,6 +112,7 @@ def test_several_windows_of_a_channel(multiplier):
     assert ("depthwise convolution" in plan.explain()) == (multiplier == 2)  # three do not fill vectors
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "int8", "uint8"])
 def test_every_type(dtype):
     check("NCHW", (1, 2, 6, 18), dtype=dtype, after="relu6")

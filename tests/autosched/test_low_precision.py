@@ -108,6 +108,7 @@ def run_as_planned(func: PrimFunc, arrays: list[np.ndarray], target: str) -> aut
 EDGES = [(1, 1, 1), (2, 3, 5), (16, 64, 16), (17, 63, 33), (33, 130, 100)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("size", EDGES)
 def test_every_edge(size: tuple[int, int, int], target: str) -> None:
@@ -366,6 +367,7 @@ CONVOLUTIONS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("number", "layout"), [(0, "NHWC"), *[(k, ("NCHW", "NHWC")[k % 2]) for k in range(len(CONVOLUTIONS))]]
 )

@@ -66,6 +66,7 @@ def assert_close(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
     assert (np.abs(c - exact) <= step * (np.abs(a).astype("float64") @ np.abs(b).astype("float64"))).all()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("m", "k", "n", "flips", "target"),
     [
@@ -121,6 +122,7 @@ def test_the_edge_is_padded_with_zeros() -> None:
     assert depth == 48 and panels * width >= 90 and np.count_nonzero(left) == np.count_nonzero(b)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("m", "k", "n"), [(17, 15, 33), (64, 48, 96), (8, 100, 64)])
 @pytest.mark.parametrize("bound", ["A", "AB", "B"])
 def test_a_row_operand_that_lies_the_other_way(m: int, k: int, n: int, bound: str) -> None:

@@ -81,6 +81,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("axes", "rank"), EVERY)
 @pytest.mark.parametrize("sizes", [(9, 33, 17), (1, 4, 65)])
 def test_every_set_of_axes(axes: tuple[int, ...], rank: int, sizes: tuple[int, ...]) -> None:
@@ -123,6 +124,7 @@ def test_the_same_bits_for_any_number_of_cores_and_threads(shape: tuple[int, ...
     assert len(results) == 1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("shape", [(1000, 1000), (513, 700), (1025, 401), (200, 2000), (64, 20001)])
 def test_columns_are_the_same_bits_for_any_number_of_cores_and_threads(shape: tuple[int, int]) -> None:
     a = values(*shape)
@@ -235,6 +237,7 @@ def argmax(m: int, n: int, axis: int, is_strict: bool, choose: Callable[..., Any
     return te.create_prim_func([a, index, value])
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("shape", [(3, 5), (40, 300)])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("is_strict", [True, False])

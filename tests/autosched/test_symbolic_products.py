@@ -87,6 +87,7 @@ def plan_of(build: Callable[[], PrimFunc], target: str) -> autosched.Plan:
 n, m, k, b = te.var("n"), te.var("m"), te.var("k"), te.var("b")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("columns", "flips"), [(64, ""), (70, ""), (64, "B"), (70, "A")])
 def test_rows(columns: int, flips: str) -> None:
     plan = plan_of(lambda: product(n, 40, columns, flips=flips), ONE)
@@ -160,6 +161,7 @@ def test_a_height_that_is_a_product_is_left_to_other_rules() -> None:
         check(lambda *given, one=one, other=other: built(one, other, *given), one * other, 24, 64)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("columns", "flips", "after"), [(64, "", "relu"), (70, "", "exp"), (64, "B", "exp"), (m, "", "relu")]
 )

@@ -141,6 +141,7 @@ def planned(func: PrimFunc, target: str, winograd: int = 4) -> autosched.Plan:
 LANES = Machine.of(ONE).lanes("float32")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("n", "h", "w", "last", "after", "pad", "target"),
     [

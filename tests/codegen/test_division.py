@@ -60,6 +60,7 @@ def divides(operation: str, dtype: str, kind: ir.ForKind = ir.ForKind.SERIAL) ->
     return ir.PrimFunc([a, b, c], ir.For(i, 0, count, kind, ir.BufferStore(c, value, [i])))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", [ir.ForKind.SERIAL, ir.ForKind.VECTORIZED])
 @pytest.mark.parametrize("dtype", INTS)
 @pytest.mark.parametrize("operation", OPERATIONS)

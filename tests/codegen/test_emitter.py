@@ -105,6 +105,7 @@ def convert(target: str) -> Make:
 # --- arithmetic ---
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_sums_products_and_extrema(dtype):
     makes = [lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, intrinsics.minimum, intrinsics.maximum]
@@ -139,6 +140,7 @@ def test_integer_division_of_all_signs(dtype):
         assert out.tolist() == [divided(node, int(x), int(y)) for x, y in zip(a, b, strict=True)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint8"])
 def test_integer_division_by_literals(dtype):
     """Powers of two become shifts and masks."""
@@ -234,6 +236,7 @@ def constant_like(x, number):
 # --- comparison, logic, choice ---
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", [*NUMBERS, "bool"])
 def test_comparisons(dtype):
     a, b = pairs(dtype)
@@ -262,6 +265,7 @@ def test_select_and_if_then_else(dtype):
 # --- casts ---
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("source", [*NUMBERS, "bool"])
 def test_casts_to_every_type(source):
     targets = [target for target in (*NUMBERS, "bool", "e4m3_float8", "e5m2_float8") if target != source]
@@ -347,6 +351,7 @@ def test_a_guarded_division_does_not_fault():
     assert out.tolist() == [-1, 10, 1, -3]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", ["int8", "float32", "float64", "bool", "bfloat16"])
 @pytest.mark.parametrize("stride", [1, 2, 3, 4, 5, 0, -1])
 def test_vector_loads_of_every_stride(dtype, stride):

@@ -56,6 +56,7 @@ def sample(step: int) -> np.ndarray:
     return np.concatenate([*all_patterns(step), around, -around, EDGES, -EDGES])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ONE_ARGUMENT)
 def test_error_is_within_the_stated_bound(name):
     x = sample(step=1009 if name in ("exp", "log") else 3001)
@@ -104,6 +105,7 @@ def test_values_at_the_edges(name, values):
     np.testing.assert_array_equal(np.signbit(got[:-1]) & ~np.isnan(want[:-1]), np.signbit(want[:-1]))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ONE_ARGUMENT)
 def test_a_value_does_not_depend_on_its_neighbours_or_the_lane_count(name):
     x = np.random.default_rng(7).integers(0, 1 << 32, 5000, dtype=np.uint64).astype(np.uint32).view(np.float32)

@@ -514,6 +514,7 @@ UNROLLED_PROGRAMS = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("program", UNROLLED_PROGRAMS)
 def test_unrolled_loops_make_llvm_print_nothing(program):
     done = run_apart(textwrap.dedent(UNROLLED_PROGRAMS[program]) + "\nlw.build(f)\n")

@@ -211,6 +211,7 @@ KINDS = (
 ).split()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("template", EFFECTS, ids=lambda template: template.name)
 def test_no_step_changes_the_calls(template) -> None:
     for program in template.programs((2,)):

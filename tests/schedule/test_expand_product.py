@@ -106,6 +106,7 @@ def test_the_parts_of_a_product():
     check_replay(sch, before)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("operands", [("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("int8", "uint8")])
 @pytest.mark.parametrize("types", [("", ""), ("uint8", ""), ("", "int8"), ("int8", "uint8"), ("int16", "int16")])
 @pytest.mark.parametrize(("za", "per_channel"), [(0, False), (-7, False), (0, True), (200, True)])

@@ -1159,6 +1159,7 @@ def test_private_memory_read_after_a_bound_loop():
 # --- against the evaluator ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("chunk", range(4))
 def test_random_pairs(chunk):
     accepted = 0
@@ -1177,6 +1178,7 @@ def test_random_pairs(chunk):
     assert accepted > 5
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("chunk", range(3))
 def test_random_copies(chunk):
     accepted = 0

@@ -166,6 +166,7 @@ def guarded_result(program: PrimFunc) -> list[int]:
     return result.tolist()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_condition_is_same_kind_loops_after_two_steps(condition):
     """Where nothing is updated the reduction starts all the same, unless the condition names other loops too."""

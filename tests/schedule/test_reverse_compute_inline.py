@@ -9,6 +9,7 @@ from loopwright.schedule import Schedule
 from loopwright.schedule.errors import WouldChangeValues
 from loopwright.schedule.primitives.compute.compute_inline import NotInlinable
 from loopwright.schedule.primitives.compute.reverse_compute_inline import NotFoldable
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, refused
 
@@ -155,6 +156,45 @@ def test_inputs_made_in_between_are_not_read_too_early():
 
     sch = Schedule(func)
     refused(sch, WouldChangeValues, r"A\[0\]", "reverse_compute_inline", "C")
+
+
+@pytest.mark.parametrize("place", ["t", "2 - t"])
+def test_a_cell_that_several_iterations_make_is_not_theirs_alone(place):
+    func = from_source(f"""
+        @T.prim_func
+        def main(C: T.Buffer((4,), "int32")):
+            B = T.alloc_buffer((4,), "int32")
+            for t in range(3):
+                for i in range(4):
+                    with T.block("B"):
+                        vi, vt = T.axis.remap("SS", [i, t])
+                        B[vi] = vi + 10 * vt
+                with T.block("C"):
+                    v = T.axis.spatial(4, {place})
+                    C[v] = B[v]
+        """)
+    sch = Schedule(func)
+    with pytest.raises(NotFoldable, match="reads a cell of B that several iterations of block 'B' write"):
+        sch.reverse_compute_inline("C")
+
+
+def test_a_cell_that_is_made_again_and_again_with_the_same_value_is_folded():
+    func = from_source("""
+        @T.prim_func
+        def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+            B = T.alloc_buffer((4,), "int32")
+            for t in range(3):
+                for i in range(4):
+                    with T.block("B"):
+                        vi = T.axis.spatial(4, i)
+                        B[vi] = A[vi] + 1
+                with T.block("C"):
+                    v = T.axis.spatial(4, t)
+                    C[v] = B[v]
+        """)
+    sch = Schedule(func)
+    sch.reverse_compute_inline("C")
+    check(sch, func)
 
 
 def test_refusals():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 import loopwright as lw
@@ -296,7 +297,9 @@ def test_debug_mask_finds_a_handle_of_nothing(monkeypatch):
         ({"enable_check": 1}, TypeError, "enable_check must be a bool, got int"),
         ({"debug_mask": "some"}, ValueError, "debug_mask is 'some'"),
         ({"debug_mask": True}, ValueError, "debug_mask is True"),
+        ({"debug_mask": np.array([1, 2])}, ValueError, r"debug_mask is array\(\[1, 2\]\)"),
         ({"error_render_level": "loud"}, ValueError, "error_render_level is 'loud'"),
+        ({"error_render_level": np.array([1, 2])}, ValueError, r"error_render_level is array\(\[1, 2\]\)"),
     ],
 )
 def test_options_are_checked(options, error, message):

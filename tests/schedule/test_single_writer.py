@@ -155,6 +155,7 @@ def compared(before: PrimFunc, after: PrimFunc, origins: Origins | None = None) 
     return counts
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("chunk", range(2))
 def test_a_yes_is_always_right(chunk):
     """Two arrangements of the same blocks, most of which do not compute the same."""

@@ -132,6 +132,7 @@ def exactly(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return total
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("tile", "taps"), [(2, 3), (3, 3), (4, 3), (6, 3), (2, 5), (4, 5), (2, 7)])
 def test_the_error_is_within_its_bound(tile: int, taps: int) -> None:
     places = 2 * tile + 1

@@ -9,6 +9,8 @@ import pytest
 from loopwright import te
 from loopwright.schedule import Schedule, ScheduleError
 from loopwright.schedule.diagnose.witness import witness_drawing, witness_figure
+from loopwright.schedule.errors import WouldChangeValues
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.page.ladder import reversed_copy
 from tests.schedule.steps import matmul
@@ -92,3 +94,26 @@ def test_no_witness_no_drawing():
     sch = Schedule(matmul())
     error = refusal(sch, "reorder", *[sch.get_loops("C")[0]] * 2)
     assert witness_figure(error, sch.views()) is None
+
+
+def test_a_parameter_that_only_the_writer_fixes():
+    func = from_source("""
+        @T.prim_func
+        def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), n: T.int32):
+            B = T.alloc_buffer((8,), "int32")
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = A[vi] + 1
+            for i in range(8):
+                x: T.int32 = i + n
+                for k in range(8):
+                    with T.block("C"):
+                        vi, vk = T.axis.remap("SR", [i, k])
+                        with T.init():
+                            C[vi] = x
+                        C[vi] = C[vi] + B[vk]
+        """)
+    sch = Schedule(func)
+    with pytest.raises(WouldChangeValues, match=r"of C reads B\[0\] before iteration \(vi=0\) of B writes it"):
+        sch.compute_at("B", sch.get_loops("C")[0], index=1)

@@ -50,6 +50,7 @@ def compiled(functions: dict[str, ir.PrimFunc], target: str) -> tuple[str, bytes
     return text, compile_text(text, cpu).object_bytes
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("target", MACHINES)
 def test_random_programs_become_objects(target):
     pointer_bits, machine = MACHINES[target]

@@ -141,6 +141,7 @@ def test_mistakes_are_named(name):
 SPOILED = [("key", np.nan), ("key", np.inf), ("key", -np.inf), ("key", 3e38), ("value", np.nan), ("value", np.inf)]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("where", "number"), SPOILED)
 @pytest.mark.parametrize("causal_by", ["add", "select", "select_first"])
 def test_a_later_key_that_is_no_number_counts_as_it_does_op_by_op(monkeypatch, where, number, causal_by):
@@ -158,6 +159,7 @@ def test_a_later_key_that_is_no_number_counts_as_it_does_op_by_op(monkeypatch, w
     np.testing.assert_allclose(found[fine], wanted[fine], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("causal_by", ["add", "select", "select_first"])
 @pytest.mark.parametrize("mask_layout", ["BHQK", "BHKQ"])

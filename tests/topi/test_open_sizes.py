@@ -84,6 +84,7 @@ def samples(operator):
     return islice(fit, MOST_SAMPLES)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 def test_sizes_that_are_not_assumed_are_right(name):
     operator = OPERATORS[name]

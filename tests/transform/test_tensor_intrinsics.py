@@ -73,6 +73,7 @@ def product_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 # --- names --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", list(_BUILT_IN))
 def test_llvm_knows_the_instructions(name):
     """LLVM accepts each declaration as it stands (an old one it would upgrade), and makes code of the call."""

@@ -125,6 +125,7 @@ def test_a_size_that_is_not_known(n):
     np.testing.assert_array_equal(b, expected)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int32", "int8", "uint8"])
 @pytest.mark.parametrize("columns", [1, 7, 64, 129])
 def test_every_type_gives_what_the_loops_give(dtype, columns):

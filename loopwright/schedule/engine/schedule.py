@@ -553,8 +553,9 @@ def _checked_seed(seed: int | None) -> int | None:
 
 
 def _check_options(debug_mask: str | int, error_render_level: str) -> None:
-    if isinstance(debug_mask, bool) or (not isinstance(debug_mask, int) and debug_mask not in ("all", "none")):
+    is_word = isinstance(debug_mask, str) and debug_mask in ("all", "none")
+    if not is_word and (isinstance(debug_mask, bool) or not isinstance(debug_mask, int)):
         raise BadStepArgument("Schedule", f"debug_mask is {debug_mask!r}", hint='use "all", "none" or a number')
-    if error_render_level not in ("detail", "fast", "none"):
+    if not isinstance(error_render_level, str) or error_render_level not in ("detail", "fast", "none"):
         problem = f"error_render_level is {error_render_level!r}"
         raise BadStepArgument("Schedule", problem, hint='use "detail", "fast" or "none"')

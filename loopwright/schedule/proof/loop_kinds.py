@@ -65,9 +65,12 @@ def to_prove_again(before: View, after: View, step: Step) -> list[Var]:
     """Loops whose iterations run at the same time, and under which something is new, or whose memory is used outside.
 
     Memory that is used in a parallel loop only may be that of each iteration; used elsewhere too, it is one for all.
-    Lanes of a vector have no memory of their own.
+    Lanes of a vector have no memory of their own. Where threads are, all loops: which iterations they run, what memory
+    they have and where they wait depends on the other bound loops.
     """
     result = list(step.concurrent)
+    if before.index.has_threads or after.index.has_threads:
+        return list(dict.fromkeys([*result, *[loop.loop_var for loop in concurrent_loops(after)]]))
     for loop in concurrent_loops(after):
         old, new = before.index.loops.get(loop.loop_var), after.index.loops[loop.loop_var]
         if loop.loop_var in result:
@@ -146,10 +149,18 @@ def check_thread_loops(method: str, view: View) -> None:
 
 
 def _check_order(method: str, view: View) -> None:
-    """Blocks hold threads: no loop over blocks stands between loops over threads, which wait for each other there."""
+    """Blocks hold threads, and no other blocks along the same axis: who would run them?
+
+    No loop over blocks stands between loops over threads, which wait for each other there.
+    """
     for path in view.index.loops.values():
         bound = [loop for loop in path if isinstance(loop, For) and loop.kind is ForKind.THREAD_BINDING]
         tags = [axis_of(loop).tag for loop in bound]
+        again = next((k for k, tag in enumerate(tags) if tag.startswith("blockIdx") and tag in tags[:k]), None)
+        if again is not None:
+            names = [f"loop {bound[k].loop_var.name} over {tags[again]}" for k in (again, tags.index(tags[again]))]
+            hint = "bind one of them to another axis, or leave it unbound"
+            raise NotSupported(method, f"{names[0]} is in {names[1]}", bound[again], hint)
         for first, tag in enumerate(tags):
             block = next((k for k in range(first, len(tags)) if tags[k].startswith("blockIdx")), None)
             last = None if block is None else next((k for k in range(block, len(tags)) if _is_thread(tags[k])), None)

@@ -260,7 +260,7 @@ class _Search:
             self._actor(expected) if expected is not None else None,
             self._actor(result) if result is not None else None,
             self._when(item, values, expected),
-            {var.name: values[var] for var in self._parameter_vars()},
+            self._parameter_values(),  # last: each point that was looked for may have fixed some
         )
 
     # --- points -----------------------------------------------------------------------------------------------------
@@ -319,8 +319,9 @@ class _Search:
         label = self.old.naming.labels.get(at.space) or self._label(at.space)
         return Actor(label.kind, label.title, dict(zip(label.axes, at.values, strict=False)))
 
-    def _parameter_vars(self) -> list[Var]:
-        return [var for var, name in self.new.dataflow.text.parameters.items() if name in self.parameters]
+    def _parameter_values(self) -> dict[str, int]:
+        names = self.new.dataflow.text.parameters
+        return {var.name: self.parameters[name] for var, name in names.items() if name in self.parameters}
 
     def _values(self, item: Reference, at: _At) -> dict[Var, int]:
         values = {

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from loopwright.analysis.commuting_updates import update_law
-from loopwright.ir import Block, BlockRealize, For, ForKind, IfThenElse, IterType, Stmt, Var, uses_var
+from loopwright.ir import Block, BlockRealize, For, ForKind, IfThenElse, IterType, LetStmt, Stmt, Var, uses_var
 from loopwright.schedule.errors import NotProved
 from loopwright.schedule.handles import BlockKey
 from loopwright.schedule.step import Proof, Step
@@ -71,6 +71,9 @@ def _turn_of(path: Path) -> Turn | None:
         if axis.iter_type is IterType.CommReduce
     ]
     bound = {loop.loop_var for loop in path if isinstance(loop, For) and _is_bound(loop)}
+    for statement in path:
+        if isinstance(statement, LetStmt) and uses_var(statement.value, bound.__contains__):
+            bound.add(statement.var)
     if not any([uses_var(value, bound.__contains__) for value in reduced]):
         return None
     first = len(path) - 1
@@ -83,7 +86,7 @@ def _goes_inside(statement: Stmt) -> bool:
     """Whether what is right around a block is part of its turn."""
     if isinstance(statement, For):
         return statement.kind in (ForKind.SERIAL, ForKind.UNROLLED)
-    return isinstance(statement, IfThenElse) and statement.else_case is None
+    return isinstance(statement, LetStmt) or (isinstance(statement, IfThenElse) and statement.else_case is None)
 
 
 def _is_bound(statement: Stmt) -> bool:

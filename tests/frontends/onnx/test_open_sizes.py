@@ -129,6 +129,7 @@ def test_expand_goes_to_its_target():
     require_right(text, [(3,), (2, 3)], [(3,), (0, 3)], [(0,), (2, 0)])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("auto_pad", "kernel", "stride", "dilation"),
     [
@@ -371,6 +372,7 @@ def test_a_letter_of_einsum_has_one_size_in_a_call():
     np.testing.assert_array_equal(y, x * z)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("first", "last", "step"), [("k", "z", -1), ("k", "z", -2), ("z", "k", -1), ("z", "k", 3)])
 @pytest.mark.parametrize("other", [0, -1, 4])
 def test_a_range_from_or_to_a_size(first, last, step, other):

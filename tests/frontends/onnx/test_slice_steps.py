@@ -37,6 +37,7 @@ def model(dims: list[object], step: int, bounds_are_inputs: bool, bounds: tuple[
     return made, [np.array([given[name]], "int64") for name in "se"] if bounds_are_inputs else []
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("bounds_are_inputs", [False, True])
 @pytest.mark.parametrize("dims", [[4, 2], ["n", 2], ["n", "m"]], ids=str)
 @pytest.mark.parametrize("step", STEPS)
@@ -58,6 +59,7 @@ def taken(size: int, start: int, end: int, step: int) -> list[int]:
 BACKWARD = [(-7, -7, -2), (-7, -8, -1), (-9, 0, -1), (-2, -99, -1), (5, -7, -2), (-(2**63), -(2**63), -1)]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("size", [6, 1, 0])
 @pytest.mark.parametrize(("start", "end", "step"), BACKWARD)
 def test_a_start_before_the_first_element_is_the_first(start, end, step, size):

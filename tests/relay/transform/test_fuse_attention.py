@@ -295,6 +295,7 @@ def _three(way: str) -> tuple[IRModule, IRModule, Any]:
     return before, run_passes(FUSE, before), relay.build(before, "llvm")
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("spoiled", ["k", "v", "mask"])
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("way", WAYS)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 
 from loopwright.ir import PrimFunc
@@ -29,9 +30,10 @@ from tests.schedule.harness.legality import (
     truth,
 )
 from tests.schedule.harness.programs import Program, template_programs
-from tests.schedule.harness.ragged import ragged_program, with_lets_that_run
+from tests.schedule.harness.ragged import ragged_program, threaded_program, with_lets_that_run
 
 RAGGED = 8  # templates for each random program of ragged loops
+THREADED = 10  # templates for each program with loops that are bound to threads
 LETS = 0.3  # the share of templates that are asked about with lets added
 
 # What can come of a case, good to bad.
@@ -194,14 +196,17 @@ def cases(
     rng = random.Random(seed)
     chosen = list(kinds or available_kinds())
     templates = [program for program in template_programs(sizes) if not names or program.name.split("(")[0] in names]
+    ragged = len(templates) // RAGGED if not names else RAGGED * ("ragged" in names)
+    threaded = len(templates) // THREADED if not names else THREADED * ("threaded" in names)
+    makers: list[Callable[[], Program]] = [
+        *[partial(with_lets_that_run, program, rng, LETS) for program in templates],
+        *[lambda: ragged_program(rng.randrange(2**31), sizes)] * ragged,
+        *[lambda: threaded_program(rng.randrange(2**31), sizes)] * threaded,
+    ]
     while True:
-        others = len(templates) // RAGGED if not names else RAGGED if "ragged" in names else 0
-        programs = [*templates, *[None] * others]
-        rng.shuffle(programs)
-        for program in programs:
-            site = Site(
-                with_lets_that_run(program, rng, LETS) if program else ragged_program(rng.randrange(2**31), sizes)
-            )
+        rng.shuffle(makers)
+        for make in makers:
+            site = Site(make())
             for _ in range(rng.choice((0, 0, 1, 1, 2))):
                 site = after_one_step(site, rng, chosen)
             by_kind = site.moves(chosen)

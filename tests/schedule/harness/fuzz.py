@@ -40,7 +40,7 @@ from tests.schedule.harness.legality import (
 )
 from tests.schedule.harness.parametric import ParametricProgram, parametric_program
 from tests.schedule.harness.programs import CONVOLUTIONS, TEMPLATES, Program, random_sketch
-from tests.schedule.harness.ragged import ragged_program, with_lets_that_run
+from tests.schedule.harness.ragged import ragged_program, threaded_program, with_lets_that_run
 from tests.schedule.harness.reduce import Failing, Failure, reduced
 
 SIZES = (1, 3, 5, 7, 8, 13)
@@ -102,7 +102,7 @@ class SeededProgram(Program):
 
 
 def random_program(rng: random.Random, seed: int) -> Program:
-    """A template at odd sizes, a random chain of stages, ragged loops, or a program of every kind of statement."""
+    """A template at odd sizes, a random chain of stages, ragged loops, loops bound to threads, or every statement."""
     roll = rng.random()
     if roll < 0.1:
         return SeededProgram(Seeded(seed, rng.random() < 0.5), ())  # type: ignore[arg-type]
@@ -112,7 +112,9 @@ def random_program(rng: random.Random, seed: int) -> Program:
         return ragged_program(seed)
     if roll < 0.29:
         return parametric_program(seed)
-    source = rng.choice(TEMPLATES) if roll < 0.58 else random_sketch(seed)
+    if roll < 0.33:
+        return threaded_program(seed)
+    source = rng.choice(TEMPLATES) if roll < 0.6 else random_sketch(seed)
     rank = getattr(source, "rank", 3)
     while True:
         sizes = tuple([rng.choice(SIZES) for _ in range(rank)])
@@ -120,7 +122,7 @@ def random_program(rng: random.Random, seed: int) -> Program:
             return with_lets_that_run(Program(source, sizes), rng)
 
 
-ONLY = {"ragged": ragged_program, "parametric": parametric_program}
+ONLY = {"ragged": ragged_program, "parametric": parametric_program, "threaded": threaded_program}
 
 
 @dataclass
@@ -307,7 +309,7 @@ def fuzz(
     reduce_failures: bool = True,
     only: str | None = None,
 ) -> Campaign:
-    """One case for each seed, on "ragged" or "parametric" programs alone or on all.
+    """One case for each seed, on programs of one kind alone ("ragged", "parametric", "threaded") or on all.
 
     Every `native_every`-th is also built and run natively, and its trace replayed.
     """

@@ -28,9 +28,10 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule import Schedule
 from loopwright.script import from_source
 from tests.random_programs import random_arguments
+from tests.schedule.harness.bound_loops import with_threads
 from tests.schedule.harness.legality import INPUTS, computed_from, numbers_of, terms_of
 from tests.schedule.harness.lets import perhaps_with_lets
-from tests.schedule.harness.programs import UPDATES, Program
+from tests.schedule.harness.programs import TEMPLATES, UPDATES, Program
 
 _LETTERS = "ijkl"
 _TRIES = 60  # of a seed, until a program runs
@@ -262,6 +263,29 @@ def with_lets_that_run(program: Program, rng: random.Random, share: float = 0.4)
     if source is program.source or not runs(source.text(program.sizes)):
         return program
     return RaggedProgram(source, program.sizes)
+
+
+def with_threads_that_run(program: Program, rng: random.Random) -> Program:
+    """The program with some loops bound to threads; as it is where none of a few choices runs."""
+    for _ in range(4):
+        source = with_threads(program.source, rng)
+        if runs(source.text(program.sizes)):
+            return RaggedProgram(source, program.sizes)
+    return program
+
+
+def threaded_program(seed: int, sizes: Sequence[int] = (1, 2, 3, 4)) -> Program:
+    """A template, perhaps with lets, or ragged loops; with threads."""
+    rng = random.Random(f"threads {seed}")
+    while True:
+        program = ragged_program(rng.randrange(2**31), sizes)
+        if rng.random() < 0.7:
+            size = rng.choice(sizes)  # loops of one axis are equally long
+            template = rng.choice(TEMPLATES)
+            program = with_lets_that_run(Program(template, (size,) * template.rank), rng, 0.2)
+        result = with_threads_that_run(program, rng)
+        if result is not program:
+            return result
 
 
 @lru_cache(maxsize=4096)

@@ -11,11 +11,13 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from loopwright import te
 from loopwright.ir import IRModule
 from loopwright.schedule import Schedule, composite, unregister
+from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.page import html as pages
 from tests.schedule.page.ladder import watched
 from tests.schedule.steps import chain, matmul
@@ -161,6 +163,9 @@ def test_sizes_and_seed(tmp_path):
     other = page_of(sch, tmp_path, sizes={"n": 3}, seed=2).data["stories"][0]
     assert one["sizes"] == {"n": 3} and len(one["start"]["0"]) == 3 and one["start"] != other["start"]
     assert page_of(sch, tmp_path, sizes={"n": 3}, seed=1).data["stories"][0] == one
+    assert page_of(sch, tmp_path, sizes={"n": np.int64(3)}, seed=1).data["stories"][0] == one
+    with pytest.raises(BadStepArgument, match=r"sizes gives n as 2\.5"):
+        page_of(sch, tmp_path, sizes={"n": 2.5})
 
 
 def test_nothing_in_the_program_ends_the_script(tmp_path):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loopwright.schedule.engine.methods.base import Base
+from loopwright.schedule.errors import BadStepArgument
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -76,5 +78,14 @@ class ShowMethods(Base):
         from loopwright.schedule.page.html import page_text
 
         written = Path(path)
-        written.write_text(page_text(self, title, sizes or {}, seed), encoding="utf-8")  # type: ignore[arg-type]
+        given = {name: _whole("sizes", name, size) for name, size in (sizes or {}).items()}
+        written.write_text(page_text(self, title, given, seed), encoding="utf-8")  # type: ignore[arg-type]
         return written
+
+
+def _whole(argument: str, name: str, size: object) -> int:
+    try:
+        return index(size)  # type: ignore[arg-type]
+    except TypeError:
+        problem = f"{argument} gives {name} as {size!r}"
+        raise BadStepArgument("to_html", problem, hint="give each size as a whole number") from None

@@ -5,9 +5,10 @@
     for i in range(64):
         with T.block("C"): C[vi] = B[vi] * 2
 
-The producer is one store `B[f(v)] = x(v)`, read by this block alone, always at one cell g(u), which tells the iteration
-u; so iteration v of the producer does the work of u = g⁻¹(f(v)), where there is such a u: a guard is added where the
-producer makes more than is used. Proved: every load sees what it saw before, and every cell gets the value it got.
+The producer is one store `B[f(v)] = x(v)`, to a cell that tells v, read by this block alone, always at one cell g(u),
+which tells the iteration u; so iteration v of the producer does the work of u = g⁻¹(f(v)), where there is such a u: a
+guard is added where the producer makes more than is used. Proved: every load sees what it saw before, and every cell
+gets the value it got.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from loopwright.schedule.rewrite.inlining import (
     with_fresh_regions,
 )
 from loopwright.schedule.rewrite.iteration_domain import IterationDomain, iteration_domain
-from loopwright.schedule.rewrite.regions import facts_inside
+from loopwright.schedule.rewrite.regions import Span, facts_inside
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
@@ -55,8 +56,8 @@ STEP = "reverse_compute_inline"
 class NotFoldable(ScheduleError):
     """A block cannot be folded into the block that makes what it reads.
 
-    reverse_compute_inline needs a producer that is one plain store, whose result is read by this block alone and by
-    each iteration at one cell, from which the iteration can be told.
+    reverse_compute_inline needs a producer that is one plain store, each iteration to a cell of its own, whose result
+    is read by this block alone and by each iteration at one cell, from which the iteration can be told.
 
     For example:
 
@@ -94,6 +95,7 @@ def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
     if inverse is None:
         text = f"{buffer.name}[{', '.join([str(index) for index in cell])}]"
         raise NotFoldable(block, f"reads {text}: one cell may belong to several iterations")
+    _check_made_once(block, producer, produced)
 
     # The producer's iteration v does the work of the consumer's iteration `values`.
     values = inverse(produced.indices)
@@ -155,6 +157,18 @@ def _cell_read(block: BlockRealize, store: BufferStore, buffer: Buffer) -> Seque
             problem = f"reads {buffer.name} at several cells: {loads[0]} and {load}"
             raise NotFoldable(block, problem)
     return loads[0].indices
+
+
+def _check_made_once(block: BlockRealize, producer: BlockRealize, produced: BufferStore) -> None:
+    """Of two iterations that make a cell, each would do the work of the one that reads it; it sees one of them."""
+    domain = {
+        axis.var: Span(axis.dom.min, axis.dom.min + axis.dom.extent - 1)
+        for axis in producer.block.iter_vars
+        if axis.dom is not None
+    }
+    if inverse_of(produced.indices, domain) is None:
+        name, buffer = producer.block.name_hint, produced.buffer.name
+        raise NotFoldable(block, f"reads a cell of {buffer} that several iterations of block {name!r} write")
 
 
 def _predicate(
