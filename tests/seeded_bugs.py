@@ -30,6 +30,7 @@ from loopwright.ir import structural
 from loopwright.ir.verifier import _Verifier
 from loopwright.model.program import Part
 from loopwright.schedule.engine import prove_step
+from loopwright.schedule.primitives.compute import reverse_compute_inline
 from loopwright.schedule.primitives.memory import rolling_buffer as rolling
 from loopwright.schedule.proof import find_mismatch, moved_inits, one_to_one, reaching_writes, speculative_runs
 from loopwright.script import from_source
@@ -53,6 +54,7 @@ from tests.schedule import (
     test_add_guard,
     test_bind,
     test_blockize,
+    test_bound_programs,
     test_calls_in_bounds,
     test_composites,
     test_decompose_padding,
@@ -68,6 +70,7 @@ from tests.schedule import (
     test_pad_einsum,
     test_ragged_domains,
     test_reuse_buffer,
+    test_reverse_compute_inline,
     test_rfactor,
     test_rolling_buffer,
     test_speculative_runs,
@@ -974,5 +977,20 @@ BUGS = [
         "a start that did not run before may load anywhere",
         lambda: patch.object(find_mismatch._Comparison, "_risk", lambda *_: None),
         lambda: test_written_lets.test_a_new_start_loads_nothing_outside_and_divides_by_no_zero("B[0] = D[m]", ""),
+    ),
+    Bug(
+        "a cell that several iterations make is folded all the same",
+        lambda: patch.object(reverse_compute_inline, "_check_made_once", lambda *_: None),
+        lambda: test_reverse_compute_inline.test_a_cell_that_several_iterations_make_is_not_theirs_alone("t"),
+    ),
+    Bug(
+        "only the loop that a step names is asked for races",
+        lambda: patch.object(prove_step, "to_prove_again", lambda before, after, step: list(step.concurrent)),
+        lambda: test_bound_programs.test_the_inner_of_two_loops_of_one_axis_stays_alone("unroll", ()),
+    ),
+    Bug(
+        "shared memory that is allocated under threads is that of each",
+        lambda: patch("loopwright.analysis.instances.is_shared_along", lambda *_: False),
+        test_bound_programs.test_shared_memory_under_a_condition_that_names_a_thread_is_one_for_all,
     ),
 ]

@@ -94,6 +94,20 @@ class Inner(Private):
             super().switch(current)
 
 
+class Pooled(Private):
+    """Memory that the threads of a block share, and allocate outside of the loop over blocks."""
+
+    def __init__(
+        self, tags: frozenset[str], bind: Callable[[Value], None], make: Run, is_alive: Callable[[], bool]
+    ) -> None:
+        super().__init__(tags, bind, make)
+        self.is_alive = is_alive
+
+    def switch(self, current: dict[str, int]) -> None:
+        if self.is_alive():
+            super().switch(current)
+
+
 def _index_along(tags: Iterable[str], current: dict[str, int]) -> Key:
     return tuple([(tag, current.get(tag, -1)) for tag in tags])
 
@@ -111,7 +125,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
         self.reducer: CommReducer | None = None
         self.private: dict[Var, Private] = {}
         self.outside: list[Private] = []  # of these, what the threads around use
-        self.inner: list[Inner] = []  # what threads allocate for those that they become
+        self.inner: list[Private] = []  # what threads allocate for those that they become, or for blocks inside
         # At run time:
         self.current: dict[str, int] = {}  # the indices of the running block and thread
         self.interval = Watch("")
@@ -165,12 +179,12 @@ class ThreadMemoryCompiler(LockstepCompiler):
                 self.current = {**before, axis.tag: value}
                 for slot in slots:
                     frame[slot] = value
-                for memory in outside:
+                for memory in (*outside, *self.inner):
                     memory.switch(self.current)
                 body()
             self.blocks.pop()
             self.current = before
-            for memory in outside:
+            for memory in (*outside, *self.inner):
                 memory.switch(before)
 
         return run
@@ -197,13 +211,24 @@ class ThreadMemoryCompiler(LockstepCompiler):
             self.inner.append(inner)
             return lambda: inner.start(self.current)
         bind, pool = self.pointer(data), self.pool
+        if self.owners.get(data, frozenset()) <= frozenset(self.block_tags):
 
-        def once() -> None:
+            def once() -> None:
+                if data not in pool:
+                    pool[data] = make()
+                bind(pool[data])
+
+            return once
+        shared = Pooled(self.owners[data], bind, make, lambda: data in pool)
+        self.inner.append(shared)
+
+        def start_once() -> None:
             if data not in pool:
-                pool[data] = make()
-            bind(pool[data])
+                pool[data] = shared
+                shared.copies.clear()
+            shared.switch(self.current)
 
-        return once
+        return start_once
 
     # --- races ----------------------------------------------------------------------------------------------------
 

@@ -187,3 +187,22 @@ def test_random_programs_are_bound_and_run(seed):
     assert "with threads" in program.name
     for smaller in program.smaller():
         Schedule(smaller.function)
+
+
+@pytest.mark.parametrize("scope", ["local", "warp", "shared"])
+def test_memory_that_threads_allocate_is_that_of_each_block_inside(scope):
+    func = from_source(f"""
+        @T.prim_func
+        def main(A: T.Buffer((2,), "int32"), C: T.Buffer((2, 3), "int32")):
+            for i in T.thread_binding(2, thread="threadIdx.y"):
+                B = T.decl_buffer((2,), "int32", scope="{scope}")
+                for j in T.thread_binding(3, thread="blockIdx.x"):
+                    with T.block("B"):
+                        v = T.axis.spatial(2, i)
+                        B[v] = A[v]
+                    with T.block("C"):
+                        v, u = T.axis.remap("SS", [i, j])
+                        C[v, u] = B[v]
+        """)
+    assert Schedule(func).is_proved
+    assert numbers(func, (2,), (2, 3))[1] == [[1, 1, 1], [2, 2, 2]]

@@ -892,6 +892,69 @@ for i, j in T.grid({n}, {m}):
             C[vi // 2] = C[0] + 7
         C[vi // 2] = C[vi // 2] + A[vi, vj]
 
+== filled_again_and_one_cell_read | n m | A: n, n+m; C: n+m
+B = T.alloc_buffer(({n + m},), "int32")
+for t in range({n}):
+    for i in range({n + m}):
+        with T.block("B"):
+            vi, vt = T.axis.remap("SS", [i, t])
+            B[vi] = A[vt, vi] + vt
+    with T.block("C"):
+        v = T.axis.spatial({n + m}, t)
+        C[v] = B[v] * 2
+
+== filled_again_and_read_backwards | n m | C: n, n
+B = T.alloc_buffer(({n},), "int32")
+for t in range({n}):
+    for i in range({n}):
+        with T.block("B"):
+            vi, vt = T.axis.remap("SS", [i, t])
+            B[vi] = vi * 5 + vt
+    for i in range({n}):
+        with T.block("C"):
+            vi = T.axis.spatial({n}, i)
+            vt = T.axis.spatial({n}, {n - 1} - t)
+            C[vt, vi] = B[{n - 1} - vi]
+
+== filled_again_with_the_same | n m | A: n+m; C: n+m
+B = T.alloc_buffer(({n + m},), "int32")
+for t in range({n}):
+    for i in range({n + m}):
+        with T.block("B"):
+            vi = T.axis.spatial({n + m}, i)
+            B[vi] = A[vi] + 1
+    with T.block("C"):
+        v = T.axis.spatial({n + m}, t)
+        C[v] = B[v]
+
+== what_the_last_iteration_left | n m | A: n, m; C: n, m
+B = T.alloc_buffer(({m},), "int32")
+for j in range({m}):
+    with T.block("start"):
+        vj = T.axis.spatial({m}, j)
+        B[vj] = 3
+for t in range({n}):
+    for j in range({m}):
+        with T.block("C"):
+            vt, vj = T.axis.remap("SS", [t, j])
+            C[vt, vj] = B[vj]
+    for j in range({m}):
+        with T.block("B"):
+            vt, vj = T.axis.remap("SS", [t, j])
+            B[vj] = A[vt, vj] - vt
+
+== two_rows_in_turn | n m | A: n, m; C: n, m
+B = T.alloc_buffer((2, {m}), "int32")
+for t in range({n}):
+    for j in range({m}):
+        with T.block("B"):
+            vt, vj = T.axis.remap("SS", [t, j])
+            B[vt % 2, vj] = A[vt, vj] + 1
+    for j in range({m}):
+        with T.block("C"):
+            vt, vj = T.axis.remap("SS", [t, j])
+            C[vt, vj] = B[vt % 2, vj] * 2
+
 == start_from_a_neighbour | n m | A: n, m; C: n
 for i, j in T.grid({n}, {m}):
     with T.block("C"):
