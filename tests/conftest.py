@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from unittest.mock import patch
 from zlib import crc32
 
 # The suite starts hundreds of Pythons: bytecode is kept, also where the environment says otherwise.
@@ -57,6 +59,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # modules and tests stay
+
+
+@pytest.fixture(autouse=True, scope="session")
+def serial_compilation() -> Iterator[None]:
+    """Beside another process of tests, models are compiled by one: the others would be forks of all that was loaded."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    with patch("loopwright.model.workers.usual_processes", lambda: 1):
+        yield
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.analysis.effects import effects
+from loopwright.analysis.effects import effects, is_pure_call
 from loopwright.analysis.thread_axes import (
     Axis,
     axis_of,
@@ -42,7 +42,9 @@ from loopwright.ir import (
     Allocate,
     AttrStmt,
     BlockRealize,
+    BufferLoad,
     BufferRealize,
+    Call,
     Expr,
     For,
     ForKind,
@@ -93,7 +95,7 @@ class Together:
         while not isinstance(inside, BlockRealize):
             if isinstance(inside, For) and inside.kind in (ForKind.SERIAL, ForKind.UNROLLED):
                 inside = inside.body
-            elif isinstance(inside, LetStmt):
+            elif isinstance(inside, LetStmt) and is_arithmetic(inside.value):
                 lets.append(inside)
                 inside = inside.body
             elif isinstance(inside, IfThenElse) and inside.else_case is None:
@@ -159,6 +161,13 @@ class Together:
         if any([self.depends(expr, axes) for expr in steers]):
             return any([has_barrier(part) for part in parts])
         return any([self.is_cut(part, axes) for part in parts])
+
+
+def is_arithmetic(value: Expr) -> bool:
+    """Whether it does not matter when the value is computed: it reads no memory, and calls nothing with effects."""
+    return not any_node(
+        value, lambda node: isinstance(node, BufferLoad) or (isinstance(node, Call) and not is_pure_call(node))
+    )
 
 
 def has_barrier(statement: Stmt) -> bool:

@@ -253,7 +253,7 @@ class GroupCompiler(ReductionCompiler):
         run = self._after(start, self.group(stmt.body))
 
         def fresh(threads: Threads) -> None:
-            self.pool.pop(data, None)
+            self.pool.discard(data)
             run(threads)
 
         return fresh
@@ -290,7 +290,7 @@ class GroupCompiler(ReductionCompiler):
             if not self._agreed(stmt, f"the condition of block {block.name_hint!r}", threads, lambda t: bool(test(t))):
                 return
             for data in of_block:
-                self.pool.pop(data, None)
+                self.pool.discard(data)
             for thread in threads:
                 start(thread)
             body(threads)

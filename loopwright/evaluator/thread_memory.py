@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from loopwright.analysis.thread_axes import Axis, axis_of, is_of_block, is_virtual_tag, scope_of
+from loopwright.analysis.thread_axes import Axis, axis_of, is_of_block, is_shared_along, is_virtual_tag, scope_of
 from loopwright.analysis.thread_work import Together
 from loopwright.evaluator.errors import ThreadRace, element
 from loopwright.evaluator.locations import Place, Run
@@ -95,7 +95,7 @@ class Inner(Private):
 
 
 class Pooled(Private):
-    """Memory that the threads of a block share, and allocate outside of the loop over blocks."""
+    """Memory that threads share, though it is allocated in their loop: one for each index along the other axes."""
 
     def __init__(
         self, tags: frozenset[str], bind: Callable[[Value], None], make: Run, is_alive: Callable[[], bool]
@@ -131,7 +131,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
         self.interval = Watch("")
         self.blocks: list[Watch[str]] = []
         self.turns: list[Watch[str]] = []  # one for each loop of virtual threads that the running thread is in
-        self.pool: dict[Var, Value] = {}  # memory of the block, while its threads get the pointer
+        self.pool: set[Var] = set()  # memory that threads share, and one of them has allocated
 
     # --- blocks ---------------------------------------------------------------------------------------------------
 
@@ -203,32 +203,30 @@ class ThreadMemoryCompiler(LockstepCompiler):
                 memory.switch(self.current)
 
             return start
-        if not is_of_block(scope):
-            around = frozenset([*self.block_tags, *[axis_key(axis) for axis in self.axes]])
-            if self.owners.get(data, frozenset()) <= around:
-                return super().allocation_of(data, make)
-            inner = Inner(around, self.owners[data], self.pointer(data), make)
-            self.inner.append(inner)
-            return lambda: inner.start(self.current)
-        bind, pool = self.pointer(data), self.pool
-        if self.owners.get(data, frozenset()) <= frozenset(self.block_tags):
+        around = frozenset([*self.block_tags, *[axis_key(axis) for axis in self.axes]])
+        owners = self.owners.get(data, frozenset())
+        sharing = frozenset([tag for tag in around if is_shared_along(scope, tag)])
+        if sharing:
+            return self._pooled(data, owners if is_of_block(scope) else (owners | around) - sharing, make)
+        if owners <= around:
+            return super().allocation_of(data, make)
+        inner = Inner(around, owners, self.pointer(data), make)
+        self.inner.append(inner)
+        return lambda: inner.start(self.current)
 
-            def once() -> None:
-                if data not in pool:
-                    pool[data] = make()
-                bind(pool[data])
+    def _pooled(self, data: Var, tags: frozenset[str], make: Run) -> Run:
+        """Memory that threads share, allocated by whichever of them comes first."""
+        pool = self.pool
+        memory = Pooled(tags, self.pointer(data), make, lambda: data in pool)
+        self.inner.append(memory)
 
-            return once
-        shared = Pooled(self.owners[data], bind, make, lambda: data in pool)
-        self.inner.append(shared)
-
-        def start_once() -> None:
+        def start() -> None:
             if data not in pool:
-                pool[data] = shared
-                shared.copies.clear()
-            shared.switch(self.current)
+                pool.add(data)
+                memory.copies.clear()
+            memory.switch(self.current)
 
-        return start_once
+        return start
 
     # --- races ----------------------------------------------------------------------------------------------------
 

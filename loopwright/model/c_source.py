@@ -26,7 +26,6 @@ from loopwright.model.main_function import make_main
 from loopwright.model.plan import plan_memory
 from loopwright.model.program import Launch, Program
 from loopwright.model.workers import in_parallel
-from loopwright.runtime import thread_pool
 from loopwright.runtime.module import Module
 from loopwright.target import Target, describe
 
@@ -45,7 +44,7 @@ def c_module(program: Program, target: Target | str = "c", *, processes: int | N
     names, functions = _distinct(launches, program.name)
     jobs = [functools.partial(_lowered, func, chosen) for func in functions.values()]
     module = IRModule()
-    result: dict[int, PrimFunc] = dict(in_parallel(jobs, thread_pool.num_threads() if processes is None else processes))
+    result: dict[int, PrimFunc] = dict(in_parallel(jobs, processes))
     for number, name in enumerate(functions):
         module[name] = result[number].with_attr("global_symbol", name)
     # A C function takes its arguments to be apart, so nothing is written in place of what is read.

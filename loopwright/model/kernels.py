@@ -21,7 +21,6 @@ from loopwright.ir import IRModule
 from loopwright.model.kernel import Early, Kernel, Pairs, compile_kernel, kernel_key, named, symbol_of
 from loopwright.model.program import Launch, Value
 from loopwright.model.workers import in_parallel
-from loopwright.runtime import thread_pool
 from loopwright.runtime.artifact_store import Artifact, is_on, open_store
 from loopwright.target import Target
 
@@ -118,12 +117,11 @@ def overwrites(launch: Launch, kernel: Kernel) -> frozenset[tuple[int, int]]:
 
 
 def _run(jobs: Sequence[Callable[[], Kernel]], processes: int | None) -> Iterator[tuple[int, Kernel]]:
-    count = thread_pool.num_threads() if processes is None else processes
     if jobs:
         # What the first job would load is loaded before the processes part.
         import loopwright.codegen.llvm.emit_module  # noqa: F401
 
-    return in_parallel(jobs, count)
+    return in_parallel(jobs, processes)
 
 
 def _compile(module: IRModule, pairs: Pairs, target: Target, symbol: str, winograd: bool | int, label: str) -> Kernel:

@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+from loopwright.runtime import thread_pool
+
 _MOST_WORKERS: Final = 64
 _NUMBER: Final = struct.Struct("<i")
 _MOST_JOBS: Final = 65536 // _NUMBER.size  # whose numbers a pipe holds
@@ -39,9 +41,14 @@ class _Worker(NamedTuple):
     received: bytearray
 
 
-def in_parallel(jobs: Jobs, processes: int) -> Iterator[tuple[int, Any]]:
+def usual_processes() -> int:
+    """How many processes work where nobody says: as many as a parallel loop has threads."""
+    return thread_pool.num_threads()
+
+
+def in_parallel(jobs: Jobs, processes: int | None = None) -> Iterator[tuple[int, Any]]:
     """The number and the result of each job, as they are finished."""
-    count = min(processes, len(jobs), _MOST_WORKERS)
+    count = min(usual_processes() if processes is None else processes, len(jobs), _MOST_WORKERS)
     missing = dict.fromkeys(range(len(jobs)))
     if count > 1 and sys.platform.startswith("linux"):
         for number, result in _forked(jobs, count):

@@ -206,3 +206,37 @@ def test_memory_that_threads_allocate_is_that_of_each_block_inside(scope):
         """)
     assert Schedule(func).is_proved
     assert numbers(func, (2,), (2, 3))[1] == [[1, 1, 1], [2, 2, 2]]
+
+
+def test_memory_of_a_warp_is_one_along_its_threads_wherever_it_is_allocated():
+    func = from_source("""
+        @T.prim_func
+        def main(C: T.Buffer((3, 3), "int32")):
+            for t in T.thread_binding(3, thread="threadIdx.x"):
+                B = T.decl_buffer((3,), "int32", scope="warp")
+                for i in T.thread_binding(3, thread="threadIdx.x"):
+                    with T.block("B"):
+                        vi = T.axis.spatial(3, i)
+                        B[vi] = vi * 5
+                for i in range(3):
+                    with T.block("C"):
+                        vi, vt = T.axis.remap("SS", [i, t])
+                        C[vt, vi] = B[vi]
+        """)
+    assert Schedule(func).is_proved
+    assert numbers(func, (3, 3)) == [[[0, 5, 10]] * 3]
+
+
+def test_a_let_that_loads_is_outside_of_a_turn():
+    text = """
+        @T.prim_func
+        def main(A: T.Buffer((3,), "int32"), B: T.Buffer((1,), "int32")):
+            for i in T.thread_binding(3, thread="threadIdx.x"):
+                x: T.int32 = B[0]
+                with T.block("B"):
+                    v = T.axis.reduce(3, i)
+                    B[0] = x + A[v]
+        """
+    func = from_source(text)
+    after = from_source(text.replace("with T.block", "T.evaluate(0)\n                with T.block"))
+    assert numbers(func, (3,), (1,)) == numbers(after, (3,), (1,))

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from loopwright.analysis.commuting_updates import update_law
+from loopwright.analysis.thread_work import is_arithmetic
 from loopwright.ir import Block, BlockRealize, For, ForKind, IfThenElse, IterType, LetStmt, Stmt, Var, uses_var
 from loopwright.schedule.errors import NotProved
 from loopwright.schedule.handles import BlockKey
@@ -86,7 +87,9 @@ def _goes_inside(statement: Stmt) -> bool:
     """Whether what is right around a block is part of its turn."""
     if isinstance(statement, For):
         return statement.kind in (ForKind.SERIAL, ForKind.UNROLLED)
-    return isinstance(statement, LetStmt) or (isinstance(statement, IfThenElse) and statement.else_case is None)
+    if isinstance(statement, LetStmt):
+        return is_arithmetic(statement.value)
+    return isinstance(statement, IfThenElse) and statement.else_case is None
 
 
 def _is_bound(statement: Stmt) -> bool:
