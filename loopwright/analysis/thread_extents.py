@@ -7,7 +7,8 @@ second loop with another length would have threads without an iteration, or iter
 from __future__ import annotations
 
 from loopwright.analysis.thread_axes import axis_of, has_threads, is_virtual_tag, tag_of
-from loopwright.ir import AttrStmt, For, IntImm, Node, PrimFunc, Stmt, Visitor, deep
+from loopwright.arith import Analyzer
+from loopwright.ir import AttrStmt, Expr, For, IntImm, Node, PrimFunc, Stmt, Visitor, deep
 from loopwright.runtime.errors import LoopwrightError
 
 Bound = For | AttrStmt
@@ -62,9 +63,12 @@ def extent_hint(first: Bound, second: Bound) -> str:
 
 
 @deep
-def find_mismatch_of_extents(root: Stmt) -> tuple[Bound, Bound] | None:
-    """The first two loops of one kernel that are bound to one axis with provably different extents."""
-    walk = _Walk()
+def find_mismatch_of_extents(root: Stmt, certain: bool = True) -> tuple[Bound, Bound] | None:
+    """The first two loops of one kernel that are bound to one axis with different extents.
+
+    Those that are `certain` to differ, that is; or those that are not known to be equal.
+    """
+    walk = _Walk(certain)
     walk.visit(root)
     return walk.found
 
@@ -78,7 +82,8 @@ def check_thread_extents(function: PrimFunc) -> None:
 
 
 class _Walk(Visitor):
-    def __init__(self) -> None:
+    def __init__(self, certain: bool) -> None:
+        self.certain = certain
         self.known: dict[str, Bound] | None = None  # of the kernel around
         self.found: tuple[Bound, Bound] | None = None
 
@@ -98,12 +103,16 @@ class _Walk(Visitor):
             self.known = {}
         if not is_virtual_tag(tag):
             other = self.known.setdefault(tag, node)
-            a, b = axis_of(other).extent, axis_of(node).extent
-            if isinstance(a, IntImm) and isinstance(b, IntImm) and a.value != b.value and self.found is None:
+            if self.found is None and other is not node and self._differ(axis_of(other).extent, axis_of(node).extent):
                 self.found = other, node
         self.visit(node.body)
         if outermost:
             self.known = None
+
+    def _differ(self, one: Expr, other: Expr) -> bool:
+        if isinstance(one, IntImm) and isinstance(other, IntImm):
+            return one.value != other.value
+        return not self.certain and not Analyzer().can_prove_equal(one, other)
 
     def visit_Expr(self, _: Node) -> None:
         """Expressions hold no loops."""

@@ -8,6 +8,7 @@ import pytest
 from loopwright.evaluator import evaluate
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import NotSupported, WouldRace
+from loopwright.schedule.proof.loop_kinds import ThreadExtentsDiffer
 from loopwright.script import from_source
 from tests.schedule.harness.legality import truth_about
 from tests.schedule.harness.ragged import threaded_program
@@ -240,3 +241,18 @@ def test_a_let_that_loads_is_outside_of_a_turn():
     func = from_source(text)
     after = from_source(text.replace("with T.block", "T.evaluate(0)\n                with T.block"))
     assert numbers(func, (3,), (1,)) == numbers(after, (3,), (1,))
+
+
+def test_lengths_of_one_axis_that_may_differ_are_refused():
+    func = from_source("""
+        @T.prim_func
+        def main(C: T.Buffer((3,), "int32")):
+            for i in T.thread_binding(3, thread="threadIdx.x"):
+                for j in range(4 - i):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C[vi] = vi
+        """)
+    sch = Schedule(func)
+    with pytest.raises(ThreadExtentsDiffer, match=r"threadIdx\.x would have 3 threads for loop i and 4 - i for loop j"):
+        sch.bind(sch.get_loops("C")[1], "threadIdx.x")

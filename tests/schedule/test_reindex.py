@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from loopwright import te, tir
+from loopwright.evaluator import evaluate
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
 from loopwright.schedule.rewrite.buffers import NoSuchBuffer
 from loopwright.schedule.rewrite.reindexing import AxesDiffer, NotOnePoint
@@ -211,3 +213,35 @@ def test_axes_that_start_below_zero():
     sch = tir.Schedule(shifted)
     with pytest.raises(NotSupported, match="axes of block 'Y' may be negative, and v outside of the copy"):
         sch.reindex_cache_write("Y", 0, "global", lambda v: [v])
+
+
+@pytest.mark.parametrize("n", [-2, 0, 1, 8])
+def test_an_axis_bound_to_a_number_is_copied_where_its_domain_has_that(n):
+    @T.prim_func
+    def first_of_some(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), n: T.int32):
+        for t in range(n):
+            with T.block("C"):
+                v0 = T.axis.spatial(n, 0)
+                vt = T.axis.spatial(n, t)
+                C[vt] = A[v0] + vt
+
+    start = np.arange(8, dtype="int32"), np.arange(40, 48, dtype="int32")
+    wanted = [array.copy() for array in start]
+    evaluate(first_of_some, *wanted, n)
+    for step in (
+        lambda sch: sch.reindex("C", "A"),
+        lambda sch: sch.reindex_cache_read("C", 0, "global", lambda v0, vt: (v0,)),
+        lambda sch: sch.reindex("C", "C"),
+    ):
+        sch = tir.Schedule(first_of_some)
+        step(sch)
+        found = [array.copy() for array in start]
+        evaluate(sch.mod["main"], *found, n)
+        assert found[1].tolist() == wanted[1].tolist()
+
+
+def test_a_map_without_a_signature():
+    sch = tir.Schedule(matmul(2, 2, 2))
+    for step in ("reindex_cache_read", "reindex_cache_write"):
+        with pytest.raises(BadStepArgument, match=f"{step}: how many indices int takes is not known"):
+            getattr(sch, step)("C", 0, "global", int)

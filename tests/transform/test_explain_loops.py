@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from loopwright import te
 from loopwright.schedule import Schedule
+from loopwright.schedule.errors import NotSupported
 from loopwright.script import tir as T
 from loopwright.target import Target
 from loopwright.transform import explain_loops
@@ -103,3 +106,10 @@ def test_lanes_that_gather():
             "vectorize a loop with unit stride, or pack the buffer so that it has",
         )
     ]
+
+
+def test_other_compilers_decide_for_themselves():
+    A = te.placeholder((4,), name="A")
+    sch = Schedule(te.create_prim_func([A, te.compute((4,), lambda i: A[i] + 1, name="B")]))
+    with pytest.raises(NotSupported, match="explain: what becomes of loops for c is decided by another compiler"):
+        sch.explain("c")

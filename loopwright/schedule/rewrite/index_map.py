@@ -58,7 +58,11 @@ class LayoutMap(IndexMap):
             return LayoutMap(given.initial_indices, given.final_indices, None)
         if not callable(given):
             raise BadStepArgument(step, f"expected a callable from indices to indices, got {type(given).__name__}")
-        parameters = list(inspect.signature(given).parameters.values())
+        try:
+            parameters = list(inspect.signature(given).parameters.values())
+        except (ValueError, TypeError):  # a builtin need not have a signature
+            problem = f"how many indices {getattr(given, '__name__', given)} takes is not known"
+            raise BadStepArgument(step, problem, hint="name them: lambda i, j: (j, i)") from None
         if any(item.kind not in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD) for item in parameters):
             raise BadStepArgument(step, "the map takes any number of indices", hint="name them: lambda i, j: (j, i)")
         inputs = [Var(item.name) for item in parameters]

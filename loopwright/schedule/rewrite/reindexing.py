@@ -269,6 +269,11 @@ def _copy(
     at_loops = [facts.simplify(substitute(index, values)) for index in old[1]]
     for index, extent in zip(at_loops, old[0].shape, strict=True):
         kept += [item for item in (index >= const(0, index.dtype), index < extent) if not facts.can_prove(item)]
+    # An axis may be bound to a number that its domain has only where the loops around the block run.
+    for axis in used:
+        assert axis.dom is not None
+        value, low = values[axis.var], axis.dom.min
+        kept += [item for item in (value >= low, value < low + axis.dom.extent) if not facts.can_prove(item)]
     predicate = logical_and(TRUE, *[facts.simplify(substitute(item, values)) for item in kept])
     bound = (*[loop.loop_var for loop in named], *[values[axis.var] for axis in used])
     counters, extents = [counter for counter, _ in loops], [extent for _, extent in loops]

@@ -83,6 +83,7 @@ class Axis:
     kind: str
     form: str
     loops: tuple[int, int]
+    is_tight: bool = False  # its domain is `n`, and not all that a buffer has room for
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,8 @@ def _lines(nest: Nest, number: int, values: dict[str, str], room: int) -> tuple[
     lines.append(f'{indent}with T.block("B{nest.target}_{number}"):')
     indent += "    "
     for position, axis in enumerate(nest.axes):
-        lines.append(f"{indent}v{position} = T.axis.{axis.kind}({room}, {of(axis.form, axis.loops)})")
+        domain = values["n"] if axis.is_tight else room
+        lines.append(f"{indent}v{position} = T.axis.{axis.kind}({domain}, {of(axis.form, axis.loops)})")
     if conditions and not nest.outside:
         lines.append(f"{indent}T.where({conditions})")
     own = values | {"u": "v0", "w": f"v{len(nest.axes) - 1}"}
@@ -229,6 +231,9 @@ def _simpler(nest: Nest) -> Iterator[Nest]:
         if axis.form != "{a}":
             plain = replace(axis, form="{a}")
             yield replace(nest, axes=(*nest.axes[:position], plain, *nest.axes[position + 1 :]))
+        if axis.is_tight:
+            roomy = replace(axis, is_tight=False)
+            yield replace(nest, axes=(*nest.axes[:position], roomy, *nest.axes[position + 1 :]))
     if nest.value != "{x}":
         yield replace(nest, value="{x}")
     if nest.start != "5":
@@ -328,7 +333,9 @@ def random_nests(seed: int, rng: random.Random) -> Ragged:
             kind = "reduce" if reduces and (position == depth - 1 or rng.random() < 0.2) else "spatial"
             if kind == "spatial" and rng.random() < 0.08:
                 kind = "opaque"
-            axes.append(Axis(kind, rng.choice(_AXES), (position, rng.randrange(depth))))
+            form = rng.choice(_AXES)
+            is_tight = rng.random() < (0.5 if form == "0" else 0.15)
+            axes.append(Axis(kind, form, (position, rng.randrange(depth)), is_tight))
         where = tuple([(rng.choice(_CONDITIONS), _pair(rng, depth)) for _ in range(rng.choice((0, 0, 0, 1, 1, 2)))])
         if follows and rng.random() < 0.7:
             where, axes = nests[-1].where, list(nests[-1].axes)

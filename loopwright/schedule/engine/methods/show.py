@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loopwright.schedule.engine.methods.base import Base
-from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.errors import BadStepArgument, NotSupported
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -47,8 +47,12 @@ class ShowMethods(Base):
 
     def explain(self, target: Target | str | None = None) -> str:
         """How each innermost loop will run on `target` (this machine by default), and what would make it faster."""
-        from loopwright.transform.explain_loops import explain_loops  # loaded when somebody asks
+        from loopwright.target import Target  # loaded when somebody asks
+        from loopwright.transform.explain_loops import explain_loops
 
+        if target is not None and Target(target).kind.name != "llvm":
+            problem = f"what becomes of loops for {Target(target).kind.name} is decided by another compiler"
+            raise NotSupported("explain", problem, hint='ask about machine code: explain("llvm")')
         views = self.views()  # type: ignore[attr-defined]
         notes = [note for view in views.values() for note in explain_loops(view.function, target)]
         return "\n".join(str(note) for note in notes)
