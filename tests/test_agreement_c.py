@@ -13,10 +13,11 @@ import pytest
 from loopwright.target import Target
 from tests.agreement import _compare_stages
 from tests.c_programs import UNDEFINED, Case, CBatch
+from tests.campaign import programs
 from tests.random_limits import limit_arguments, limit_function, runs
 from tests.random_programs import random_arguments, random_function
 
-PROGRAMS = 48
+PROGRAMS = programs(24, 48)
 SMALL_MACHINE = "c -mtriple=arm-linux-gnueabihf"
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc here")
 

@@ -30,7 +30,7 @@ from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.private_memory import with_private_memory
 from loopwright.analysis.products import coefficient_of
 from loopwright.analysis.same_cell import same_indices, same_owner
-from loopwright.analysis.thread_axes import takes_turns
+from loopwright.analysis.thread_axes import is_of_block, is_thread_tag, takes_turns
 from loopwright.analysis.time_order import before
 from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
@@ -191,6 +191,8 @@ def without_race(function: PrimFunc, race: object) -> PrimFunc | None:
     if not isinstance(race, ParallelRace) or race.loop.kind is not ForKind.PARALLEL:
         return None
     first, buffer = race.meeting[0][0], race.meeting[0][0].cell[0]
+    if is_of_block(buffer.scope()) and any([is_thread_tag(loop.thread_tag) for loop in first.instance.loops]):
+        return None  # what threads share is no iteration's own
     around = [loop for loop in first.instance.loops if loop.kind is ForKind.PARALLEL]
     depth = [loop.of for loop in around].index(race.loop.of)
     for loop in reversed(around[depth:]):  # innermost first: what is private to those inside is to this one as well

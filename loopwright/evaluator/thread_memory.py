@@ -206,7 +206,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
         around = frozenset([*self.block_tags, *[axis_key(axis) for axis in self.axes]])
         owners = self.owners.get(data, frozenset())
         sharing = frozenset([tag for tag in around if is_shared_along(scope, tag)])
-        if sharing:
+        if sharing or is_of_block(scope):
             return self._pooled(data, owners if is_of_block(scope) else (owners | around) - sharing, make)
         if owners <= around:
             return super().allocation_of(data, make)

@@ -256,3 +256,38 @@ def test_lengths_of_one_axis_that_may_differ_are_refused():
     sch = Schedule(func)
     with pytest.raises(ThreadExtentsDiffer, match=r"threadIdx\.x would have 3 threads for loop i and 4 - i for loop j"):
         sch.bind(sch.get_loops("C")[1], "threadIdx.x")
+
+
+def test_virtual_threads_share_the_shared_memory_that_they_allocate():
+    func = from_source("""
+        @T.prim_func
+        def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+            B = T.alloc_buffer((4,), "int32", scope="shared")
+            for t in T.thread_binding(2, thread="vthread"):
+                for i in T.thread_binding(4, thread="threadIdx.x"):
+                    with T.block("B"):
+                        vi = T.axis.spatial(4, i)
+                        B[vi] = A[vi] + 1
+                with T.block("C"):
+                    v = T.axis.spatial(4, t)
+                    C[v] = B[v]
+        """)
+    sch = Schedule(func)
+    sch.sink_alloc("C", "B")
+    assert numbers(sch.mod["main"], (4,), (4,)) == numbers(func, (4,), (4,)) == [[1, 2, 3, 4], [2, 3, 3, 4]]
+
+
+def test_what_threads_share_is_not_given_to_iterations_of_a_parallel_loop():
+    func = from_source("""
+        @T.prim_func
+        def main(A: T.Buffer((3, 3), "int32")):
+            B = T.alloc_buffer((3,), "int32", scope="shared")
+            for i in T.thread_binding(3, thread="threadIdx.x"):
+                for j in range(3):
+                    with T.block("B"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        B[vi] = A[vi, vj]
+        """)
+    sch = Schedule(func)
+    with pytest.raises(WouldRace, match="parallel: loop j: iterations that run at the same time would touch"):
+        sch.parallel(sch.get_loops("B")[1])

@@ -22,7 +22,7 @@ from tests.schedule.harness.legality import truth_about
 from tests.schedule.harness.programs import BLOCKS, TEMPLATES, Program
 from tests.schedule.harness.reduce import Failing, Failure, reduced
 
-CASES = programs(450, 3000)
+CASES = programs(300, 3000)
 CHUNK = 150  # cases a test, so that two workers share the time evenly
 
 

@@ -245,3 +245,5 @@ def test_a_map_without_a_signature():
     for step in ("reindex_cache_read", "reindex_cache_write"):
         with pytest.raises(BadStepArgument, match=f"{step}: how many indices int takes is not known"):
             getattr(sch, step)("C", 0, "global", int)
+        with pytest.raises(BadStepArgument, match=f"{step}: the map raises TypeError"):
+            getattr(sch, step)("C", 0, "global", lambda i, j, k: i[0])

@@ -66,7 +66,13 @@ class LayoutMap(IndexMap):
         if any(item.kind not in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD) for item in parameters):
             raise BadStepArgument(step, "the map takes any number of indices", hint="name them: lambda i, j: (j, i)")
         inputs = [Var(item.name) for item in parameters]
-        results, separators = _results(step, given(*inputs))
+        try:
+            answer = given(*inputs)
+        except LoopwrightError:
+            raise
+        except Exception as error:
+            raise BadStepArgument(step, f"the map raises {type(error).__name__}: {error}") from error
+        results, separators = _results(step, answer)
         return LayoutMap(tuple(inputs), tuple(results), None, tuple(separators))
 
     @property

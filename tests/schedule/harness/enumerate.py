@@ -133,6 +133,8 @@ class Site:
             after = forced.view().function
         else:
             after = sch.view().function
+        if is_unsafe(move.kind) and said:
+            return Answer(UNKNOWN, said)  # it may still be refused
         if is_unsafe(move.kind):
             # Nobody proves such a step; it must say so.
             return Answer(UNKNOWN if not sch.is_proved and not sch.trace.is_proved else FALSE_ACCEPTANCE, said)

@@ -242,7 +242,7 @@ class _Privatise(Rewriter):
         self.buffer = buffer
 
     def visit_For(self, loop: For) -> Stmt:
-        if loop.kind is ForKind.THREAD_BINDING and _uses(loop.body, self.buffer):
+        if _is_bound(loop) and _uses(loop.body, self.buffer):
             return loop.with_(body=allocate_around(self.buffer, loop.body))
         return loop.with_(body=self.visit(loop.body))
 
@@ -251,11 +251,17 @@ class _Privatise(Rewriter):
         loops = []
 
         def look(node: Node) -> None:
-            if isinstance(node, For) and node.kind is ForKind.THREAD_BINDING:
+            if isinstance(node, For) and _is_bound(node):
                 loops.append(_uses(node.body, self.buffer))
 
         pre_order_visit(root, look)
         return max(loops, default=0)
+
+
+def _is_bound(loop: For) -> bool:
+    """Whether it is bound to threads that have memory of their own; virtual ones share what is allocated outside."""
+    binding = loop.thread_binding
+    return loop.kind is ForKind.THREAD_BINDING and binding is not None and not binding.thread_tag.startswith("vthread")
 
 
 def _uses(root: Node, buffer: Buffer) -> int:
