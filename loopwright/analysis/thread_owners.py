@@ -11,7 +11,7 @@ The evaluator gives each its copy by this. (Analysis itself knows the accesses a
 from __future__ import annotations
 
 from loopwright.analysis.thread_axes import is_per, is_virtual_tag, scope_of, tag_of
-from loopwright.ir import Allocate, Block, BufferLoad, BufferStore, Node, Stmt, Var, Visitor
+from loopwright.ir import Allocate, Block, BufferLoad, BufferStore, Call, Node, Stmt, Var, Visitor
 from loopwright.runtime.dtype import HANDLE
 
 
@@ -53,6 +53,16 @@ class _Uses(Visitor):
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         self._use(load.buffer.data)
         load.each_child(self.visit)
+
+    def visit_Call(self, call: Call) -> None:
+        if call.op.name != "tir.prefetch":
+            call.each_child(self.visit)
+            return
+        for argument in call.args:  # a hint names memory, and touches none
+            parts = argument.args if isinstance(argument, Call) else (argument,)
+            for part in parts:
+                for inner in part.indices if isinstance(part, BufferLoad) else ():
+                    self.visit(inner)
 
     def visit_Var(self, var: Var) -> None:
         if var.dtype is HANDLE:

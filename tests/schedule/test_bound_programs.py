@@ -291,3 +291,22 @@ def test_what_threads_share_is_not_given_to_iterations_of_a_parallel_loop():
     sch = Schedule(func)
     with pytest.raises(WouldRace, match="parallel: loop j: iterations that run at the same time would touch"):
         sch.parallel(sch.get_loops("B")[1])
+
+
+def test_a_hint_does_not_move_memory_of_blocks():
+    func = from_source("""
+        @T.prim_func
+        def main(A: T.Buffer((4,), "int32"), C: T.Buffer((2, 3), "int32")):
+            B = T.alloc_buffer((4,), "int32", scope="local")
+            for i in T.thread_binding(2, thread="threadIdx.x"):
+                for j in T.thread_binding(3, thread="blockIdx.x"):
+                    with T.block("B"):
+                        v = T.axis.spatial(4, i)
+                        B[v] = A[v]
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C[vi, vj] = B[vi]
+        """)
+    sch = Schedule(func)
+    sch.prefetch("C", sch.get_loops("C")[0], "B", 1)
+    assert numbers(sch.mod["main"], (4,), (2, 3)) == numbers(func, (4,), (2, 3))

