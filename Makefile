@@ -41,6 +41,8 @@ fuzz: $(READY)  ## damaged model files, random graphs, programs and schedules (S
 		tests/analysis/test_against_enumeration.py tests/arith/test_simplify_random.py \
 		tests/test_dtypes.py tests/test_index_arithmetic.py tests/codegen tests/transform \
 		tests/autosched tests/frontends tests/relay tests/topi
+	LOOPWRIGHT_LONG=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m one_in tests/schedule tests/script tests/te \
+		tests/target tests/arith tests/test_shared_objects.py tests/test_examples.py
 
 # matplotlib draws the picture. torch takes part where it is installed, and is never downloaded for this; without a
 # network the benchmarks run with what is there.
