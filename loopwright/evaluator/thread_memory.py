@@ -119,6 +119,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
         super().__init__(check, on_step)
         self.axes: list[Axis] = []  # at compile time: the thread axes around
         self.block_tags: list[str] = []  # at compile time: the block axes around
+        self.turn_keys: list[str] = []  # at compile time: the loops around whose virtual threads take turns
         self.together = Together()
         self.owners: dict[Var, frozenset[str]] = {}  # who has memory of their own; set for each function
         self.threads_from = 0  # the first slot that threads keep for themselves
@@ -203,7 +204,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
                 memory.switch(self.current)
 
             return start
-        around = frozenset([*self.block_tags, *[axis_key(axis) for axis in self.axes]])
+        around = frozenset([*self.block_tags, *[axis_key(axis) for axis in self.axes], *self.turn_keys])
         owners = self.owners.get(data, frozenset())
         sharing = frozenset([tag for tag in around if is_shared_along(scope, tag)])
         if sharing or is_of_block(scope):

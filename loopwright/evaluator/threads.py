@@ -9,7 +9,7 @@ from __future__ import annotations
 from loopwright.analysis.thread_axes import axis_of, is_block_tag, is_thread_tag, is_virtual_tag, tag_of
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.thread_groups import GroupCompiler
-from loopwright.evaluator.thread_memory import Thread
+from loopwright.evaluator.thread_memory import Thread, axis_key
 from loopwright.evaluator.watch import Watch
 from loopwright.ir import AttrStmt, CommReducer, For
 from loopwright.runtime.errors import NotBuilt
@@ -59,18 +59,22 @@ class ThreadCompiler(GroupCompiler):
         """
         axis, frame = axis_of(node), self.frame
         low, extent = self.bounds(node)
-        slots = self.axis_slots(node)
+        slots, key = self.axis_slots(node), axis_key(axis)
+        self.turn_keys.append(key)
         body = self.inside(axis.var, lambda: self.visit(node.body))
+        self.turn_keys.pop()
 
         def run() -> None:
             name, begin = self.turns[-1].now if self.turns else self.interval.now, low()
-            watch = Watch("")
+            watch, before = Watch(""), self.current
             self.turns.append(watch)
             for value in range(begin, begin + extent()):
                 watch.now = f"{name[:-1]}, {axis.var.name}={value})"
+                self.current = {**before, key: value}
                 for slot in slots:
                     frame[slot] = value
                 body()
             self.turns.pop()
+            self.current = before
 
         return run

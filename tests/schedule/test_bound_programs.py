@@ -310,3 +310,22 @@ def test_a_hint_does_not_move_memory_of_blocks():
     sch = Schedule(func)
     sch.prefetch("C", sch.get_loops("C")[0], "B", 1)
     assert numbers(sch.mod["main"], (4,), (2, 3)) == numbers(func, (4,), (2, 3))
+
+
+@pytest.mark.parametrize("scope", ["local", "warp", "global"])
+def test_virtual_threads_have_for_themselves_what_they_allocate(scope):
+    func = from_source(f"""
+        @T.prim_func
+        def main(A: T.Buffer((4,), "int32"), C: T.Buffer((2, 3), "int32")):
+            for t in T.thread_binding(2, thread="threadIdx.x"):
+                for i in T.thread_binding(3, thread="vthread"):
+                    B = T.decl_buffer((4,), "int32", scope="{scope}")
+                    with T.block("B"):
+                        vt, vi = T.axis.remap("SS", [t, i])
+                        B[vt] = A[vi]
+                    with T.block("C"):
+                        vt, vi = T.axis.remap("SS", [t, i])
+                        C[vt, vi] = B[vt]
+        """)
+    assert Schedule(func).is_proved
+    assert numbers(func, (4,), (2, 3))[1] == [[1, 2, 3], [1, 2, 3]]
