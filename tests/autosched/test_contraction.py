@@ -141,6 +141,7 @@ def chain(m: int, k: int, n: int, q: int, output_too: bool = False) -> PrimFunc:
     return te.create_prim_func([a, b, bias, e, *([c] if output_too else []), f])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("size", [(20, 30, 40, 50), (6, 8, 64, 128)])
 @pytest.mark.parametrize("target", [ONE, TWO])
 @pytest.mark.parametrize("output_too", [False, True])

@@ -111,6 +111,7 @@ def test_bands_that_are_no_whole_squares_of_a_padded_panel() -> None:
     assert "direct convolution" in plan.explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["channels of a vector and a half", "groups", "channels last"])
 def test_plans_replay(name: str) -> None:
     planned(EDGES[name].program(), ONE)
@@ -162,6 +163,7 @@ def test_large_pointwise_convolutions_are_products() -> None:
     assert "a GEMM, channels by pixels" in plan.explain()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["float64", "int32", "int64", "uint8"])
 def test_other_types(dtype: str) -> None:
     check(EDGES["channels of a vector and a half"], dtype, may_refuse=True)

@@ -71,6 +71,7 @@ def check(*args, **kwargs) -> str:
     return plan.explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("width", [2, 15, 16, 17, 37])
 def test_rows_of_all_lengths(width):
     check("NCHW", (1, 3, 7, width), after="relu6")
@@ -140,6 +141,7 @@ def test_a_result_that_is_seen_and_used():
     check_same_bits(te.create_prim_func([data, weight, out, last]), arrays)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("multiplier", [1, 2])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_groups_of_one_channel(layout, multiplier):

@@ -134,6 +134,7 @@ def check_any_plan(func: PrimFunc, arrays: list[np.ndarray]) -> None:
     assert np.allclose(wanted[-1], got[-1], rtol=0, atol=4 * 2.0**-24 * 3 * 16)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("target", TWO_OF_THEM)
 @pytest.mark.parametrize("types", BYTES)
 def test_signs(types: tuple[str, str], target: str) -> None:
@@ -150,6 +151,7 @@ def test_extremes_do_not_saturate(target: str) -> None:
         assert np.all(result == 300 * a * b)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("target", TWO_OF_THEM)
 @pytest.mark.parametrize("flips", ["A", "B", "AB"])
 def test_transposed_operands(flips: str, target: str) -> None:
@@ -162,6 +164,7 @@ def test_batches(target: str) -> None:
     check(target, 16, 64, 32, types=("int8", "int8", "int32"), batch=2, flips="B")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("target", TWO_OF_THEM)
 @pytest.mark.parametrize(("types", "za", "zb"), [(BYTES[0], 7, 0), (BYTES[1], 0, -5), (BYTES[2], 128, 100)])
 def test_zero_points(types: tuple[str, str], za: int, zb: int, target: str) -> None:
@@ -505,6 +508,7 @@ def test_groups_have_no_bands() -> None:
     assert "im2col copies the windows into a matrix" in autosched.apply(func, EMERALD).explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "func",
     [

@@ -33,6 +33,7 @@ CASES = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("layout", "kernel", "stride", "padding", "kind"), CASES)
 def test_windows(layout, kernel, stride, padding, kind):
     sizes = {"N": 1, "C": 3, "H": 9, "W": 21, "c": 4}
@@ -47,6 +48,7 @@ def test_means_that_count_otherwise_at_the_border(counted):
     check(pooled, data, ["pooling"])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "int8", "uint8"])
 def test_every_type(dtype):
     data = te.placeholder((1, 2, 5, 19), name="data", dtype=dtype)

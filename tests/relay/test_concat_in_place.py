@@ -92,6 +92,7 @@ def test_parts_of_parts_are_parts_of_the_whole() -> None:
     assert {part.start for part in parts(model)} == {0, 16, 48, 64}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("axis", [0, 1, 2, 3])
 def test_every_axis(axis: int) -> None:
     model = built(lambda x: pool(join(conv(x, 32), conv(x, 32, seed=2), axis=axis)), (1, 4, 4, 16))
@@ -127,6 +128,7 @@ def with_part(a: Any, b: Any) -> list[Any]:
     return [a, pool(join(a, b))]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", BRANCHES)
 def test_what_cannot_be_a_part_is_copied(name: str) -> None:
     build, at_least = BRANCHES[name]

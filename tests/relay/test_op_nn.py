@@ -141,6 +141,7 @@ def agree(name, arrays, attributes, roundings):
             assert np.abs(result - true).max() <= roundings * scale
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "arrays", "attributes"), EXACT)
 def test_exact(name, arrays, attributes):
     agree(name, arrays, attributes, 0)

@@ -81,6 +81,7 @@ BLOCK_STEPS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("block", ["B_o", "B", "C_o", "C"])
 @pytest.mark.parametrize("step", [*LOOP_STEPS, *BLOCK_STEPS])
 def test_steps_on_inner_and_outer_blocks(block, step):

@@ -52,6 +52,7 @@ def test_reads_become_points_of_the_axes():
     assert_same_numbers(sch.mod["main"], before)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 @pytest.mark.parametrize("buffer", [("read", 0), ("read", 1), ("write", 0), "A", "B"])
 def test_every_side_at_odd_sizes(n, buffer):

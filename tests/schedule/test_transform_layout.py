@@ -108,6 +108,7 @@ def test_two_elements_in_one_cell_are_refused(block, buffer, layout, elements, p
     assert error.fields["first"] != error.fields["second"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_whatever_the_map_every_element_keeps_its_value(seed):
     """Accepted only when one to one; then the same is computed, of arguments in the layout that is asked for."""

@@ -145,6 +145,7 @@ def built():
     return loopwright.build(ir.IRModule(functions))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_evaluator_and_native_code_agree(seed, built):
     random_numbers = np.random.default_rng(seed)

@@ -97,6 +97,7 @@ SYMBOLIC = [
 ROUNDED = ("nn.softmax", "nn.layer_norm")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "shapes", "rest", "autosched"), SYMBOLIC)
 def test_sizes_known_at_the_call(name, shapes, rest, autosched):
     n = te.size_var("n")
@@ -107,6 +108,7 @@ def test_sizes_known_at_the_call(name, shapes, rest, autosched):
     hold(name, made, out, arrays, [*arrays, *rest], {}, bound, autosched=autosched)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "name", ["nn.batch_matmul", "nn.group_norm", "nn.batch_norm", "nn.lstm", "nn.adaptive_pool", "nn.pool_grad"]
 )

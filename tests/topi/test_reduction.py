@@ -26,6 +26,7 @@ def test_no_axis_is_a_copy():
     assert not made.op.reduce_axis and [int(size) for size in made.shape] == [4, 5]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("autosched", [False, True])
 @pytest.mark.parametrize("size", [1, 7, 40])
 def test_sizes_that_are_not_known(size, autosched):

@@ -179,6 +179,7 @@ def test_down_up_and_the_skip_added():
     require_right(text, [(1, 2, 4, 6)], [(2, 2, 2, 8)], [(1, 2, 4, 7)], [(1, 2, 5, 6)])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
 def test_padding_with_cells_of_an_open_axis(mode):
     text = f'(float[n, m] x) => (float[a, b] y) <int64[4] p = {{0, 1, 0, 2}}> {{ y = Pad<mode = "{mode}">(x, p) }}'
@@ -230,6 +231,7 @@ def test_biases_and_scales_make_nothing_larger():
     require_right(text, [(2, 3), (3,)], [(2, 3), (1,)], [(2, 1), (3,)], [(2, 3), (2,)])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("values", ["0, 0", "1, 1", "1, 2"])
 def test_biases_and_scales_of_one_number_have_their_size_still(values):
     start = f"(float[n, m] x) => (float[n, m] y) <float[2] s = {{{values}}}>"
@@ -395,6 +397,7 @@ def test_a_range_says_what_it_needs_and_what_is_wrong():
         CompiledModel(model(text))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_hardmax_along_an_axis_that_is_open(axis):
     text = f"(float[m, n] x) => (float[m, n] y) {{ y = Hardmax<axis = {axis}>(x) }}"

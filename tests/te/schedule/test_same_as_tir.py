@@ -46,6 +46,7 @@ def test_argmax_differs_only_in_its_tail():
         assert_structural_equal(*lowered(example.argmax(5, 37, lanes=8)))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [

@@ -244,6 +244,7 @@ def test_a_tuple_reduction_over_threads():
     np.testing.assert_array_equal(best, a.max(1))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("factored", [False, True])
 @pytest.mark.parametrize("sizes", [(3, 8), (2, 13)])
 def test_softmax_with_a_block_for_each_row(sizes, factored):
