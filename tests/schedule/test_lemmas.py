@@ -47,15 +47,32 @@ def test_what_is_free_is_proved():
     assert free > 20
 
 
+# Programs of which the search does not understand some copies, that is, says neither yes nor no.
+NOT_UNDERSTOOD = {
+    "nested_scan",
+    "repeated_sum",
+    "start_that_reads",
+    "starts_from_the_sum_before",
+    "sum_and_gain",
+    "sum_and_largest",
+    "sum_of_what_it_points_to",
+    "triangle",
+    "two_names_of_a_pointer",
+    "without_axes_last_wins",
+    "written_where_positive",
+}
+
+
 @pytest.mark.parametrize("part", range(programs(2, 4)))  # parts, so that two processes share the work
 def test_copies_that_need_no_search_are_proved(monkeypatch, part):
     """Each `stage` that is accepted without a search is one that the search accepts as well."""
-    answers = []
+    answers: dict[str, list[object]] = {}  # by program
     prove = Schedule._prove
 
     def also_search(self, method, name, view, step):
         if step.proof in (Proof.GIVEN, Proof.LEMMA):
-            answers.append(find_mismatch(view.function, step.after, step.origins, step.buffers))
+            found = find_mismatch(view.function, step.after, step.origins, step.buffers)
+            answers.setdefault(program.name, []).append(found)
         return prove(self, method, name, view, step)
 
     monkeypatch.setattr(Schedule, "_prove", also_search)
@@ -67,10 +84,10 @@ def test_copies_that_need_no_search_are_proved(monkeypatch, part):
         for move in moves_of(View(program.function), ["Stage"])["Stage"]:
             with contextlib.suppress(ScheduleError):
                 move.apply(Schedule(program.function))
-    assert len(answers) > 20
-    assert not [found for found in answers if isinstance(found, Mismatch)]
-    # The others are not understood by the search: a few of all programs, and so perhaps many steps of a sample.
-    assert sum(found is None for found in answers) > programs(5, 9) / 10 * len(answers)
+    found = [(name, one) for name, result in answers.items() for one in result]
+    assert len(found) > 20
+    assert not [name for name, one in found if isinstance(one, Mismatch)]
+    assert {name.split("(")[0] for name, one in found if one is not None} <= NOT_UNDERSTOOD
 
 
 def test_an_index_and_its_rest_tell_the_variable():

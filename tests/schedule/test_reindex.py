@@ -246,5 +246,6 @@ def test_a_map_without_a_signature():
     for step in ("reindex_cache_read", "reindex_cache_write"):
         with pytest.raises(BadStepArgument, match=f"{step}: how many indices int takes is not known"):
             getattr(sch, step)("C", 0, "global", int)
-        with pytest.raises(BadStepArgument, match=f"{step}: the map raises TypeError"):
+        with pytest.raises(BadStepArgument, match=f"{step}: the map raises TypeError") as raised:
             getattr(sch, step)("C", 0, "global", lambda i, j, k: i[0])
+        assert "return indices: lambda i, j: (j, i)" in str(raised.value)

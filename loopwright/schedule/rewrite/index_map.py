@@ -71,7 +71,8 @@ class LayoutMap(IndexMap):
         except LoopwrightError:
             raise
         except Exception as error:
-            raise BadStepArgument(step, f"the map raises {type(error).__name__}: {error}") from error
+            problem, hint = f"the map raises {type(error).__name__}: {error}", "return indices: lambda i, j: (j, i)"
+            raise BadStepArgument(step, problem, hint=hint) from error
         results, separators = _results(step, answer)
         return LayoutMap(tuple(inputs), tuple(results), None, tuple(separators))
 

@@ -72,9 +72,9 @@ class NotFoldable(ScheduleError):
 
     code = "LW0236"
 
-    def __init__(self, realize: BlockRealize, problem: str) -> None:
+    def __init__(self, realize: BlockRealize, problem: str, hint: str | None = None) -> None:
         name = realize.block.name_hint
-        super().__init__(f"{STEP}: block {name!r} {problem}", at=realize, fields={"block": name})
+        super().__init__(f"{STEP}: block {name!r} {problem}", at=realize, hint=hint, fields={"block": name})
 
 
 def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
@@ -168,7 +168,8 @@ def _check_made_once(block: BlockRealize, producer: BlockRealize, produced: Buff
     }
     if inverse_of(produced.indices, domain) is None:
         name, buffer = producer.block.name_hint, produced.buffer.name
-        raise NotFoldable(block, f"reads a cell of {buffer} that several iterations of block {name!r} write")
+        hint = f"use reverse_compute_at, or give each iteration a cell of {buffer}"
+        raise NotFoldable(block, f"reads a cell of {buffer} that several iterations of block {name!r} write", hint)
 
 
 def _predicate(
