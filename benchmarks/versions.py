@@ -4,6 +4,7 @@
     python -m benchmarks.versions ../before                                all kernels, one thread
     python -m benchmarks.versions ../before --families sgemm,resnet50 --threads 2 --rounds 15
     python -m benchmarks.versions ../before --models                       whole models instead
+    python -m benchmarks.versions ../before --models --only net             of them those whose name contains this
 
 Each version is a process of its own, pinned to as many cores as it has threads; programs come from this version's
 benchmarks. Rounds are interleaved, and in each ours is timed twice: how far the ratio of the two is from 1 is what the
@@ -146,11 +147,12 @@ def kernels(families: Sequence[str]) -> dict[str, dict[str, str]]:
     return {f"{family}: {name}": {"family": family, "name": name} for family, name in found}
 
 
-def models(folder: Path) -> dict[str, dict[str, str]]:
+def models(folder: Path, only: str = "") -> dict[str, dict[str, str]]:
     """The models of the race, written into a folder."""
     from benchmarks.models.raced import MODELS, write_model
 
-    return {f"models: {name}": {"model": str(write_model(name, folder))} for name in MODELS}
+    names = [name for name in MODELS if only in f"models: {name}"]
+    return {f"models: {name}": {"model": str(write_model(name, folder))} for name in names}
 
 
 def _sampled(versions: Sequence[Version], turn: int) -> list[float]:
@@ -181,6 +183,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("other", type=Path, help="the folder of the other version")
     parser.add_argument("--families", default=",".join(FAMILIES), help="by commas (default: all)")
     parser.add_argument("--models", action="store_true", help="whole models instead of kernels")
+    parser.add_argument("--only", default="", help="kernels or models whose name contains this")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args(arguments)
@@ -190,8 +193,11 @@ def main(arguments: Sequence[str]) -> int:
     if unknown:
         parser.error(f"there is no family {unknown[0]!r}: there are {', '.join(FAMILIES)}")
     with tempfile.TemporaryDirectory() as folder:
-        orders = models(Path(folder)) if options.models else kernels(options.families.split(","))
-        rows = race(options.other, orders, options.threads, options.rounds)
+        orders = models(Path(folder), options.only) if options.models else kernels(options.families.split(","))
+        chosen = {name: order for name, order in orders.items() if options.only in name}
+        if not chosen:
+            parser.error(f"no name contains {options.only!r}")
+        rows = race(options.other, chosen, options.threads, options.rounds)
     print(f"{len(rows)} programs, {options.threads} threads, {options.rounds} rounds: time of the other / ours")
     for family in dict.fromkeys([row.name.split(":")[0] for row in rows]):
         mine = [row for row in rows if row.name.startswith(f"{family}:")]

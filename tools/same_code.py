@@ -4,10 +4,10 @@
     … the change …
     python tools/same_code.py compare /tmp/before.json          # exit status 1 when something differs
 
-A program is three digests: its lowered text, the text given to LLVM, and the object code. Benchmarks are scheduled by
-rule for three machines (two of x86, one of Arm) and not run; examples run as they are, for this machine. LLVM's object
-code of some programs differs from one process to the next: where only that differs, record twice before you blame the
-change.
+A program is three digests: its lowered text, the text given to LLVM, and the object code. Benchmarks and whole models
+are scheduled by rule for three machines (two of x86, one of Arm) and not run; examples run as they are, for this
+machine. A kernel of a model is its scheduled text and the text given to LLVM, under whatever symbol. LLVM's object
+code of some programs differs from one process to the next: where only that differs, record twice before you blame it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,23 @@ sys.path.insert(0, str(ROOT))
 os.environ["LOOPWRIGHT_CACHE"] = "0"
 
 from benchmarks.bench.cases import FAMILIES, cases_of
+from benchmarks.models.raced import write_model
 from loopwright import autosched
 from loopwright.as_module import as_module
+from loopwright.cli.compiled_model import Options, graph_context, kernel_context, lowered
+from loopwright.cli.model_files import read_model
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
+from loopwright.model.kernels import compile_kernels
 from loopwright.target import Target, describe
 from loopwright.transform import lower
 
 TARGETS = {
-    "avx512, 2 cores": "llvm -mcpu=emeraldrapids -num-cores=2",
-    "avx2, 16 cores": "llvm -mcpu=haswell -num-cores=16",
+    "avx512, 2 cores": "llvm -mtriple=x86_64-linux-gnu -mcpu=emeraldrapids -num-cores=2",
+    "avx2, 16 cores": "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell -num-cores=16",
     "neon, 2 cores": "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1 -num-cores=2",
 }
+MODELS = ("resnet50", "mobilenet_v2", "encoder")
 Record = dict[str, list[str]]
 
 
@@ -99,9 +104,31 @@ def examples(only: str) -> Iterator[tuple[str, list[str]]]:
             yield f"examples/{path.name} [{place}]", digests
 
 
+def models(only: str) -> Iterator[tuple[str, list[str]]]:
+    """The kernels of whole models, in the order in which they are first launched."""
+    for name in MODELS:
+        wanted = {machine: text for machine, text in TARGETS.items() if only in f"models {name} ({machine})"}
+        if not wanted:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            model = read_model(str(write_model(name, Path(folder))))
+        for machine, text in wanted.items():
+            options = Options(target=text, name=name)
+            with graph_context(options):
+                _, program = lowered(model, options)
+            with kernel_context(options):
+                compiled = compile_kernels(
+                    program.launches(), Target(text), constants=program.constants, winograd=options.winograd
+                )
+            distinct = {kernel.symbol: kernel for kernel in compiled.values()}
+            for number, (symbol, kernel) in enumerate(distinct.items()):
+                texts = [kernel.text.replace(symbol, "kernel"), kernel.ll.replace(symbol, "kernel")]
+                yield f"models {name} ({machine}) [{number}]", [digest(text) for text in texts]
+
+
 def record(only: str) -> Record:
     found: Record = {}
-    for part in (examples(only), benchmarks(only)):
+    for part in (examples(only), models(only), benchmarks(only)):
         for name, digests in part:
             found[name] = digests
             print(f"\r{len(found)} programs", end="", file=sys.stderr)
@@ -114,7 +141,7 @@ def compare(before: Record, after: Record) -> int:
     stages = ("lowered text", "LLVM text", "object code")
     changed = [name for name in before if name in after and before[name] != after[name]]
     for name in changed:
-        where = [stage for stage, old, new in zip(stages, before[name], after[name], strict=True) if old != new]
+        where = [stage for stage, old, new in zip(stages, before[name], after[name]) if old != new]
         print(f"{name}: other {', '.join(where)}")
     for word, names in (("gone", before.keys() - after.keys()), ("new", after.keys() - before.keys())):
         for name in sorted(names):
