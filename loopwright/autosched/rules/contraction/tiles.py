@@ -170,16 +170,19 @@ def _packings(size: Size, nr: int) -> tuple[bool, ...]:
 def _skip(size: Size, machine: Machine, nr: int) -> float:
     """What reading B in place costs for each line, since the next row of a panel lies elsewhere.
 
-    Short strides are seen, and prefetched up to the end of the page: half a page and more is no stride to the hardware,
-    and a quarter is cut off so often that half of the rows come late.
+    From L2 a line takes about as long wherever it lies, as long as its page is known. Beyond, short strides are seen,
+    and prefetched up to the end of the page: half a page and more is no stride to the hardware, and a quarter is cut
+    off so often that half of the rows come late.
     """
     if size.row_stride == nr:
         return 0.0
     width = bytes_of(size.dtype)
-    late = min(1.0, size.row_stride * width / (machine.page // 2))
-    is_near = size.k * size.n * width <= machine.l2 // 2
+    stride = size.row_stride * width
     moves = machine.moves
-    return (1 - late) * moves.line_skipped + late * (moves.line_of_page if is_near else moves.line_of_page_far)
+    if size.k * size.n * width <= machine.l2 // 2:
+        return moves.line_skipped if stride < machine.page else moves.line_of_page
+    late = min(1.0, stride / (machine.page // 2))
+    return (1 - late) * moves.line_skipped + late * moves.line_of_page_far
 
 
 def _tasks(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
