@@ -251,6 +251,7 @@ class Affine:
         bounds = self._bounds.get(one) if isinstance(one, Var) else None
         if not self._loose and (bounds is None or bounds[1] - bounds[0] >= CASES):
             raise NoForm
+        # By address: any order will do that is the same for both ways to write the product, in every reader.
         if not is_loop and id(other) < id(one):
             one, other = other, one
         key: Hashable = ("times" if is_loop else "product", one, other)

@@ -47,8 +47,8 @@ class IndexArithmetic:
     def __init__(self) -> None:
         self.data_vars: set[Var] = set()  # lets of what was read from memory
         self.ranges: dict[Var, Interval] = {}  # of loops and lets; a parameter has the limits of its type
-        self._data: dict[int, tuple[Expr, bool]] = {}  # by identity; the node is kept alive
-        self._intervals: dict[int, tuple[Expr, Interval]] = {}
+        self._data: dict[Expr, bool] = {}
+        self._intervals: dict[Expr, Interval] = {}
 
     # --- what the walk says
 
@@ -92,16 +92,16 @@ class IndexArithmetic:
             return e in self.data_vars
         if isinstance(e, IntImm):
             return False
-        result = self._data.get(id(e))
+        result = self._data.get(e)
         if result is None:
             if isinstance(e, Let):
                 self.let(e.var, e.value)
-                result = e, self.is_data(e.body)
+                result = self.is_data(e.body)
             else:
                 operands = computed_from(e)
-                result = e, operands is None or any([self.is_data(operand) for operand in operands])
-            self._data[id(e)] = result
-        return result[1]
+                result = operands is None or any([self.is_data(operand) for operand in operands])
+            self._data[e] = result
+        return result
 
     def fits(self, e: Expr) -> bool:
         """Whether the exact value lies within the type for sure."""
@@ -115,15 +115,15 @@ class IndexArithmetic:
         if isinstance(e, Var):
             known = self.ranges.get(e)
             return known if known is not None else _limits(e)
-        result = self._intervals.get(id(e))
+        result = self._intervals.get(e)
         if result is None:
             low, high = _limits(e)
             if is_index_type(e.dtype):
                 low, high = self._computed(e)
                 if self.is_data(e) and not (e.dtype.lowest <= low and high <= e.dtype.highest):
                     low, high = _limits(e)
-            result = self._intervals[id(e)] = e, (low, high)
-        return result[1]
+            result = self._intervals[e] = (low, high)
+        return result
 
     def operand(self, e: Expr) -> Interval:
         """The interval of the value as one of its type: what a conversion or data meets."""

@@ -95,7 +95,7 @@ class IterReader:
         for key, known in self.fused.items():
             if known is mark:
                 return key
-        return (id(mark.source),)
+        return (mark.source,)
 
     # --- reading -------------------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class IterReader:
             raise NoMap(f"the index {self._show(total)} leaves gaps: its smallest step is {scale!r}")
         if len(chain) == 1:
             return IterSumExpr(tuple(chain), total.base)
-        key = tuple([(id(arg.source), self._key(arg.lower_factor), self._key(arg.extent)) for arg in chain])
+        key = tuple([(arg.source, self._key(arg.lower_factor), self._key(arg.extent)) for arg in chain])
         mark = self.fused.get(key)
         if mark is None:
             extent: Expr = imm(1, total.dtype)

@@ -110,18 +110,18 @@ def _summary(result: CompiledModel) -> str:
     return table_html(("", ""), facts)
 
 
-def _times(profile: Profile | None) -> dict[int, float]:
+def _times(profile: Profile | None) -> dict[Launch, float]:
     """Seconds of a run by launch."""
     if profile is None:
         return {}
-    return {id(row.launch): row.seconds * row.calls for row in profile.rows}
+    return {row.launch: row.seconds * row.calls for row in profile.rows}
 
 
-def _graph(result: CompiledModel, spent: Mapping[int, float]) -> str:
+def _graph(result: CompiledModel, spent: Mapping[Launch, float]) -> str:
     most = max(spent.values(), default=0.0)
 
-    def colour(launch: object) -> str:
-        share = (spent.get(id(launch), 0.0) / most) if most else 0.0
+    def colour(launch: Launch) -> str:
+        share = (spent.get(launch, 0.0) / most) if most else 0.0
         mixed = [round(cool + (hot - cool) * share**0.5) for cool, hot in zip(_COOL, _HOT, strict=True)]
         return "#" + "".join(f"{part:02x}" for part in mixed)
 
@@ -130,7 +130,7 @@ def _graph(result: CompiledModel, spent: Mapping[int, float]) -> str:
     return f'{message}<div class="frame">{graph_drawing(result.program, colour)}</div>'
 
 
-def _kernels(result: CompiledModel, spent: Mapping[int, float]) -> str:
+def _kernels(result: CompiledModel, spent: Mapping[Launch, float]) -> str:
     """The kernels, those that take most first; each with the program that was compiled."""
     launches: dict[str, list[Launch]] = {}
     for launch, kernel in result.built.compiled.launches.items():
@@ -138,7 +138,7 @@ def _kernels(result: CompiledModel, spent: Mapping[int, float]) -> str:
     total = sum(spent.values()) or 1.0
 
     def seconds(row: KernelRow) -> float:
-        return sum(spent.get(id(launch), 0.0) for launch in launches[row.symbol])
+        return sum(spent.get(launch, 0.0) for launch in launches[row.symbol])
 
     def work(row: KernelRow) -> float:
         return float(row.flops or 0) * int(row.calls)

@@ -19,16 +19,16 @@ def division_can_fail(node: ir.BinaryExpr) -> bool:
 
 
 class _Fact(Visitor):
-    """A yes or no about every node; a node is kept beside its answer, so that its identity stays its own."""
+    """A yes or no about every node."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[bool, ir.Node]] = {}
+        self._known: dict[ir.Node, bool] = {}
 
     def visit(self, node: ir.Node) -> bool:
-        known = self._known.get(id(node))
+        known = self._known.get(node)
         if known is None:
-            known = self._known[id(node)] = self._table[type(node)](self, node), node
-        return known[0]
+            known = self._known[node] = self._table[type(node)](self, node)
+        return known
 
 
 class Speculatable(_Fact):

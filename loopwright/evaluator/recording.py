@@ -119,12 +119,10 @@ class _Enough(Exception):
 class _Recorder:
     def __init__(self, result: Recording, most: int | None) -> None:
         self.made, self.most = result, most
-        self.numbers: dict[int, int] = {}  # by the identity of the memory
-        self.kept: list[Memory] = []  # alive, so that no identity is given twice
+        self.numbers: dict[Memory, int] = {}  # memory → its piece
 
     def know(self, memory: Memory, piece: Piece) -> None:
-        self.numbers[id(memory)] = len(self.made.pieces)
-        self.kept.append(memory)
+        self.numbers[memory] = len(self.made.pieces)
         self.made.pieces.append(piece)
 
     def add(self, event: Event) -> None:
@@ -197,7 +195,7 @@ class _RecordingCompiler(ThreadCompiler):
 
         def tell(k: int, value: object) -> None:
             where: Pointer = frame[pointer]
-            piece = recorder.numbers.get(id(where.memory))
+            piece = recorder.numbers.get(where.memory)
             if piece is None:  # memory that no buffer was declared for: a constant, or a raw allocation
                 piece = len(recorder.made.pieces)
                 count = len(where.memory.data) // size

@@ -54,6 +54,7 @@ Key = tuple[tuple[str, int], ...]
 
 def axis_key(axis: Axis) -> str:
     """What a thread's index along the axis goes by: its tag; of a virtual axis, which no other has, its variable."""
+    # By address, since keys are text, and variables of one name are not one.
     return f"{axis.tag} {id(axis.var)}" if is_virtual_tag(axis.tag) else axis.tag
 Group = Callable[[Threads], None]
 

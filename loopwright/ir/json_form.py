@@ -112,18 +112,16 @@ class BadJson(LoopwrightError, ValueError):
 class _Writer:
     def __init__(self) -> None:
         self.rows: list[tuple[str, JsonObject]] = []
-        self.places: dict[int, int] = {}
-        self.kept: list[object] = []  # so that no id is used twice
+        self.places: dict[Node | IRModule, int] = {}
         self.levels = 0  # of lists and dicts around the value at hand
 
     def node(self, node: Node | IRModule) -> dict[str, int]:
-        location = self.places.get(id(node))
+        location = self.places.get(node)
         if location is None:
             outer, self.levels = self.levels, 0  # a row of its own
             fields = self._fields(node)
             self.levels = outer
-            location = self.places[id(node)] = len(self.rows)
-            self.kept.append(node)
+            location = self.places[node] = len(self.rows)
             self.rows.append((_name(node), fields))
         return {"@": location}
 

@@ -193,11 +193,11 @@ def _substitute(root: N, values: Mapping[Var, object], buffers: Mapping[Buffer, 
 class _PostOrder(Visitor):
     def __init__(self, look: Callable[[Node], object]) -> None:
         self.look = look
-        self.seen: set[int] = set()
+        self.seen: set[Node] = set()
 
     def visit_children(self, node: Node) -> None:
-        if id(node) not in self.seen:
-            self.seen.add(id(node))
+        if node not in self.seen:
+            self.seen.add(node)
             node.each_child(self.visit)
             self.look(node)
 

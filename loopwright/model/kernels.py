@@ -17,7 +17,7 @@ from typing import Final
 
 from loopwright.autosched import Decision
 from loopwright.display import progress
-from loopwright.ir import IRModule
+from loopwright.ir import IRModule, PrimFunc
 from loopwright.model.kernel import Early, Kernel, Pairs, compile_kernel, kernel_key, named, symbol_of
 from loopwright.model.program import Launch, Value
 from loopwright.model.workers import in_parallel
@@ -66,18 +66,19 @@ def compile_kernels(
     wanted: dict[str, tuple[IRModule, Pairs]] = {}
     labels: dict[str, str] = {}
     key_of: dict[Launch, str] = {}
-    known: dict[tuple[int, Pairs, tuple[int, ...]], str] = {}  # a PrimFunc that is launched many times is read once
+    # A PrimFunc that is launched many times is read once.
+    known: dict[tuple[PrimFunc, Pairs, tuple[int, ...]], str] = {}
     has_key: dict[str, bool] = {}
     for launch in launches:
         pairs = parameter_pairs(launch)
         fixed = constant_positions(launch, constants)
-        same = known.get((id(launch.func), pairs, fixed))
+        same = known.get((launch.func, pairs, fixed))
         if same is None:
             module = named(launch.func, fixed)
             key = kernel_key(module, target, pairs, winograd)
             same = key or _nameless(module, len(wanted))
             has_key[same] = key is not None
-            known[id(launch.func), pairs, fixed] = same
+            known[launch.func, pairs, fixed] = same
             if same not in wanted:
                 wanted[same] = (module, pairs)
                 labels[same] = launch.name or launch.func.name

@@ -61,10 +61,10 @@ class Layout:
 
     def __init__(self, root: Expr) -> None:
         self.top = Block(None, root)
-        self.inside: dict[int, list[Block]] = {}  # an if, a function or a let in the midst → its blocks
-        self.in_place: set[int] = set()  # values written where they are used, as they are the end of a block
-        self._homes: dict[int, Block] = {}
-        self._uses: dict[int, int] = {}
+        self.inside: dict[Expr, list[Block]] = {}  # an if, a function or a let in the midst → its blocks
+        self.in_place: set[Expr] = set()  # values written where they are used, as they are the end of a block
+        self._homes: dict[Expr, Block] = {}
+        self._uses: dict[Expr, int] = {}
         self.order = list(_in_order(root))
         self._lay_out(root)
 
@@ -72,31 +72,31 @@ class Layout:
         self._use(root, self.top)
         for expression in reversed(self.order):  # users before what they use
             if not is_leaf(expression):
-                self._enter(expression, self._homes[id(expression)])
+                self._enter(expression, self._homes[expression])
         for expression in self.order:
-            if not is_leaf(expression) and id(expression) not in self.in_place:
-                self._homes[id(expression)].nodes.append(expression)
+            if not is_leaf(expression) and expression not in self.in_place:
+                self._homes[expression].nodes.append(expression)
 
     def _enter(self, expression: Expr, home: Block) -> None:
         """All uses of `expression` are known: say where the parts of it are used."""
-        at_end = home.tail is expression and self._uses[id(expression)] == 1
+        at_end = home.tail is expression and self._uses[expression] == 1
         if at_end:
-            self.in_place.add(id(expression))
+            self.in_place.add(expression)
         if isinstance(expression, If):
             self._use(expression.cond, home)
-            self.inside[id(expression)] = [
+            self.inside[expression] = [
                 self._open(home, expression.true_branch),
                 self._open(home, expression.false_branch),
             ]
         elif isinstance(expression, Match):
             self._use(expression.data, home)
-            self.inside[id(expression)] = [self._open(home, clause.rhs) for clause in expression.clauses]
+            self.inside[expression] = [self._open(home, clause.rhs) for clause in expression.clauses]
         elif isinstance(expression, Function):
-            self.inside[id(expression)] = [self._open(home, expression.body)]
+            self.inside[expression] = [self._open(home, expression.body)]
         elif isinstance(expression, Let):
             if not at_end:
                 inner = Block(home, expression)
-                self.inside[id(expression)] = [inner]
+                self.inside[expression] = [inner]
                 home = inner
             self._use(expression.value, home)
             home.next = self._open(home, expression.body)
@@ -112,28 +112,27 @@ class Layout:
     def _use(self, expression: Expr, block: Block) -> None:
         if is_leaf(expression):
             return
-        key = id(expression)
-        self._uses[key] = self._uses.get(key, 0) + 1
-        known = self._homes.get(key)
-        self._homes[key] = block if known is None else common_scope(known, block)
+        self._uses[expression] = self._uses.get(expression, 0) + 1
+        known = self._homes.get(expression)
+        self._homes[expression] = block if known is None else common_scope(known, block)
 
     def home(self, expression: Expr) -> Block:
         """The block that a value stands in; of a name or a constant, nothing is said."""
-        return self._homes[id(expression)]
+        return self._homes[expression]
 
     def used_once(self, expression: Expr) -> bool:
-        return self._uses.get(id(expression)) == 1
+        return self._uses.get(expression) == 1
 
 
 def _in_order(root: Expr) -> Iterator[Expr]:
     """Every expression once, after what it is made of; a function that is called comes right before its call."""
-    entered = {id(root)}
+    entered = {root}
     stack: list[tuple[Expr, Iterator[Expr]]] = [(root, iter(_callee_last(root)))]
     while stack:
         expression, rest = stack[-1]
         for part in rest:
-            if id(part) not in entered:
-                entered.add(id(part))
+            if part not in entered:
+                entered.add(part)
                 stack.append((part, iter(_callee_last(part))))
                 break
         else:
@@ -159,27 +158,27 @@ class Scopes:
     """
 
     def __init__(self, root: Expr) -> None:
-        self.of: dict[int, Scope] = {}
-        self.used_elsewhere: set[int] = set()  # expressions that a block inside their own uses
-        self.body: dict[int, Scope] = {}  # function → its block
-        self.branches: dict[int, tuple[Scope, ...]] = {}  # if, match → their blocks
+        self.of: dict[Expr, Scope] = {}
+        self.used_elsewhere: set[Expr] = set()  # expressions that a block inside their own uses
+        self.body: dict[Function, Scope] = {}  # function → its block
+        self.branches: dict[Expr, tuple[Scope, ...]] = {}  # if, match → their blocks
         self.root = Scope()
-        self.of[id(root)] = self.root
+        self.of[root] = self.root
         for expression in reversed(list(post_order(root))):
-            own = self.of[id(expression)]
+            own = self.of[expression]
             if isinstance(expression, Function):
-                inner = self.body[id(expression)] = Scope(own)
+                inner = self.body[expression] = Scope(own)
                 for part in (*expression.params, expression.body):
                     self._use(part, inner)
             elif isinstance(expression, If):
-                pair = self.branches[id(expression)] = (Scope(own), Scope(own))
+                pair = self.branches[expression] = (Scope(own), Scope(own))
                 self._use(expression.cond, own)
                 self._use(expression.true_branch, pair[0])
                 self._use(expression.false_branch, pair[1])
             elif isinstance(expression, Match):
                 self._use(expression.data, own)
-                self.branches[id(expression)] = tuple(Scope(own) for _ in expression.clauses)
-                for clause, inner in zip(expression.clauses, self.branches[id(expression)], strict=True):
+                self.branches[expression] = tuple(Scope(own) for _ in expression.clauses)
+                for clause, inner in zip(expression.clauses, self.branches[expression], strict=True):
                     for part in (*clause.lhs.variables(), clause.rhs):
                         self._use(part, inner)
             else:
@@ -187,10 +186,10 @@ class Scopes:
                     self._use(part, own)
 
     def _use(self, part: Expr, where: Scope) -> None:
-        known = self.of.get(id(part))
+        known = self.of.get(part)
         if known is None:
-            self.of[id(part)] = where
+            self.of[part] = where
             return
         if known is not where:
-            self.used_elsewhere.add(id(part))
-            self.of[id(part)] = common_scope(known, where)
+            self.used_elsewhere.add(part)
+            self.of[part] = common_scope(known, where)

@@ -63,8 +63,8 @@ class ExecutorOfModule:
         self.device = device
         self.target = target
         self.params = dict(params or {})
-        # By function and shapes; the function stays alive with its id. None: it has to be interpreted.
-        self._compiled: dict[tuple[object, ...], tuple[Function, _Structured | None]] = {}
+        # By function and shapes (None: whatever they are). No module: it has to be interpreted.
+        self._compiled: dict[tuple[Function, tuple[object, ...] | None], _Structured | None] = {}
 
     def evaluate(
         self, expr: Expr | GlobalVar | None = None, binds: Mapping[Var, TensorLike | Constant] | None = None
@@ -122,16 +122,16 @@ class ExecutorOfModule:
         return evaluate(function, values, module)
 
     def _compiled_for(self, function: Function) -> _Structured:
-        result = self._compiled.get((id(function),), (function, None))[1]
+        result = self._compiled.get((function, None))
         if result is None:
             result = _Structured(build(self._with_main(function), self.target), function)
-            self._compiled[(id(function),)] = (function, result)
+            self._compiled[function, None] = result
         return result
 
     def _adaptive(self, function: Function, values: Sequence[Nested[np.ndarray]]) -> RunValue:
         """Compiled for the shapes at hand; what depends on values in a way that cannot be compiled is interpreted."""
         shapes = tuple(np.shape(value) for value in flat(list(values)))
-        full = (id(function), shapes)
+        full = (function, shapes)
         if full not in self._compiled:
             static = with_shapes(function, values)
             try:
@@ -139,8 +139,8 @@ class ExecutorOfModule:
                 built: _Structured | None = _Structured(build(module, self.target), static)
             except CannotCompile:
                 built = None
-            self._compiled[full] = (function, built)
-        result = self._compiled[full][1]
+            self._compiled[full] = built
+        result = self._compiled[full]
         return self._interpreted(function, values) if result is None else result(*flat(list(values)))
 
 

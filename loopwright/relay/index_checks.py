@@ -70,10 +70,10 @@ def index_checks(
 
     `in_range` says of its parameters within which sizes they were checked to lie.
     """
-    given = dict(zip(map(id, function.params), args, strict=True))
+    given = dict[GraphExpr, GraphExpr](zip(function.params, args, strict=True))
 
     def name(expression: GraphExpr) -> str:
-        return name_of(given.get(id(expression), expression))
+        return name_of(given.get(expression, expression))
 
     result: list[IndexCheck] = []
     known: list[SizeCheck] = []
@@ -87,7 +87,7 @@ def index_checks(
             if (checked is not None and same_dims(checked, sizes)) or _is_within(value_range(indices), sizes):
                 continue
             rules = tuple(_rule(call, each, size, name) for each, size in zip(ranges, sizes, strict=True))
-            outside = given.get(id(indices), indices)
+            outside = given.get(indices, indices)
             if isinstance(outside, Constant):
                 known += _of_constant(outside, ranges[0], rules)
             else:
@@ -130,8 +130,8 @@ def _rule(call: Call, range_: IndexRange, size: Dim, name: Name) -> IndexRule:
 
 
 def _measured(function: Function, indices: GraphExpr, range_: IndexRange, rules: tuple[IndexRule, ...]) -> IndexCheck:
-    used = {id(each) for each in post_order(indices) if isinstance(each, Var)}
-    params = [param for param in function.params if id(param) in used]
+    used = {each for each in post_order(indices) if isinstance(each, Var)}
+    params = [param for param in function.params if param in used]
     fresh = [Var(param.name_hint, param.checked_type) for param in params]
     given = bind(indices, dict(zip(params, fresh, strict=True)))
     op = get("index_range")

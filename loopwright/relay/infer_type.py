@@ -71,7 +71,7 @@ class Inference(ExprFunctor[Type]):
 
     def learn(self, var: Var, learned: Type) -> None:
         """A variable without a type has this one."""
-        self.memo_map[id(var)] = learned
+        self.memo_map[var] = learned
         var.checked_type_ = learned
 
     def visit_var(self, var: Var) -> Type:
@@ -135,7 +135,7 @@ class Inference(ExprFunctor[Type]):
         for index, arg in enumerate(call.args):
             wanted = filled(callee.arg_types[index], known)
             if isinstance(arg, Function) and isinstance(wanted, FuncType) and len(arg.params) == len(wanted.arg_types):
-                untyped = [param for param in arg.params if isinstance(self.memo_map[id(param)], IncompleteType)]
+                untyped = [param for param in arg.params if isinstance(self.memo_map[param], IncompleteType)]
                 if not untyped:
                     continue
                 for param, of in zip(arg.params, wanted.arg_types, strict=True):
@@ -228,7 +228,7 @@ class Inference(ExprFunctor[Type]):
             self.learn(known_as, FuncType(params, function.ret_type or _UNKNOWN, function.type_params))
         result = self.visit(function.body)
         # What the body taught about parameters without a type.
-        params = [self.memo_map.get(id(param), _UNKNOWN) for param in function.params]
+        params = [self.memo_map.get(param, _UNKNOWN) for param in function.params]
         if function.ret_type is not None:
             if not fits(result, function.ret_type):
                 raise TypeMismatch(
@@ -249,7 +249,7 @@ class Inference(ExprFunctor[Type]):
                     raise TypeMismatch(
                         f"the type of what {body.var.name_hint} returns cannot be found: it never returns"
                     )
-                self.memo_map[id(body.value)] = answer
+                self.memo_map[body.value] = answer
                 body.value.checked_type_ = answer
                 self.learn(body.var, answer)
                 self._forget_calls_of(body.var, body.value)
@@ -279,7 +279,7 @@ class Inference(ExprFunctor[Type]):
 
         for expression in post_order(root):
             if not isinstance(expression, (Var, Constant, Op, GlobalVar)):
-                self.memo_map.pop(id(expression), None)
+                self.memo_map.pop(expression, None)
 
     def visit_if(self, branch: If) -> Type:
         condition = self.visit(branch.cond)

@@ -93,8 +93,7 @@ class _Frame(ExprFunctor[RunValue]):
         self.sizes: dict[SizeVariable, int] = {} if around is None else dict(around.sizes)
 
     def set(self, var: Var, value: RunValue) -> None:
-        self.memo_map[id(var)] = value
-        self._kept.append(var)
+        self.memo_map[var] = value
         if isinstance(getattr(var, "type_annotation", None), TensorType) and isinstance(value, np.ndarray):
             for size, given in zip(var.type_annotation.shape, value.shape, strict=False):  # type: ignore[union-attr]
                 if isinstance(size, SizeVariable):
@@ -103,8 +102,8 @@ class _Frame(ExprFunctor[RunValue]):
     def visit_var(self, var: Var) -> RunValue:
         frame = self.around
         while frame is not None:
-            if id(var) in frame.memo_map:
-                return frame.memo_map[id(var)]
+            if var in frame.memo_map:
+                return frame.memo_map[var]
             frame = frame.around
         raise NotAnExpression(var.name_hint, "a variable without a value")
 

@@ -41,7 +41,7 @@ from loopwright.relay.visitor import parts, post_order
 from loopwright.te import Tensor, placeholder
 from loopwright.te.assumed_sizes import Assumption, collected
 
-_known: dict[object, tuple[list[Assumption], list[Var]]] = {}  # layers repeat; the variables stay alive with their ids
+_known: dict[object, list[Assumption]] = {}  # layers repeat
 _MOST: Final = 20_000
 Name = Callable[[GraphExpr], str]  # what people call the value of an expression: "input a"
 
@@ -62,7 +62,7 @@ def assumptions_of(call: Call, *, computed: bool = False) -> list[Assumption]:
     known = [*_variables_of(types), *[var for size in call.attrs.size_expressions() for var in variables_in(size)]]
     if not known:
         return []
-    key = (call.attrs.key(), *map(type_text, types), *map(id, known), computed)
+    key = (call.attrs.key(), *map(type_text, types), *known, computed)
     if key not in _known:
         if len(_known) >= _MOST:
             _known.clear()
@@ -71,9 +71,8 @@ def assumptions_of(call: Call, *, computed: bool = False) -> list[Assumption]:
             if computed:
                 call.attrs.compute(*[_stand_in(of, f"input{k}") for k, of in enumerate(types)])
         # A size that nobody knows stands in for itself while a type is inferred; nothing can be said of it.
-        fine = [one for one in result if all(var in known for var in variables_in(one.condition))]
-        _known[key] = (fine, known)
-    return _known[key][0]
+        _known[key] = [one for one in result if all(var in known for var in variables_in(one.condition))]
+    return _known[key]
 
 
 def graph_checks(function: Function) -> list[SizeCheck]:
@@ -84,10 +83,10 @@ def graph_checks(function: Function) -> list[SizeCheck]:
 
 def function_checks(function: Function, args: Sequence[GraphExpr]) -> list[SizeCheck]:
     """The checks of a fused function that is called with `args`, for what is lowered."""
-    outside = dict(zip(map(id, function.params), args, strict=True))
+    outside = dict[GraphExpr, GraphExpr](zip(function.params, args, strict=True))
 
     def name(expression: GraphExpr) -> str:
-        return name_of(outside.get(id(expression), expression))
+        return name_of(outside.get(expression, expression))
 
     calls = _operators(function)
     return distinct(check for call in calls for check in _checks(call, assumptions_of(call, computed=True), name))
@@ -128,7 +127,7 @@ def _key(condition: Expr) -> frozenset[object]:
     if isinstance(condition, Or):
         return _key(condition.a) | _key(condition.b)
     sides = [condition.a, condition.b] if isinstance(condition, EQ) else [condition]
-    return frozenset([frozenset((str(side), *[id(var) for var in variables_in(side)]) for side in sides)])
+    return frozenset([frozenset((str(side), *variables_in(side)) for side in sides)])
 
 
 class EqualSizes:
@@ -273,7 +272,7 @@ def escaped(text: str) -> str:
 
 def _always_run(function: Function) -> Iterator[Call]:
     """The calls of operators that run whenever the body does, each after what it is made of."""
-    done: set[int] = set()
+    done: set[GraphExpr] = set()
     stack: list[tuple[GraphExpr, bool]] = [(function.body, False)]
     while stack:
         each, ready = stack.pop()
@@ -281,9 +280,9 @@ def _always_run(function: Function) -> Iterator[Call]:
             if isinstance(each, Call) and isinstance(each.op, Op):
                 yield each
             continue
-        if id(each) in done or isinstance(each, Function):
+        if each in done or isinstance(each, Function):
             continue
-        done.add(id(each))
+        done.add(each)
         stack.append((each, True))
         below = (each.cond,) if isinstance(each, If) else parts(each)
         stack.extend((part, False) for part in reversed(below))

@@ -72,11 +72,11 @@ class Rows:
         self.by_name = by_name  # free variables by their names: for a hash that lasts
         self.rows: list[Row] = []
         self.values: list[Expr | Type] = []
-        self._places: dict[int, int] = {}
+        self._places: dict[Expr, int] = {}
         self._known: dict[Row, int] = {}
-        self._type_vars: dict[int, int] = {}
+        self._type_vars: dict[TypeVar, int] = {}
         self._plain = _Plain()
-        self._bound: set[int] = set()
+        self._bound: set[Var] = set()
         if isinstance(root, Type):
             self.rows.append(self._type(root))
             self.values.append(root)
@@ -84,11 +84,11 @@ class Rows:
         order = list(post_order(root))
         for expression in order:
             if isinstance(expression, Function):
-                self._bound.update(map(id, expression.params))
+                self._bound.update(expression.params)
             elif isinstance(expression, Let):
-                self._bound.add(id(expression.var))
+                self._bound.add(expression.var)
             elif isinstance(expression, Match):
-                self._bound.update(id(var) for clause in expression.clauses for var in clause.lhs.variables())
+                self._bound.update(var for clause in expression.clauses for var in clause.lhs.variables())
         for expression in order:
             self._add(expression)
 
@@ -106,7 +106,7 @@ class Rows:
             self.values.append(expression)
             if by_value:
                 self._known[row] = location
-        self._places[id(expression)] = location
+        self._places[expression] = location
 
     def _row(self, expression: Expr) -> Row:
         name = type(expression).__name__
@@ -118,7 +118,7 @@ class Rows:
             return (name, expression.name)
         if isinstance(expression, Constructor):
             return (name, expression.name_hint, expression.belong_to.name_hint)
-        below = tuple([self._places[id(part)] for part in parts(expression)])
+        below = tuple([self._places[part] for part in parts(expression)])
         if isinstance(expression, Call):
             if not isinstance(expression.op, Op):
                 return (name, "", below, tuple([self._type(given) for given in expression.type_args]))
@@ -133,8 +133,8 @@ class Rows:
         return (name, below)
 
     def _variable(self, var: Var) -> Row:
-        if id(var) not in self._bound and not self.map_free_vars:
-            return ("free", var.name_hint if self.by_name else id(var), self._type(var.type_annotation))
+        if var not in self._bound and not self.map_free_vars:
+            return ("free", var.name_hint if self.by_name else var, self._type(var.type_annotation))
         return ("Var", self._type(var.type_annotation))
 
     def _attributes(self, values: dict[str, object]) -> Row:
@@ -166,7 +166,7 @@ class Rows:
         if isinstance(of, TypeCall):
             return ("TypeCall", of.func.name_hint, *[self._type(part) for part in of.args])
         if isinstance(of, TypeVar):
-            return ("TypeVar", self._type_vars.setdefault(id(of), len(self._type_vars)))
+            return ("TypeVar", self._type_vars.setdefault(of, len(self._type_vars)))
         return (type(of).__name__, repr(of))
 
 
@@ -219,20 +219,20 @@ def _path(root: Expr | Type, wanted: Expr | Type) -> list[str]:
     """The way from the root to a value: `.body.args[0]`; the first one found."""
     if isinstance(root, Type):
         return []
-    came: dict[int, tuple[Expr, str]] = {}
-    seen = {id(root)}
+    came: dict[Expr | Type, tuple[Expr, str]] = {}
+    seen = {root}
     waiting = [root]
     for expression in waiting:
         if expression is wanted:
             break
         for name, part in _named_parts(expression):
-            if id(part) not in seen:
-                seen.add(id(part))
-                came[id(part)] = (expression, name)
+            if part not in seen:
+                seen.add(part)
+                came[part] = (expression, name)
                 waiting.append(part)
     steps: list[str] = []
-    while wanted is not root and id(wanted) in came:
-        wanted, name = came[id(wanted)]
+    while wanted in came:
+        wanted, name = came[wanted]
         steps.append(name)
     return steps[::-1]
 

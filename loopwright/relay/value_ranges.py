@@ -50,13 +50,13 @@ def value_range(expression: Expr) -> Range | None:
     return result if result is not None and all(abs(end) < _EXACT for end in result) else None
 
 
-def _range(expression: Expr, known: dict[int, Range | None]) -> Range | None:
-    if id(expression) not in known:
-        known[id(expression)] = _found(expression, known)
-    return known[id(expression)]
+def _range(expression: Expr, known: dict[Expr, Range | None]) -> Range | None:
+    if expression not in known:
+        known[expression] = _found(expression, known)
+    return known[expression]
 
 
-def _found(expression: Expr, known: dict[int, Range | None]) -> Range | None:
+def _found(expression: Expr, known: dict[Expr, Range | None]) -> Range | None:
     if isinstance(expression, Constant):
         data = np.asarray(expression.data)
         ends = (float(data.min()), float(data.max())) if data.size and data.dtype.kind in "iuf" else None

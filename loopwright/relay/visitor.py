@@ -63,21 +63,18 @@ def parts(expression: Expr) -> tuple[Expr, ...]:
 
 def post_order(root: Expr) -> Iterator[Expr]:
     """Every expression below `root` and it itself, once, after what it is made of."""
-    done: set[int] = set()
     stack: list[tuple[Expr, Iterator[Expr]]] = [(root, iter(parts(root)))]
-    entered = {id(root)}
+    entered = {root}
     while stack:
         expression, rest = stack[-1]
         for part in rest:
-            if id(part) not in entered:
-                entered.add(id(part))
+            if part not in entered:
+                entered.add(part)
                 stack.append((part, iter(parts(part))))
                 break
         else:
             stack.pop()
-            if id(expression) not in done:
-                done.add(id(expression))
-                yield expression
+            yield expression
 
 
 def post_order_visit(expression: Expr, visit: Callable[[Expr], object]) -> None:
@@ -97,16 +94,15 @@ class ExprFunctor(Generic[R]):
     """Compute a value for each expression by the method of its class; results are remembered by object."""
 
     def __init__(self) -> None:
-        self.memo_map: dict[int, R] = {}
-        self._kept: list[Expr] = []  # objects whose ids are keys stay alive
+        self.memo_map: dict[Expr, R] = {}
 
     def visit(self, expression: Expr) -> R:
         """The result of `expression`, computed if it is new."""
-        result = self.memo_map.get(id(expression), _NEW)
+        result = self.memo_map.get(expression, _NEW)
         if not isinstance(result, _New):
             return result
         self._visit_below(expression)
-        result = self.memo_map.get(id(expression), _NEW)
+        result = self.memo_map.get(expression, _NEW)
         return self._enter(expression) if isinstance(result, _New) else result
 
     def _visit_below(self, expression: Expr) -> None:
@@ -114,10 +110,10 @@ class ExprFunctor(Generic[R]):
         stack = [expression]
         while stack:
             top = stack[-1]
-            if id(top) in self.memo_map:
+            if top in self.memo_map:
                 stack.pop()
                 continue
-            waiting = [part for part in self.first(top) if id(part) not in self.memo_map]
+            waiting = [part for part in self.first(top) if part not in self.memo_map]
             if waiting:
                 stack.extend(reversed(waiting))
                 continue
@@ -136,8 +132,7 @@ class ExprFunctor(Generic[R]):
     def _enter(self, expression: Expr) -> R:
         method: Callable[[Expr], R] = getattr(self, _METHODS.get(type(expression), "visit_other"))
         result = method(expression)
-        self.memo_map[id(expression)] = result
-        self._kept.append(expression)
+        self.memo_map[expression] = result
         return result
 
     def visit_other(self, expression: Expr) -> R:

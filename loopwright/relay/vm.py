@@ -127,13 +127,13 @@ class Executable:
     @property
     def constants(self) -> str:
         """The constants in words, one a line."""
-        result = {
-            id(one): one
+        result = dict.fromkeys(
+            one
             for function in graph_functions(self.ir_mod).values()
             for one in post_order(function)
             if isinstance(one, Constant)
-        }
-        return "\n".join(f"constant {k}: {one.checked_type}" for k, one in enumerate(result.values()))
+        )
+        return "\n".join(f"constant {k}: {one.checked_type}" for k, one in enumerate(result))
 
     @property
     def stats(self) -> str:

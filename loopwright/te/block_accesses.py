@@ -123,11 +123,11 @@ class _Inexact(Visitor):
     def __init__(self, inner: set[Var]) -> None:
         self.inner = inner
         self.found = False
-        self.seen: set[int] = set()
+        self.seen: set[Node] = set()
 
     def visit(self, node: Node) -> None:
-        if not self.found and id(node) not in self.seen:
-            self.seen.add(id(node))
+        if not self.found and node not in self.seen:
+            self.seen.add(node)
             super().visit(node)
 
     def visit_Var(self, var: Var) -> None:

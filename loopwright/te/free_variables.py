@@ -25,14 +25,14 @@ class _Free(Visitor):
     def __init__(self) -> None:
         self.bound: set[Var] = set()
         self.free: dict[Var, None] = {}
-        self.seen: set[int] = set()
+        self.seen: set[Expr | Buffer] = set()
 
     def visit(self, node: Node) -> None:
         # Expressions may be shared many times over; variables are bound once, so one look at each is enough.
         if isinstance(node, Expr):
-            if id(node) in self.seen:
+            if node in self.seen:
                 return
-            self.seen.add(id(node))
+            self.seen.add(node)
         super().visit(node)
 
     def visit_Var(self, var: Var) -> None:
@@ -40,8 +40,8 @@ class _Free(Visitor):
             self.free.setdefault(var)
 
     def visit_Buffer(self, buffer: Buffer) -> None:
-        if id(buffer) not in self.seen:
-            self.seen.add(id(buffer))
+        if buffer not in self.seen:
+            self.seen.add(buffer)
             for part in (buffer.data, *buffer.shape, *buffer.strides, buffer.elem_offset):
                 self.visit(part)
 

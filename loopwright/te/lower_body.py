@@ -19,6 +19,7 @@ from loopwright.ir import (
     Expr,
     IntImm,
     IterVar,
+    Node,
     Op,
     ProducerLoad,
     Rewriter,
@@ -78,9 +79,8 @@ class BodyLowering(Rewriter):
         self.variables: dict[Var, Expr] = dict(variables)
         self.types = types
         self.analyzer = Analyzer()
-        self.done: dict[int, Expr] = {}
-        self.wide: dict[int, Expr] = {}
-        self.kept: list[Expr] = []  # an id means something only while its object lives
+        self.done: dict[Node, Any] = {}
+        self.wide: dict[Expr, Expr] = {}
 
     def bind(self, iter_vars: Sequence[IterVar]) -> None:
         """Let simplification know the ranges of the variables."""
@@ -105,10 +105,9 @@ class BodyLowering(Rewriter):
         return result if isinstance(result, (Var, IntImm)) else self.analyzer.simplify(result)
 
     def visit(self, node: Any) -> Any:
-        done = self.done.get(id(node))
+        done = self.done.get(node)
         if done is None:
-            done = self.done[id(node)] = super().visit(node)
-            self.kept.append(node)
+            done = self.done[node] = super().visit(node)
         return done
 
     def visit_Var(self, var: Var) -> Expr:
@@ -135,10 +134,9 @@ class BodyLowering(Rewriter):
 
     def widen(self, expr: Expr, dtype: DataType) -> Expr:
         """An integer expression computed in `dtype` throughout, as far as it is index arithmetic."""
-        result = self.wide.get(id(expr))
+        result = self.wide.get(expr)
         if result is None:
-            result = self.wide[id(expr)] = self._widen(expr, dtype)
-            self.kept.append(expr)
+            result = self.wide[expr] = self._widen(expr, dtype)
         return result
 
     def _widen(self, expr: Expr, dtype: DataType) -> Expr:
@@ -170,9 +168,9 @@ def _is_index(expr: Expr) -> bool:
     stack, seen = [expr], set()
     while stack:
         node = stack.pop()
-        if id(node) in seen:
+        if node in seen:
             continue
-        seen.add(id(node))
+        seen.add(node)
         if not node.dtype.is_int or node.dtype.lanes != 1:
             return False
         if isinstance(node, BinaryExpr):

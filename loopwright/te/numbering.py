@@ -15,9 +15,8 @@ class Numbering:
     """Gives equal numbers to expressions that are written alike; variables are alike only when they are one object."""
 
     def __init__(self) -> None:
-        self._by_id: dict[int, int] = {}
-        self._by_shape: dict[Hashable, int] = {}
-        self._kept: list[Node] = []  # an id means something only while its object lives
+        self._known: dict[Node, int] = {}
+        self._by_shape: dict[tuple[object, ...], int] = {}
 
     @deep
     def of(self, node: Node) -> int:
@@ -25,12 +24,12 @@ class Numbering:
         return self._number(node)
 
     def _number(self, node: Node) -> int:
-        result = self._by_id.get(id(node))
+        result = self._known.get(node)
         if result is not None:
             return result
-        shape: list[Hashable] = [id(type(node))]
+        shape: list[object] = [type(node)]
         if isinstance(node, Var):
-            shape.append(id(node))
+            shape.append(node)
         else:
             for field in node.node_fields:
                 value = getattr(node, field.name)
@@ -39,13 +38,15 @@ class Numbering:
             # Children come last, each as its number, so that the key stays flat however deep the expression is.
             node.each_child(lambda child: shape.append(self._number(child)))
         number = self._by_shape.setdefault(tuple(shape), len(self._by_shape))
-        self._by_id[id(node)] = number
-        self._kept.append(node)
+        self._known[node] = number
         return number
 
 
 def _plain(value: object) -> Hashable:
-    """Data as a dictionary key: text and numbers by value, all else by identity. 0.0 and -0.0 are different."""
+    """Data as a dictionary key: text and numbers by value, all else by identity. 0.0 and -0.0 are different.
+
+    By id, since it may have no hash (a dict of attributes); its node, which is kept, keeps it alive.
+    """
     if isinstance(value, float):
         return repr(value)
     return (type(value), value) if isinstance(value, (str, int)) else id(value)

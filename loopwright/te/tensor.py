@@ -272,7 +272,7 @@ class Tensor(ScalarOperators, Producer):
         return NotImplemented if self.shape else self.as_expr() != other
 
     def __hash__(self) -> int:
-        return hash((id(self.op), self.value_index))
+        return hash((self.op, self.value_index))
 
     def __repr__(self) -> str:
         return f"Tensor({self.name}, shape={shape_text(self.shape)}, dtype={str(self.dtype)!r})"

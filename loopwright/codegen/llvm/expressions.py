@@ -59,22 +59,22 @@ class ExpressionEmitter(Visitor):
         self._bodies = bodies
         self._is_speculatable = Speculatable().visit
         self._from_memory = FromMemory()
-        # Values of sub-expressions already computed in this statement, by identity: programs share nodes. The node is
-        # kept beside its value, so that its identity is not given to another one. The trail lists the keys in order,
-        # so that what a branch added can be taken out again (copies would grow with the square of the nesting).
-        self._known: dict[int, tuple[str, ir.Expr]] = {}
-        self._trail: list[int] = []
+        # Values of sub-expressions already computed in this statement: programs share nodes. The trail lists the keys
+        # in order, so that what a branch added can be taken out again (copies would grow with the square of the
+        # nesting).
+        self._known: dict[ir.Expr, str] = {}
+        self._trail: list[ir.Expr] = []
 
     # --- expressions ----------------------------------------------------------------------------------------------
 
     def value(self, expr: ir.Expr) -> str:
         """The register or literal that holds `expr`."""
-        known = self._known.get(id(expr))
+        known = self._known.get(expr)
         if known is not None:
-            return known[0]
+            return known
         value: str = self._table[type(expr)](self, expr)
-        self._known[id(expr)] = value, expr
-        self._trail.append(id(expr))
+        self._known[expr] = value
+        self._trail.append(expr)
         return value
 
     def index(self, expr: ir.Expr) -> str:
@@ -261,7 +261,7 @@ class ExpressionEmitter(Visitor):
 
     def _is_free(self, expr: ir.Expr) -> bool:
         """Whether `expr` may be computed here though it may not be needed; what is computed already may."""
-        return id(expr) in self._known or self._is_speculatable(expr)
+        return expr in self._known or self._is_speculatable(expr)
 
     def visit_Cast(self, node: ir.Cast) -> str:
         return emit_cast(self, self.data(node.value), node.value.dtype, node.dtype)
@@ -274,7 +274,7 @@ class ExpressionEmitter(Visitor):
         while isinstance(current, ir.Let):
             var, value = current.var, self.data(current.value)
             self._from_memory.bind(var, current.value)
-            if var in self.values or id(var) in self._known:
+            if var in self.values or var in self._known:
                 # It had another value before: what was computed from that one must not be found now.
                 self._known, self._trail = {}, []
             bound.append((var, self.values.get(var)))

@@ -44,9 +44,9 @@ class SourceExpressions(Visitor):
         self.in_index = False  # index arithmetic does not wrap around: see docs/semantics.md
         self._from_memory = FromMemory()
         self._is_speculatable = Speculatable().visit
-        self._uses: dict[int, int] = {}
-        self._known: dict[int, tuple[Code, ir.Expr]] = {}
-        self._trail: list[int] = []
+        self._uses: dict[ir.Expr, int] = {}
+        self._known: dict[ir.Expr, Code] = {}
+        self._trail: list[ir.Expr] = []
         self._in_order = False  # every part gets a line, so that effects keep their order
 
     # --- lines ----------------------------------------------------------------------------------------------------
@@ -87,18 +87,18 @@ class SourceExpressions(Visitor):
 
     def value(self, expr: ir.Expr) -> Code:
         """The text that has the value of `expr` here and for the rest of the statement."""
-        known = self._known.get(id(expr))
+        known = self._known.get(expr)
         if known is not None:
-            return known[0]
+            return known
         code: Code = self._table[type(expr)](self, expr)
         if isinstance(expr, (ir.Var, ir.IntImm, ir.FloatImm, ir.StringImm)):
             return code
         is_plain = code.level == PRIMARY and code.isidentifier()
         if not is_plain and expr.dtype.kind not in ("void", "handle"):
-            if self._in_order or code.is_long or self._uses.get(id(expr), 0) > 1:
+            if self._in_order or code.is_long or self._uses.get(expr, 0) > 1:
                 code = self.named("t", expr.dtype, code)
-        self._known[id(expr)] = code, expr
-        self._trail.append(id(expr))
+        self._known[expr] = code
+        self._trail.append(expr)
         return code
 
     def index(self, expr: ir.Expr) -> Code:
@@ -218,7 +218,7 @@ class SourceExpressions(Visitor):
 
     def _is_free(self, expr: ir.Expr) -> bool:
         """Whether `expr` may be computed here though it may not be needed; what is computed already may."""
-        return id(expr) in self._known or self._is_speculatable(expr)
+        return expr in self._known or self._is_speculatable(expr)
 
     def visit_Cast(self, node: ir.Cast) -> Code:
         return self.cast(self.data(node.value), node.value.dtype, node.dtype)
@@ -282,13 +282,13 @@ class _Uses(Visitor):
     """How often each expression object of a statement is used, and whether the statement calls what has effects."""
 
     def __init__(self) -> None:
-        self.uses: dict[int, int] = {}
+        self.uses: dict[ir.Expr, int] = {}
         self.has_effect = False
 
     def visit(self, node: ir.Node) -> None:
         if isinstance(node, ir.Expr):
-            seen = self.uses.get(id(node), 0)
-            self.uses[id(node)] = seen + 1
+            seen = self.uses.get(node, 0)
+            self.uses[node] = seen + 1
             if seen:
                 return
         super().visit(node)

@@ -30,7 +30,7 @@ class Intervals(Visitor):
 
     def __init__(self) -> None:
         self._ranges: dict[ir.Var, Interval] = {}
-        self._known: dict[int, tuple[Interval, ir.Expr]] = {}
+        self._known: dict[ir.Expr, Interval] = {}
 
     def bind(self, var: ir.Var, interval: Interval) -> None:
         """`var` has values of that interval from here on."""
@@ -44,14 +44,14 @@ class Intervals(Visitor):
 
     def of(self, expr: ir.Expr) -> Interval:
         """The values `expr` can take: all of its type where nothing else is known."""
-        result = self._known.get(id(expr))
+        result = self._known.get(expr)
         if result is None:
             interval = self.raw(expr)
             whole = _whole(expr.dtype)
             if interval is None or interval[0] < whole[0] or interval[1] > whole[1]:
                 interval = whole
-            result = self._known[id(expr)] = interval, expr
-        return result[0]
+            result = self._known[expr] = interval
+        return result
 
     def fits(self, expr: ir.Expr) -> bool:
         """Whether the operation gives its exact result, without wrapping around."""

@@ -269,29 +269,28 @@ def _loop(
 
 def _hoisted(node: Tensors, function: Function, itself: Var) -> tuple[list[tuple[Var, Expr]], Function]:
     """What a loop computes anew in every turn though it is the same, as values of variables outside."""
-    varies: set[int] = {id(itself), *map(id, function.params)}
+    varies: set[Expr] = {itself, *function.params}
     everything = list(post_order(function))
     for one in everything:
         if isinstance(one, Let):
-            varies.add(id(one.var))
+            varies.add(one.var)
         elif isinstance(one, Function):
-            varies.update(map(id, one.params))
+            varies.update(one.params)
     for one in everything:
         if isinstance(one, Call) and getattr(one.attrs, "stateful", False):
-            varies.add(id(one))
-        if any(id(part) in varies for part in parts(one)):
-            varies.add(id(one))
-    moved: dict[int, tuple[Var, Expr]] = {}
+            varies.add(one)
+        if any(part in varies for part in parts(one)):
+            varies.add(one)
+    moved: dict[Expr, Var] = {}
     for one in everything:
-        if id(one) not in varies:
+        if one not in varies:
             continue
         for part in parts(one):
-            if id(part) not in varies and id(part) not in moved and isinstance(part, (Call, If, TupleGetItem, Let)):
+            if part not in varies and part not in moved and isinstance(part, (Call, If, TupleGetItem, Let)):
                 of = node.type_of(part)
-                moved[id(part)] = (Var(f"kept{len(moved)}", of), part)
+                moved[part] = Var(f"kept{len(moved)}", of)
     if not moved:
         return [], function
     replace = ExprMutator()
-    for key, (var, _) in moved.items():
-        replace.memo_map[key] = var
-    return list(moved.values()), replace.apply(function)
+    replace.memo_map.update(moved)
+    return [(var, value) for value, var in moved.items()], replace.apply(function)

@@ -311,7 +311,7 @@ def _structure(importer: Importer, result: Value) -> Structure:
         return None if result.content is None else _structure(importer, result.content)
     if isinstance(result, SequenceValue):
         return [_structure(importer, item) for item in result.items]
-    kind = importer.elements.get(id(result))
+    kind = importer.elements.get(result)
     return kind if kind is not None else of_dtype(str(importer.type_of(result).dtype))  # type: ignore[attr-defined]
 
 

@@ -72,18 +72,17 @@ class Importer:
         self.dynamic = dynamic  # operators whose shapes are found when the model runs may be used
         self.config = dict(config or {})
         self.inference = Inference()
-        self.elements: dict[int, ElementType] = {}
+        self.elements: dict[Expr, ElementType] = {}
         self.size_vars: dict[str, SizeVar] = {}
-        self.inputs: dict[int, str] = {}  # variables of the graph's inputs, by identity
+        self.inputs: dict[Expr, str] = {}  # variables of the graph's inputs
         self.input_vars: list[Var] = []
         self.params: dict[str, np.ndarray] = {}
         self.param_vars: list[Var] = []
-        self._known: dict[int, Known] = {}
-        self._kept: list[object] = []  # objects whose identities are keys
+        self._known: dict[Expr, Known] = {}
 
     def enter_input(self, var: Var, name: str) -> None:
         """Note that a variable is the input of that name, or a part of it."""
-        self.inputs[id(var)] = name
+        self.inputs[var] = name
         self.input_vars.append(var)
 
     # What is known of expressions.
@@ -93,17 +92,15 @@ class Importer:
         return result
 
     def set_element(self, expression: Expr, kind: ElementType) -> None:
-        self.elements[id(expression)] = kind
-        self._kept.append(expression)
+        self.elements[expression] = kind
 
     def known_of(self, expression: Expr) -> Known | None:
         if isinstance(expression, Constant):
             return expression.data
-        return self._known.get(id(expression))
+        return self._known.get(expression)
 
     def set_known(self, expression: Expr, value: Known) -> None:
-        self._known[id(expression)] = value
-        self._kept.append(expression)
+        self._known[expression] = value
 
     def value_needed(self, node: Node, expression: Expr) -> ValueNeeded:
         return ValueNeeded(node.name, node.op, node.tensor_name(expression), self.sources(expression))
@@ -111,26 +108,26 @@ class Importer:
     def sources(self, expression: Expr) -> list[str]:
         """The inputs of the model whose elements (not only shapes) an expression is computed from."""
         result: dict[str, None] = {}
-        stack, seen = [expression], {id(expression)}
+        stack, seen = [expression], {expression}
         while stack:
             one = stack.pop()
-            if id(one) in self.inputs:
-                result[self.inputs[id(one)]] = None
+            if one in self.inputs:
+                result[self.inputs[one]] = None
             if isinstance(one, Call) and getattr(one.op, "name", "") in ("shape_of", "ndarray_size"):
                 continue
             for part in parts(one):
-                if id(part) not in seen:
-                    seen.add(id(part))
+                if part not in seen:
+                    seen.add(part)
                     stack.append(part)
         return list(result)
 
     def input_with_sizes(self, sizes: Sequence[Dim]) -> str | None:
         """An input of the model whose shape has a size variable that one of these sizes depends on."""
-        wanted = {id(var) for size in sizes if isinstance(size, PrimExpr) for var in undefined_vars(size)}
+        wanted = {var for size in sizes if isinstance(size, PrimExpr) for var in undefined_vars(size)}
         for var in self.input_vars:
             of = var.type_annotation
-            if isinstance(of, TensorType) and any(id(size) in wanted for size in of.shape):
-                return self.inputs[id(var)]
+            if isinstance(of, TensorType) and any(size in wanted for size in of.shape):
+                return self.inputs[var]
         return None
 
     def may_run_dynamic(self, expression: Expr) -> bool:
@@ -227,7 +224,7 @@ class Importer:
         attributes, protos = attributes_of(proto, name, self.model.folder, scope.bound)
         node = Node(self, scope, proto.op_type, name, domain, attributes, proto.input, proto.output)
         for expression, given in zip(inputs, proto.input):
-            node.tensor_names[id(expression)] = given
+            node.tensor_names[expression] = given
         how = find(proto.op_type, domain, node.opset)
         results: Sequence[Value | TupleWrapper | None]
         built: Sequence[Value | None]
@@ -282,7 +279,7 @@ class Importer:
         of = self.type_of(value)
         if not isinstance(of, TensorType):
             return None
-        return self.elements.get(id(value)) or of_dtype(str(of.dtype)), of.shape
+        return self.elements.get(value) or of_dtype(str(of.dtype)), of.shape
 
     def _finished(
         self, node: Node, inputs: Sequence[Value | None], result: Value | TupleWrapper | None
@@ -295,10 +292,10 @@ class Importer:
         name_calls(result, node.name)
         of = self.type_of(result)
         _refuse_absurd(node, of)
-        if node.op in _HAND_ON and id(result) not in self.elements:
-            source = next((one for one in inputs if id(one) in self.elements), None)
-            if source is not None and isinstance(of, TensorType) and of.dtype == self.elements[id(source)].dtype:
-                self.set_element(result, self.elements[id(source)])
+        if node.op in _HAND_ON and result not in self.elements:
+            source = next((one for one in inputs if one in self.elements), None)
+            if source is not None and isinstance(of, TensorType) and of.dtype == self.elements[source].dtype:
+                self.set_element(result, self.elements[source])
         return result
 
     # Computing what is known.
@@ -372,8 +369,8 @@ class Importer:
             self.set_known(expression, value)
             return expression
         result = Constant(value, expression.span)
-        if id(expression) in self.elements:
-            self.set_element(result, self.elements[id(expression)])
+        if expression in self.elements:
+            self.set_element(result, self.elements[expression])
         return result
 
 
@@ -411,7 +408,7 @@ def _call(convert: Convert, node: Node, inputs: Sequence[Value | None]) -> Resul
 
 def _closed(root: Expr, bindings: Mapping[Expr, object]) -> bool:
     """Whether an expression can be computed now: of constants and `bindings` alone, and the same whenever it is."""
-    stack, seen = [root], {id(root)}
+    stack, seen = [root], {root}
     while stack:
         one = stack.pop()
         if one in bindings:
@@ -419,8 +416,8 @@ def _closed(root: Expr, bindings: Mapping[Expr, object]) -> bool:
         if isinstance(one, Var) or (isinstance(one, Call) and getattr(one.attrs, "stateful", False)):
             return False
         for part in parts(one):
-            if id(part) not in seen:
-                seen.add(id(part))
+            if part not in seen:
+                seen.add(part)
                 stack.append(part)
     return True
 

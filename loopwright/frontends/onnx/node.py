@@ -93,7 +93,7 @@ class Importing(Protocol):
     model: LoadedModel
     dynamic: bool  # operators whose shapes are found when the model runs may be used
     config: dict[str, object]
-    elements: dict[int, ElementType]
+    elements: dict[Expr, ElementType]
 
     def type_of(self, expression: Expr) -> Type: ...
 
@@ -139,7 +139,7 @@ class Node(Tensors):
         self.input_names = tuple(inputs)
         self.output_names = tuple(outputs)
         self.opset = scope.opsets.get(domain, 1)
-        self.tensor_names: dict[int, str] = {}  # by the identity of the expression
+        self.tensor_names: dict[Value | None, str] = {}
 
     # Attributes.
 
@@ -179,7 +179,7 @@ class Node(Tensors):
 
     def element(self, x: Expr) -> ElementType:
         """The element type in the model; the graph may carry it in another."""
-        return self.importer.elements.get(id(x)) or of_dtype(str(self.dtype(x)))
+        return self.importer.elements.get(x) or of_dtype(str(self.dtype(x)))
 
     def carries(self, x: Expr, kind: ElementType) -> Expr:
         """Say that an expression carries elements of that type."""
@@ -235,7 +235,7 @@ class Node(Tensors):
     # What is wrong.
 
     def tensor_name(self, x: Expr) -> str:
-        return self.tensor_names.get(id(x), "a tensor")
+        return self.tensor_names.get(x, "a tensor")
 
     def bad(self, problem: str, hint: str | None = None) -> BadNode:
         return BadNode(self.name, self.op, problem, hint=hint)

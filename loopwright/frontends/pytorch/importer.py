@@ -44,8 +44,7 @@ class Importer:
         self.scopes = scopes
         self.sizes = Sizes()
         self.inference = Inference()
-        self._size_tensors: dict[int, Expr] = {}
-        self._kept: list[object] = []  # objects whose identities are keys
+        self._size_tensors: dict[int | PrimExpr, Expr] = {}
 
     def type_of(self, expression: Expr) -> Type:
         result: Type = self.inference.visit(expression)
@@ -53,10 +52,9 @@ class Importer:
 
     def size_tensor(self, size: int | PrimExpr) -> Expr:
         """A size as a tensor of one int64 number, read from the shape of an input."""
-        if id(size) not in self._size_tensors:
-            self._kept.append(size)
-            self._size_tensors[id(size)] = size_tensor(size, self.sizes.places)
-        return self._size_tensors[id(size)]
+        if size not in self._size_tensors:
+            self._size_tensors[size] = size_tensor(size, self.sizes.places)
+        return self._size_tensors[size]
 
     # Graphs.
 

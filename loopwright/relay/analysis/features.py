@@ -77,7 +77,7 @@ def detect_feature(a: Expr | IRModule | None, b: Expr | IRModule | None = None) 
 
 def _features(root: Expr) -> set[Feature]:
     result: set[Feature] = set()
-    used: set[int] = set()
+    used: set[Expr] = set()
     for expression in post_order(root):
         result.add(_OF_CLASS[type(expression)])
         if isinstance(expression, Call) and isinstance(expression.op, Op):
@@ -86,7 +86,7 @@ def _features(root: Expr) -> set[Feature]:
             if any(inner is expression.var for inner in post_order(expression.value)):
                 result.add(Feature.fLetRec)
         for part in parts(expression):
-            if id(part) in used and not is_leaf(part):
+            if part in used and not is_leaf(part):
                 result.add(Feature.fGraph)
-            used.add(id(part))
+            used.add(part)
     return result

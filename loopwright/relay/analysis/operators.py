@@ -52,12 +52,12 @@ def all_dtypes(expr: Expr) -> set[str]:
 def count_layers(expr: Expr | IRModule, valid_ops: Sequence[str] = ("nn.conv2d", "nn.dense")) -> int:
     """How many of these operators lie one behind the other, on the longest way through the graph."""
     root = graph_function(expr) if isinstance(expr, IRModule) else expr
-    depths: dict[int, int] = {}
+    depths: dict[Expr, int] = {}
     for part in post_order(root):
-        below = max((depths[id(inner)] for inner in parts(part)), default=0)
+        below = max((depths[inner] for inner in parts(part)), default=0)
         is_layer = isinstance(part, Call) and isinstance(part.op, Op) and part.op.name in valid_ops
-        depths[id(part)] = below + is_layer
-    return depths[id(root)]
+        depths[part] = below + is_layer
+    return depths[root]
 
 
 def list_fake_quantized_op_freqs(mod: IRModule) -> dict[str, int]:
@@ -67,14 +67,14 @@ def list_fake_quantized_op_freqs(mod: IRModule) -> dict[str, int]:
     others like it, to qnn.quantize.
     """
     counted: Counter[str] = Counter()
-    seen: set[int] = set()
+    seen: set[Call] = set()
     for call in operator_calls(mod):
         if call.op.name != "qnn.quantize":
             continue
         island = _island(call)
         for inner in island or ():
-            if id(inner) not in seen:
-                seen.add(id(inner))
+            if inner not in seen:
+                seen.add(inner)
                 counted[inner.op.name] += 1
     return dict(counted)
 
@@ -83,11 +83,11 @@ def _island(quantize: Call) -> list[Call] | None:
     """The calls between a quantize and the dequantizes it depends on; None where another value flows in."""
     result: list[Call] = []
     waiting: list[Expr] = [quantize.args[0]]
-    seen: set[int] = set()
+    seen: set[Expr] = set()
     for expression in waiting:
-        if id(expression) in seen:
+        if expression in seen:
             continue
-        seen.add(id(expression))
+        seen.add(expression)
         if isinstance(expression, Call):
             if not isinstance(expression.op, Op):
                 return None

@@ -28,8 +28,8 @@ def extract_intermediate_expr(mod: IRModule, expr_id: int) -> IRModule:
     if not 0 <= expr_id < len(values):
         raise ValueError(f"main computes {len(values)} values, and none has the number {expr_id}")
     value = values[expr_id]
-    needed = set(map(id, free_vars(value)))
-    return IRModule.from_expr(Function([param for param in main.params if id(param) in needed], value))
+    needed = set(free_vars(value))
+    return IRModule.from_expr(Function([param for param in main.params if param in needed], value))
 
 
 # The name that scripts know.

@@ -23,24 +23,24 @@ def all_vars(expression: Expr) -> list[Var]:
 def bound_vars(expression: Expr) -> list[Var]:
     """The variables that are parameters of functions, or named by a let."""
     bound = _bound(expression)
-    return [var for var in all_vars(expression) if id(var) in bound]
+    return [var for var in all_vars(expression) if var in bound]
 
 
 def free_vars(expression: Expr) -> list[Var]:
     """The variables that nothing in the expression binds."""
     bound = _bound(expression)
-    return [var for var in all_vars(expression) if id(var) not in bound]
+    return [var for var in all_vars(expression) if var not in bound]
 
 
-def _bound(expression: Expr) -> set[int]:
-    result: set[int] = set()
+def _bound(expression: Expr) -> set[Var]:
+    result: set[Var] = set()
     for part in post_order(expression):
         if isinstance(part, Function):
-            result.update(id(param) for param in part.params)
+            result.update(part.params)
         elif isinstance(part, Let):
-            result.add(id(part.var))
+            result.add(part.var)
         elif isinstance(part, Match):
-            result.update(id(var) for clause in part.clauses for var in clause.lhs.variables())
+            result.update(var for clause in part.clauses for var in clause.lhs.variables())
     return result
 
 
@@ -52,22 +52,22 @@ def all_type_vars(expression: Expr, mod: object = None) -> list[TypeVar]:
 def bound_type_vars(expression: Expr, mod: object = None) -> list[TypeVar]:
     """The type variables that functions, or function types, bind."""
     result, bound = _type_vars(expression)
-    return [var for var in result if id(var) in bound]
+    return [var for var in result if var in bound]
 
 
 def free_type_vars(expression: Expr, mod: object = None) -> list[TypeVar]:
     """The type variables that nothing in the expression, or in the type, binds."""
     result, bound = _type_vars(expression)
-    return [var for var in result if id(var) not in bound]
+    return [var for var in result if var not in bound]
 
 
-def _type_vars(root: Expr) -> tuple[list[TypeVar], set[int]]:
-    result: dict[int, TypeVar] = {}
-    bound: set[int] = set()
+def _type_vars(root: Expr) -> tuple[list[TypeVar], set[Type]]:
+    result: dict[TypeVar, None] = {}  # a set that keeps its order
+    bound: set[Type] = set()
 
     def meet(of: Type | None) -> None:
         if isinstance(of, TypeVar):
-            result.setdefault(id(of), of)
+            result.setdefault(of)
         elif isinstance(of, TupleType):
             for field in of.fields:
                 meet(field)
@@ -77,13 +77,13 @@ def _type_vars(root: Expr) -> tuple[list[TypeVar], set[int]]:
             for part in of.args:
                 meet(part)
         elif isinstance(of, FuncType):
-            bound.update(id(param) for param in of.type_params)
+            bound.update(of.type_params)
             for part in (*of.type_params, *of.arg_types, of.ret_type):
                 meet(part)
 
     if isinstance(root, Type):
         meet(root)
-        return list(result.values()), bound
+        return list(result), bound
     for expression in post_order(root):
         if isinstance(expression, Var):
             meet(expression.type_annotation)
@@ -91,7 +91,7 @@ def _type_vars(root: Expr) -> tuple[list[TypeVar], set[int]]:
             for argument in expression.type_args:
                 meet(argument)
         elif isinstance(expression, Function):
-            bound.update(id(param) for param in expression.type_params)
+            bound.update(expression.type_params)
             for part in (*expression.type_params, expression.ret_type):
                 meet(part)
-    return list(result.values()), bound
+    return list(result), bound

@@ -29,11 +29,11 @@ class Scopes:
     def __init__(self, root: Expr) -> None:
         self.layout = Layout(root)
         self.problems: list[str] = []
-        self._scopes: dict[int, list[Block]] = {}
+        self._scopes: dict[Var, list[Block]] = {}
         for expression in self.layout.order:
             if isinstance(expression, Function):
                 for param in expression.params:
-                    self._bind(param, self.layout.inside[id(expression)])
+                    self._bind(param, self.layout.inside[expression])
             elif isinstance(expression, Let):
                 self._bind_let(expression)
         for expression in self.layout.order:
@@ -41,22 +41,22 @@ class Scopes:
                 self._check(expression)
 
     def _bind(self, var: Var, scopes: list[Block]) -> None:
-        if id(var) in self._scopes:
+        if var in self._scopes:
             self.problems.append(f"%{var.name_hint} is bound twice")
-        self._scopes[id(var)] = scopes
+        self._scopes[var] = scopes
 
     def _bind_let(self, let: Let) -> None:
-        inside = self.layout.inside.get(id(let))
+        inside = self.layout.inside.get(let)
         before = inside[0] if inside else self.layout.home(let)
         assert before.next is not None  # a let has a body
         scopes = [before.next]
         if isinstance(let.value, Function):  # which may call itself
-            scopes += self.layout.inside[id(let.value)]
+            scopes += self.layout.inside[let.value]
         self._bind(let.var, scopes)
 
     def _check(self, expression: Expr) -> None:
         for part, block in self._uses(expression):
-            scopes = self._scopes.get(id(part)) if isinstance(part, Var) else None
+            scopes = self._scopes.get(part) if isinstance(part, Var) else None
             if scopes is not None and not any(_within(block, scope) for scope in scopes):
                 assert isinstance(part, Var)
                 self.problems.append(f"%{part.name_hint} is used outside of its scope")
@@ -64,7 +64,7 @@ class Scopes:
     def _uses(self, expression: Expr) -> list[tuple[Expr, Block]]:
         """What the expression uses, with the block in which it does; what it binds is no use."""
         home = self.layout.home(expression)
-        inside = self.layout.inside.get(id(expression), [])
+        inside = self.layout.inside.get(expression, [])
         if isinstance(expression, Function):
             return [(expression.body, inside[0])]
         if isinstance(expression, If):

@@ -29,8 +29,8 @@ class Group:
 
     root: Expr
     found: Found
-    inside: set[int]  # ids of the values that belong to the place, its root among them
-    embedded: set[int]  # ids of the constants that the pattern itself asks for
+    inside: set[Expr]  # the values that belong to the place, its root among them
+    embedded: set[Constant]  # the constants that the pattern itself asks for
 
 
 def find_groups(pattern: DFPattern, root: Expr, check: Callable[[Expr], bool] = lambda result: True) -> list[Group]:
@@ -39,9 +39,9 @@ def find_groups(pattern: DFPattern, root: Expr, check: Callable[[Expr], bool] = 
     patterns = list(all_patterns(pattern))
     paths = [part.path for part in patterns if isinstance(part, DominatorPattern)]
     groups: list[Group] = []
-    used: set[int] = set()
+    used: set[Expr] = set()
     for expression in reversed(list(post_order(root))):
-        if id(expression) in used:
+        if expression in used:
             continue
         result = matcher.first(pattern, expression)
         if result is None or not check(expression):
@@ -55,21 +55,19 @@ def find_groups(pattern: DFPattern, root: Expr, check: Callable[[Expr], bool] = 
 
 
 def _group(expression: Expr, result: Found, paths: Sequence[DFPattern]) -> Group:
-    inside = {id(expression)}
-    embedded: set[int] = set()
+    inside: set[Expr] = {expression}
+    embedded: set[Constant] = set()
     for pattern, matched in result.items():
         is_inner = bool(pattern.parts()) or pattern is REORDERED or pattern in paths
         for value in matched:
             if isinstance(pattern, (ConstantPattern, ExprPattern)) and isinstance(value, Constant):
-                embedded.add(id(value))
+                embedded.add(value)
             if is_inner and not isinstance(value, (Var, Constant, Op, GlobalVar, Function)):
-                inside.add(id(value))
+                inside.add(value)
     return Group(expression, result, inside, embedded)
 
 
 def _closed(group: Group, matcher: Matcher) -> bool:
     """Whether what lies inside, but for the root, is used nowhere else."""
-    values = {id(value): value for matched in group.found.values() for value in matched}
-    return all(
-        id(user) in group.inside for key in group.inside if key != id(group.root) for user in matcher.users(values[key])
-    )
+    inner = group.inside - {group.root}
+    return all(user in group.inside for value in inner for user in matcher.users(value))

@@ -57,7 +57,7 @@ class Matcher:
 
     def __init__(self, root: Expr) -> None:
         self.root = root
-        self._users: dict[int, list[Expr]] | None = None
+        self._users: dict[Expr, list[Expr]] | None = None
 
     def first(self, pattern: DFPattern, expression: Expr) -> Found | None:
         """One way in which the pattern matches, or None."""
@@ -222,12 +222,12 @@ class Matcher:
         self, pattern: DominatorPattern, start: Expr, result: Found, between: list[Expr], parents: list[Expr]
     ) -> bool:
         """Go from the child to the parent on all ways; on every one there is only what `path` matches."""
-        waiting, seen = [start], {id(start)}
+        waiting, seen = [start], {start}
         while waiting:
             for part in parts(waiting.pop()):
-                if id(part) in seen:
+                if part in seen:
                     continue
-                seen.add(id(part))
+                seen.add(part)
                 if next(self.matches(pattern.parent, part, result), None) is not None:
                     parents.append(part)
                 elif next(self.matches(pattern.path, part, {}), None) is not None:
@@ -239,9 +239,9 @@ class Matcher:
 
     def _all_pass(self, parent: Expr, between: list[Expr], child: Expr) -> bool:
         """Whether the parent, and all on the way, is used on the way to the child only."""
-        inside = {id(child), *map(id, between)}
+        inside = {child, *between}
         return all(
-            id(user) in inside
+            user in inside
             for expression in (parent, *between)
             if not isinstance(expression, (Var, Constant))
             for user in self.users(expression)
@@ -253,8 +253,8 @@ class Matcher:
             self._users = {}
             for user in post_order(self.root):
                 for part in parts(user):
-                    self._users.setdefault(id(part), []).append(user)
-        return self._users.get(id(expression), [])
+                    self._users.setdefault(part, []).append(user)
+        return self._users.get(expression, [])
 
 
 def _is_call(expression: Expr, name: str) -> bool:

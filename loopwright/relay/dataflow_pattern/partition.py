@@ -36,10 +36,10 @@ class _Extract(ExprMutator):
         self.args: list[Expr] = []
 
     def first(self, expression: Expr) -> tuple[Expr, ...]:
-        return super().first(expression) if id(expression) in self.group.inside else ()
+        return super().first(expression) if expression in self.group.inside else ()
 
     def _enter(self, expression: Expr) -> Expr:
-        stays = id(expression) in self.group.inside or id(expression) in self.group.embedded
+        stays = expression in self.group.inside or expression in self.group.embedded
         if stays or isinstance(expression, (Op, Function, GlobalVar)):
             return super()._enter(expression)
         result = expression.checked_type_
@@ -47,8 +47,7 @@ class _Extract(ExprMutator):
         param = Var(f"FunctionVar_{self.number}_{len(self.params)}", result if known else None)
         self.params.append(param)
         self.args.append(expression)
-        self.memo_map[id(expression)] = param
-        self._kept.append(expression)
+        self.memo_map[expression] = param
         return param
 
     def visit_function(self, function: Function) -> Expr:
@@ -61,20 +60,19 @@ class _Extract(ExprMutator):
 class _Partition(ExprMutator):
     def __init__(self, groups: list[Group], attrs: Mapping[str, object]) -> None:
         super().__init__()
-        self.groups = {id(group.root): group for group in groups}
-        self.numbers = {id(group.root): len(groups) - 1 - k for k, group in enumerate(groups)}
+        self.groups = {group.root: group for group in groups}
+        self.numbers = {group.root: len(groups) - 1 - k for k, group in enumerate(groups)}
         self.attrs = attrs
 
     def _enter(self, expression: Expr) -> Expr:
-        group = self.groups.get(id(expression))
+        group = self.groups.get(expression)
         if group is None:
             return super()._enter(expression)
-        extract = _Extract(group, self.numbers[id(expression)])
+        extract = _Extract(group, self.numbers[expression])
         body = extract.visit(expression)
         attrs = {**self.attrs, "PartitionedFromPattern": pattern_name(body)}
         result = Call(Function(extract.params, body, attrs=attrs), [self.visit(arg) for arg in extract.args])
-        self.memo_map[id(expression)] = result
-        self._kept.append(expression)
+        self.memo_map[expression] = result
         return result
 
 

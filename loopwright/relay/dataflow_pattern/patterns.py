@@ -264,13 +264,13 @@ def as_pattern(value: DFPattern | Expr | Op | None) -> DFPattern:
 
 def all_patterns(root: DFPattern) -> Iterator[DFPattern]:
     """Every pattern that one is made of, and it itself, once."""
-    seen = {id(root)}
+    seen = {root}
     waiting = [root]
     for pattern in waiting:
         yield pattern
         for part in pattern.parts():
-            if id(part) not in seen:
-                seen.add(id(part))
+            if part not in seen:
+                seen.add(part)
                 waiting.append(part)
 
 

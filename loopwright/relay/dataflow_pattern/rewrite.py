@@ -103,20 +103,20 @@ class _Rewrite(ExprMutator):
     def __init__(self, callback: DFPatternCallback, groups: Sequence[Group]) -> None:
         super().__init__()
         self.callback = callback
-        self.groups = {id(group.root): group for group in groups}
+        self.groups = {group.root: group for group in groups}
 
     def _enter(self, expression: Expr) -> Expr:
         post = super()._enter(expression)
-        group = self.groups.get(id(expression))
+        group = self.groups.get(expression)
         if group is None:
             return post
         node_map: dict[DFPattern, list[Any]] = {
-            pattern: [self.memo_map.get(id(value), value) for value in matched]
+            pattern: [self.memo_map.get(value, value) for value in matched]
             for pattern, matched in group.found.items()
         }
         result = self.callback.callback(expression, post, node_map)
         result = require_expr(result, f"what {type(self.callback).__name__}.callback returns")
-        self.memo_map[id(expression)] = result
+        self.memo_map[expression] = result
         return result
 
 

@@ -208,7 +208,7 @@ class _Rewriter:
 
     def _func(self, func: PrimFunc, wholes: Mapping[int, Value]) -> PrimFunc:
         """The kernel with larger buffers, of which it uses the beginning of each line."""
-        key = (id(func), *[(k, whole.shape) for k, whole in wholes.items()])
+        key = (func, *[(k, whole.shape) for k, whole in wholes.items()])
         result = self.funcs.get(key)
         if result is None:
             buffers = [param for param in func.params if param in func.buffer_map]

@@ -139,7 +139,7 @@ def _stages(function: Function, types: Sequence[TensorType]) -> _Stages:
     inputs: list[te.Tensor] = []
     for index, param in enumerate(function.params):
         value = _placeholders(param.checked_type, f"p{index}", inputs, sizes)
-        compute.memo_map[id(param)] = value
+        compute.memo_map[param] = value
     with collected() as assumed:
         results = flat(compute.visit(function.body))
     return _Stages(sizes, compute, inputs, _own_results(results, inputs), assumed)
@@ -195,7 +195,7 @@ def _checked_indices(function: Function, compute: _Compute) -> tuple[str, ...]:
     for call, each in _trusted_ranges(function):
         for part in post_order(input_at(call.args, each.indices)):
             if isinstance(part, Var):
-                result += [tensor.name for tensor in flat(compute.memo_map[id(part)])]
+                result += [tensor.name for tensor in flat(compute.memo_map[part])]
     return tuple(dict.fromkeys(result))
 
 
@@ -205,7 +205,7 @@ def _indexed_axes(function: Function, compute: _Compute) -> Iterator[PrimExpr]:
     Where an axis has one element at most, its index is 0, and nothing in the kernel says that it came from data.
     """
     for call, each in _trusted_ranges(function):
-        indices, data = (compute.memo_map.get(id(input_at(call.args, of))) for of in (each.indices, each.data))
+        indices, data = (compute.memo_map.get(input_at(call.args, of)) for of in (each.indices, each.data))
         if each.ignored is not None or not isinstance(indices, te.Tensor) or not isinstance(data, te.Tensor):
             continue
         none = [as_expr(size).equal(0) for size in indices.shape]

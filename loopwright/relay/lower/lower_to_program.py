@@ -52,8 +52,8 @@ class _Writer:
         self.shared = shared
         self.around = around
         self.steps: list[Step] = []
-        self.values: dict[int, Nested[Value]] = {}
-        self.functions: dict[int, Function] = {}
+        self.values: dict[Expr, Nested[Value]] = {}
+        self.functions: dict[Expr, Function] = {}
         self.ranges: dict[tuple[object, ...], tuple[Value, Value]] = {}  # of index tensors that were looked at
 
     # What an expression is: a Value, or a list of them for a tuple.
@@ -62,20 +62,20 @@ class _Writer:
         """The value of an expression, its steps written if they are not yet."""
         for each in self._order(expression):
             if self._found(each) is None:
-                self.values[id(each)] = self._write(each)
+                self.values[each] = self._write(each)
         return self._known(expression)
 
     def _order(self, expression: Expr) -> list[Expr]:
         """What has to be evaluated for `expression`, in order; what runs under a condition or a name comes later."""
         result: list[Expr] = []
-        done: set[int] = set()
+        done: set[Expr] = set()
         stack: list[tuple[Expr, bool]] = [(expression, False)]
         while stack:
             each, ready = stack.pop()
             if ready:
                 result.append(each)
-            elif id(each) not in done and self._found(each) is None:
-                done.add(id(each))
+            elif each not in done and self._found(each) is None:
+                done.add(each)
                 stack.append((each, True))
                 if isinstance(each, Call):
                     stack.extend((arg, False) for arg in reversed(each.args))
@@ -88,8 +88,8 @@ class _Writer:
     def _found(self, expression: Expr) -> Nested[Value] | None:
         writer: _Writer | None = self
         while writer is not None:
-            if id(expression) in writer.values:
-                return writer.values[id(expression)]
+            if expression in writer.values:
+                return writer.values[expression]
             writer = writer.around
         return None
 
@@ -104,8 +104,8 @@ class _Writer:
             return expression
         writer: _Writer | None = self
         while writer is not None:
-            if id(expression) in writer.functions:
-                return writer.functions[id(expression)]
+            if expression in writer.functions:
+                return writer.functions[expression]
             writer = writer.around
         return None
 
@@ -129,9 +129,9 @@ class _Writer:
         body: Expr = let
         while isinstance(body, Let):
             if isinstance(body.value, Function):
-                self.functions[id(body.var)] = body.value
+                self.functions[body.var] = body.value
             else:
-                self.values[id(body.var)] = self.of(body.value)
+                self.values[body.var] = self.of(body.value)
             body = body.body
         return self.of(body)
 
@@ -152,16 +152,16 @@ class _Writer:
         inner = _Writer(self.shared, self)
         inner.steps = self.steps  # an ordinary call runs where it stands
         for param, value in zip(function.params, args, strict=True):
-            inner.values[id(param)] = value
+            inner.values[param] = value
         return inner.of(function.body)
 
     def _named_function(self, callee: Expr) -> Expr:
         """What is called; `let f = fn …; f`, as a loop is written, is `f`."""
         while isinstance(callee, Let):
             if isinstance(callee.value, Function):
-                self.functions[id(callee.var)] = callee.value
+                self.functions[callee.var] = callee.value
             else:
-                self.values[id(callee.var)] = self.of(callee.value)
+                self.values[callee.var] = self.of(callee.value)
             callee = callee.body
         return callee
 
@@ -195,16 +195,16 @@ class _Writer:
 
     def _check_indices(self, call: Call, function: Function, given: list[Nested[Value]]) -> None:
         """The steps that look at the indices which a fused function trusts."""
-        values = dict(zip(map(id, function.params), given, strict=True))
+        values = dict[Expr, Nested[Value]](zip(function.params, given, strict=True))
 
         def in_range(expression: Expr) -> Sizes | None:
-            value = values.get(id(expression))
+            value = values.get(expression)
             return self.shared.in_range.get(value) if isinstance(value, Value) else None
 
         checks, known = index_checks(function, call.args, in_range)
         self.steps += self.shared.required(known, "IndexOutOfRange")
         for check in checks:
-            least, greatest = self._range_of(check, flat([values[id(param)] for param in check.params]), call)
+            least, greatest = self._range_of(check, flat([values[param] for param in check.params]), call)
             for rule in check.rules:
                 for value, message, is_least in ((least, rule.below, True), (greatest, rule.above, False)):
                     index = te.var("index", "int64")
@@ -284,19 +284,19 @@ class _Writer:
         before = _Writer(self.shared, self)
         before.steps = self.steps
         for param, value in zip(function.params, args, strict=True):
-            before.values[id(param)] = value
+            before.values[param] = value
         condition = before.own(single(before._path_to(shape.lets, shape.condition)))
 
         turn = _Writer(self.shared, self)
         for param, value in zip(function.params, inside, strict=True):
-            turn.values[id(param)] = value
+            turn.values[param] = value
         turn._bind_lets(shape.lets)
         following = [turn.of(arg) for arg in shape.next_args]
         next_values = [turn.own(value) for value in flat(following)]
         again = _Writer(self.shared, self)  # the same expressions with other values: nothing of this turn is seen
         again.steps = turn.steps
         for param, arg in zip(function.params, following, strict=True):
-            again.values[id(param)] = arg
+            again.values[param] = arg
         next_condition = again.own(single(again._path_to(shape.lets, shape.condition)))
 
         carried = tuple(
@@ -322,7 +322,7 @@ class _Writer:
         after = _Writer(self.shared, self)
         after.steps = self.steps
         for param, value in zip(function.params, result, strict=True):
-            after.values[id(param)] = value
+            after.values[param] = value
         return after._path_to(shape.lets, shape.result)
 
     def _path_to(self, lets: Sequence[Let], expression: Expr) -> Nested[Value]:
@@ -331,7 +331,7 @@ class _Writer:
 
     def _bind_lets(self, lets: Sequence[Let]) -> None:
         for let in lets:
-            self.values[id(let.var)] = self.of(let.value)
+            self.values[let.var] = self.of(let.value)
 
 
 def _stable(param: Var, value: Nested[Value]) -> Type:
@@ -359,18 +359,18 @@ def lower_to_program(
     inputs: list[Value] = []
     for param in function.params:
         value = _inputs(param.checked_type, param.name_hint, inputs)
-        writer.values[id(param)] = value
+        writer.values[param] = value
     results = flat(writer.of(function.body))
     outputs: list[Value] = []
-    used = {id(value) for value in (*inputs, *shared.constants)}
-    viewed = {id(step.value) for step in writer.steps if isinstance(step, View)}
+    used = {*inputs, *shared.constants}
+    viewed = {step.value for step in writer.steps if isinstance(step, View)}
     for index, value in enumerate(results):
         # A result has memory of its own: inputs, constants, other views and repeated results are copied there.
-        if id(value) in used or id(value) in viewed:
+        if value in used or value in viewed:
             copy = Value(f"output{index}", value.shape, value.dtype)
             writer.steps.append(Copy(copy, value))
             value = copy
-        used.add(id(value))
+        used.add(value)
         outputs.append(value)
     attrs = {"functions": shared.functions, **_outputs_of_any_length(writer, outputs)}
     steps = [*shared.required(checks), *shared.checked_early(writer.steps)]
@@ -387,11 +387,11 @@ def _operators(function: Function) -> tuple[str, ...]:
 
 def name_outputs(program: Program, names: Sequence[str]) -> None:
     """Let results be called in headers and errors what the model calls them."""
-    others = {id(value) for value in (*program.inputs, *program.constants)}
+    others = {*program.inputs, *program.constants}
     for name, value in zip(names, program.outputs, strict=False):
-        if id(value) not in others:
+        if value not in others:
             value.name = name
-            others.add(id(value))
+            others.add(value)
 
 
 def _outputs_of_any_length(writer: _Writer, outputs: list[Value]) -> dict[str, object]:

@@ -67,7 +67,7 @@ class Shared:
         self.constants: dict[Value, np.ndarray] = {}
         self.functions: dict[Launch, Function] = {}  # what each launch computes, as a graph
         self.decided: dict[PrimVar, tuple[Value, int | PrimExpr]] = {}  # where a size's value is, and its most
-        self.by_array: dict[int, Value] = {}
+        self.by_array: dict[int, Value] = {}  # by id, since arrays have no hash; `constants` keeps them alive
         self.count = 0
 
     def constant(self, array: np.ndarray) -> Value:

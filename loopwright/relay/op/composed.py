@@ -54,20 +54,20 @@ class Composed(Operator):
         root = expanded.tuple_value if isinstance(expanded, TupleWrapper) else expanded
         types = Inference()
         types.visit(root)
-        result: dict[int, Nested[T]] = {id(name): value for name, value in zip(names, inputs, strict=True)}
+        result = dict[Expr, Nested[T]](zip(names, inputs, strict=True))
 
         def value_of(expression: Expr) -> Nested[T]:
-            if id(expression) not in result:
+            if expression not in result:
                 if isinstance(expression, Constant):
-                    result[id(expression)] = constant(expression.data)
+                    result[expression] = constant(expression.data)
                 elif isinstance(expression, Tuple):
-                    result[id(expression)] = [value_of(field) for field in expression.fields]
+                    result[expression] = [value_of(field) for field in expression.fields]
                 elif isinstance(expression, TupleGetItem):
-                    result[id(expression)] = fields(value_of(expression.tuple_value))[expression.index]
+                    result[expression] = fields(value_of(expression.tuple_value))[expression.index]
                 else:
                     assert isinstance(expression, Call)
-                    result[id(expression)] = apply(expression, [value_of(arg) for arg in expression.args])
-            return result[id(expression)]
+                    result[expression] = apply(expression, [value_of(arg) for arg in expression.args])
+            return result[expression]
 
         return value_of(root)
 

@@ -88,37 +88,37 @@ def _without(layers: Sequence[Layer], skipped: Iterable[int] | None) -> list[Lay
 
 def is_never_negative(data: Expr) -> bool:
     """Whether no element of the tensor can be below 0, whatever the inputs of the model are."""
-    known: dict[int, bool] = {}
+    known: dict[Expr, bool] = {}
     for each in post_order(data):
         if is_call(each, *_NOT_NEGATIVE):
-            known[id(each)] = True
+            known[each] = True
         elif is_call(each, "clip"):
-            known[id(each)] = each.attrs.a_min >= 0
+            known[each] = each.attrs.a_min >= 0
         elif is_call(each, *_KEEPS_SIGN):
-            known[id(each)] = all(known.get(id(arg), False) for arg in each.args)
+            known[each] = all(known.get(arg, False) for arg in each.args)
         elif isinstance(each, Tuple):
-            known[id(each)] = all(known.get(id(field), False) for field in each.fields)
+            known[each] = all(known.get(field, False) for field in each.fields)
         elif isinstance(each, Constant):
-            known[id(each)] = each.data.dtype.kind != "f" or bool((each.data >= 0).all())
-    return known.get(id(data), False)
+            known[each] = each.data.dtype.kind != "f" or bool((each.data >= 0).all())
+    return known.get(data, False)
 
 
 class _Insert(ExprMutator):
-    def __init__(self, layers: Sequence[Layer], scales: Mapping[int, tuple[float, str]], config: QConfig) -> None:
+    def __init__(self, layers: Sequence[Layer], scales: Mapping[Expr, tuple[float, str]], config: QConfig) -> None:
         super().__init__()
-        self.calls = {id(layer.call): layer for layer in layers}
+        self.calls = {layer.call: layer for layer in layers}
         self.scales = scales
         self.config = config
 
     def _enter(self, expression: Expr) -> Expr:
         result = super()._enter(expression)
-        if id(expression) in self.scales:  # whoever reads it reads the rounded one
-            result = self.memo_map[id(expression)] = rounded(result, *self.scales[id(expression)])
+        if expression in self.scales:  # whoever reads it reads the rounded one
+            result = self.memo_map[expression] = rounded(result, *self.scales[expression])
         return result
 
     def visit_call(self, call: Call) -> Expr:
         changed = super().visit_call(call)
-        layer = self.calls.get(id(call))
+        layer = self.calls.get(call)
         if layer is None:
             return changed
         assert isinstance(changed, Call)
@@ -151,7 +151,7 @@ def _integers(layer: Layer, config: QConfig) -> Expr:
 
 
 def insert(
-    mod: IRModule, layers: Sequence[Layer], scales: Mapping[int, tuple[float, str]], config: QConfig
+    mod: IRModule, layers: Sequence[Layer], scales: Mapping[Expr, tuple[float, str]], config: QConfig
 ) -> IRModule:
     """The module with these layers on integers; `scales` has the step and the type of each tensor that they read."""
     main = graph_function(mod)

@@ -11,6 +11,7 @@ from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import Sequential
 from loopwright.relay.build_module import bind_params_by_name, require_graph
 from loopwright.relay.built import Params
+from loopwright.relay.expr import Expr
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.quantize.calibrate import Dataset, count_numbers, samples_of
 from loopwright.relay.quantize.config import QConfig, current_qconfig
@@ -73,9 +74,9 @@ def prerequisite_optimize(mod: IRModule, params: Params | None = None) -> IRModu
 
 def _scales(
     mod: IRModule, layers: list[Layer], samples: Sequence[Sequence[np.ndarray]], config: QConfig
-) -> dict[int, tuple[float, str]]:
-    """The step and the type of each tensor that the layers read, by its id."""
-    wanted = list({id(layer.data): layer.data for layer in layers}.values())
+) -> dict[Expr, tuple[float, str]]:
+    """The step and the type of each tensor that the layers read."""
+    wanted = list(dict.fromkeys(layer.data for layer in layers))
     types = ["uint8" if is_never_negative(data) else "int8" for data in wanted]
     tops = [2 ** (config.nbit_input - (dtype == "int8")) - 1 for dtype in types]
     if config.is_calibrated:
@@ -86,4 +87,4 @@ def _scales(
     else:
         reaches = [config.global_scale] * len(wanted)
     rows = zip(wanted, types, tops, reaches, strict=True)
-    return {id(data): (max(reach / top, 1e-30), dtype) for data, dtype, top, reach in rows}
+    return {data: (max(reach / top, 1e-30), dtype) for data, dtype, top, reach in rows}

@@ -28,7 +28,7 @@ class Metadata:
 
     def __init__(self) -> None:
         self.kinds: dict[str, list[object]] = {}
-        self._places: dict[int, int] = {}
+        self._places: dict[int, int] = {}  # by id, since arrays have no hash; `kinds` keeps the objects alive
 
     def reference(self, kind: str, value: object) -> str:
         """How the text names the object; the same object has one number."""

@@ -50,8 +50,8 @@ class _Printer:
     def __init__(self, annotate: Annotate | None, marked: Iterable[object] = ()) -> None:
         self.annotate = annotate
         self.metadata = Metadata()
-        self.marked = {id(expression) for expression in marked}
-        self.names: dict[int, str] = {}
+        self.marked = set(marked)
+        self.names: dict[Var, str] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -60,14 +60,14 @@ class _Printer:
         self.taken: dict[str, int] = {}  # name → how many more were wanted
         self.inner: list[str] = []  # the names in the order they were taken
         self.sizes = SizeNames()
-        self.numbers: dict[int, int] = {}
+        self.numbers: dict[Expr, int] = {}
         self.count = 0
         self.layout: Layout
 
     # -- names --------------------------------------------------------------------------------------------------------
 
     def variable(self, var: Var) -> str:
-        name = self.names.get(id(var))
+        name = self.names.get(var)
         if name is None:
             base = var.name_hint or "v"
             unique = base
@@ -76,7 +76,7 @@ class _Printer:
                 unique = f"{base}_{self.taken[base]}"
             self.taken[unique] = 0
             self.inner.append(unique)
-            name = self.names[id(var)] = f"%{name_text(unique)}"
+            name = self.names[var] = f"%{name_text(unique)}"
         return name
 
     def declared(self, var: Var) -> str:
@@ -99,7 +99,7 @@ class _Printer:
             if scalar is not None:
                 return scalar
             return self.metadata.reference(CONSTANT, expression) + self.comment(expression)
-        return f"%{self.numbers[id(expression)]}"
+        return f"%{self.numbers[expression]}"
 
     def comment(self, expression: Expr) -> str:
         """What is said of a value behind it: its type, or what `annotate` says."""
@@ -133,20 +133,20 @@ class _Printer:
     def bind(self, expression: Expr, lines: list[str]) -> None:
         """The line that gives a value its number."""
         written = self.lines(expression)
-        number = self.numbers[id(expression)] = self.count
+        number = self.numbers[expression] = self.count
         self.count += 1
         self.add(f"%{number} = ", written, ";", expression, lines)
 
     def write(self, before: str, expression: Expr, after: str, lines: list[str]) -> None:
         """A value that ends a line: its name if it has one, else what it is."""
-        named = is_leaf(expression) or id(expression) in self.numbers
+        named = is_leaf(expression) or expression in self.numbers
         self.add(before, [self.reference(expression)] if named else self.lines(expression), after, expression, lines)
 
     def add(self, before: str, written: list[str], after: str, expression: Expr, lines: list[str]) -> None:
         written[0] = before + written[0]
         written[-1] += after
         lines += written
-        if id(expression) in self.marked:
+        if expression in self.marked:
             lines.append("^" * len(written[-1].removesuffix(";")))
 
     def lines(self, expression: Expr) -> list[str]:
@@ -154,19 +154,19 @@ class _Printer:
         if isinstance(expression, Function):
             return self.function("fn ", expression)
         if isinstance(expression, If):
-            yes, no = self.layout.inside[id(expression)]
+            yes, no = self.layout.inside[expression]
             condition = self.reference(expression.cond)
             then, otherwise = _indented(self.block(yes)), _indented(self.block(no))
             return [f"if ({condition}) {{", *then, "} else {", *otherwise, "}" + self.comment(expression)]
         if isinstance(expression, Match):
             return self.match(expression)
         if isinstance(expression, Let):
-            return ["{", *_indented(self.block(self.layout.inside[id(expression)][0])), "}"]
+            return ["{", *_indented(self.block(self.layout.inside[expression][0])), "}"]
         return [self.line(expression) + self.comment(expression)]
 
     def match(self, match: Match) -> list[str]:
         lines = [f"match{'' if match.complete else '?'} ({self.reference(match.data)}) {{"]
-        for clause, block in zip(match.clauses, self.layout.inside[id(match)], strict=True):
+        for clause, block in zip(match.clauses, self.layout.inside[match], strict=True):
             head = f"  {self.pattern(clause.lhs)} => "
             written = self.block(block)
             if len(written) == 1:
@@ -233,7 +233,7 @@ class _Printer:
             result = f" -> {self.sizes.type(function.ret_type)}"
         elif isinstance(function.checked_type_, FuncType) and self.annotate is None:
             result = f" /* -> {self.sizes.type(function.checked_type_.ret_type)} */"
-        body = self.block(self.layout.inside[id(function)][0])
+        body = self.block(self.layout.inside[function][0])
         for name in self.inner[depth:]:  # which mean nothing after it
             del self.taken[name]
         del self.inner[depth:]

@@ -97,19 +97,19 @@ def is_call(expression: object, *names: str) -> TypeGuard[Call]:
     return isinstance(expression, Call) and isinstance(expression.op, Op) and expression.op.name in names
 
 
-def use_counts(root: Expr) -> dict[int, int]:
-    """How often each expression below `root` is used, by its id; twice by one call counts twice."""
-    counts: dict[int, int] = {}
+def use_counts(root: Expr) -> dict[Expr, int]:
+    """How often each expression below `root` is used; twice by one call counts twice."""
+    counts: dict[Expr, int] = {}
     for expression in post_order(root):
         for part in parts(expression):
-            counts[id(part)] = counts.get(id(part), 0) + 1
-    counts[id(root)] = counts.get(id(root), 0) + 1
+            counts[part] = counts.get(part, 0) + 1
+    counts[root] = counts.get(root, 0) + 1
     return counts
 
 
 def is_constant(expression: Expr, at_most: int = 64) -> bool:
     """Whether an expression depends on constants alone; not told of one of more than `at_most` parts."""
-    stack, seen = [expression], {id(expression)}
+    stack, seen = [expression], {expression}
     while stack:
         current = stack.pop()
         if isinstance(current, Constant):
@@ -118,7 +118,7 @@ def is_constant(expression: Expr, at_most: int = 64) -> bool:
         if not (is_operator or isinstance(current, (Tuple, TupleGetItem))) or len(seen) > at_most:
             return False
         for part in parts(current):
-            if id(part) not in seen:
-                seen.add(id(part))
+            if part not in seen:
+                seen.add(part)
                 stack.append(part)
     return True

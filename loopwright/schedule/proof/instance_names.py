@@ -264,6 +264,7 @@ def _title(location: Place) -> str:
 
 
 def _key_text(key: BlockKey) -> str:
+    # isl knows names only, and those of two variables may be the same: an address, of a variable that a program holds.
     if isinstance(key, InitOf):
         return f"z{_key_text(key.block)}"
     return f"{id(key)}" if isinstance(key, Var) else f"s{key.encode().hex()}"

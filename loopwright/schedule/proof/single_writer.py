@@ -364,7 +364,7 @@ def _old_name(name: Name, writer: Access, origins: Origins) -> Hashable:
     axes = _axes(writer)
     values = list(old_values(axes))
     same = len(values) == len(axes) and all([value is axis for value, axis in zip(values, axes, strict=True)])
-    return name._replace(key=key) if same else ("unlike", id(writer))
+    return name._replace(key=key) if same else ("unlike", writer)
 
 
 def _copied(flow: Dataflow, store: Access) -> Buffer | None:

@@ -159,7 +159,7 @@ class Trace:
 
     def simplified(self, remove_postproc: bool = False) -> Trace:
         """The steps without the questions and samples that nobody uses the answers of."""
-        used: set[int] = set()
+        used: set[int] = set()  # ids: an ExprRV is an int, and two samples may be equal
         kept: list[int] = []
         for position in reversed(range(self._length(remove_postproc))):
             inst = self.insts[position]
@@ -249,7 +249,7 @@ class Trace:
         insts = self.insts[: self._length(remove_postproc)]
 
         def replay() -> None:
-            known: dict[int, Handle] = {}
+            known: dict[int, Handle] = {}  # by id: an ExprRV is an int, and two samples may be equal
             for position, inst in enumerate(insts):
                 task.now(inst.method)
                 _check_names(position, inst)
@@ -346,7 +346,7 @@ def _argument(names: _Names, name: str, value: Any) -> str:
 
 
 class _Names:
-    """b0, l1, v2: handles numbered in the order they are made."""
+    """b0, l1, v2: handles numbered in the order they are made; by id, as samples are ints that may be equal."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}

@@ -13,6 +13,7 @@ from loopwright.ir import (
     IntImm,
     IterType,
     IterVar,
+    Node,
     Stmt,
     Var,
     is_true,
@@ -45,7 +46,7 @@ class BlockPrinter(ScopePrinter):
     def __init__(self, options: Options, learned: Learned | None = None) -> None:
         super().__init__(options, learned)
         self.loops: dict[Var, For] = {}  # around the statement, up to the nearest block
-        self.marked: frozenset[int] = frozenset()  # ids of the nodes that must keep a line of their own
+        self.marked: frozenset[Node] = frozenset()  # the nodes that must keep a line of their own
 
     def statement(self, stmt: Stmt, last: bool = True) -> None:
         raise NotImplementedError
@@ -68,10 +69,10 @@ class BlockPrinter(ScopePrinter):
     def _grid(self, loop: For) -> list[For]:
         """`loop` and the plain loops right below it whose extents do not depend on it."""
         nest = [loop]
-        if not self.options.syntax_sugar or not _is_plain(loop) or id(loop) in self.marked:
+        if not self.options.syntax_sugar or not _is_plain(loop) or loop in self.marked:
             return nest
         body = loop.body
-        while isinstance(body, For) and _is_plain(body) and id(body) not in self.marked:
+        while isinstance(body, For) and _is_plain(body) and body not in self.marked:
             outer = {one.loop_var for one in nest}
             if body.loop_var in outer:
                 break

@@ -108,8 +108,8 @@ class FunctionPrinter(StatementPrinter):
             or block.name_hint != "root"
             or not isinstance(root.predicate, IntImm)
             or root.predicate.value != 1
-            or id(root) in self.marked
-            or id(block) in self.marked
+            or root in self.marked
+            or block in self.marked
         )
         if not plain or block.alloc_buffers:
             return plain

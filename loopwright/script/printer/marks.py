@@ -20,7 +20,7 @@ Method: TypeAlias = Callable[[Any, Any, Any], None]
 class _MarkedTable(dict[type, Method]):
     """The printer's own methods, each putting marks around the nodes that ask for them."""
 
-    def __init__(self, table: Mapping[type, Method], underlined: set[int], comments: dict[int, str]) -> None:
+    def __init__(self, table: Mapping[type, Method], underlined: set[Node], comments: Mapping[Node, str]) -> None:
         super().__init__()
         self.table, self.underlined, self.comments = table, underlined, comments
 
@@ -35,35 +35,35 @@ class _MarkedTable(dict[type, Method]):
         return marked
 
     def _expression(self, method: Method, printer: ScopePrinter, node: Node, level: int) -> None:
-        underlined = id(node) in self.underlined
+        underlined = node in self.underlined
         if underlined:
             printer.out.append(_BEGIN)
         method(printer, node, level)
         if underlined:
             printer.out.append(_END)
-        if id(node) in self.comments:
-            printer.out.append(f"{_COMMENT}{self.comments[id(node)]}{_COMMENT}")
+        if node in self.comments:
+            printer.out.append(f"{_COMMENT}{self.comments[node]}{_COMMENT}")
 
     def _statement(self, method: Method, printer: ScopePrinter, node: Node, last: int) -> None:
         first = len(printer.lines)
-        if id(node) in self.underlined or id(node) in self.comments:
+        if node in self.underlined or node in self.comments:
             last = False  # a scope of its own, so that it is seen what belongs to the node
         method(printer, node, last)
-        if id(node) in self.underlined and len(printer.lines) > first:
+        if node in self.underlined and len(printer.lines) > first:
             text = printer.lines[first]
             body = text.lstrip()
             printer.lines[first] = text[: len(text) - len(body)] + _BEGIN + body + _END
-        if id(node) in self.comments and len(printer.lines) > first:
-            printer.lines[first] += f"{_COMMENT}{self.comments[id(node)]}{_COMMENT}"
+        if node in self.comments and len(printer.lines) > first:
+            printer.lines[first] += f"{_COMMENT}{self.comments[node]}{_COMMENT}"
 
 
 def add_marks(printer: Any, options: Options) -> None:
     """Have `printer` mark the nodes that the options name."""
-    underlined = {id(node) for node in options.obj_to_underline}
-    comments = {id(node): text for node, text in (options.obj_to_annotate or {}).items()}
+    underlined = set(options.obj_to_underline)
+    comments = options.obj_to_annotate or {}
     if underlined or comments:
         printer._table = _MarkedTable(type(printer)._table, underlined, comments)
-        printer.marked = frozenset(underlined | set(comments))
+        printer.marked = frozenset(underlined.union(comments))
 
 
 def finish(lines: list[str], options: Options) -> str:

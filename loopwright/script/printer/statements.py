@@ -234,7 +234,7 @@ class StatementPrinter(BlockPrinter):
             and self.options.syntax_sugar
             and isinstance(below, BufferRealize)
             and below.buffer is stmt.node
-            and id(below) not in self.marked
+            and below not in self.marked
             and isinstance(scope, StringImm)
             and scope.value not in ("", below.buffer.scope())
         )

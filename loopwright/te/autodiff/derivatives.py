@@ -79,42 +79,41 @@ def partials(expr: Expr, is_leaf: Callable[[Leaf], bool], factor: Expr | None = 
     """The derivative of `expr`, times `factor`, by each of its leaves that `is_leaf` says yes to."""
     order = _float_parts(expr)
     start = const(1, expr.dtype) if factor is None else factor
-    factors: dict[int, dict[tuple[int, ...], tuple[Conditions, Expr]]] = {id(expr): {(): ((), start)}}
+    factors: dict[Expr, dict[Conditions, Expr]] = {expr: {(): start}}
     result: list[Partial] = []
     for part in order:
-        arriving = factors.pop(id(part), None)
+        arriving = factors.pop(part, None)
         if not arriving:
             continue
         if isinstance(part, (ProducerLoad, Var)):
             if is_leaf(part):
                 partial = Partial(part)
-                partial.terms = list(arriving.values())
+                partial.terms = list(arriving.items())
                 result.append(partial)
             continue
         for child, more, rule in _rules(part, is_leaf):
-            into = factors.setdefault(id(child), {})
-            for conditions, factor in arriving.values():
+            into = factors.setdefault(child, {})
+            for conditions, factor in arriving.items():
                 under = (*conditions, *more)
-                key = tuple([id(condition) for condition in under])
                 value = rule(factor)
-                known = into.get(key)
-                into[key] = (under, value if known is None else known[1] + value)
+                known = into.get(under)
+                into[under] = value if known is None else known + value
     return result
 
 
 def _float_parts(expr: Expr) -> list[Expr]:
     """Every floating-point part of an expression once, each before its own parts."""
     finished: list[Expr] = []
-    seen: set[int] = set()
+    seen: set[Expr] = set()
     pending: list[tuple[Expr, bool]] = [(expr, False)]
     while pending:
         part, is_done = pending.pop()
         if is_done:
             finished.append(part)
             continue
-        if id(part) in seen or not part.dtype.is_float:
+        if part in seen or not part.dtype.is_float:
             continue
-        seen.add(id(part))
+        seen.add(part)
         pending.append((part, True))
         if not isinstance(part, ProducerLoad):  # its indices are no floats
             pending += [(child, False) for child in part.children() if isinstance(child, Expr)]

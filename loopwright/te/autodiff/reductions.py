@@ -40,7 +40,7 @@ def is_sum(reduce: Reduce) -> bool:
     result, zero = combiner.result[0], combiner.identity_element[0]
     return (
         isinstance(result, Add)
-        and {id(result.a), id(result.b)} == {id(combiner.lhs[0]), id(combiner.rhs[0])}
+        and {result.a, result.b} == {combiner.lhs[0], combiner.rhs[0]}
         and isinstance(zero, FloatImm)
         and zero.value == 0
     )

@@ -72,14 +72,12 @@ class BodyRewriter(Rewriter):
 
     def __init__(self, variables: Mapping[Var, Expr] | None = None) -> None:
         self.variables = variables or {}
-        self.done: dict[int, Any] = {}
-        self.kept: list[Node] = []
+        self.done: dict[Node, Any] = {}
 
     def visit(self, node: Any) -> Any:
-        done = self.done.get(id(node))
+        done = self.done.get(node)
         if done is None:
-            done = self.done[id(node)] = super().visit(node)
-            self.kept.append(node)  # an id means something only while its object lives
+            done = self.done[node] = super().visit(node)
         return done
 
     def visit_Var(self, var: Var) -> Expr:

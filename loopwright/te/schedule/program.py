@@ -96,11 +96,11 @@ def _check_args(
             )
         raise ArgumentsMissing(wanted, [], wanted)
     buffers = dict(binds or {})
-    of_buffer = {id(buffer): tensor for tensor, buffer in buffers.items()}
+    of_buffer = {buffer: tensor for tensor, buffer in buffers.items()}
     result: list[tuple[Tensor | Var, Buffer | None]] = []
     for position, arg in enumerate(args):
         if isinstance(arg, Buffer):
-            tensor = of_buffer.get(id(arg))
+            tensor = of_buffer.get(arg)
             if tensor is None:
                 raise BadBinding(
                     f"schedule: entry {position} of args is the buffer {arg.name}, which stands for no tensor",
@@ -117,8 +117,8 @@ def _check_args(
                 f"schedule: entry {position} of args is {with_article(type(arg).__name__)}, which is no parameter",
                 hint="give tensors, buffers and variables",
             )
-    listed = {id(sch[arg].op) for arg, _ in result if isinstance(arg, Tensor)}
-    missing = [op.name for op in [*placeholders, *sch.outputs] if id(op) not in listed]
+    listed = {sch[arg].op for arg, _ in result if isinstance(arg, Tensor)}
+    missing = [op.name for op in [*placeholders, *sch.outputs] if op not in listed]
     if missing:
         raise ArgumentsMissing(missing, [arg.name for arg, _ in result], wanted)
     seen: set[object] = set()
@@ -132,9 +132,9 @@ def _check_args(
 def inputs_of(sch: ScheduleState) -> list[Operation]:
     """The placeholders that are read, not those that stand for the state of a scan."""
     states = {
-        id(state.op) for stage in sch.stages if isinstance(stage.op, ScanOp) for state in stage.op.state_placeholder
+        state.op for stage in sch.stages if isinstance(stage.op, ScanOp) for state in stage.op.state_placeholder
     }
-    return [stage.op for stage in sch.stages if isinstance(stage.op, PlaceholderOp) and id(stage.op) not in states]
+    return [stage.op for stage in sch.stages if isinstance(stage.op, PlaceholderOp) and stage.op not in states]
 
 
 def _check_fits(tensor: Tensor, buffer: Buffer) -> None:

@@ -160,8 +160,8 @@ class StageState:
 
     @property
     def _relation_lines(self) -> list[SourceLine | None]:
-        lines = {id(directive.what): directive.where for directive in self.directives}
-        return [lines.get(id(relation)) for relation in self.relations]
+        lines: dict[object, SourceLine | None] = {directive.what: directive.where for directive in self.directives}
+        return [lines.get(relation) for relation in self.relations]
 
     def _attr(self, axis: IterVar) -> IterVarAttr:
         return self.iter_var_attrs.setdefault(axis, IterVarAttr(axis.iter_type))

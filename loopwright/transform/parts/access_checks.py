@@ -44,21 +44,23 @@ Wrap = Callable[[Expr], Expr]
 
 
 class Wanted:
-    """The axes of loads and stores that are not proved, by the identity of the node.
+    """The axes of loads and stores that are not proved, by the node.
 
     `broadcasts` are the buffers whose axes of one element take any index.
     """
 
-    def __init__(self, axes: Mapping[int, Iterable[int]], broadcasts: Collection[Buffer] = ()) -> None:
+    def __init__(
+        self, axes: Mapping[BufferLoad | BufferStore, Iterable[int]], broadcasts: Collection[Buffer] = ()
+    ) -> None:
         self.broadcasts = broadcasts
         self._axes = {node: sorted(result) for node, result in axes.items()}
-        self._found: set[int] = set()
+        self._found: set[BufferLoad | BufferStore] = set()
 
     def axes(self, node: BufferLoad | BufferStore) -> Sequence[int]:
         """The axes of an access that is to be checked."""
-        axes = self._axes.get(id(node), ())
+        axes = self._axes.get(node, ())
         if axes:
-            self._found.add(id(node))
+            self._found.add(node)
         return axes
 
     def missed(self) -> bool:

@@ -41,10 +41,10 @@ class _Decide(Rewriter):
     """Replaces comparisons (by identity) by their truth, and folds what that decides."""
 
     def __init__(self, truths: dict[Expr, bool]) -> None:
-        self.truths = {id(node): truth for node, truth in truths.items()}
+        self.truths = truths
 
     def visit_CompareExpr(self, expr: Expr) -> Expr:
-        truth = self.truths.get(id(expr))
+        truth = self.truths.get(expr)
         return self.rebuild(expr) if truth is None else const(truth)
 
     def visit_And(self, expr: And) -> Expr:

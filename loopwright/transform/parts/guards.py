@@ -74,7 +74,7 @@ class _FindGuards(Visitor):
     def __init__(self, loop: For, facts: Analyzer) -> None:
         self.var, self.facts = loop.loop_var, facts
         self.inner: dict[Var, Range | None] = {}  # variables bound inside, outermost first → their range, if known
-        self.found: dict[int, Guard | None] = {}  # by identity of the comparison
+        self.found: dict[CompareExpr, Guard | None] = {}
         self.depth = 0
 
     def visit_For(self, inner: For) -> None:
@@ -108,8 +108,8 @@ class _FindGuards(Visitor):
             self._condition(expr.a, is_statement)
         elif isinstance(expr, Call) and expr.op is LIKELY:
             self._condition(expr.args[0], is_statement)
-        elif isinstance(expr, CompareExpr) and expr.a.dtype is self.var.dtype and id(expr) not in self.found:
-            self.found[id(expr)] = self._guard(expr, is_statement)
+        elif isinstance(expr, CompareExpr) and expr.a.dtype is self.var.dtype and expr not in self.found:
+            self.found[expr] = self._guard(expr, is_statement)
 
     def _guard(self, node: CompareExpr, is_statement: bool) -> Guard | None:
         var, kind = self.var, type(node)

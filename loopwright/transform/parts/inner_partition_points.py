@@ -17,19 +17,19 @@ from collections.abc import Iterable
 from loopwright.ir import CompareExpr, Expr, For, ForKind, SeqStmt, Stmt, Var, Visitor, any_statement, uses_var
 
 
-def decided_inside(loop: For, nodes: Iterable[Expr]) -> set[int]:
-    """Those comparisons, by identity, that can be left to a serial loop inside `loop`."""
-    walk = _Walk({id(node) for node in nodes}, loop.kind is ForKind.PARALLEL)
+def decided_inside(loop: For, nodes: Iterable[Expr]) -> set[Expr]:
+    """Those comparisons that can be left to a serial loop inside `loop`."""
+    walk = _Walk(set(nodes), loop.kind is ForKind.PARALLEL)
     walk.visit(loop.body)
     return walk.found
 
 
 class _Walk(Visitor):
-    def __init__(self, wanted: set[int], is_apart: bool) -> None:
+    def __init__(self, wanted: set[Expr], is_apart: bool) -> None:
         self.wanted = wanted
         self.is_apart = is_apart  # what is here shares the loop with loops of other statements
         self.serial: set[Var] = set()
-        self.found: set[int] = set()
+        self.found: set[Expr] = set()
 
     def visit_SeqStmt(self, node: SeqStmt) -> None:
         outside = self.is_apart
@@ -46,8 +46,8 @@ class _Walk(Visitor):
         self.serial.discard(loop.loop_var)
 
     def visit_CompareExpr(self, expr: CompareExpr) -> None:
-        if id(expr) in self.wanted and self.is_apart and uses_var(expr, self.serial.__contains__):
-            self.found.add(id(expr))
+        if expr in self.wanted and self.is_apart and uses_var(expr, self.serial.__contains__):
+            self.found.add(expr)
 
 
 def has_serial_loop(statement: Stmt) -> bool:

@@ -115,10 +115,10 @@ class _Decide(Rewriter):
     """The guards of a tile with its length known."""
 
     def __init__(self, guards: Sequence[tuple[Expr, Var]], length: int) -> None:
-        self.decided = {id(node): var < const(length, var.dtype) for node, var in guards}
+        self.decided = {node: var < const(length, var.dtype) for node, var in guards}
 
     def visit_CompareExpr(self, expr: Expr) -> Expr:
-        decided = self.decided.get(id(expr))
+        decided = self.decided.get(expr)
         return self.rebuild(expr) if decided is None else decided
 
 
@@ -127,7 +127,7 @@ class _Place(StmtRewriter):
 
     def __init__(self, tile: _Tile, facts: Analyzer) -> None:
         self.tile, self.facts = tile, facts
-        self.wanted = {id(node) for node, _ in tile.guards}
+        self.wanted = {node for node, _ in tile.guards}
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
         holding = [k for k, statement in enumerate(node.seq) if self._holds(statement)]
@@ -166,11 +166,11 @@ class _Place(StmtRewriter):
 
 
 class _HasNode(Visitor):
-    def __init__(self, wanted: set[int]) -> None:
+    def __init__(self, wanted: set[Expr]) -> None:
         self.wanted, self.found = wanted, False
 
     def visit_CompareExpr(self, expr: Expr) -> None:
-        self.found = self.found or id(expr) in self.wanted
+        self.found = self.found or expr in self.wanted
 
 
 def specialize_tail_tiles(body: Stmt, facts: Analyzer) -> Stmt:

@@ -358,9 +358,9 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
     if not func.attrs.get(UNPROVED_ACCESSES, False):
         return func
     program = accesses_of(func)
-    wanted: dict[int, set[int]] = {}
+    wanted: dict[BufferLoad | BufferStore, set[int]] = {}
     for access, axes in unproved_in(program):
-        wanted.setdefault(id(access.node), set()).update(axes)
+        wanted.setdefault(access.node, set()).update(axes)
     checked = func.without_attr(UNPROVED_ACCESSES)
     if not wanted:
         return checked

@@ -74,7 +74,7 @@ class _ChooseIndexWidth(IndexRewriter):
         super().__init__()
         self.always = always
         self.numbers = IndexArithmetic()
-        self.known: dict[int, tuple[Expr, Expr]] = {}  # what was widened, by identity; the node is kept alive
+        self.known: dict[Expr, Expr] = {}  # what was widened
 
     # -- values that keep their type
 
@@ -172,10 +172,10 @@ class _ChooseIndexWidth(IndexRewriter):
 
     def widen(self, expr: Expr) -> Expr:
         """Index arithmetic computed in 64 bits."""
-        result = self.known.get(id(expr))
+        result = self.known.get(expr)
         if result is None:
-            result = self.known[id(expr)] = expr, self._widen(expr)
-        return result[1]
+            result = self.known[expr] = self._widen(expr)
+        return result
 
     def _widen(self, expr: Expr) -> Expr:
         element, wide = expr.dtype.element, INT64.with_lanes(expr.dtype.lanes)

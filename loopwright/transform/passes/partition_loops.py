@@ -170,7 +170,7 @@ class _PartitionLoops(StmtRewriter):
         facts, zero = self.facts, const(0, loop.loop_var.dtype)
         known: list[Expr] = []
         chosen: list[Expr] = []
-        upper: set[int] = set()
+        upper: set[Expr] = set()
 
         def one(point: Expr | None) -> Expr | None:
             if point is None or isinstance(point, IntImm):
@@ -195,7 +195,7 @@ class _PartitionLoops(StmtRewriter):
         for guard in guards:
             if loop.kind is ForKind.PARALLEL and not guard.is_inside:
                 continue  # it is asked once an iteration already
-            if id(guard.node) in inside:
+            if guard.node in inside:
                 continue
             points = [guard.low, guard.high]
             if guard.is_statement:
@@ -212,13 +212,13 @@ class _PartitionLoops(StmtRewriter):
                     continue  # a vector can choose between values itself
                 chosen.append(point)
                 if point is guard.high:
-                    upper.add(id(point))
+                    upper.add(point)
         if all(isinstance(point, IntImm) for point in chosen):
             chosen.sort(key=int)  # type: ignore[arg-type]
         else:
             # There is no knowing their order, and a part that is empty does no harm: lower ends first is a good guess,
             # and then the order that they have for some sizes.
-            chosen.sort(key=lambda point: (id(point) in upper, _for_some_sizes(point)))
+            chosen.sort(key=lambda point: (point in upper, _for_some_sizes(point)))
         return chosen, guards
 
     def _cut(self, loop: For, parts: Sequence[_Part]) -> Stmt:

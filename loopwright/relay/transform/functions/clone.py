@@ -36,8 +36,7 @@ class _Clone(ExprMutator):
 
     def _new(self, var: Var) -> Var:
         result = Var(var.name_hint, var.type_annotation, var.span)
-        self.memo_map[id(var)] = result
-        self._kept.append(var)
+        self.memo_map[var] = result
         return result
 
 

@@ -28,22 +28,22 @@ class Purity:
 
     def __init__(self, mod: IRModule | None) -> None:
         self.mod = mod
-        self._functions: dict[int, bool] = {}
-        self._bound: dict[int, Expr] = {}  # variable → what a let says it is
+        self._functions: dict[Function, bool] = {}
+        self._bound: dict[Var, Expr] = {}  # variable → what a let says it is
 
     def learn(self, root: Expr) -> None:
         for expression in post_order(root):
             if isinstance(expression, Let):
-                self._bound[id(expression.var)] = expression.value
+                self._bound[expression.var] = expression.value
 
     def is_pure(self, expression: Expr) -> bool:
         """A function is pure as a value, whatever it does when called."""
         stack, seen = [expression], set()
         while stack:
             current = stack.pop()
-            if id(current) in seen or isinstance(current, Function):
+            if current in seen or isinstance(current, Function):
                 continue
-            seen.add(id(current))
+            seen.add(current)
             if isinstance(current, (RefCreate, RefRead, RefWrite)):
                 return False
             if isinstance(current, Call):
@@ -55,18 +55,18 @@ class Purity:
 
     def _call_is_pure(self, callee: object) -> bool:
         """Whether calling `callee` does nothing else; not where nobody knows what it is."""
-        while isinstance(callee, Var) and id(callee) in self._bound:
-            callee = self._bound[id(callee)]
+        while isinstance(callee, Var) and callee in self._bound:
+            callee = self._bound[callee]
         if isinstance(callee, GlobalVar) and self.mod is not None and callee in self.mod:
             callee = self.mod[callee]
         if not isinstance(callee, Function):
             return False
-        if id(callee) not in self._functions:
+        if callee not in self._functions:
             # A function that calls itself is as pure as the rest of it. (That it may never end is not counted.)
-            self._functions[id(callee)] = True
+            self._functions[callee] = True
             self.learn(callee.body)
-            self._functions[id(callee)] = self.is_pure(callee.body)
-        return self._functions[id(callee)]
+            self._functions[callee] = self.is_pure(callee.body)
+        return self._functions[callee]
 
 
 class _Eliminate(ExprMutator):
@@ -76,26 +76,26 @@ class _Eliminate(ExprMutator):
         self.inline_once = inline_once
         self.ignore_impurity = ignore_impurity
         self.uses = _live_uses(root, self._is_pure)
-        self.inlined: dict[int, Expr] = {}
+        self.inlined: dict[Var, Expr] = {}
 
     def _is_pure(self, value: Expr) -> bool:
         return self.ignore_impurity or self.purity.is_pure(value)
 
     def visit_var(self, var: Var) -> Expr:
-        return self.inlined.get(id(var), var)
+        return self.inlined.get(var, var)
 
     def visit_let(self, let: Let) -> Expr:
         kept: list[tuple[Let, Expr]] = []
         body: Expr = let
         while isinstance(body, Let):
-            count = self.uses.get(id(body.var), 0)
+            count = self.uses.get(body.var, 0)
             if count == 0 and self._is_pure(body.value):
                 body = body.body
                 continue
             value = self.visit(body.value)
             is_loop = isinstance(body.value, Function) and body.var in set(_variables(body.value))
             if self.inline_once and count == 1 and not is_loop and self.purity.is_pure(body.value):
-                self.inlined[id(body.var)] = value
+                self.inlined[body.var] = value
             else:
                 kept.append((body, value))
             body = body.body
@@ -116,25 +116,25 @@ def _variables(expression: Expr) -> list[Var]:
     return [each for each in post_order(expression) if isinstance(each, Var)]
 
 
-def _live_uses(root: Expr, is_pure: Callable[[Expr], bool]) -> dict[int, int]:
+def _live_uses(root: Expr, is_pure: Callable[[Expr], bool]) -> dict[Var, int]:
     """How often each variable is used by what stays: the value of an unused let uses nothing."""
-    uses: dict[int, int] = {}
-    values: dict[int, Expr] = {}  # pure values of lets, looked at when their variable is first used
-    seen: set[int] = set()
+    uses: dict[Var, int] = {}
+    values: dict[Var, Expr] = {}  # pure values of lets, looked at when their variable is first used
+    seen: set[Expr] = set()
     stack = [root]
     while stack:
         current = stack.pop()
         if isinstance(current, Var):
-            uses[id(current)] = uses.get(id(current), 0) + 1
-            if id(current) in values:
-                stack.append(values.pop(id(current)))
+            uses[current] = uses.get(current, 0) + 1
+            if current in values:
+                stack.append(values.pop(current))
             continue
-        if id(current) in seen or isinstance(current, Op):
+        if current in seen or isinstance(current, Op):
             continue
-        seen.add(id(current))
+        seen.add(current)
         if isinstance(current, Let):
-            if is_pure(current.value) and id(current.var) not in uses:
-                values[id(current.var)] = current.value
+            if is_pure(current.value) and current.var not in uses:
+                values[current.var] = current.value
             else:
                 stack.append(current.value)
             stack.append(current.body)

@@ -54,17 +54,17 @@ Gradient: TypeAlias = Expr | list["Gradient"] | None
 class _Backward:
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.found: dict[int, Gradient] = {}
+        self.found: dict[Expr, Gradient] = {}
 
     def gradients(self) -> list[Expr]:
         """The gradient of each parameter."""
         body = self.function.body
         self._add(body, _ones(body, body.checked_type))
         for expression in reversed(list(post_order(body))):
-            grad = self.found.get(id(expression))
+            grad = self.found.get(expression)
             if grad is not None:
                 self._through(expression, grad)
-        return [_whole(param, param.checked_type, self.found.get(id(param))) for param in self.function.params]
+        return [_whole(param, param.checked_type, self.found.get(param)) for param in self.function.params]
 
     def _through(self, expression: Expr, grad: Gradient) -> None:
         if isinstance(expression, Tuple):
@@ -96,8 +96,8 @@ class _Backward:
     def _add(self, expression: Expr, grad: Gradient) -> None:
         if not _has_floats(expression.checked_type):
             return
-        known = self.found.get(id(expression))
-        self.found[id(expression)] = grad if known is None else _sum(known, grad)
+        known = self.found.get(expression)
+        self.found[expression] = grad if known is None else _sum(known, grad)
 
 
 def _has_floats(of: Type) -> bool:

@@ -29,7 +29,7 @@ class _Lift(ExprMutator):
         super().__init__()
         self.taken = used
         self.lifted: dict[str, Function] = {}
-        self.known: dict[int, tuple[GlobalVar, list[Var]]] = {}  # let variable → the function it is, what it captures
+        self.known: dict[Expr, tuple[GlobalVar, list[Var]]] = {}  # let variable → the function it is, what it captures
 
     def _name(self, hint: str) -> str:
         name = base = f"lifted_{hint}"
@@ -41,15 +41,15 @@ class _Lift(ExprMutator):
 
     def lift(self, function: Function, known_as: Var | None = None) -> tuple[GlobalVar, list[Var]]:
         """Make it a function of the module; what it captures are its last parameters."""
-        captured = [var for var in free_vars(function) if var is not known_as and id(var) not in self.known]
+        captured = [var for var in free_vars(function) if var is not known_as and var not in self.known]
         # What the functions it calls capture must be there as well.
         for var in free_vars(function):
-            for more in self.known.get(id(var), (None, []))[1]:
+            for more in self.known.get(var, (None, []))[1]:
                 if not any(more is one for one in captured):
                     captured.append(more)
         name = GlobalVar(self._name(known_as.name_hint if known_as is not None else "function"))
         if known_as is not None:
-            self.known[id(known_as)] = (name, captured)
+            self.known[known_as] = (name, captured)
         own = [Var(var.name_hint, var.type_annotation or var.checked_type_) for var in captured]
         body = self.visit(function.body)
         changed = Function([*function.params, *own], bind(body, dict(zip(captured, own, strict=True))))
@@ -90,13 +90,13 @@ class _Lift(ExprMutator):
         if isinstance(call.op, Function) and "Primitive" not in call.op.attrs:
             name, captured = self.lift(call.op)
             return Call(name, [*args, *captured], span=call.span)
-        result = self.known.get(id(call.op))
+        result = self.known.get(call.op)
         if result is not None:
             return Call(result[0], [*args, *result[1]], span=call.span)
         return super().visit_call(call)
 
     def visit_var(self, var: Var) -> Expr:
-        result = self.known.get(id(var))
+        result = self.known.get(var)
         return var if result is None else self._value(*result, var)
 
 

@@ -39,23 +39,23 @@ class _Name(ExprMutator):
         super().__init__()
         self.scopes = scopes
         self.everything = everything
-        self.lists: dict[int, list[tuple[Var, Expr]]] = {id(scopes.root): []}
+        self.lists: dict[Scope, list[tuple[Var, Expr]]] = {scopes.root: []}
         self.count = 0
 
     def block(self, scope: Scope, body: Expr) -> Expr:
         """What a block evaluates, with the names it gives."""
-        self.lists[id(scope)] = []
+        self.lists[scope] = []
         result = self.visit(body)
-        for var, value in reversed(self.lists[id(scope)]):
+        for var, value in reversed(self.lists[scope]):
             result = Let(var, value, result)
         return result
 
     def _named(self, expression: Expr, value: Expr) -> Expr:
-        if not self.everything and id(expression) not in self.scopes.used_elsewhere:
+        if not self.everything and expression not in self.scopes.used_elsewhere:
             return value
         var = Var(f"v{self.count}")
         self.count += 1
-        self.lists[id(self.scopes.of[id(expression)])].append((var, value))
+        self.lists[self.scopes.of[expression]].append((var, value))
         return var
 
     def visit_call(self, call: Call) -> Expr:
@@ -74,21 +74,21 @@ class _Name(ExprMutator):
     def function(self, function: Function) -> Function:
         if "Primitive" in function.attrs:
             return function
-        body = self.block(self.scopes.body[id(function)], function.body)
+        body = self.block(self.scopes.body[function], function.body)
         if body is function.body:
             return function
         return Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)
 
     def visit_if(self, branch: If) -> Expr:
         condition = self.visit(branch.cond)
-        scopes = self.scopes.branches[id(branch)]
+        scopes = self.scopes.branches[branch]
         one, other = self.block(scopes[0], branch.true_branch), self.block(scopes[1], branch.false_branch)
         same = condition is branch.cond and one is branch.true_branch and other is branch.false_branch
         return self._named(branch, branch if same else If(condition, one, other, branch.span))
 
     def visit_match(self, match: Match) -> Expr:
         data = self.visit(match.data)
-        pairs = zip(self.scopes.branches[id(match)], match.clauses, strict=True)
+        pairs = zip(self.scopes.branches[match], match.clauses, strict=True)
         values = [self.block(scope, clause.rhs) for scope, clause in pairs]
         same = data is match.data and all(new is old.rhs for new, old in zip(values, match.clauses, strict=True))
         clauses = [Clause(old.lhs, new) for new, old in zip(values, match.clauses, strict=True)]
@@ -100,13 +100,13 @@ class _Name(ExprMutator):
             # A function that calls itself is known by its own name.
             value: Expr = body.value
             value = self.function(value) if isinstance(value, Function) else self._value(value)
-            self.lists[id(self.scopes.of[id(body)])].append((body.var, value))
+            self.lists[self.scopes.of[body]].append((body.var, value))
             body = body.body
         return self.visit(body)
 
     def _value(self, value: Expr) -> Expr:
         """The value of a let: it has a name already."""
-        if isinstance(value, Call) and id(value) not in self.memo_map and id(value) not in self.scopes.used_elsewhere:
+        if isinstance(value, Call) and value not in self.memo_map and value not in self.scopes.used_elsewhere:
             for arg in value.args:
                 self.visit(arg)
             return super().visit_call(value)
@@ -153,8 +153,7 @@ class _Unname(ExprMutator):
             if calls_itself or not self.purity.is_pure(body.value):
                 kept.append((body, value))
             else:
-                self.memo_map[id(body.var)] = value
-                self._kept.append(body.var)
+                self.memo_map[body.var] = value
             body = body.body
         result = self.visit(body)
         for old, value in reversed(kept):

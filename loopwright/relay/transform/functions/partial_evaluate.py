@@ -32,8 +32,8 @@ class _Partial(ExprMutator):
         self.mod = mod
         self.purity = purity
         self.types = KnownTypes(mod)
-        self.functions: dict[int, Function] = {}  # variable → the function it is
-        self.loops: set[int] = set()  # variables whose functions call themselves
+        self.functions: dict[Var, Function] = {}  # variable → the function it is
+        self.loops: set[Var] = set()  # variables whose functions call themselves
         self.calls = 0
 
     def visit_let(self, let: Let) -> Expr:
@@ -42,8 +42,8 @@ class _Partial(ExprMutator):
         while isinstance(body, Let):
             if isinstance(body.value, Function) and self._is_pure(body.value):
                 if any(each is body.var for each in post_order(body.value)):
-                    self.functions[id(body.var)] = body.value
-                    self.loops.add(id(body.var))
+                    self.functions[body.var] = body.value
+                    self.loops.add(body.var)
                     kept.append((body, body.value))
                 else:
                     self._set(body.var, self.visit(body.value))
@@ -56,15 +56,14 @@ class _Partial(ExprMutator):
             body = body.body
         result = self.visit(body)
         for old, value in reversed(kept):
-            if id(old.var) in self.loops and not any(each is old.var for each in post_order(result)):
+            if old.var in self.loops and not any(each is old.var for each in post_order(result)):
                 continue  # every call of it is gone
             same = value is old.value and result is old.body
             result = old if same else Let(old.var, value, result, old.span)
         return result
 
     def _set(self, var: Var, value: Expr) -> None:
-        self.memo_map[id(var)] = value
-        self._kept.append(var)
+        self.memo_map[var] = value
 
     def _is_pure(self, function: Function) -> bool:
         return self.purity.is_pure(function.body)
@@ -93,8 +92,8 @@ class _Partial(ExprMutator):
             if not isinstance(function, Function):
                 return None, False
             return function, any(isinstance(each, GlobalVar) for each in post_order(function))
-        if isinstance(op, Var) and id(op) in self.loops:
-            return self.functions[id(op)], True
+        if isinstance(op, Var) and op in self.loops:
+            return self.functions[op], True
         value = self.visit(op)
         return (value, False) if isinstance(value, Function) else (None, False)
 

@@ -56,12 +56,12 @@ class _Combine(TypedRewrite):
         super().__init__(mod)
         self.siblings = siblings
         self.users = _users(root)
-        self.places: dict[int, tuple[_Group, int]] = {}
+        self.places: dict[Expr, tuple[_Group, int]] = {}
         for group in self._groups(root):
             if len(group.calls) >= least:
                 self._follow(group)
                 for branch, chain in enumerate(group.chains):
-                    self.places[id((chain or [group.calls[branch]])[-1])] = (group, branch)
+                    self.places[(chain or [group.calls[branch]])[-1]] = (group, branch)
 
     def _groups(self, root: Expr) -> list[_Group]:
         result: dict[object, list[Call]] = {}
@@ -76,7 +76,7 @@ class _Combine(TypedRewrite):
             of = self.tensor_type(call)
             if key is None or of is None or not isinstance(of.shape[self.siblings.axis(call, of)], int):
                 continue
-            result.setdefault((id(call.args[0]), key), []).append(call)
+            result.setdefault((call.args[0], key), []).append(call)
         groups = []
         for calls in result.values():
             types = [self.type_of_tensor(call) for call in calls]
@@ -88,11 +88,11 @@ class _Combine(TypedRewrite):
         """Lengthen the branches by what follows all of them alike."""
         while True:
             ends = [(chain or [call])[-1] for call, chain in zip(group.calls, group.chains, strict=True)]
-            users = [self.users.get(id(end), []) for end in ends]
+            users = [self.users.get(end, []) for end in ends]
             if any(len(result) != 1 for result in users):
                 return
             follow = [result[0] for result in users if isinstance(result[0], Call)]
-            if len({id(user) for user in follow}) < len(users) or not self._alike(group, ends, follow):
+            if len(set(follow)) < len(users) or not self._alike(group, ends, follow):
                 return
             for chain, user in zip(group.chains, follow, strict=True):
                 chain.append(user)
@@ -134,7 +134,7 @@ class _Combine(TypedRewrite):
         return wide == [len(of.shape) - 1 - after] and same_dim(of.shape[wide[0]], group.sizes[branch])
 
     def visit_call(self, call: Call) -> Expr:
-        result = self.places.get(id(call))
+        result = self.places.get(call)
         if result is None:
             return super().visit_call(call)
         group, branch = result
@@ -143,7 +143,7 @@ class _Combine(TypedRewrite):
         return group.made[branch]
 
     def first(self, expression: Expr) -> tuple[Expr, ...]:
-        result = self.places.get(id(expression))
+        result = self.places.get(expression)
         if result is None:
             return super().first(expression)
         group, _ = result
@@ -183,12 +183,12 @@ def join(values: Sequence[Expr], axis: int) -> Expr:
     return make("concatenate", list(values), axis=axis)
 
 
-def _users(root: Expr) -> dict[int, list[Expr]]:
+def _users(root: Expr) -> dict[Expr, list[Expr]]:
     """Who uses each expression."""
-    users: dict[int, list[Expr]] = {}
+    users: dict[Expr, list[Expr]] = {}
     for expression in post_order(root):
         for part in parts(expression):
-            users.setdefault(id(part), []).append(expression)
+            users.setdefault(part, []).append(expression)
     return users
 
 

@@ -45,32 +45,32 @@ class _Batched(TypedRewrite):
                 continue
             data, weight = self.tensor_type(call.args[0]), self.tensor_type(call.args[1])
             if data is not None and weight is not None and len(data.shape) == 2:
-                key = (id(call.args[0]), call.attrs.out_dtype, str(weight), str(data.dtype))
+                key = (call.args[0], call.attrs.out_dtype, str(weight), str(data.dtype))
                 groups.setdefault(key, []).append(call)
-        self.places = {
-            id(call): (calls, k) for calls in groups.values() if len(calls) >= least for k, call in enumerate(calls)
+        self.places: dict[Expr, tuple[list[Call], int]] = {
+            call: (calls, k) for calls in groups.values() if len(calls) >= least for k, call in enumerate(calls)
         }
-        self.made: dict[int, Expr] = {}
+        self.made: dict[Call, Expr] = {}
 
     def rewrite(self, call: Call) -> Expr:
         return call
 
     def visit_call(self, call: Call) -> Expr:
-        result = self.places.get(id(call))
+        result = self.places.get(call)
         if result is None:
             return super().visit_call(call)
         calls, location = result
-        if id(calls[0]) not in self.made:
+        if calls[0] not in self.made:
             data = self.visit(call.args[0])
             weights = [self.visit(one.args[1]) for one in calls]
             batch = make("stack", [data] * len(calls), axis=0), make("stack", weights, axis=0)
-            self.made[id(calls[0])] = make("nn.batch_matmul", *batch, out_dtype=call.attrs.out_dtype)
-        whole = self.made[id(calls[0])]
+            self.made[calls[0]] = make("nn.batch_matmul", *batch, out_dtype=call.attrs.out_dtype)
+        whole = self.made[calls[0]]
         part = make("strided_slice", whole, begin=(location,), end=(location + 1,), strides=(1,), axes=(0,))
         return make("squeeze", part, axis=(0,))
 
     def first(self, expression: Expr) -> tuple[Expr, ...]:
-        result = self.places.get(id(expression))
+        result = self.places.get(expression)
         if result is None:
             return super().first(expression)
         return (result[0][0].args[0], *[one.args[1] for one in result[0]])

@@ -142,7 +142,7 @@ class _FuseAttention(TypedRewrite):
     # --- from the second product back to the first ------------------------------------------------------------------
 
     def _only_use(self, expression: Expr) -> bool:
-        return self.uses.get(id(expression), 0) == 1
+        return self.uses.get(expression, 0) == 1
 
     def _weights(self, expression: Expr) -> tuple[Call | None, bool, object]:
         """The softmax along the last axis; whether rows that see nothing are set to 0, and what tells them."""

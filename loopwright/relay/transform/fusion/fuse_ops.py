@@ -78,13 +78,13 @@ class _Partition:
     def _path(self, node: Node, sink: Node) -> list[Node]:
         """Every node on a way from `node` to `sink`, the first left out, the last with the rest."""
         result: list[Node] = []
-        seen = {id(node)}
+        seen = {node}
         stack = [user for user, _ in node.uses]
         while stack:
             current = stack.pop()
-            if id(current) in seen:
+            if current in seen:
                 continue
-            seen.add(id(current))
+            seen.add(current)
             result.append(current)
             if current is not sink:
                 stack.extend(user for user, _ in current.uses)
@@ -95,9 +95,9 @@ class _Partition:
         return all(allowed(between.group().group_kind, between is sink) for between in self._path(node, sink))
 
     def _nodes_between(self, node: Node, sink: Node) -> int:
-        groups = {id(each.group()): each.group() for each in [node, *self._path(node, sink)] if each is not sink}
-        groups.pop(id(sink.group()), None)
-        return sum(group.size for group in groups.values())
+        groups = {each.group() for each in [node, *self._path(node, sink)] if each is not sink}
+        groups.discard(sink.group())
+        return sum(group.size for group in groups)
 
     def _merge(self, node: Node, sink: Node) -> None:
         members = [node, *self._path(node, sink)]
@@ -116,15 +116,15 @@ class _Partition:
             if child.group_kind != Kind.TUPLE:
                 target.group_kind = max(target.group_kind, child.group_kind)
 
-    def _outside_inputs(self, members: Sequence[Node]) -> set[int]:
-        groups = {id(member.group()) for member in members}
-        result: set[int] = set()
+    def _outside_inputs(self, members: Sequence[Node]) -> set[Expr]:
+        groups = {member.group() for member in members}
+        result: set[Expr] = set()
         for node in self.uses.nodes:
-            if id(node.group()) in groups:
+            if node.group() in groups:
                 for part in parts(node.expression):
-                    used = self.uses.of.get(id(part))
-                    if used is not None and id(used.group()) not in groups:
-                        result.add(id(part))
+                    used = self.uses.of.get(part)
+                    if used is not None and used.group() not in groups:
+                        result.add(part)
         return result
 
 
@@ -135,7 +135,7 @@ class _Fuse(ExprMutator):
         super().__init__()
         self.uses = uses
         self.settings = settings
-        self.kernels: dict[int, _Kernel] = {}
+        self.kernels: dict[Node, _Kernel] = {}
 
     def visit_call(self, call: Call) -> Expr:
         if not isinstance(call.op, Op):
@@ -145,11 +145,11 @@ class _Fuse(ExprMutator):
         return self._part(call)
 
     def visit_tuple(self, tup: Tuple) -> Expr:
-        node = self.uses.of.get(id(tup))
+        node = self.uses.of.get(tup)
         return self._part(tup) if node is not None and node.group() is not node else super().visit_tuple(tup)
 
     def visit_tuple_getitem(self, get: TupleGetItem) -> Expr:
-        node = self.uses.of.get(id(get))
+        node = self.uses.of.get(get)
         # Taking a field is no kernel of its own.
         alone = node is None or (node.group() is node and node.size == 1)
         return super().visit_tuple_getitem(get) if alone else self._part(get)
@@ -159,8 +159,8 @@ class _Fuse(ExprMutator):
 
     def _part(self, expression: Expr) -> Expr:
         """The expression inside its kernel; at the last of them, the call of the kernel."""
-        root = self.uses.of[id(expression)].group()
-        kernel = self.kernels.setdefault(id(root), _Kernel())
+        root = self.uses.of[expression].group()
+        kernel = self.kernels.setdefault(root, _Kernel())
         inside = self._inside(expression, kernel, root)
         if root.expression is not expression:
             return inside
@@ -170,7 +170,7 @@ class _Fuse(ExprMutator):
         """The expression with its inputs: those of the kernel as they are there, others as parameters."""
 
         def operand(part: Expr) -> Expr:
-            node = self.uses.of.get(id(part))
+            node = self.uses.of.get(part)
             if node is not None and node.group() is root:
                 return part if isinstance(part, Constant) else self.visit(part)
             return kernel.parameter(self.visit(part), part, self.settings.link_params)
@@ -193,28 +193,23 @@ class _Kernel:
     """A primitive function in the making."""
 
     def __init__(self) -> None:
-        self.params: dict[int, Var] = {}
-        self.args: list[Expr] = []
-        self.kept: list[Expr] = []
+        self.params: dict[Expr, Var] = {}  # what comes from outside → its parameter
 
     def parameter(self, value: Expr, original: Expr, link_params: bool) -> Expr:
         if link_params and isinstance(value, Constant):
             return value
-        result = self.params.get(id(value))
+        result = self.params.get(value)
         if result is None:
             result = Var(f"p{len(self.params)}", original.checked_type)
-            self.params[id(value)] = result
-            self.args.append(value)
-            self.kept.append(value)
+            self.params[value] = result
         return result
 
     def call(self, body: Expr) -> Call:
         attrs: dict[str, object] = {"Primitive": 1}
         if _only_reshapes(body):
             attrs["relay.reshape_only"] = 1
-        return Call(
-            Function(list(self.params.values()), body, attrs=attrs), self.args, span=getattr(body, "span", None)
-        )
+        function = Function(list(self.params.values()), body, attrs=attrs)
+        return Call(function, list(self.params), span=getattr(body, "span", None))
 
 
 RESHAPES = ("reshape", "expand_dims", "squeeze", "nn.batch_flatten", "contrib_reverse_reshape", "reshape_like")

@@ -32,7 +32,7 @@ _RESHAPES: Final = ("reshape", "expand_dims", "squeeze")
 class _Sink(TypedRewrite):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
-        self.made: dict[int, Call] = {}  # element-wise calls that follow a product since their reshape has moved
+        self.made: set[Call] = set()  # element-wise calls that follow a product since their reshape has moved
 
     def rewrite(self, call: Call) -> Expr:
         if call.attrs.kind > Kind.BROADCAST or not _HARMLESS.issuperset(call.attrs.fields) or call.attrs.stateful:
@@ -51,14 +51,14 @@ class _Sink(TypedRewrite):
         answer = shape_of(self, built)
         if answer is None or not same_dims(answer, inner):
             return call
-        self.made[id(built)] = built
+        self.made.add(built)
         return make("reshape", built, newshape=tuple(outer), allowzero=True)
 
     def _follows_product(self, arg: Expr) -> TypeGuard[Call]:
         if not is_call(arg, *_RESHAPES) or not isinstance(arg.args[0], Call) or not isinstance(arg.args[0].op, Op):
             return False
         source = arg.args[0]
-        return source.attrs.kind == Kind.OUT_FUSABLE or id(source) in self.made
+        return source.attrs.kind == Kind.OUT_FUSABLE or source in self.made
 
     def _operand(self, arg: Expr, inner: Sequence[Dim], outer: Sequence[Dim]) -> Expr | None:
         """What stands for the operand beside a tensor of shape `inner`; None where nothing does."""

@@ -56,18 +56,18 @@ class Uses:
 
     def __init__(self, body: Expr) -> None:
         self.nodes: list[Node] = []
-        self.of: dict[int, Node] = {}
+        self.of: dict[Expr, Node] = {}
         for expression in _own_expressions(body):
             node = Node(expression, len(self.nodes), _kind(expression))
             node.group_kind = node.kind
             if node.kind == Kind.OUT_FUSABLE:
                 node.anchor = node
-            self.of[id(expression)] = node
+            self.of[expression] = node
             self.nodes.append(node)
         for node in list(self.nodes):
             self._connect(node)
-        if id(body) in self.of:
-            self.of[id(body)].outside = True
+        if body in self.of:
+            self.of[body].outside = True
         self._find_post_dominators()
 
     def _connect(self, node: Node) -> None:
@@ -76,7 +76,7 @@ class Uses:
             isinstance(expression, Call) and not isinstance(expression.op, Op)
         )
         for part in parts(expression):
-            used = self.of.get(id(part))
+            used = self.of.get(part)
             if used is None:
                 continue
             if fused:
@@ -116,16 +116,16 @@ def _common(one: Node | None, other: Node | None) -> tuple[Node | None, int]:
 def _own_expressions(body: Expr) -> list[Expr]:
     """What the body evaluates, but for what lies inside the functions in it."""
     result: list[Expr] = []
-    done: set[int] = set()
+    done: set[Expr] = set()
     stack: list[tuple[Expr, bool]] = [(body, False)]
     while stack:
         expression, ready = stack.pop()
         if ready:
             result.append(expression)
             continue
-        if id(expression) in done or isinstance(expression, (Op, GlobalVar)):
+        if expression in done or isinstance(expression, (Op, GlobalVar)):
             continue
-        done.add(id(expression))
+        done.add(expression)
         stack.append((expression, True))
         if not isinstance(expression, Function):
             stack.extend((part, False) for part in reversed(parts(expression)))

@@ -93,9 +93,9 @@ class _Model(TypedRewrite):
         self.lanes, self.per_cycle = machine.lanes("float32"), machine.fma_per_cycle
         self.relayout = relayout(machine)  # an element from one order into the other
         self.cut = Cut()
-        self.made: dict[int, int] = {}  # how an expression's value lies
-        self.read: dict[int, int] = {}  # how a call reads its images
-        self.readers: dict[int, list[int]] = {}
+        self.made: dict[Expr, int] = {}  # how an expression's value lies
+        self.read: dict[Call, int] = {}  # how a call reads its images
+        self.readers: dict[Expr, list[int]] = {}
         self.worth_it = False
         self.expressions = list(post_order(function.body))
         for expression in self.expressions:
@@ -120,10 +120,10 @@ class _Model(TypedRewrite):
         if isinstance(expression, Call) and isinstance(expression.op, Op):
             self._add_call(expression)
         elif isinstance(expression, TupleGetItem) and isinstance(expression.tuple_value, Call):
-            if id(expression.tuple_value) in self.made:
-                self.made[id(expression)] = self.made[id(expression.tuple_value)]
+            if expression.tuple_value in self.made:
+                self.made[expression] = self.made[expression.tuple_value]
         elif not isinstance(expression, (Tuple, Constant, Op)) and self._is_image(expression):
-            self.made[id(expression)] = self._planes()
+            self.made[expression] = self._planes()
             for argument in getattr(expression, "args", ()):
                 if self._is_image(argument):
                     self._reads(argument, self._planes())
@@ -135,18 +135,18 @@ class _Model(TypedRewrite):
             item = self.cut.thing()
             # Where channels are summed a convolution may read one order and write the other.
             reading = self.cut.thing() if call.attrs.groups == 1 else item
-            self.made[id(call)], self.read[id(call)] = item, reading
+            self.made[call], self.read[call] = item, reading
             self._price_convolution(call, reading, item)
             self._reads(call.args[0], reading)
         elif follows(call) and images:
             item = self.cut.thing()
-            self.made[id(call)] = self.read[id(call)] = item
+            self.made[call] = self.read[call] = item
             if _is_pool(call):
                 self.cut.costs(item, first=self._share(POOL.read, self.type_of_tensor(call.args[0])))
             for image in images:
                 self._reads(image, item)
         else:
-            self.made[id(call)] = self._planes()
+            self.made[call] = self._planes()
             for image in images:
                 self._reads(image, self._planes())
 
@@ -177,11 +177,11 @@ class _Model(TypedRewrite):
         return share * self.relayout * _size(of)
 
     def _reads(self, image: Expr, reading: int) -> None:
-        self.readers.setdefault(id(image), []).append(reading)
+        self.readers.setdefault(image, []).append(reading)
 
     def _move(self, expression: Expr) -> None:
         """The price of moving a tensor: once for each order that it is read in and was not made in."""
-        making, readers = self.made.get(id(expression)), self.readers.get(id(expression), [])
+        making, readers = self.made.get(expression), self.readers.get(expression, [])
         if making is None:
             return
         price = self._share(1.0, self.type_of_tensor(expression)) if self._is_image(expression) else 0.0
@@ -211,8 +211,8 @@ class _Apply(TypedRewrite):
             return changed
         result: Expr = changed
         if _is_convolution(call):
-            result = self._convolution(changed, id(call) in self.read, id(call) in self.made)
-        elif id(call) in self.read:
+            result = self._convolution(changed, call in self.read, call in self.made)
+        elif call in self.read:
             result = self._following(changed)
         if result is not changed and isinstance(result, Call) and result.span is None:
             result.span = call.span

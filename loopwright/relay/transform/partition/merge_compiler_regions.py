@@ -22,19 +22,19 @@ class _Regions:
 
     def __init__(self, root: Expr) -> None:
         self.order = list(post_order(root))
-        self.group: dict[int, int] = {id(each): k for k, each in enumerate(self.order)}  # everything alone at first
+        self.group = {each: k for k, each in enumerate(self.order)}  # everything alone at first
         for each in self.order:
             if is_call(each, END):
                 # The marks belong to what they mark.
-                self._join(id(each), id(each.args[0]))
+                self._join(each, each.args[0])
                 for part in parts(each.args[0]):
                     if is_call(part, BEGIN):
-                        self._join(id(part), id(each.args[0]))
+                        self._join(part, each.args[0])
         for each in self.order:
             if is_call(each, BEGIN) and is_call(each.args[0], END) and _same(each, each.args[0]):
                 self._try(each.args[0], each)
 
-    def _join(self, one: int, other: int) -> None:
+    def _join(self, one: Expr, other: Expr) -> None:
         old, new = self.group[one], self.group[other]
         if old != new:
             for key, value in self.group.items():
@@ -45,12 +45,12 @@ class _Regions:
         edges: dict[int, set[int]] = {}
         for each in self.order:
             for part in parts(each):
-                if id(part) in self.group and self.group[id(part)] != self.group[id(each)]:
-                    edges.setdefault(self.group[id(part)], set()).add(self.group[id(each)])
+                if part in self.group and self.group[part] != self.group[each]:
+                    edges.setdefault(self.group[part], set()).add(self.group[each])
         return edges
 
     def _try(self, producer: Expr, consumer: Expr) -> None:
-        one, other = self.group[id(producer)], self.group[id(consumer)]
+        one, other = self.group[producer], self.group[consumer]
         if one == other:
             return
         edges = self._edges()
@@ -64,10 +64,10 @@ class _Regions:
             if current not in seen:
                 seen.add(current)
                 stack.extend(edges.get(current, ()))
-        self._join(id(producer), id(consumer))
+        self._join(producer, consumer)
 
     def are_one(self, producer: Expr, consumer: Expr) -> bool:
-        return self.group[id(producer)] == self.group[id(consumer)]
+        return self.group[producer] == self.group[consumer]
 
 
 def _same(one: Call, other: Call) -> bool:

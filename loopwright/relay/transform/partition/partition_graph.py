@@ -77,7 +77,7 @@ class _Partition(ExprMutator):
     def visit_call(self, call: Call) -> Expr:
         if not is_call(call, END):
             return super().visit_call(call)
-        region = self.regions[id(call)]
+        region = self.regions[call]
         if region.call is None:
             region.call = self._called(region)
         if len(region.ends) == 1:
@@ -101,10 +101,10 @@ class _Partition(ExprMutator):
         return function if "Composite" in function.attrs else super().visit_function(function)
 
 
-def _regions(root: Expr) -> dict[int, _Region]:
+def _regions(root: Expr) -> dict[Expr, _Region]:
     """The region of each end: ends that share a value are of one."""
-    owner: dict[int, _Region] = {}
-    of: dict[int, _Region] = {}
+    owner: dict[Expr, _Region] = {}
+    of: dict[Expr, _Region] = {}
     for end in post_order(root):
         if not is_call(end, END):
             continue
@@ -112,19 +112,19 @@ def _regions(root: Expr) -> dict[int, _Region]:
         stack, seen = [end.args[0]], set()
         while stack:
             current = stack.pop()
-            if id(current) in seen or is_call(current, BEGIN):
+            if current in seen or is_call(current, BEGIN):
                 continue
-            seen.add(id(current))
-            known = owner.get(id(current))
+            seen.add(current)
+            known = owner.get(current)
             if known is not None and known is not region:
                 for key, value in owner.items():
                     if value is region:
                         owner[key] = known
                 region = known
-            owner[id(current)] = region
+            owner[current] = region
             stack.extend(part for part in parts(current) if not isinstance(part, (Function, Var, Constant)))
         region.ends.append(end)
-        of[id(end)] = region
+        of[end] = region
     return of
 
 

@@ -55,7 +55,7 @@ class _Island:
 
     def __init__(self, types: TypedRewrite) -> None:
         self.types = types
-        self.found: dict[int, Operand] = {}
+        self.found: dict[Expr, Operand] = {}
         self.failed: str | None = None
 
     def value(self, root: Expr, wanted: Affine | None) -> Operand | None:
@@ -67,39 +67,39 @@ class _Island:
             result = self._one(expression, want)
             if result is None:
                 return None
-            self.found[id(expression)] = result
-        return self.found[id(root)]
+            self.found[expression] = result
+        return self.found[root]
 
     def _order(self, root: Expr, wanted: Affine | None) -> list[tuple[Expr, Affine | None]] | None:
         """The expressions of the island, arguments first, each with the affine that may be given there."""
         order: list[Expr] = []
-        entered: set[int] = set()
+        entered: set[Expr] = set()
         stack: list[tuple[Expr, bool]] = [(root, False)]
         while stack:
             expression, ready = stack.pop()
             if ready:
                 order.append(expression)
                 continue
-            if id(expression) in entered:
+            if expression in entered:
                 continue
-            entered.add(id(expression))
+            entered.add(expression)
             below = self._below(expression)
             if below is None:
                 self.failed = getattr(getattr(expression, "op", None), "name", type(expression).__name__)
                 return None
             stack.append((expression, True))
             stack.extend((part, False) for part in reversed(below))
-        wants: dict[int, Affine | None] = {id(root): wanted}
+        wants: dict[Expr, Affine | None] = {root: wanted}
         for expression in reversed(order):
-            want = wants[id(expression)]
+            want = wants[expression]
             keeps = isinstance(expression, Tuple) or (
                 isinstance(expression, Call) and expression.op.name in KEEPS_NUMBERS
             )
             for part in self._below(expression) or ():
                 given = want if keeps else None
                 # What two want differently has a scale of its own.
-                wants[id(part)] = given if wants.get(id(part), given) is given else None
-        return [(expression, wants[id(expression)]) for expression in order]
+                wants[part] = given if wants.get(part, given) is given else None
+        return [(expression, wants[expression]) for expression in order]
 
     def _below(self, expression: Expr) -> Sequence[Expr] | None:
         """What an expression of the island depends on, in it; None for one that cannot be in it."""
@@ -115,7 +115,7 @@ class _Island:
         if isinstance(expression, Constant):
             return expression
         if isinstance(expression, Tuple):
-            return [self.found[id(field)] for field in expression.fields]
+            return [self.found[field] for field in expression.fields]
         if is_call(expression, "qnn.dequantize"):
             data, scale, zero = expression.args
             of = self.types.tensor_type(data)
@@ -126,7 +126,7 @@ class _Island:
         for arg in expression.args:
             self.types.type_of(arg)
         self.types.type_of(expression)
-        args = [self.found[id(arg)] for arg in expression.args]
+        args = [self.found[arg] for arg in expression.args]
         if not any(isinstance(arg, (Quantized, list)) for arg in args):
             return None
         result = RULES[expression.op.name](expression, args, wanted)

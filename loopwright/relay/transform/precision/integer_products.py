@@ -45,7 +45,7 @@ class _Products(TypedRewrite):
 class _Epilogues(TypedRewrite):
     """What stands between such products and a quantize, in the scale of the quantize."""
 
-    def __init__(self, mod: IRModule, uses: dict[int, int]) -> None:
+    def __init__(self, mod: IRModule, uses: dict[Expr, int]) -> None:
         super().__init__(mod)
         self.uses = uses
 
@@ -59,7 +59,7 @@ class _Epilogues(TypedRewrite):
 
     def _is_inside(self, expression: Expr, depth: int) -> bool:
         """Whether an expression is computed for this one use, and not too far away."""
-        return depth > 0 and isinstance(expression, (Call, Tuple)) and self.uses.get(id(expression), 0) <= 1
+        return depth > 0 and isinstance(expression, (Call, Tuple)) and self.uses.get(expression, 0) <= 1
 
     def _quantized(self, call: Call, data: Expr, depth: int) -> Expr | None:
         """The integers that the quantize makes of `data`; None where it is left as it is."""
@@ -138,7 +138,7 @@ class _Epilogues(TypedRewrite):
         stored, scale, zero = data.args
         if not isinstance(scale, Constant) or not isinstance(zero, Constant):
             return None
-        if is_call(stored, *_INTEGER_PRODUCTS) and self.uses.get(id(data), 0) > 1:
+        if is_call(stored, *_INTEGER_PRODUCTS) and self.uses.get(data, 0) > 1:
             return None
         of = self.tensor_type(stored)
         if of is None:

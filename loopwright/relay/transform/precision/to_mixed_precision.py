@@ -112,7 +112,7 @@ class _Mix(TypedRewrite):
         self.narrow = narrow
         self.accumulates = accumulates
         self.missing = missing
-        self.casts: dict[tuple[int, str], Expr] = {}
+        self.casts: dict[tuple[Expr, str], Expr] = {}
         self.warned: set[str] = set()
 
     def cast(self, value: Expr, dtype: str) -> Expr:
@@ -126,10 +126,9 @@ class _Mix(TypedRewrite):
             return value if all(new is old for new, old in zip(result, fields, strict=True)) else Tuple(result)
         if not isinstance(of, TensorType) or not of.dtype.is_float or str(of.dtype) == dtype:
             return value
-        key = (id(value), dtype)
+        key = (value, dtype)
         if key not in self.casts:
             self.casts[key] = make("cast", value, dtype=dtype)
-            self._kept.append(value)
         return self.casts[key]
 
     def restored(self, value: Expr, original: Expr) -> Expr:

@@ -22,19 +22,19 @@ class _Canonicalize(TypedRewrite):
     def __init__(self, mod: IRModule, root: Expr) -> None:
         super().__init__(mod)
         self.uses = use_counts(root)
-        self.shared = {id(cast) for cast in _casts(root) if self.uses[id(cast)] > 1}
+        self.shared = {cast for cast in _casts(root) if self.uses[cast] > 1}
 
     def visit_call(self, call: Call) -> Expr:
         if not hasattr(call.op, "name") or call.attrs is None or call.attrs.kind > Kind.BROADCAST:
             return super().visit_call(call)
-        own: dict[int, Expr] = {}  # an argument given twice is converted once
+        own: dict[Expr, Expr] = {}  # an argument given twice is converted once
         for arg in call.args:
             result = self.visit(arg)
-            widens = id(arg) in self.shared and isinstance(arg, Call) and self._widens(arg)
-            if widens and is_call(result, "cast") and id(arg) not in own:
+            widens = arg in self.shared and isinstance(arg, Call) and self._widens(arg)
+            if widens and is_call(result, "cast") and arg not in own:
                 result = Call(result.op, result.args, result.attrs, result.type_args, result.span)
-            own.setdefault(id(arg), result)
-        args = [own[id(arg)] for arg in call.args]
+            own.setdefault(arg, result)
+        args = [own[arg] for arg in call.args]
         same = all(new is old for new, old in zip(args, call.args, strict=True))
         return call if same else Call(call.op, args, call.attrs, call.type_args, call.span)
 

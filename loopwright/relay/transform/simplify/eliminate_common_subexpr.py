@@ -37,7 +37,7 @@ class _Share(ExprMutator):
         changed = super().visit_tuple_getitem(get)
         if not isinstance(changed, TupleGetItem):
             return changed
-        return self.seen.setdefault(("field", id(changed.tuple_value), changed.index), changed)
+        return self.seen.setdefault(("field", changed.tuple_value, changed.index), changed)
 
     def visit_function(self, function: Function) -> Expr:
         # Each function has values of its own: those of one are not there in another.
@@ -66,7 +66,7 @@ def _identity(arg: Expr) -> object:
         return ("constant", arg.data.dtype.name, arg.data.shape, arg.data.tobytes())
     if isinstance(arg, Tuple):
         return ("tuple", *(_identity(field) for field in arg.fields))
-    return id(arg)
+    return arg
 
 
 def EliminateCommonSubexpr(fskip: Callable[[Call], bool] | None = None) -> GraphPass:

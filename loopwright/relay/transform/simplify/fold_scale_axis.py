@@ -74,15 +74,15 @@ class _Fold(TypedRewrite):
     def __init__(self, mod: IRModule, root: Expr) -> None:
         super().__init__(mod)
         self.uses = use_counts(root)
-        self.came: dict[int, Expr] = {}  # rewritten call → the one it came from
+        self.came: dict[Expr, Expr] = {}  # rewritten call → the one it came from
 
     def visit_call(self, call: Call) -> Expr:
         changed = super().visit_call(call)
-        self.came[id(changed)] = call
+        self.came[changed] = call
         return changed
 
     def used_once(self, expression: Expr) -> bool:
-        return self.uses.get(id(self.came.get(id(expression), expression)), 1) <= 1
+        return self.uses.get(self.came.get(expression, expression), 1) <= 1
 
     def scaled_operand(self, operand: Expr, scale: _Scale, result: TensorType) -> Expr | None:
         """An operand of a sum times the factor, where that is cheap: it is smaller than the result, or constant."""

@@ -39,8 +39,7 @@ class ShapeValues:
 
     def __init__(self, types: KnownTypes) -> None:
         self.types = types
-        self._found: dict[int, Nested[np.ndarray] | None] = {}
-        self._kept: list[Expr] = []
+        self._found: dict[Expr, Nested[np.ndarray] | None] = {}
 
     def of(self, expression: Expr) -> Nested[np.ndarray] | None:
         """The elements of a tensor (a list of arrays for a tuple); None where nothing is known."""
@@ -61,11 +60,10 @@ class ShapeValues:
         return tuple(element if isinstance(element, PrimExpr) else int(element) for element in result.flat)
 
     def _of(self, expression: Expr, depth: int) -> Nested[np.ndarray] | None:
-        if id(expression) not in self._found:
-            self._kept.append(expression)
-            self._found[id(expression)] = None  # while it is looked at
-            self._found[id(expression)] = self._look(expression, depth) if depth < _DEEPEST else None
-        return self._found[id(expression)]
+        if expression not in self._found:
+            self._found[expression] = None  # while it is looked at
+            self._found[expression] = self._look(expression, depth) if depth < _DEEPEST else None
+        return self._found[expression]
 
     def _look(self, expression: Expr, depth: int) -> Nested[np.ndarray] | None:
         if isinstance(expression, Constant):

@@ -413,7 +413,7 @@ def _init_nest(
 
 def _around_blocks(view: View, blocks: list[BlockRealize], keep_units: bool) -> Step:
     paths = [view.block_path(block_key(realize.block)) for realize in blocks]
-    if len({id(view.scope_of(path)) for path in paths}) > 1:
+    if len({view.scope_of(path) for path in paths}) > 1:
         raise NotInARow(blocks, "stand in different blocks")
     children = _children(blocks, paths)
     scope = view.scope_of(paths[0])

@@ -95,7 +95,7 @@ def _common_parent(loops: Sequence[For], paths: Sequence[Path]) -> int:
     while all(len(path) > depth and path[depth] is paths[0][depth] for path in paths):
         depth += 1
     parent = depth - 1
-    if not isinstance(paths[0][parent], SeqStmt) or len({id(path[depth]) for path in paths}) != len(paths):
+    if not isinstance(paths[0][parent], SeqStmt) or len({path[depth] for path in paths}) != len(paths):
         for loop, path in zip(loops, paths, strict=True):
             around = [other for other in loops if other is not loop and any(step is other for step in path)]
             if around:

@@ -12,6 +12,8 @@ Real numbers may be rounded otherwise by these, as they are by a compiler that o
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from loopwright.relay.expr import Call, Constant, Expr, numpy_type
@@ -120,7 +122,7 @@ def binomial(call: Call, types: TypedRewrite) -> Expr | None:
     if len(squares) != 2 or len(mixed) != 1:
         return None
     x, y = squares[0].args[0], squares[1].args[0]
-    if sorted(map(id, _double_product(mixed[0]))) != sorted((id(x), id(y))):
+    if Counter(_double_product(mixed[0])) != Counter((x, y)):
         return None
     total = make("add", x, y)
     result = make("multiply", total, total)

@@ -46,7 +46,7 @@ def _assumed(call: Call, types: TypedRewrite) -> set[object]:
         return set()
     with collected() as result:
         call.attrs.infer(*given)
-    return {(str(one.condition), frozenset(map(id, variables_in(one.condition)))) for one in result}
+    return {(str(one.condition), frozenset(variables_in(one.condition))) for one in result}
 
 
 def permutation(call: Expr, rank: int) -> list[int] | None:
