@@ -11,8 +11,8 @@ from tests.random_programs import random_arguments, random_function
 
 pytestmark = pytest.mark.optimized
 
-PROGRAMS = programs(40, 240)
-CHUNK = 20  # programs a test, so that two workers share the time evenly
+PROGRAMS = programs(20, 240)
+CHUNK = 10  # programs a test, so that two workers share the time evenly
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
@@ -22,7 +22,7 @@ def test_random_programs_agree(first):
         assert_agreement(function, random_arguments(function, seed))
 
 
-LIMIT_PROGRAMS = programs(20, 200)
+LIMIT_PROGRAMS = programs(10, 200)
 
 
 @pytest.mark.parametrize("first", range(0, LIMIT_PROGRAMS, CHUNK))

@@ -85,6 +85,7 @@ def by_loops(x: np.ndarray, w: np.ndarray, layer: Layer) -> np.ndarray:
     return out
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("layer", [*_ODD[1:], Layer(2, 4, (6,), (3,), (2,), (2,), 2, dilation=2)], ids=str)
 def test_the_reference_is_the_convolution(layer):
     x = uniform((2, layer.channels, *layer.size), seed=5).astype("float64")
@@ -97,6 +98,7 @@ def test_activations():
     assert [activated(x, kind).tolist() for kind in ("none", "relu", "relu6")] == [[-1, 3, 9], [0, 3, 9], [0, 3, 6]]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("layer", [_ODD[0], _ODD[3], _ODD[6]], ids=str)
 def test_a_row_is_checked_and_timed(layer):
     made = run_row(
@@ -112,6 +114,7 @@ def alone() -> Peers:
     return Peers(1, use_torch=False, without=frozenset({"onnxruntime", "openvino"}))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("make", "shape"),
     [

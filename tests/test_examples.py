@@ -179,6 +179,7 @@ def test_there_is_a_tir_schedule_for_each_of_te():
     assert list(tir_schedules.CASES) == list(load("te_schedules").CASES)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", tir_schedules.CASES)
 def test_a_tir_schedule_is_proved_right_and_replayed(name):
     case = tir_schedules.CASES[name]()
@@ -190,6 +191,7 @@ def test_a_tir_schedule_is_proved_right_and_replayed(name):
     assert_structural_equal(again.mod, case.schedule.mod)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [

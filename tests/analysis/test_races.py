@@ -272,6 +272,7 @@ def divided(levels: int) -> PrimFunc:
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("levels", [2, 3, 5, 6, 8])
 def test_divisions_in_divisions_take_a_bounded_time(levels):
     function = divided(levels)

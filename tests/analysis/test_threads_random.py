@@ -110,6 +110,7 @@ def thread_variable(func) -> Var:
 FOUND = [1035, 1110, 1361, 1444]  # races between stretches of launched threads, once overlooked
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("launched", [True, False], ids=["launched", "bound"])
 @pytest.mark.parametrize("seed", [*range(60), *FOUND])
 def test_proofs_and_checks_agree_with_runs(seed, launched):

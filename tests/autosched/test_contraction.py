@@ -77,6 +77,7 @@ def test_every_edge(m: int, k: int, n: int) -> None:
     check(matmul(m, k, n))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("flips", ["A", "B", "AB"])
 @pytest.mark.parametrize("size", [(48, 64, 64), (31, 37, 41)])
 def test_transposed_operands(size: tuple[int, int, int], flips: str) -> None:

@@ -77,6 +77,7 @@ def test_rows_of_all_lengths(width):
     check("NCHW", (1, 3, 7, width), after="relu6")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("channels", [1, 7, 33])
 def test_numbers_of_channels(channels):
     check("NHWC", (1, channels, 3, 4), after="bias")
@@ -105,6 +106,7 @@ def test_windows(layout, kernel, stride, padding, dilation):
     check(layout, (1, 4, 9, 11), kernel, stride, padding, dilation)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("multiplier", [2, 3])
 def test_several_windows_of_a_channel(multiplier):
     check("NCHW", (1, 4, 4, 20), multiplier=multiplier, after="bias")
@@ -167,6 +169,7 @@ def test_other_ranks(layout):
     assert plan.decisions[-1].rule == "depthwise convolution"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_a_batch_known_only_when_it_runs(layout):
     n = te.var("n")
@@ -207,6 +210,7 @@ def test_the_evaluator_agrees():
     assert np.all(abs(mine[-1] - np.clip(expected, 0, 6)) <= bound)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_threads_compute_the_same(layout):
     func, arrays = convolution(layout, (3, 16, 48, 48), after="relu6")

@@ -124,6 +124,7 @@ def test_batches(batch: object, target: str) -> None:
         check(built, rows, 24, 32, batch=3)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("rows", "flips"), [(n, ""), (20, "B")])
 def test_columns(rows: object, flips: str) -> None:
     plan = plan_of(lambda: product(rows, 24, m, flips=flips), ONE)
@@ -135,6 +136,7 @@ def test_columns(rows: object, flips: str) -> None:
             check(built, height, 24, 70, flips=flips)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("flips", ["", "B"])
 def test_depth(flips: str) -> None:
     plan = plan_of(lambda: product(n, k, 64, flips=flips), ONE)
@@ -198,6 +200,7 @@ def test_constant_weights_are_prepacked(columns: int, flips: str) -> None:
         assert np.all(np.abs(c - a.astype("float64") @ right) <= 41 * 2.0**-23 * (np.abs(a) @ np.abs(right)))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("build", [lambda: product(n, 40, 64), lambda: product(n, k, 70, flips="B", after="relu")])
 def test_the_trace_replays(build: Callable[[], PrimFunc]) -> None:
     func = build()

@@ -83,6 +83,7 @@ def raised_elsewhere(file: Path) -> tuple[str, str]:
     return (last[-1].partition(":")[0] if last else "nothing"), done.stderr
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("code", CODES)
 def test_the_example_raises_its_error(code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

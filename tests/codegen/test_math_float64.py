@@ -27,6 +27,7 @@ def arguments() -> np.ndarray:
     return np.concatenate([*some, edges])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="long double is no wider than float64 here")
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "erf"])
 def test_error_is_within_the_stated_bound(name):

@@ -256,6 +256,7 @@ def random_program(seed):
     return Program("random", inputs, outputs, constants, body)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("first", range(0, 240, 60))
 def test_values_stay_as_long_as_they_are_read(first, monkeypatch):
     monkeypatch.setattr("loopwright.model.check._Check._launch", launch_of_any_shape)

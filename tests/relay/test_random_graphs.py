@@ -32,6 +32,7 @@ def _optimized(graph: RandomGraph, **context: Any) -> Any:
         return optimize(_module(graph))["main"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_all_passes_keep_every_result(seed: int):
     graph = RandomGraph(seed)
@@ -58,6 +59,7 @@ def test_text_and_back(seed: int):
     ir.assert_structural_equal(again["main"], graph.function)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", range(200, 206))
 def test_the_native_function_gives_the_same(seed: int):
     graph = RandomGraph(seed, size=10)

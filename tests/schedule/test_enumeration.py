@@ -22,8 +22,8 @@ from tests.schedule.harness.legality import truth_about
 from tests.schedule.harness.programs import BLOCKS, TEMPLATES, Program
 from tests.schedule.harness.reduce import Failing, Failure, reduced
 
-CASES = programs(300, 3000)
-CHUNK = 150  # cases a test, so that two workers share the time evenly
+CASES = programs(200, 3000)
+CHUNK = 100  # cases a test, so that two workers share the time evenly
 
 
 @pytest.mark.parametrize("first", range(0, CASES, CHUNK))

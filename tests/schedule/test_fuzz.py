@@ -13,8 +13,8 @@ from tests.schedule.harness.fuzz import STEPS, fuzz
 from tests.schedule.harness.legality import compares_by_numbers, numbers_of, terms_of, truth_about
 from tests.schedule.harness.programs import Program, random_sketch
 
-PROGRAMS = programs(40, 240)
-CHUNK = 20  # programs a test, so that two workers share the time evenly
+PROGRAMS = programs(20, 240)
+CHUNK = 10  # programs a test, so that two workers share the time evenly
 NATIVE_EVERY = 4  # building takes longer than all the rest
 
 

@@ -189,6 +189,7 @@ def test_other_steps_lower_for_huge_sizes(primitive):
         assert wrapped not in text.replace("B_1[0]", "")
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("first", range(0, 120, 30))
 def test_random_loop_steps_write_every_cell_once(first):
     for seed in range(first, first + 30):

@@ -80,7 +80,7 @@ def test_copies_that_need_no_search_are_proved(monkeypatch, part):
     others = (*EFFECTS, *BY_DATA)
     understood = [program for program in template_programs((1, 3), limit=30) if program.source not in others]
     random.Random(0).shuffle(understood)  # a part has programs of all kinds
-    for program in understood[part :: programs(96, 4)]:
+    for program in understood[part :: programs(192, 4)]:
         for move in moves_of(View(program.function), ["Stage"])["Stage"]:
             with contextlib.suppress(ScheduleError):
                 move.apply(Schedule(program.function))

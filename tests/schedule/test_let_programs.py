@@ -20,6 +20,7 @@ def text_of(program):
     return program.source.text(program.sizes)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("family", [*ONLY, "all"])
 def test_a_fair_share_of_the_programs_has_lets(family):
     make = ONLY.get(family) or (lambda seed: random_program(random.Random(seed), seed))

@@ -216,6 +216,7 @@ KINDS = (
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("template", POINTERS, ids=lambda template: template.name)
 def test_what_is_accepted_gives_the_same_numbers(template) -> None:
     accepted = 0

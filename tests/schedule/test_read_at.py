@@ -43,6 +43,7 @@ def test_one_block_copies_a_tile():
     check(sch, before, expected)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("m", [1, 3, 4, 5, 7])
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_both_at_every_loop(m, depth):

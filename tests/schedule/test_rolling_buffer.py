@@ -171,6 +171,7 @@ def test_rows_of_a_reduction():
     assert_same_numbers(sch.mod["main"], before)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("n", "tile"), [(5, 2), (7, 3), (8, 1), (9, 4)])
 @pytest.mark.parametrize("reducer", [te.sum, te.max])
 def test_reductions_of_odd_sizes(n, tile, reducer):

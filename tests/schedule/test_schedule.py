@@ -240,6 +240,7 @@ def test_how_much_the_refusal_of_a_program_tells():
         tir.Schedule(func, error_render_level="fast")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mask", ["all", "none", 0, 1, 2, 3])
 def test_debug_mask_accepts_what_is_right(mask):
     func = chain()
@@ -337,6 +338,7 @@ def test_show(capsys):
     assert "unroll" in printed
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_steps_keep_every_value_and_replay(seed):
     """Whatever is accepted keeps the values; whatever is refused changes nothing."""

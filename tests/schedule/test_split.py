@@ -343,6 +343,7 @@ def symbolic(rank=1):
     return te.create_prim_func([A, B]), sizes
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("tail", ["guard", "peel"])
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 7, 16])
 def test_a_factor_that_is_a_size_of_the_function(size, tail):

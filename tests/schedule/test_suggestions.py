@@ -419,6 +419,7 @@ def test_arguments_that_make_no_sense_have_hints():
     assert "hint: use one of blockIdx.x" in str(error)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_on_many_small_programs(seed):
     """Whatever is refused, what is suggested can be done as written, and is right."""

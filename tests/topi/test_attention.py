@@ -178,6 +178,7 @@ def test_a_mask_that_is_no_number_counts_for_later_keys_too(monkeypatch, number,
     assert np.isnan(found[0, 1, 2]).all() == (causal_by != "select" and not number < 0)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mask_selects", [False, True])
 @pytest.mark.parametrize("hidden_is_zero", [False, True])
 @pytest.mark.parametrize("queries", [3, 9])

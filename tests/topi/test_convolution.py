@@ -113,6 +113,7 @@ def test_conv3d(layout, groups):
     check(op, data, weight, reference, (1, 2, 1), 1, 1, groups)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("multiplier", [1, 2, 3])
 @pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 1, 1), (2, (0, 1, 1, 0), 1), (1, 2, 2)])
 def test_depthwise(multiplier, stride, padding, dilation):

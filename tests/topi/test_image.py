@@ -46,6 +46,7 @@ def test_the_nearest_pixel_has_no_rounding_errors():
     assert result.reshape(-1).tolist() == [i * 250 // 350 for i in range(350)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [name for name in sorted(OPERATORS) if name.startswith("image.")])
 def test_they_are_scheduled_by_rule(name):
     sample = next(iter(OPERATORS[name].samples()))

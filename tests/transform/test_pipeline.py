@@ -213,11 +213,13 @@ def symbolic(a: T.handle, b: T.handle):
 PROGRAMS = [matmul, tiled, softmax, convolution, integers, half, fused, empty, symbolic]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("func", PROGRAMS, ids=lambda func: func.name)
 def test_every_stage_has_the_same_values(func):
     keeps_the_contract(same_at_every_stage(func, PLAIN))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("func", PROGRAMS, ids=lambda func: func.name)
 def test_with_multiply_add_values_are_close(func):
     if func.name == "half":  # rounding to 11 bits makes one rounding fewer visible
@@ -225,6 +227,7 @@ def test_with_multiply_add_values_are_close(func):
     keeps_the_contract(same_at_every_stage(func, ARM, exact=False))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 7, 8, 9])
 @pytest.mark.parametrize("kind", ["serial", "parallel", "unroll", "vectorized"])
 def test_tails_of_every_kind(n, kind):

@@ -39,6 +39,7 @@ def require_right(text: str, *calls: list[Any], rtol: float = 0.0) -> CompiledMo
     return compiled
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("op", ["Gather<axis = 1>", "Gather<axis = -1>", "GatherElements<axis = 1>"])
 def test_indices_count_from_the_end_of_an_open_axis(op):
     index = "int64[2, 2] i = {-1, 0, -2, 1}"
@@ -353,6 +354,7 @@ def test_a_size_is_repeated_with_its_half_more_than_once():
     require_right(text, *[[(n, 2, n)] for n in (3, 2, 1, 4, 9)])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("op", ["Add(y, x)", "Add(y, z)", "Where(e, x, z)"])
 def test_a_size_is_repeated_with_a_product_of_itself_more_than_once(op):
     text = (
@@ -404,6 +406,7 @@ def test_hardmax_along_an_axis_that_is_open(axis):
     require_right(text, *[[(m, n)] for m, n in ((1, 1), (3, 5), (4, 2), (2, 17))])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_as_many_of_the_largest_as_a_size_says(axis, largest):

@@ -105,6 +105,7 @@ def convolved(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return sum(parts)  # type: ignore[return-value]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("runner", [interpreted, None])
 def test_convolutions_of_integers(runner):
     x, w = numbers(1, 2, 4, 5), numbers(3, 2, 3, 3, dtype="int8")

@@ -16,6 +16,7 @@ sys.modules[spec.name] = example
 spec.loader.exec_module(example)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", example.CASES)
 def test_proved_and_right(name):
     case = example.CASES[name]()

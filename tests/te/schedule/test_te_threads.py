@@ -111,6 +111,7 @@ def gemm(n, m, k_size, tile=8, threads=2, virtual=2, step=4):
     return s, A, B, C
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("sizes", [(8, 16, 8), (7, 9, 5)])
 def test_matrix_product_with_shared_caches_and_virtual_threads(sizes):
     n, m, k = sizes
