@@ -43,7 +43,7 @@ def main() -> None:
     try:
         import onnx  # noqa: F401
     except ImportError:
-        sys.exit("The demo needs the package onnx: pip install 'loopwright[onnx]'")
+        sys.exit("The demo needs the package onnx: pip install onnx")
     progress.show()
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / "resnet50.onnx"

@@ -38,7 +38,7 @@ def assert_anatomy(text: str, problem: str, *, asked: str = "", why: str = "", h
     lines = text.splitlines()
     assert lines[0].startswith(problem + " [LW"), lines[0]
     if asked:
-        assert re.search(rf"  asked: .*{re.escape(asked)}.* at test_bad_input\.py:\d+", text), text
+        assert re.search(rf"  call: .*{re.escape(asked)}.* at test_bad_input\.py:\d+", text), text
     if why:
         assert f"\n  why: {why}" in text, text
     if hint:
@@ -324,7 +324,7 @@ def test_mistakes_in_tensor_expressions(case):
     call, problem, why, hint = TENSORS[case]
     text = told(call)
     assert_anatomy(text, problem, why=why, hint=hint)
-    assert re.search(r"  asked: .* at test_bad_input\.py:\d+\n", text)
+    assert re.search(r"  call: .* at test_bad_input\.py:\d+\n", text)
 
 
 # --- types, targets, devices ---
@@ -368,7 +368,7 @@ def test_unknown_target_kinds_options_and_cpus():
 def test_a_gpu_where_there_is_none():
     text = told(lambda: lw.build(row_sums(), target="cuda"))
     assert text.startswith("cannot build for target 'cuda' [LW0607]")
-    assert "asked: a build for 'cuda" in text and "test_bad_input.py" in text
+    assert "call: a build for 'cuda" in text and "test_bad_input.py" in text
     assert "why: looked for: libcuda.so.1" in text and "the CUDA backend (not built in this version)" in text
     assert 'hint: what works here: "llvm", "c" (this machine\'s CPU' in text
 
@@ -555,7 +555,7 @@ def test_wrong_arguments_of_calls(sums, make, kind, problem, hint):
         sums(*arguments)
     text = str(caught.value)
     assert text.startswith(problem)
-    assert "asked: sums(*arguments) at test_bad_input.py" in text
+    assert "call: sums(*arguments) at test_bad_input.py" in text
     assert not hint or f"hint: {hint}" in text
 
 

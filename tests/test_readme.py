@@ -27,7 +27,7 @@ ONE_PROGRAM = "<!-- one program -->"
 BETWEEN = "\x1e"  # printed between the blocks of one program
 
 # Each block is a file, since script functions are read from their source, and errors name the line that asked.
-# The model of the README's reader, which its example compiles.
+# The reader's own model, on pages that do not write one.
 MODEL = """
 <ir_version: 9, opset_import: ["" : 19]>
 scores (float[batch, 3] x) => (float[batch, 2] y) {
@@ -68,7 +68,7 @@ def programs() -> list[tuple[str, list[str], list[str | None]]]:
 def run(blocks: Sequence[str], folder: Path, warm: bool = True) -> subprocess.CompletedProcess[str]:
     """Run the blocks in order, in one process; each is `example.py` in a folder of its own."""
     paths = []
-    if any('"model.onnx"' in code for code in blocks):
+    if any('"model.onnx"' in code for code in blocks) and not any("onnx.save" in code for code in blocks):
         onnx.save(onnx.parser.parse_model(MODEL), folder / "model.onnx")
     for number, code in enumerate(blocks, 1):
         path = folder / str(number) / "example.py"

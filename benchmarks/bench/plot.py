@@ -28,7 +28,7 @@ class NoMatplotlib(Exception):
 def plot(record: dict[str, Any], path: Path) -> None:
     """Write the picture; raises NoMatplotlib."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise NoMatplotlib("no picture: matplotlib is not installed (pip install 'loopwright[bench]')")
+        raise NoMatplotlib("no picture: matplotlib is not installed (pip install matplotlib)")
     importlib.import_module("matplotlib").use("Agg")  # no window, wherever this runs
     pyplot = importlib.import_module("matplotlib.pyplot")
     rows = [row for row in record["rows"] if row["status"] == "ok"]

@@ -112,7 +112,7 @@ class ParallelRace(LoopwrightError, ValueError):
                 "iterations": tuple(
                     [named_values(point, access.loops) for access, point in zip(pair, values, strict=True)]
                 ),
-                "deeds": tuple([deed(access) for access in pair]),
+                "accesses": tuple([deed(access) for access in pair]),
                 "blocks": tuple([access.instance.block and access.instance.block.name_hint for access in pair]),
             },
         )

@@ -70,11 +70,11 @@ class ColumnPlan:
         widest = max(width, machine.l1 // 2 // size // width * width)
         strip = strip_of(facts.extent(columns), size_of(outer) * chunks, threads, segment, widest)
         strip = rounded_up(strip, width) if strip is not None else None
-        why = f"the work is worth {threads} cores"
+        why = f"the work keeps {threads} cores busy"
         if strip is not None and facts.extent(columns) is None and threads == 1:
             # However many columns there are, a strip is the same work.
             if work.cycles * strip / size_of(columns) >= machine.fork_cycles:
-                threads, why = machine.cores, "a strip is worth a core, and there may be several"
+                threads, why = machine.cores, "a strip keeps a core busy, and there may be several"
         return cls(facts, outer, columns, threads, why, width, strip, chunk)
 
 
@@ -189,4 +189,4 @@ def _combine(sch: Schedule, block: BlockRV, plan: ColumnPlan, machine: Machine, 
     sch.vectorize(lanes)
     if strips:
         run_in_pieces(sch, strips[0])
-        decision.chose("chunks combined in parallel", f"combining them is worth {threads} cores")
+        decision.chose("chunks combined in parallel", f"combining them keeps {threads} cores busy")

@@ -80,7 +80,7 @@ class GatherCost:
             names = dict.fromkeys([access.buffer.name for access, own in self.near if abs(own) == stride])
             decision.chose(
                 f"lanes of {', '.join(names)} shuffled out of vector loads",
-                f"they lie {stride} cells apart; the roofline does not count these loads and shuffles",
+                f"their stride is {stride} elements; the roofline does not count these loads and shuffles",
                 ChoiceKind.STRIDED,
             )
         if self.far:

@@ -61,7 +61,7 @@ def _reason_to_keep(entry: Entry, program: Program, machine: Machine, readers: s
     """Why a block that could be inlined is better computed once, into a buffer; None where it is not."""
     facts, read = _facts(entry), places(_reads(entry, program))
     if len(read) > FEW_PLACES and _asks(facts):
-        return f"{readers} reads it at {len(read)} places, and would evaluate its conditions at each"
+        return f"{readers} reads it at {len(read)} indices, and would evaluate its conditions at each"
     if len(read) > 1 and facts.reads and not is_cheaper_again(facts, read, machine):
         return f"{readers} would compute it {len(read)} times, which takes longer than to store and load it"
     return None

@@ -47,7 +47,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
@@ -62,7 +62,7 @@ def _options(
 def doctor(
     as_json: AsJson = False,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Measure this machine's core, caches and memory, and store that.")
+        bool, typer.Option("--measure", help="Measure this machine's core, caches and memory, and store the result.")
     ] = False,
 ) -> None:
     """Check this machine: CPU, caches, compilers, packages, and what is missing."""
@@ -81,12 +81,12 @@ def doctor(
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(help="An error's code or name, such as LW0113 or ShapeMismatch; none lists them all."),
+        typer.Argument(help="An error's code or name, such as LW0113 or ShapeMismatch; without it, all are listed."),
     ] = None,
     run: Annotated[bool, typer.Option("--run", help="Also run the page's example, and show what it raises.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the page of an error: what it means, what to do, and a program that raises it."""
+    """Explain an error: what it means, how to fix it, and a program that raises it."""
     with shown(as_json):
         if code is None:
             text = explain_command.listing_json() if as_json else explain_command.listing()
@@ -122,7 +122,7 @@ def show(
     ] = False,
     target: Annotated[str, typer.Option("--target", "-t", help="The target to lower for.")] = "llvm",
     autosched: Autosched = False,
-    llvm: Annotated[bool, typer.Option("--llvm", help="Print the optimized LLVM text instead.")] = False,
+    llvm: Annotated[bool, typer.Option("--llvm", help="Print the optimized LLVM IR instead.")] = False,
     asm: Annotated[bool, typer.Option("--asm", help="Print the assembly instead.")] = False,
     html: Annotated[
         str | None, typer.Option("--html", metavar="OUT", help="Write a page with every stage to OUT.")
@@ -130,7 +130,7 @@ def show(
     as_json: AsJson = False,
     stages: Annotated[bool, typer.Option("--stages", help="Only list the stages of lowering.")] = False,
 ) -> None:
-    """Show the programs a Python file defines, and what each lowering pass makes of them.
+    """Show the programs a Python file defines, and the result of each lowering pass.
 
     Without --stage, the program as written and every stage that changed it. With --autosched, the program as the rules
     schedule it, and why. The file is executed, except for its `if __name__ == "__main__":` part.
@@ -188,10 +188,10 @@ def run(
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random inputs.", min=0)] = 0,
     repeat: Annotated[int, typer.Option("--repeat", help="Number of timed samples.", min=1)] = 5,
     inputs: Annotated[
-        str | None, typer.Option("--inputs", "-i", metavar="NPZ", help="Read inputs.", rich_help_panel=_MODELS)
+        str | None, typer.Option("--inputs", "-i", metavar="NPZ", help="Read inputs from it.", rich_help_panel=_MODELS)
     ] = None,
     outputs: Annotated[
-        str | None, typer.Option("--outputs", "-o", metavar="NPZ", help="Write outputs.", rich_help_panel=_MODELS)
+        str | None, typer.Option("--outputs", "-o", metavar="NPZ", help="Write outputs to it.", rich_help_panel=_MODELS)
     ] = None,
     fill_mode: Annotated[
         str, typer.Option("--fill-mode", help="For other inputs: random, zeros, ones.", rich_help_panel=_MODELS)
@@ -214,12 +214,13 @@ def run(
     model_format: model_commands.Format = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a Python file with our rendering of errors, the programs it defines, or a model.
+    """Run a Python script (with our error messages), the programs that a file defines, or a model.
 
-    A file that does something is a script: everything after FILE is its own. A file that only defines programs, or
-    FILE:NAME, is compiled, called with random inputs made from the parameters, timed, and checked against the
-    evaluator where that is quick. A model (.onnx, …), or a package or library compiled from one, is called with the
-    arrays of --inputs and random ones. For a script options come before FILE, otherwise before or after it.
+    A file that does more than define programs runs as a script, and gets everything after FILE as its arguments. A
+    file that only defines programs, or FILE:NAME, is compiled, called with random inputs that fit its parameters,
+    timed, and, if it is small, compared with the evaluator. A model (.onnx, …), or a package or library compiled from
+    one, is called with the arrays of --inputs, and random ones for the rest. Options for `run` come before a script;
+    otherwise before or after FILE.
     """
     from loopwright.cli import run as command
     from loopwright.cli.model_files import is_model_file
@@ -279,7 +280,7 @@ def cache_info(as_json: AsJson = False) -> None:
 
 @cache_app.command("list")
 def cache_list(as_json: AsJson = False) -> None:
-    """List the compiled modules, the last used first."""
+    """List the compiled modules, most recently used first."""
     from loopwright.cli import cache as command
 
     with shown(as_json):

@@ -79,7 +79,7 @@ def read_output(
     form = Path(path).suffix.removeprefix(".").lower()
     if form not in FORMS:
         known = ", ".join(f".{one}" for one in FORMS)
-        raise BadOption("--output", path, "the ending of the name says what is written, and this is none", known)
+        raise BadOption("--output", path, "unknown suffix", known)
     if library is not None and library not in LIBRARY_FORMS:
         hint = "so is a linked library, tar are the objects, to be linked where they will run"
         raise BadOption("--output-format", library, "it is neither so nor tar", hint)
@@ -404,7 +404,7 @@ def as_text(written: Written) -> str:
         values = f", values {bytes_text(memory['arena'])} {bound}".rstrip() if memory["arena"] or not open_sizes else ""
         lines.append(f"  memory: weights {bytes_text(memory['constants'])}{values}")
         if open_sizes:
-            lines.append(f"  and as a call's sizes decide: {open_bytes_text(open_sizes)}")
+            lines.append(f"  plus, for each call, {open_bytes_text(open_sizes)}")
     if facts["precision"] != "float32":
         lines.append(f"  {facts['precision']}: {written.measured or 'not run here, so not compared with float32'}")
     stages = [f"{stage} {time_text(spent)}" for stage, spent in facts["seconds"].items() if spent >= 0.0005]

@@ -167,8 +167,8 @@ def _thread_pool() -> list[Fact]:
 
 
 def _optional_packages() -> list[Fact]:
-    torch = "PyTorch models cannot be read; pip install 'loopwright[torch]'"
-    onnx = "ONNX models cannot be read; pip install 'loopwright[onnx]'"
+    torch = "PyTorch models cannot be read; pip install torch"
+    onnx = "ONNX models cannot be read; pip install onnx"
     return [_package("torch", "PyTorch", "torch", "missing", torch), _package("onnx", "ONNX", "onnx", "missing", onnx)]
 
 

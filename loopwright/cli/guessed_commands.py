@@ -23,9 +23,9 @@ _INSTEAD: Final = {
     "convert": "`loopwright compile MODEL` compiles a model",
     "errors": "`loopwright explain` lists the errors",
     "help": "write `loopwright --help`, or `loopwright COMMAND --help`",
-    "lower": "`loopwright show FILE --stage last` shows what lowering makes of a program",
-    "info": "`loopwright inspect MODEL` says what a model is made of",
-    "profile": "`loopwright run MODEL --profile` says what each kernel of a model takes",
+    "lower": "`loopwright show FILE --stage last` shows the lowered program",
+    "info": "`loopwright inspect MODEL` lists a model's operators, shapes and memory",
+    "profile": "`loopwright run MODEL --profile` times each kernel of a model",
     "time": _TIMED,
     "version": "write `loopwright --version`",
 }

@@ -343,7 +343,7 @@ def _cost_parts(result: Findings) -> list[Part]:
             parts.append(f"values {most}{values} (each by itself: {alone})")
         lines.append(f"  memory: {', '.join(parts)}")
         if open_sizes:
-            lines.append(f"  and as a call's sizes decide: {open_bytes_text(open_sizes)}")
+            lines.append(f"  plus, for each call, {open_bytes_text(open_sizes)}")
     return [words(*lines)] if lines else []
 
 

@@ -107,17 +107,17 @@ class Interface:
             array = arrays[port.name]
             if array.dtype != port.numpy():
                 raise BadModelArrays(
-                    f"the input {port.name!r} has elements of {array.dtype}, and the model takes {port.dtype}",
+                    f"the input {port.name!r} has dtype {array.dtype}, expected {port.dtype}",
                     f"convert it: x.astype({str(port.numpy())!r})",
                 )
             if array.ndim != len(port.shape):
-                raise BadModelArrays(f"the input {port.name!r} has shape {array.shape}, and the model takes {port}")
+                raise BadModelArrays(f"the input {port.name!r} has shape {array.shape}, expected {port}")
             for axis, (given, size) in enumerate(zip(array.shape, port.shape, strict=True)):
                 wanted = sizes.setdefault(size, given) if isinstance(size, str) else size
                 if given != wanted:
                     said = f"{size} = {wanted}" if isinstance(size, str) else str(size)
                     raise BadModelArrays(
-                        f"the input {port.name!r} has shape {array.shape}, and the model takes {port}: "
+                        f"the input {port.name!r} has shape {array.shape}, expected {port}: "
                         f"dimension {axis} is {given}, not {said}"
                     )
         return sizes

@@ -14,12 +14,12 @@ from typer.core import TyperCommand
 from loopwright.cli.failures import shown
 from loopwright.display import progress
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Target = Annotated[str, typer.Option("--target", "-t", help="The target, such as llvm -mcpu=core-avx2.")]
 Shapes = Annotated[
     str | None,
-    typer.Option("--input-shapes", help='Shapes of inputs: "x:[1,3,224,224] mask:\\[batch,-1]"; -1 as in the model.'),
+    typer.Option("--input-shapes", help='Shapes of inputs: "x:[1,3,224,224] mask:\\[batch,-1]"; -1 keeps a dimension.'),
 ]
 Format = Annotated[
     str | None, typer.Option("--model-format", help="onnx, pytorch or relay, if the file name does not say.")
@@ -104,10 +104,10 @@ def compile_command(
         ),
     ] = False,
     cross_compiler: Annotated[
-        str | None, typer.Option("--cross-compiler", help="The linker for another machine.", rich_help_panel=_OUTPUT)
+        str | None, typer.Option("--cross-compiler", help="Links for another machine.", rich_help_panel=_OUTPUT)
     ] = None,
     cross_compiler_options: Annotated[
-        str, typer.Option("--cross-compiler-options", help="Arguments for it.", rich_help_panel=_OUTPUT)
+        str, typer.Option("--cross-compiler-options", help="Arguments for the cross compiler.", rich_help_panel=_OUTPUT)
     ] = "",
     opt_level: Annotated[
         int, typer.Option("--opt-level", "-O", min=0, max=4, help="Optimization level.", rich_help_panel=_PASSES)
@@ -121,18 +121,18 @@ def compile_command(
     ] = "",
     desired_layout: Annotated[
         list[str] | None,
-        typer.Option("--desired-layout", help="Such as NHWC or NHWC:HWIO; repeatable.", rich_help_panel=_PASSES),
+        typer.Option("--desired-layout", help="A layout: NHWC or NHWC:HWIO; repeatable.", rich_help_panel=_PASSES),
     ] = None,
     desired_layout_ops: Annotated[
         list[str] | None,
-        typer.Option("--desired-layout-ops", help="Operators it applies to; repeatable.", rich_help_panel=_PASSES),
+        typer.Option("--desired-layout-ops", help="Operators with that layout; repeatable.", rich_help_panel=_PASSES),
     ] = None,
     mixed_precision: Annotated[
         bool, typer.Option("--mixed-precision", help="Compute in float16 where it is safe.", rich_help_panel=_PASSES)
     ] = False,
     mixed_type: Annotated[
         str,
-        typer.Option("--mixed-precision-calculation-type", help="Instead of float16.", rich_help_panel=_PASSES),
+        typer.Option("--mixed-precision-calculation-type", help="The narrow type.", rich_help_panel=_PASSES),
     ] = "float16",
     precision: Annotated[
         str,
@@ -171,8 +171,8 @@ def compile_command(
 ) -> None:
     """Compile a model to one native function: a package, a library for C and Python, or C source.
 
-    A package (.tar) is what `loopwright run` takes. A library (.so) comes with its header and a C program that calls
-    it. All files of one output appear together, or, when something goes wrong, none.
+    `loopwright run` runs a package (.tar). Beside a library (.so), a header and a C program that calls it are written.
+    If anything fails, no file is written.
     """
     from loopwright.cli import compile as command
     from loopwright.cli.compiled_model import (
@@ -251,9 +251,9 @@ def inspect_command(
     values: Values = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a model is made of: operators, shapes, arithmetic, memory; what is not supported, and why.
+    """Show a model's operators, shapes, FLOPs and memory; what is not supported, and why.
 
-    Nothing is compiled. Ends with status 1 when the model cannot be compiled.
+    It compiles nothing, and exits with status 1 if the model cannot be compiled.
     """
     from loopwright.cli import inspect as command
     from loopwright.cli.model_files import read_shapes

@@ -227,7 +227,7 @@ def _read_pytorch(path: str, shapes: Shapes, values: Arrays) -> ReadModel:
         import torch
     except ImportError as error:
         raise ImportError(
-            "reading PyTorch models needs the package torch: pip install 'loopwright[torch]'", name="torch"
+            "reading PyTorch models needs the package torch: pip install torch", name="torch"
         ) from error
     exported: Any
     if Path(path).suffix.lower() == ".pt2":

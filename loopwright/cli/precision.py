@@ -91,7 +91,7 @@ def _parted(path: str, name: str, array: np.ndarray, of: object) -> list[np.ndar
     if array.ndim == rank + 1:
         return list(array)
     if array.ndim != rank:
-        raise BadSamples(f"{path}: {name!r} has shape {array.shape}, and the model takes {of}, or several of them")
+        raise BadSamples(f"{path}: {name!r} has shape {array.shape}, expected {of}, or several of them")
     if not isinstance(first, int) or first == 0 or array.shape[0] % first:
         return [array]
     return [array[at : at + first] for at in range(0, array.shape[0], first)]

@@ -69,7 +69,7 @@ class ModelNotProgram(LoopwrightError, ValueError):
         compiled = "" if is_package(path) else f"; loopwright compile {path} -o model.tar compiles it"
         super().__init__(
             f"{path} is {'a compiled model' if is_package(path) else 'a model'}, and no Python file",
-            hint=f"loopwright inspect {path} shows what it is made of, loopwright run {path} runs it{compiled}",
+            hint=f"loopwright inspect {path} shows its operators and shapes, loopwright run {path} runs it{compiled}",
             fields={"path": path},
         )
 

@@ -354,7 +354,7 @@ def as_text(run: ModelRun) -> str:
     for port, shape, source in run.inputs:
         lines.append(f"  input {port.name}: {port.dtype}{list(shape)}, {source}")
     for name in run.assumed:
-        lines.append(f"  {name} = 1: nothing was given; {name}=24 behind the model, or an array of --inputs, sets it")
+        lines.append(f"  {name} = 1 by default: set it by {name}=24 after the model, or by an array in --inputs")
     for port, array in run.outputs:
         total, checksum = _summary(array)
         lines.append(f"  output {port.name}: {port.dtype}{list(array.shape)}, sum {total:.9g}, crc32 {checksum}")

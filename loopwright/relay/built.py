@@ -188,19 +188,19 @@ def as_array(value: object, wanted: Value) -> np.ndarray:
         python_number = not isinstance(value, np.ndarray) and not hasattr(value, "numpy")
         if not python_number:
             raise BadModelInput(
-                f"input {wanted.name!r} has elements of type {array.dtype}, and the model takes {wanted.dtype}",
+                f"input {wanted.name!r} has dtype {array.dtype}, expected {wanted.dtype}",
                 f"convert it: x.astype({str(kind)!r})",
             )
         array = array.astype(kind)
     if array.ndim != len(wanted.shape):
         raise BadModelInput(
-            f"input {wanted.name!r} has {array.ndim} dimensions {array.shape}, and the model takes "
+            f"input {wanted.name!r} has {array.ndim} dimensions {array.shape}, expected "
             f"{len(wanted.shape)}: ({', '.join(map(str, wanted.shape))})"
         )
     for index, (given, size) in enumerate(zip(array.shape, wanted.shape, strict=True)):
         if isinstance(size, int) and given != size:
             raise BadModelInput(
-                f"input {wanted.name!r} has shape {array.shape}, and the model takes "
+                f"input {wanted.name!r} has shape {array.shape}, expected "
                 f"({', '.join(map(str, wanted.shape))}): dimension {index} is {given}, not {size}"
             )
     return np.ascontiguousarray(array).reshape(array.shape)

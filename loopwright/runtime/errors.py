@@ -1,7 +1,7 @@
 """The base of every error Loopwright raises, and the anatomy of its message.
 
     ShapeMismatch: main: argument B has shape (3, 4), expected (4, 4) [LW0113]      what is wrong, with the real values
-      asked: f(a, b) at user.py:12                                                  the user's own call
+      call: f(a, b) at user.py:12                                                  the user's own call
         for i in range(10):                                                         where in the user's program
       >     B[i] = A[i]
       why: …                                                                        plain words, or a witness
@@ -106,9 +106,9 @@ class LoopwrightError(RuntimeError):
     def __str__(self) -> str:
         lines = []
         if self.asked is not None or (self.user_line is not None and not isinstance(self.at, SourceLine)):
-            where = f" at {self.user_line}" if self.user_line is not None else ""
-            asked = self.asked or _source_text(self.user_line) or "a call"
-            lines.append(f"  asked: {asked}{where}")
+            where = f"at {self.user_line}" if self.user_line is not None else ""
+            text = self.asked or _source_text(self.user_line) or ""
+            lines.append(f"  call: {text} {where}".rstrip() if text else f"  call: {where}")
         if isinstance(self.at, SourceLine):
             lines += _excerpt(self.at)
         elif self.at is not None:

@@ -1,7 +1,7 @@
 """explain_loops: how each innermost loop of a program will run, and what would make it faster.
 
     C: i, k, j        j is vectorized: unit stride in every access
-    C: j, k, i        scalar: C moves 512 elements an iteration of i (unit stride is 1)
+    C: j, k, i        scalar: C has stride 512 over i
                       → make j the innermost loop: unit stride in B and C
 
 The same facts decide what `vectorize_outer_loops` and the code generator do (`codegen/llvm/loop_hints.py`).
@@ -23,6 +23,7 @@ from loopwright.ir import (
     IntImm,
     Node,
     PrimFunc,
+    Range,
     Stmt,
     Visitor,
     While,
@@ -39,7 +40,7 @@ from loopwright.transform.pipeline import lower
 
 
 class LoopNote(NamedTuple):
-    """What becomes of an innermost loop."""
+    """How an innermost loop runs."""
 
     loops: tuple[str, ...]  # the loops around it and itself, outermost first
     writes: tuple[str, ...]  # buffers
@@ -90,7 +91,7 @@ def _note(path: tuple[For, ...]) -> LoopNote | None:
     if not writes:
         return None
     names = tuple(loop.loop_var.name for loop in path if not loop.loop_var.name.endswith(CHUNK))
-    facts = Analyzer()
+    facts = Analyzer.over({loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in path})
     lanes = next((loop for loop in reversed(path) if loop.kind is ForKind.VECTORIZED), None)
     if lanes is not None:
         return LoopNote(names, writes, True, *_in_lanes(lanes, innermost, accesses, facts))
@@ -102,34 +103,34 @@ def _note(path: tuple[For, ...]) -> LoopNote | None:
 
 
 def _in_lanes(lanes: For, innermost: For, accesses: Sequence[Access], facts: Analyzer) -> tuple[str, str]:
-    """The text and the hint for a loop that is vectors already."""
+    """The text and the hint for a loop that is vectorized already."""
     name = lanes.loop_var.name
     apart = _far(accesses, lanes, facts)
     count = lanes.extent.value if isinstance(lanes.extent, IntImm) else "?"
     text = f"vectors of {count} lanes over {name}"
     if lanes is not innermost:
-        text += f"; {innermost.loop_var.name} runs inside, in order"
+        text += f"; {innermost.loop_var.name} runs serially inside"
     if not apart:
         return text, ""
-    text += f", gathered: {_listed(apart)} a lane"
-    return text, "vectorize a loop with unit stride, or pack the buffer so that it has"
+    text += f", gathered: {_listed(apart)} over {name}"
+    return text, "vectorize a loop with unit stride, or pack the buffer to get one"
 
 
 def _problems(loop: For, accesses: Sequence[Access], facts: Analyzer) -> list[str]:
-    """Why the loop is not made into vectors; nothing where it is."""
+    """Why the loop is not vectorized; empty where it is."""
     name = loop.loop_var.name
     if loop.kind is ForKind.UNROLLED:
         return [f"{name} is unrolled"]
     result: list[str] = []
     if isinstance(loop.extent, IntImm) and loop.extent.value < SHORT:
-        result.append(f"{name} has {loop.extent.value} iterations only")
+        result.append(f"{name} has only {loop.extent.value} iterations")
     far = _far(accesses, loop, facts)
     if far:
-        result.append(f"{_listed(far)} an iteration of {name}")
+        result.append(f"{_listed(far)} over {name}")
     stores = [access for access in accesses if isinstance(access, BufferStore)]
     for store in stores:
         if stride_of(store, loop.loop_var, facts) == 0 and keeps_order(store):
-            result.append(f"{name} carries the float sum {store.buffer.name}, which keeps its order")
+            result.append(f"{name} carries the float sum {store.buffer.name}, which is not reassociated")
     written = {store.buffer.data: store for store in stores}
     for access in accesses:
         update = written.get(access.buffer.data)
@@ -137,7 +138,7 @@ def _problems(loop: For, accesses: Sequence[Access], facts: Analyzer) -> list[st
             result.append(f"{name} has a loop-carried dependence through {access.buffer.name}")
             break
     if _has_conditions(loop.body):
-        result.append("a condition inside is decided for each element")
+        result.append("a condition in the body is evaluated for each element")
     return list(dict.fromkeys(result))
 
 
@@ -146,14 +147,14 @@ def _same_cell(one: Access, other: Access) -> bool:
 
 
 def _far(accesses: Iterable[Access], loop: For, facts: Analyzer) -> list[tuple[str, int | None]]:
-    """The buffers in which neighbouring iterations lie apart, and how far in elements."""
+    """The buffers without unit stride over `loop`, and their stride in elements (None: not constant)."""
     strides = {access.buffer.name: stride_of(access, loop.loop_var, facts) for access in accesses}
     return [(name, stride) for name, stride in strides.items() if stride not in (0, 1)]
 
 
 def _listed(far: Sequence[tuple[str, int | None]]) -> str:
-    known = [f"{name} moves {stride} elements" for name, stride in far if stride is not None]
-    unknown = [f"{name} moves by a distance that is not constant" for name, stride in far if stride is None]
+    known = [f"{name} has stride {stride}" for name, stride in far if stride is not None]
+    unknown = [f"{name} has no constant stride" for name, stride in far if stride is None]
     return ", ".join(known + unknown)
 
 
@@ -167,9 +168,9 @@ def _advice(path: Sequence[For], accesses: Sequence[Access], facts: Analyzer) ->
                 return f"make {loop.loop_var.name} the innermost loop: unit stride in {' and '.join(sorted(units))}"
     carries = any(stride_of(store, innermost.loop_var, facts) == 0 for store in stores)
     if carries and not _far(accesses, innermost, facts):
-        return f"split {innermost.loop_var.name} and rfactor the inner loop: lanes then keep sums of their own"
+        return f"split {innermost.loop_var.name} and rfactor the inner loop: each lane then has its own accumulator"
     if _far(accesses, innermost, facts):
-        return "no loop has unit stride in every access: tile them so that cache lines are used whole, or pack a copy"
+        return "no loop has unit stride in every access: tile so that whole cache lines are used, or pack a copy"
     return ""
 
 

@@ -26,7 +26,7 @@ def chroma():
 def test_a_chroma_sum_is_picked_from_whole_vectors_and_says_so():
     plan = check_same_bits(chroma(), [numbers(2 * H, 2 * W, 3, dtype="uint8"), numbers(H, W, dtype="int32")])
     told = plan.explain()
-    assert "lanes of image shuffled out of vector loads: they lie 6 cells apart" in told
+    assert "lanes of image shuffled out of vector loads: their stride is 6 elements" in told
     assert plan.decisions[-1].roofline.share < 0.9
     assert "insertelement" not in lw.build(plan.mod).get_source("ll")  # no lane comes by itself
 
@@ -82,4 +82,4 @@ def test_a_window_that_moves_by_its_own_width_shares_nothing():
     X = te.placeholder((300,), name="X")
     k = te.reduce_axis((0, 3), name="k")
     plan = planned(function(X, te.compute((100,), lambda i: te.sum(X[3 * i + k], axis=k), name="C")), AVX512)
-    assert "their windows start 3 cells apart: the lanes of each tap are shuffled out of 3 vectors" in plan.explain()
+    assert "their windows have stride 3: the lanes of each tap are shuffled out of 3 vectors" in plan.explain()

@@ -50,7 +50,7 @@ def test_bfloat16():
 
 def test_rows_of_three_are_one_run():
     plan = check_same_bits(added(1000, 3), [numbers(1000, 3, seed=seed) for seed in range(3)])
-    assert "v_i0, v_i1 are one loop: every load and store is contiguous across them" in plan.explain()
+    assert "v_i0, v_i1 fused into one loop: every load and store is contiguous across them" in plan.explain()
     lowered = lower(planned(added(1000, 3), AVX512).mod, AVX512)["main"].script()
     # 46 rounds of 64, 3 whole vectors, and a part of one: nothing runs element by element.
     assert "range(T.int64(46))" in lowered and "T.unroll(T.int64(3))" in lowered and "//" not in lowered
@@ -61,7 +61,7 @@ def test_a_short_row_that_starts_anew_stands_in_the_same_lanes():
     A, b = te.placeholder((1000, 3), name="A"), te.placeholder((3,), name="b")
     func = function(A, b, te.compute((1000, 3), lambda i, j: A[i, j] * b[j], name="C"))
     plan = check_same_bits(func, [numbers(1000, 3), numbers(3), numbers(1000, 3)])
-    assert "rows of 3 cells are one loop" in plan.explain()
+    assert "rows of 3 elements fused into one loop" in plan.explain()
     assert (
         "3 vectors at once: then the lanes of each broadcast operand repeat"
         in planned(func, AVX512).explain()
@@ -175,7 +175,7 @@ def test_symbolic_rows_of_three_are_one_run(rows):
     n = te.var("n")
     A = te.placeholder((n, 3), name="A")
     func = function(A, te.compute((n, 3), lambda i, j: A[i, j] * 2.0, name="C"))
-    assert "v_i, v_j are one loop" in check_same_bits(func, [numbers(rows, 3), numbers(rows, 3)]).explain()
+    assert "v_i, v_j fused into one loop" in check_same_bits(func, [numbers(rows, 3), numbers(rows, 3)]).explain()
 
 
 def test_threads_where_there_is_work_for_them():

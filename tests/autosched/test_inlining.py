@@ -42,7 +42,7 @@ def test_padding_of_a_large_stencil_stays_a_buffer(reach):
     plan = apply(blur(64, reach), TARGET)
     assert [decision.rule for decision in plan.decisions] == ["not inlined", "element-wise", "element-wise"]
     places = (2 * reach + 1) ** 2
-    assert f"P: not inlined\n  kept in a buffer: R reads it at {places} places, and would evaluate" in plan.explain()
+    assert f"P: not inlined\n  kept in a buffer: R reads it at {places} indices, and would evaluate" in plan.explain()
 
 
 @pytest.mark.parametrize("reach", [1, 2, 3, 5])

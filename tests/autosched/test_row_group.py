@@ -264,7 +264,7 @@ def test_nothing_to_do(shape: tuple[int, int]) -> None:
 def test_a_guessed_number_of_rows_is_said_to_be_one() -> None:
     told = autosched.apply(softmax(te.size_var("n"), 512), TWO).explain()
     assert "planned for 1024 iterations of v_i0: the dimension is symbolic, and known only at run time" in told
-    assert "1024 rows (planned) are worth 2 cores" in told
+    assert "1024 rows (planned) keep 2 cores busy" in told
     known = autosched.apply(softmax(1024, 512), TWO).explain()
     assert "planned for" not in known
-    assert "1024 rows are worth 2 cores" in known
+    assert "1024 rows keep 2 cores busy" in known

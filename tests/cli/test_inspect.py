@@ -106,7 +106,7 @@ g (float[batch, 2, h] x) => (float[batch, 2, half] y) {
 def test_memory_of_open_sizes_is_a_formula_in_their_names(tmp_path):
     text = inspect(save(tmp_path / "open.onnx", OPEN))
     assert "T.Cast" not in text and "values at most 0 bytes" not in text
-    assert "as a call's sizes decide: 8 bytes × batch × " in text
+    assert "plus, for each call, 8 bytes × batch × " in text
     assert 'what a call costs depends on batch, h: --input-shapes "x:[1,2,1]" shows it' in text
 
 

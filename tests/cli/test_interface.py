@@ -45,11 +45,11 @@ def test_sizes_of_a_call_and_what_the_run_finds():
 @pytest.mark.parametrize(
     ("x", "y", "problem"),
     [
-        (np.zeros((4, 3), "float64"), np.zeros(4, "int64"), "'x' has elements of float64, and the model takes float32"),
+        (np.zeros((4, 3), "float64"), np.zeros(4, "int64"), "'x' has dtype float64, expected float32"),
         (
             np.zeros((4,), "float32"),
             np.zeros(4, "int64"),
-            r"'x' has shape \(4,\), and the model takes x: ",
+            r"'x' has shape \(4,\), expected x: ",
         ),
         (np.zeros((4, 2), "float32"), np.zeros(4, "int64"), "dimension 1 is 2, not 3"),
         (np.zeros((4, 3), "float32"), np.zeros(5, "int64"), "dimension 0 is 5, not n = 4"),

@@ -131,7 +131,7 @@ def test_a_script_may_end_with_a_status(tmp_path):
         (["{folder}/pointer.py"], "CannotInvent: parameter p is a handle"),
         (["nowhere.py"], "NoSuchFile"),
         (["--autosched", "{folder}/fails.py"], "ScriptNotScheduled: .*fails.py is a script"),
-        (["{folder}/fails.py"], "BadShape: (.|\n)*asked: te.placeholder.5. at fails.py:2"),
+        (["{folder}/fails.py"], "BadShape: (.|\n)*call: te.placeholder.5. at fails.py:2"),
     ],
 )
 def test_mistakes(file, tmp_path, arguments, problem):

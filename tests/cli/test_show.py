@@ -193,7 +193,7 @@ def test_mistakes(file, tmp_path, arguments, problem):
 def test_a_model_is_no_program_and_a_program_no_model(file, tmp_path):
     (tmp_path / "tiny.onnx").write_bytes(b"\0")
     for command, name, told in (
-        ("show", "tiny.onnx", "loopwright inspect {} shows what it is made of"),
+        ("show", "tiny.onnx", "loopwright inspect {} shows its operators and shapes"),
         ("inspect", "programs.py", "loopwright show {} shows it"),
     ):
         path = str(tmp_path / "tiny.onnx") if name == "tiny.onnx" else file

@@ -74,7 +74,7 @@ def test_a_right_call_runs(copy_2x3):
 def test_a_wrong_argument_is_named(copy_2x3, arguments, kind, text):
     with pytest.raises(getattr(call_errors, kind), match=text) as caught:
         copy_2x3(*arguments)
-    assert "asked:" in str(caught.value)
+    assert "call:" in str(caught.value)
     assert "test_abi.py" in str(caught.value)  # the user's own line
 
 

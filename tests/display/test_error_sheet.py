@@ -90,8 +90,8 @@ def test_a_cell_has_the_name_that_the_user_knows(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     lines = [unpainted(text) for text in error._render_traceback_()]
     assert lines[0] == f"Cell In[3], line {line.line}, in caught"
-    assert [text for text in lines if text.startswith("  asked:")] == [
-        f'  asked: Target("lvm") at Cell In[3], line {line.line}'
+    assert [text for text in lines if text.startswith("  call:")] == [
+        f'  call: Target("lvm") at Cell In[3], line {line.line}'
     ]
 
 

@@ -150,7 +150,7 @@ def test_every_rule_is_checked(case):
     text = str(caught.value)
     assert f"f is not well formed: {problem} [LW0511]" in text
     assert f"hint: {hint}" in text
-    assert "asked: verify(func) at test_verifier.py" in text
+    assert "call: verify(func) at test_verifier.py" in text
     assert verify_well_formed(func, assert_mode=False) is False
     with pytest.raises(ValueError, match="not well formed"):
         verify_well_formed(func)

@@ -75,7 +75,7 @@ def test_the_message_names_the_input(model):
         model(X.astype(object), 1.0)
     with pytest.raises(BadModelInput, match="input 'x' is list, and no array"):
         model([[1.0], [1.0, 2.0]], 1.0)
-    with pytest.raises(BadModelInput, match="input 'x' has elements of type >f4, and the model takes float32"):
+    with pytest.raises(BadModelInput, match="input 'x' has dtype >f4, expected float32"):
         model(X.astype(">f4"), 1.0)
 
 

@@ -191,9 +191,9 @@ def test_graph_json_names_every_launch():
     ("args", "named", "message"),
     [
         ((numbers(3),), {}, None),
-        ((numbers(4),), {}, r"input 'x' has shape \(4,\), and the model takes \(3\): dimension 0 is 4, not 3"),
+        ((numbers(4),), {}, r"input 'x' has shape \(4,\), expected \(3\): dimension 0 is 4, not 3"),
         ((numbers(3, 1),), {}, "has 2 dimensions"),
-        ((np.zeros(3),), {}, "elements of type float64, and the model takes float32"),
+        ((np.zeros(3),), {}, "dtype float64, expected float32"),
         ((), {}, "input 'x' is not given"),
         ((), {"y": numbers(3)}, "has no input 'y'"),
         ((numbers(3), numbers(3)), {}, "2 inputs are given, and the model has 1"),

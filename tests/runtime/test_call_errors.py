@@ -48,13 +48,13 @@ def test_the_anatomy_shows_problem_call_reason_and_hint():
         check(1, 2)
     lines = str(caught.value).splitlines()
     assert lines[0] == "main: B has shape (3, 4), expected (4, 4) [LW0113]"
-    assert lines[1].startswith("  asked: check(1, 2) at test_call_errors.py:")
+    assert lines[1].startswith("  call: check(1, 2) at test_call_errors.py:")
     assert lines[2:] == ["  why: built for n = 4", "  hint: transpose B"]
 
 
 def test_the_call_shown_is_the_users_also_through_a_module():
     module = Module({"main": raising("RankMismatch", "main: A has 1 axis, expected 2")})
-    with pytest.raises(call_errors.RankMismatch, match=r"asked: module\(5\) at test_call_errors.py"):
+    with pytest.raises(call_errors.RankMismatch, match=r"call: module\(5\) at test_call_errors.py"):
         module(5)
 
 

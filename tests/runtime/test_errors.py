@@ -13,13 +13,13 @@ def test_the_anatomy_in_order():
     text = str(refuse(asked="split(i, [2, 4])", why="8 < 10", hint="raise a factor"))
     first, asked, why, hint = text.splitlines()
     assert first == "factors [2, 4] make 8 iterations, but loop i has 10 [LW0001]"
-    assert asked.startswith("  asked: split(i, [2, 4]) at test_errors.py:")
+    assert asked.startswith("  call: split(i, [2, 4]) at test_errors.py:")
     assert (why, hint) == ("  why: 8 < 10", "  hint: raise a factor")
 
 
 def test_without_asked_the_users_own_line_is_shown():
     error = refuse()  # this very line
-    assert "asked: return LoopwrightError(" in str(error)
+    assert "call: return LoopwrightError(" in str(error)
 
 
 def test_text_is_made_when_it_is_read():

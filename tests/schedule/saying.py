@@ -3,7 +3,7 @@
 @says(HandleGone)
 def test_a_loop_that_was_split():
     \"\"\"loop i is no loop any more: it was split into i_0 and i_1 at line +4 [LW0202]
-    asked: sch.parallel(i) at line +5
+    call: sch.parallel(i) at line +5
     hint: use i_0 or i_1; sch.get_loops("B") gives i_0, i_1
     steps so far: split(i, [None, 8])
     \"\"\"
@@ -43,7 +43,7 @@ def told(error: BaseException, body: Callable[[], object]) -> str:
     place = re.compile(r"\btest_\w+\.py:(\d+)")
     text = place.sub(lambda found: f"line +{int(found[1]) - body.__code__.co_firstlineno}", str(error))
     lines = re.sub(r"(te\.\w+\.\w+)\.\d+", r"\1.N", text).splitlines()  # intrinsics of te are numbered
-    shown = re.compile(r"  (asked|why|hint|names|what would work|steps so far): ")
+    shown = re.compile(r"  (call|why|hint|names|what would work|steps so far): ")
     return _plain("\n".join([lines[0], *[line for line in lines[1:] if shown.match(line)]]))
 
 

@@ -83,7 +83,7 @@ def all_the_time(monkeypatch):
 @says(HandleGone)
 def test_reorder_a_loop_that_was_split():
     """loop i is no loop any more: it was split into i_0 and i_1 at line +9 [LW0202]
-    asked: sch.reorder(j, i) at line +10
+    call: sch.reorder(j, i) at line +10
     hint: use i_0 or i_1; sch.get_loops("C") gives i_0, i_1, j, k
     steps so far: split(i, [None, 8])
     """
@@ -97,7 +97,7 @@ def test_reorder_a_loop_that_was_split():
 def test_reorder_a_loop_that_was_split_and_split_again():
     """loop i is no loop any more: it was split into i_0 and i_1 at line +10, and i_1 into i_1_0 and i_1_1 at line \
     +11 [LW0202]
-    asked: sch.reorder(j, i) at line +12
+    call: sch.reorder(j, i) at line +12
     hint: use i_0, i_1_0 or i_1_1; sch.get_loops("C") gives i_0, i_1_0, i_1_1, j, k
     steps so far: split(i, [None, 8]), split(i_1, [4, 2])
     """
@@ -112,7 +112,7 @@ def test_reorder_a_loop_that_was_split_and_split_again():
 def test_reorder_a_loop_that_was_split_and_fused():
     """loop i is no loop any more: it was split into i_0 and i_1 at line +10, and i_1 into i_1_j_fused at line +11 \
     [LW0202]
-    asked: sch.reorder(k, i) at line +12
+    call: sch.reorder(k, i) at line +12
     hint: use i_0 or i_1_j_fused; sch.get_loops("C") gives i_0, i_1_j_fused, k
     steps so far: split(i, [None, 8]), fuse(i_1, j)
     """
@@ -126,7 +126,7 @@ def test_reorder_a_loop_that_was_split_and_fused():
 @says(HandleGone)
 def test_compute_at_a_loop_that_was_split():
     """loop i is no loop any more: it was split into i_0 and i_1 at line +9 [LW0202]
-    asked: sch.compute_at("B", i) at line +10
+    call: sch.compute_at("B", i) at line +10
     hint: use i_0 or i_1; sch.get_loops("C") gives i_0, i_1, j
     steps so far: split(i, [4, 4])
     """
@@ -139,7 +139,7 @@ def test_compute_at_a_loop_that_was_split():
 @says(HandleGone)
 def test_compute_at_a_loop_that_was_fused():
     """loop j is no loop any more: it was fused into i_j_fused at line +9 [LW0202]
-    asked: sch.compute_at("B", j) at line +10
+    call: sch.compute_at("B", j) at line +10
     hint: use i_j_fused; sch.get_loops("C") gives i_j_fused
     steps so far: fuse(i, j)
     """
@@ -152,7 +152,7 @@ def test_compute_at_a_loop_that_was_fused():
 @says(HandleGone)
 def test_a_loop_of_a_block_that_moved():
     """loop j is no loop any more: compute_at(B, i) at line +9 made the loops of B anew [LW0202]
-    asked: sch.vectorize(j) at line +10
+    call: sch.vectorize(j) at line +10
     hint: sch.get_loops("B") gives i, ax0
     steps so far: compute_at(B, i)
     """
@@ -165,7 +165,7 @@ def test_a_loop_of_a_block_that_moved():
 @says(HandleGone)
 def test_a_block_that_was_inlined():
     """block B is no longer in the program: compute_inline(B) at line +9 took it out [LW0202]
-    asked: sch.get_loops(block) at line +10
+    call: sch.get_loops(block) at line +10
     hint: the blocks are now C
     steps so far: compute_inline(B)
     """
@@ -178,7 +178,7 @@ def test_a_block_that_was_inlined():
 @says(HandleGone)
 def test_a_loop_of_a_block_that_was_inlined():
     """loop i is no loop any more: compute_inline(B) at line +9 took it out [LW0202]
-    asked: sch.parallel(i) at line +10
+    call: sch.parallel(i) at line +10
     hint: the blocks are now C
     steps so far: compute_inline(B)
     """
@@ -191,7 +191,7 @@ def test_a_loop_of_a_block_that_was_inlined():
 @says(HandleGone)
 def test_a_loop_of_another_schedule():
     """loop i is not in the program: it comes from another schedule, or from a step that was taken back [LW0202]
-    asked: sch.split(other.get_loops("C")[0], [None, 8]) at line +7
+    call: sch.split(other.get_loops("C")[0], [None, 8]) at line +7
     hint: sch.get_loops("B") gives i, j; sch.get_loops("C") gives i, j
     """
     sch, other = two_stages(), two_stages()
@@ -201,7 +201,7 @@ def test_a_loop_of_another_schedule():
 @says(HandleGone)
 def test_a_loop_of_a_step_that_was_taken_back():
     """loop i_1 is not in the program: it comes from another schedule, or from a step that was taken back [LW0202]
-    asked: sch.vectorize(inner) at line +9
+    call: sch.vectorize(inner) at line +9
     hint: sch.get_loops("B") gives i
     """
     sch = plus_one(64)
@@ -213,7 +213,7 @@ def test_a_loop_of_a_step_that_was_taken_back():
 @says(HandleGone)
 def test_looking_at_a_loop_that_is_gone():
     """loop i is no loop any more: it was split into i_0 and i_1 at line +8 [LW0202]
-    asked: sch.get(i) at line +9
+    call: sch.get(i) at line +9
     hint: use i_0 or i_1; sch.get_loops("B") gives i_0, i_1
     """
     sch = plus_one(64)
@@ -246,7 +246,7 @@ def test_a_loop_that_is_gone_inside_a_step_of_the_users():
 @says(NoSuchBlock)
 def test_a_block_in_the_wrong_case():
     """get_block: no block is called 'c'; there are B, C, root [LW0201]
-    asked: two_stages().get_block("c") at line +6
+    call: two_stages().get_block("c") at line +6
     hint: did you mean 'C'?
     """
     two_stages().get_block("c")
@@ -255,7 +255,7 @@ def test_a_block_in_the_wrong_case():
 @says(NoSuchBlock)
 def test_a_misspelt_block():
     """get_block: no block is called 'matmull'; there are matmul, root [LW0201]
-    asked: Schedule(te.create_prim_func([A, B])).get_block("matmull") at line +8
+    call: Schedule(te.create_prim_func([A, B])).get_block("matmull") at line +8
     hint: did you mean 'matmul'?
     """
     A = te.placeholder((8,), name="A")
@@ -266,7 +266,7 @@ def test_a_misspelt_block():
 @says(NoSuchBlock)
 def test_a_block_that_is_nothing_like_the_others():
     """get_block: no block is called 'softmax'; there are B, C, root [LW0201]
-    asked: two_stages().get_block("softmax") at line +5
+    call: two_stages().get_block("softmax") at line +5
     """
     two_stages().get_block("softmax")
 
@@ -274,7 +274,7 @@ def test_a_block_that_is_nothing_like_the_others():
 @says(WrongType)
 def test_a_loop_by_name():
     """split: loop must be the handle of a loop, got str [LW0208]
-    asked: sch.split("i", [None, 8]) at line +7
+    call: sch.split("i", [None, 8]) at line +7
     hint: loops are handles that the schedule gives: i, j = sch.get_loops(block)
     """
     sch = two_stages()
@@ -284,7 +284,7 @@ def test_a_loop_by_name():
 @says(WrongType)
 def test_a_block_in_place_of_a_loop():
     """parallel: loop must be the handle of a loop, got BlockRV [LW0208]
-    asked: sch.parallel(sch.get_block("C")) at line +7
+    call: sch.parallel(sch.get_block("C")) at line +7
     hint: loops are handles that the schedule gives: i, j = sch.get_loops(block)
     """
     sch = two_stages()
@@ -294,7 +294,7 @@ def test_a_block_in_place_of_a_loop():
 @says(WrongType)
 def test_a_loop_in_place_of_a_block():
     """schedule: block must be a block's handle or name, got LoopRV [LW0208]
-    asked: sch.compute_inline(sch.get_loops("B")[0]) at line +6
+    call: sch.compute_inline(sch.get_loops("B")[0]) at line +6
     """
     sch = two_stages()
     sch.compute_inline(sch.get_loops("B")[0])
@@ -303,7 +303,7 @@ def test_a_loop_in_place_of_a_block():
 @says(WrongType)
 def test_nothing_in_place_of_a_loop():
     """tensorize: block_or_loop must be the handle of a block or loop, got NoneType [LW0208]
-    asked: plus_one(8).tensorize(None, "learn_plus_8") at line +5
+    call: plus_one(8).tensorize(None, "learn_plus_8") at line +5
     """
     plus_one(8).tensorize(None, "learn_plus_8")
 
@@ -311,7 +311,7 @@ def test_nothing_in_place_of_a_loop():
 @says(BadStepArgument)
 def test_a_misspelt_thread_axis():
     """bind: there is no thread axis 'threadidx.x' [LW0203]
-    asked: sch.bind(sch.get_loops("C")[0], "threadidx.x") at line +8
+    call: sch.bind(sch.get_loops("C")[0], "threadidx.x") at line +8
     hint: did you mean 'threadIdx.x'? use one of blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, \
     threadIdx.z, vthread.x, vthread.y, vthread.z, vthread
     """
@@ -325,7 +325,7 @@ def test_a_misspelt_thread_axis():
 @says(BadStepArgument)
 def test_a_factor_of_zero():
     """split: factors [None, 0] are not all integers of at least 1 [LW0203]
-    asked: sch.split(sch.get_loops("B")[0], [None, 0]) at line +7
+    call: sch.split(sch.get_loops("B")[0], [None, 0]) at line +7
     hint: a factor says how often its loop runs: at least once; None has one of them inferred
     """
     sch = plus_one(64)
@@ -335,7 +335,7 @@ def test_a_factor_of_zero():
 @says(BadStepArgument)
 def test_a_negative_factor():
     """split: factors [-1, 8] are not all integers of at least 1 [LW0203]
-    asked: sch.split(sch.get_loops("B")[0], [-1, 8]) at line +7
+    call: sch.split(sch.get_loops("B")[0], [-1, 8]) at line +7
     hint: a factor says how often its loop runs: at least once; None has one of them inferred
     """
     sch = plus_one(64)
@@ -345,7 +345,7 @@ def test_a_negative_factor():
 @says(BadStepArgument)
 def test_a_factor_that_is_no_whole_number():
     """split: factors [None, 8.0] are not all integers of at least 1 [LW0203]
-    asked: sch.split(sch.get_loops("B")[0], [None, 64 / 8]) at line +7
+    call: sch.split(sch.get_loops("B")[0], [None, 64 / 8]) at line +7
     hint: 8.0 is a float: divide integers with //
     """
     sch = plus_one(64)
@@ -355,7 +355,7 @@ def test_a_factor_that_is_no_whole_number():
 @says(BadStepArgument)
 def test_two_factors_to_infer():
     """split: factors [None, None] leave more than one to be inferred [LW0203]
-    asked: sch.split(sch.get_loops("B")[0], [None, None]) at line +7
+    call: sch.split(sch.get_loops("B")[0], [None, None]) at line +7
     hint: give None for one factor at most: it becomes the extent, divided by the others
     """
     sch = plus_one(64)
@@ -365,7 +365,7 @@ def test_two_factors_to_infer():
 @says(WrongType)
 def test_a_factor_in_place_of_a_list():
     """split: factors must be a list, got int [LW0208]
-    asked: sch.split(sch.get_loops("B")[0], 8) at line +7
+    call: sch.split(sch.get_loops("B")[0], 8) at line +7
     hint: give one factor for each new loop: [None, 8]
     """
     sch = plus_one(64)
@@ -375,7 +375,7 @@ def test_a_factor_in_place_of_a_list():
 @says(FactorsTooSmall)
 def test_factors_that_do_not_reach():
     """split: factors [7, 8] make 56 iterations, but loop i has 64 [LW0211]
-    asked: sch.split(i, [7, 8]) at line +9
+    call: sch.split(i, [7, 8]) at line +9
     hint: raise a factor, or give one as None to have it inferred
     what would work: sch.split(i, [None, 8]) (proved)
     """
@@ -387,7 +387,7 @@ def test_factors_that_do_not_reach():
 @says(NotSupported)
 def test_fuse_loops_with_one_between():
     """fuse: loop j stands between i and k [LW0204]
-    asked: sch.fuse(i, k) at line +9
+    call: sch.fuse(i, k) at line +9
     hint: fuse loops that stand directly in one another, outermost first
     what would work: sch.reorder(i, k, j); sch.fuse(i, k) (proved)
     """
@@ -399,7 +399,7 @@ def test_fuse_loops_with_one_between():
 @says(NotSupported)
 def test_fuse_loops_in_the_wrong_order():
     """fuse: loop i stands outside j, not inside it [LW0204]
-    asked: sch.fuse(j, i) at line +9
+    call: sch.fuse(j, i) at line +9
     hint: fuse loops that stand directly in one another, outermost first
     what would work: sch.reorder(j, i); sch.fuse(j, i) (proved)
     """
@@ -411,7 +411,7 @@ def test_fuse_loops_in_the_wrong_order():
 @says(NotSupported)
 def test_fuse_loops_of_two_nests():
     """fuse: loop j is in another nest than i [LW0204]
-    asked: sch.fuse(i, j) at line +8
+    call: sch.fuse(i, j) at line +8
     hint: fuse loops that stand directly in one another, outermost first
     """
     sch = two_stages()
@@ -422,7 +422,7 @@ def test_fuse_loops_of_two_nests():
 @says(NotSupported)
 def test_reorder_loops_of_two_nests():
     """reorder: loop i is not in one nest with the others [LW0204]
-    asked: sch.reorder(j, i) at line +8
+    call: sch.reorder(j, i) at line +8
     hint: name loops of one nest: those around block C are i, j
     """
     sch = two_stages()
@@ -433,7 +433,7 @@ def test_reorder_loops_of_two_nests():
 @says(BadStepArgument)
 def test_reorder_with_a_loop_twice():
     """reorder: a loop is named twice among i, i [LW0203]
-    asked: sch.reorder(i, i) at line +8
+    call: sch.reorder(i, i) at line +8
     hint: name each loop once
     """
     sch = two_stages()
@@ -447,7 +447,7 @@ def test_reorder_with_a_loop_twice():
 @says(WouldRace)
 def test_parallel_over_a_reduction():
     """parallel: loop k: iterations that run at the same time would touch the same cell [LW0207]
-    asked: sch.parallel(k) at line +12
+    call: sch.parallel(k) at line +12
     why: iterations k = 0 and k = 1 of the parallel loop k both touch C[0, 0]: block "C" reads it at i = 0, j = 0, \
     k = 0, and block "C" writes it at i = 0, j = 0, k = 1; a parallel loop runs them in any order
     hint: k runs over a reduction: split it, rfactor the outer part, then parallel that loop of the new block
@@ -462,7 +462,7 @@ def test_parallel_over_a_reduction():
 @says(NotSupported)
 def test_vectorize_a_loop_of_unknown_length():
     """vectorize: loop i has extent n: a vector has a constant number of lanes [LW0204]
-    asked: sch.vectorize(i) at line +11
+    call: sch.vectorize(i) at line +11
     what would work: _, i_1 = sch.split(i, [None, 8]); sch.vectorize(i_1) (proved)
     """
     n = te.size_var("n")
@@ -476,7 +476,7 @@ def test_vectorize_a_loop_of_unknown_length():
 @says(ThreadExtentsDiffer)
 def test_two_loops_on_one_thread_axis():
     """bind: threadIdx.x would have 16 threads for loop ax0 and 8 for loop j_1 [LW0261]
-    asked: sch.bind(inner, "threadIdx.x") at line +15
+    call: sch.bind(inner, "threadIdx.x") at line +15
     why: threadIdx.x has one number of threads in the whole kernel
     hint: split ax0 into [None, 8] and bind its inner part, or bind ax0 to another axis
     what would work: sch.vectorize(inner) (proved)
@@ -497,7 +497,7 @@ def test_two_loops_on_one_thread_axis():
 @says(NotAConsumer)
 def test_cache_read_for_a_block_that_does_not_read_it():
     """cache_read: block 'C' does not read A; it reads B [LW0259]
-    asked: sch.cache_read("B", 0, "local", consumer_blocks=["C"]) at line +7
+    call: sch.cache_read("B", 0, "local", consumer_blocks=["C"]) at line +7
     hint: A is read by B
     """
     sch = two_stages()
@@ -507,7 +507,7 @@ def test_cache_read_for_a_block_that_does_not_read_it():
 @says(NotAConsumer)
 def test_cache_write_for_a_block_that_does_not_read_it():
     """cache_write: block 'B' does not read C; it reads A [LW0259]
-    asked: sch.cache_write("C", 0, "local", consumer_blocks=["B"]) at line +7
+    call: sch.cache_write("C", 0, "local", consumer_blocks=["B"]) at line +7
     hint: C is read by no other block
     """
     sch = two_stages()
@@ -518,7 +518,7 @@ def test_cache_write_for_a_block_that_does_not_read_it():
 def test_tensorize_a_loop_that_is_too_long():
     """tensorize: block 'B_o' is not what 'learn_plus_8' describes: loop i of the description has extent 8, here i_1 \
     has 16 [LW0290]
-    asked: sch.tensorize(inner, "learn_plus_8") at line +11
+    call: sch.tensorize(inner, "learn_plus_8") at line +11
     hint: split i_1 into [None, 8], and have the tile hold its inner part only
     what would work: _, i_1_1 = sch.split(inner, [None, 8]); sch.tensorize(i_1_1, "learn_plus_8") (proved)
     steps so far: split(i, [None, 16])
@@ -532,7 +532,7 @@ def test_tensorize_a_loop_that_is_too_long():
 def test_tensorize_a_loop_that_is_too_short():
     """tensorize: block 'B_o' is not what 'learn_plus_8' describes: loop i of the description has extent 8, here i \
     has 6 [LW0290]
-    asked: sch.tensorize(sch.get_loops("B")[0], "learn_plus_8") at line +8
+    call: sch.tensorize(sch.get_loops("B")[0], "learn_plus_8") at line +8
     hint: i needs 8 values: make its axis longer, or choose an intrinsic for 6
     """
     sch = plus_one(6)
@@ -543,7 +543,7 @@ def test_tensorize_a_loop_that_is_too_short():
 def test_tensorize_a_loop_that_is_no_multiple():
     """tensorize: block 'B_o' is not what 'learn_plus_8' describes: loop i of the description has extent 8, here i \
     has 12 [LW0290]
-    asked: sch.tensorize(sch.get_loops("B")[0], "learn_plus_8") at line +9
+    call: sch.tensorize(sch.get_loops("B")[0], "learn_plus_8") at line +9
     hint: split i into [None, 8], and have the tile hold its inner part only; 12 is no multiple of 8, so pad it \
     first
     """
@@ -554,7 +554,7 @@ def test_tensorize_a_loop_that_is_no_multiple():
 @says(TileNotWhole)
 def test_tensorize_with_a_tail():
     """tensorize: the guard i_0 * 8 + i_1 < 60 of block 'B' cuts tiles over the loops i_1 short [LW0285]
-    asked: sch.tensorize(inner, "learn_plus_8") at line +9
+    call: sch.tensorize(inner, "learn_plus_8") at line +9
     hint: split by a factor that divides the extent, or pad it, or keep the last tile apart (tail='peel')
     steps so far: split(i, [None, 8])
     """
@@ -567,7 +567,7 @@ def test_tensorize_with_a_tail():
 def test_tensorize_a_tile_with_a_longer_loop_inside():
     """tensorize: block 'C_o' is not what 'dot_16x4_vnni' describes: loop i of the description has extent 16, here j \
     has 32 [LW0290]
-    asked: sch.tensorize(j, "dot_16x4_vnni") at line +15
+    call: sch.tensorize(j, "dot_16x4_vnni") at line +15
     hint: split j into [None, 16], and have the tile hold its inner part only
     what would work: j_0, j_1 = sch.split(j, [None, 16]); sch.reorder(j_0, j_1, sch.get_loops("C")[3]); \
     sch.tensorize(j_1, "dot_16x4_vnni") (proved)

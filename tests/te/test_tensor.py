@@ -150,5 +150,5 @@ def test_unknown_dtype():
 
 
 def test_errors_show_the_users_line():
-    with pytest.raises(te.BadShape, match=r"asked: te\.placeholder\(7\) at test_tensor\.py:\d+"):
+    with pytest.raises(te.BadShape, match=r"call: te\.placeholder\(7\) at test_tensor\.py:\d+"):
         te.placeholder(7)

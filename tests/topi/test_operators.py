@@ -42,7 +42,7 @@ def test_operator(name):
 
 def check(operator: Operator, autosched: bool = False) -> None:
     """Hold an operator against its reference on each of its samples, all built as one module."""
-    calls = [Call(operator, number, sample) for number, sample in enumerate(some(list(operator.samples()), 5))]
+    calls = [Call(operator, number, sample) for number, sample in enumerate(some(list(operator.samples()), 9))]
     assert calls, "an operator is tried on something"
     functions = {call.function: call.program() for call in calls if call.computed}
     if functions:

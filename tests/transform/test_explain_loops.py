@@ -24,7 +24,7 @@ def test_a_matmul_in_every_order_says_how_it_runs():
     k = te.reduce_axis((0, 64), "k")
     C = te.compute((64, 64), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
     sch = Schedule(te.create_prim_func([A, B, C]))
-    assert sch.explain(PLAIN) == "C: i, j, k\n    vectors of 16 lanes over j; k runs inside, in order"
+    assert sch.explain(PLAIN) == "C: i, j, k\n    vectors of 16 lanes over j; k runs serially inside"
     i, j, k = sch.get_loops("C")
     sch.reorder(i, k, j)
     assert sch.explain(PLAIN).splitlines()[-2:] == ["C: i, k, j", "    j is vectorized: unit stride in every access"]
@@ -38,8 +38,8 @@ def test_a_float_sum_along_a_row():
 
     assert told(func) == [
         (
-            "scalar: k carries the float sum B, which keeps its order",
-            "split k and rfactor the inner loop: lanes then keep sums of their own",
+            "scalar: k carries the float sum B, which is not reassociated",
+            "split k and rfactor the inner loop: each lane then has its own accumulator",
         )
     ]
 
@@ -51,8 +51,8 @@ def test_a_transpose_has_no_unit_stride():
             B[i, j] = A[j, i]
 
     ((text, hint),) = told(func)
-    assert text == "scalar: A moves 64 elements an iteration of j"
-    assert hint.startswith("no loop has unit stride in every access: tile them")
+    assert text == "scalar: A has stride 64 over j"
+    assert hint.startswith("no loop has unit stride in every access: tile so that")
 
 
 def test_another_loop_would_have_unit_stride():
@@ -64,7 +64,7 @@ def test_another_loop_would_have_unit_stride():
 
     assert told(func) == [
         (
-            "scalar: B moves 64 elements, A moves 64 elements an iteration of i",
+            "scalar: B has stride 64, A has stride 64 over i",
             "make j the innermost loop: unit stride in A and B",
         )
     ]
@@ -89,8 +89,8 @@ def test_conditions_and_short_loops():
             C[i, c] = A[i]
 
     assert [text for text, _ in told(func)] == [
-        "scalar: a condition inside is decided for each element",
-        "scalar: c has 3 iterations only",
+        "scalar: a condition in the body is evaluated for each element",
+        "scalar: c has only 3 iterations",
     ]
 
 
@@ -102,14 +102,24 @@ def test_lanes_that_gather():
 
     assert told(func) == [
         (
-            "vectors of 64 lanes over i, gathered: A moves 8 elements a lane",
-            "vectorize a loop with unit stride, or pack the buffer so that it has",
+            "vectors of 64 lanes over i, gathered: A has stride 8 over i",
+            "vectorize a loop with unit stride, or pack the buffer to get one",
         )
     ]
+
+
+def test_lanes_within_a_packed_panel_have_unit_stride():
+    @T.prim_func
+    def func(A: T.Buffer((2, 64)), B: T.Buffer((128,))):
+        for p, j_0 in T.grid(2, 4):
+            for j_1 in T.vectorized(16):
+                B[p * 64 + j_0 * 16 + j_1] = A[p, (p * 64 + j_0 * 16 + j_1) % 64]
+
+    assert told(func) == [("vectors of 16 lanes over j_1", "")]
 
 
 def test_other_compilers_decide_for_themselves():
     A = te.placeholder((4,), name="A")
     sch = Schedule(te.create_prim_func([A, te.compute((4,), lambda i: A[i] + 1, name="B")]))
-    with pytest.raises(NotSupported, match="explain: what becomes of loops for c is decided by another compiler"):
+    with pytest.raises(NotSupported, match="explain: for target c, another compiler decides how loops run"):
         sch.explain("c")

@@ -141,7 +141,7 @@ def _runs(
     for run in runs:
         if len(run.axes) > 1 and not run.period:
             names = ", ".join(facts.axes[position].name for position in run.axes)
-            decision.chose(f"{names} are one loop", "every load and store is contiguous across them")
+            decision.chose(f"{names} fused into one loop", "every load and store is contiguous across them")
     return runs
 
 
@@ -187,7 +187,7 @@ def _join_short_row(
     rows.period = period
     runs.pop()
     decision.chose(
-        f"rows of {row.extent} cells are one loop",
+        f"rows of {row.extent} elements fused into one loop",
         f"they are contiguous in the result; after {period // lanes} vectors the lanes of each operand repeat",
     )
 

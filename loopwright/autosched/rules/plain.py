@@ -49,4 +49,4 @@ def why_not_plain(entry: Entry) -> str:
             size = " or ".join(sizes)
             return f"{text}: {size}, known only at run time, may be smaller than the loop, as in the start of a te.scan"
         return f"{text}, as a loop that was split does: schedule the program before it is split"
-    return "its loops are not the block's axes one by one from 0, or its body is more than a store"
+    return "its axes are not bound one to one to loops that start at 0, or its body is not a single store"

@@ -97,7 +97,8 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Mac
         prefetch_along(sch, part.walker, loop, walked, part.width, work, machine, decision, is_sum=True)
     if row is not None and threads > 1 and (is_divided or count > 1):
         run_in_pieces(sch, row)
-        decision.chose("chunks in parallel" if is_divided else "rows in parallel", f"the work is worth {threads} cores")
+        what = "chunks in parallel" if is_divided else "rows in parallel"
+        decision.chose(what, f"the work keeps {threads} cores busy")
     elif threads == 1 and machine.cores > 1:
         note_one_thread(work, decision)
 
@@ -123,6 +124,6 @@ def _in_order(
     loops = sch.get_loops(block)[: len(facts.spatial)]
     if threads > 1 and size_of(facts.spatial) >= threads:
         run_in_pieces(sch, fused(sch, loops))
-        decision.chose("results in parallel", f"the work is worth {threads} cores")
+        decision.chose("results in parallel", f"the work keeps {threads} cores busy")
     elif threads == 1 and machine.cores > 1:
         note_one_thread(work, decision)

@@ -65,7 +65,7 @@ class RowGroup:
         row = row_nest(sch, parts, rows, kept)
         assert row is not None
         names = ", ".join([axis.name for axis in axes])
-        decision.chose(f"one nest over {names}", f"the {len(blocks)} blocks exchange one row at a time")
+        decision.chose(f"fused into one nest over {names}", f"the {len(blocks)} blocks work on one row at a time")
         if kept:
             decision.chose(
                 f"{', '.join([buffer.name for buffer in kept])} shrunk to a row", "it stays in L1"
@@ -76,7 +76,7 @@ class RowGroup:
         if threads > 1 and count > 1:
             run_in_pieces(sch, row)
             planned = "rows" if all([axis.extent is not None for axis in axes]) else "rows (planned)"
-            decision.chose(f"{names} in parallel", f"{count} {planned} are worth {threads} cores")
+            decision.chose(f"{names} in parallel", f"{count} {planned} keep {threads} cores busy")
         elif threads == 1 and machine.cores > 1:
             note_one_thread(work, decision)
         work.note(decision, 0.8)

@@ -268,7 +268,7 @@ def _array(
         array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
         if array.dtype != wanted:
             raise InputMismatch(
-                f"the input {name!r} has elements of {array.dtype}, and the model takes {wanted}",
+                f"the input {name!r} has dtype {array.dtype}, expected {wanted}",
                 hint=f'convert it: x.astype("{wanted}")',
             )
     else:
@@ -279,11 +279,11 @@ def _array(
     assert isinstance(of, TensorType)
     if array.ndim != len(of.shape):
         raise InputMismatch(
-            f"the input {name!r} has {array.ndim} dimensions, and the model takes {len(of.shape)}: {of}"
+            f"the input {name!r} has {array.ndim} dimension(s), expected {len(of.shape)}: {of}"
         )
     for axis, (size, declared) in enumerate(zip(array.shape, of.shape)):
         if isinstance(declared, int) and size != declared:
-            raise InputMismatch(f"the input {name!r} has shape {array.shape}, and the model takes {of}")
+            raise InputMismatch(f"the input {name!r} has shape {array.shape}, expected {of}")
         if isinstance(declared, SizeVariable):
             known, where = sizes.setdefault(declared, (size, f"axis {axis} of {name!r}"))
             if known != size:

@@ -20,7 +20,7 @@ class UnreadableModel(LoopwrightError, ValueError):
     code = "LW1301"
 
     def __init__(self, source: str, problem: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{source} is no ONNX model that can be read: {problem}", hint=hint, fields={"source": source})
+        super().__init__(f"cannot read {source} as an ONNX model: {problem}", hint=hint, fields={"source": source})
 
 
 class BrokenGraph(LoopwrightError, ValueError):

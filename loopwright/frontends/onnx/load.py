@@ -43,7 +43,7 @@ def require_onnx() -> ModuleType:
         import onnx
     except ImportError as error:
         raise ImportError(
-            "reading ONNX models needs the package onnx: pip install 'loopwright[onnx]'", name="onnx"
+            "reading ONNX models needs the package onnx: pip install onnx", name="onnx"
         ) from error
     return onnx
 
@@ -122,10 +122,12 @@ def _content(source: ModelSource) -> tuple[str, bytes, Path | None]:
         path = Path(source)
         try:
             return repr(str(path)), path.read_bytes(), path.parent
+        except FileNotFoundError:
+            raise UnreadableModel(repr(str(path)), "there is no such file") from None
         except (OSError, ValueError) as error:
             raise UnreadableModel(repr(str(path)), str(error)) from error
     raise UnreadableModel(
-        f"a {type(source).__name__}",
+        f"an object of type {type(source).__name__}",
         "a path, bytes, an open file or an onnx.ModelProto is needed",
     )
 

@@ -129,7 +129,7 @@ def _array(value: object, var: Var, sizes: dict[SizeVariable, tuple[int, str]]) 
     wanted = DataType(of.dtype).numpy()
     if array.dtype != wanted:
         if hasattr(value, "dtype"):
-            raise WrongInputs(f"the input {name!r} has elements of {array.dtype}, and the model takes {wanted}")
+            raise WrongInputs(f"the input {name!r} has dtype {array.dtype}, expected {wanted}")
         array = array.astype(wanted)
     fits = array.ndim == len(of.shape)
     for axis, (size, declared) in enumerate(zip(array.shape, of.shape)):
@@ -142,5 +142,5 @@ def _array(value: object, var: Var, sizes: dict[SizeVariable, tuple[int, str]]) 
                     f"the size {declared.name} is {known} by {where}, and {size} by axis {axis} of {name!r}"
                 )
     if not fits:
-        raise WrongInputs(f"the input {name!r} has shape {array.shape}, and the model takes {of}")
+        raise WrongInputs(f"the input {name!r} has shape {array.shape}, expected {of}")
     return array

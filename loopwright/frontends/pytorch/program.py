@@ -47,7 +47,7 @@ def torch_package() -> ModuleType:
         import torch.export
     except ImportError as error:
         raise ImportError(
-            "reading PyTorch models needs the package torch: pip install 'loopwright[torch]'", name="torch"
+            "reading PyTorch models needs the package torch: pip install torch", name="torch"
         ) from error
     return torch
 

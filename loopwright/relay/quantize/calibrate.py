@@ -87,7 +87,7 @@ def _as_taken(param: Var, value: object) -> np.ndarray:
         not isinstance(size, int) or size == given for size, given in zip(of.shape, array.shape, strict=True)
     )
     if not fits:
-        raise BadSamples(f"{param.name_hint!r} has the shape {array.shape}, and the model takes {of}")
+        raise BadSamples(f"{param.name_hint!r} has the shape {array.shape}, expected {of}")
     return np.ascontiguousarray(array.astype(of.dtype.numpy(), copy=False)).reshape(array.shape)
 
 

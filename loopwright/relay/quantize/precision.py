@@ -39,7 +39,7 @@ class UnknownPrecision(LoopwrightError, ValueError):
 
     def __init__(self, given: object) -> None:
         super().__init__(
-            f"there is no precision {given!r}", hint=f"there are {', '.join(PRECISIONS)}", fields={"given": str(given)}
+            f"unknown precision {given!r}", hint=f"there are {', '.join(PRECISIONS)}", fields={"given": str(given)}
         )
 
 

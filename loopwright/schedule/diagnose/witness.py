@@ -141,7 +141,7 @@ class _Spaces:
             title = f"{block or 'iteration'} at {fields['loop']}={values[fields['loop']]}"
             panels.append(Panel(role, title, names, [values[name] for name in names], extents))
         cell = self._cell(fields["buffer"], fields["indices"], {})
-        first, second = fields.get("deeds", ("touches it", "touches it"))
+        first, second = fields.get("accesses", ("touches it", "touches it"))
         return Drawing(panels[0], first, cell, f"{second}, meanwhile", panels[1])
 
     def _actor(self, role: str, actor: Actor, sizes: Mapping[str, int]) -> Panel:

@@ -118,9 +118,9 @@ def test_a_value_may_be_given_beforehand():
         ((1, 2, 3), {}, "3 inputs are given, and the model has 2"),
         ((np.zeros((1, 3), "f"),), {"x": 1}, "the input 'x' is given twice"),
         ((np.zeros((1, 3), "f"),), {"v": 1}, "the model has no input 'v'"),
-        ((np.zeros((1, 3), "d"), np.zeros(3, "f")), {}, r"'x' has elements of float64, and the model takes float32"),
-        ((np.zeros((1, 4), "f"), np.zeros(3, "f")), {}, r"'x' has shape \(1, 4\), and the model takes"),
-        ((np.zeros(3, "f"), np.zeros(3, "f")), {}, r"'x' has 1 dimensions, and the model takes 2"),
+        ((np.zeros((1, 3), "d"), np.zeros(3, "f")), {}, r"'x' has dtype float64, expected float32"),
+        ((np.zeros((1, 4), "f"), np.zeros(3, "f")), {}, r"'x' has shape \(1, 4\), expected"),
+        ((np.zeros(3, "f"), np.zeros(3, "f")), {}, r"'x' has 1 dimension\(s\), expected 2"),
         (("no", np.zeros(3, "f")), {}, r"'x' is no tensor of float32"),
     ],
 )

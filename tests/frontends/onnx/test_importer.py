@@ -283,5 +283,5 @@ def test_without_onnx_the_message_says_how_to_have_it(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"needs the package onnx: pip install 'loopwright\[onnx\]'"):
+    with pytest.raises(ImportError, match=r"needs the package onnx: pip install onnx"):
         from_onnx("model.onnx")

@@ -245,8 +245,8 @@ def test_inputs_that_do_not_fit(small):
     compiled = imported(small, X)
     for args, text in [
         ((), r"the model takes 1 inputs \(x\).* and 0 are given"),
-        ((X.double(),), "the input 'x' has elements of float64, and the model takes float32"),
-        ((X[:, :3],), r"the input 'x' has shape \(3, 3\), and the model takes Tensor\[\(3, 4\), float32\]"),
+        ((X.double(),), "the input 'x' has dtype float64, expected float32"),
+        ((X[:, :3],), r"the input 'x' has shape \(3, 3\), expected Tensor\[\(3, 4\), float32\]"),
     ]:
         with pytest.raises(WrongInputs, match=text):
             compiled(*args)

@@ -302,7 +302,7 @@ def test_every_precision_keeps_types_of_inputs_and_results(precision: str):
 def test_other_precisions():
     mod, params = _net()
     assert in_precision(mod, "float32", params) is mod
-    with pytest.raises(UnknownPrecision, match="there is no precision 'int3'"):
+    with pytest.raises(UnknownPrecision, match="unknown precision 'int3'"):
         in_precision(mod, "int3", params)
 
 

@@ -68,7 +68,7 @@ def eight_at_once():
 @says(AxisGone)
 def test_reorder_an_axis_that_was_split():
     """reorder: axis i of C is no loop any more: it was split into i.outer and i.inner at line +8 [LW0467]
-    asked: s[C].reorder(j, i) at line +9
+    call: s[C].reorder(j, i) at line +9
     hint: use i.outer or i.inner; the loops of C are now i.outer, i.inner, j, k
     """
     _, _, C, _, s = matmul()
@@ -81,7 +81,7 @@ def test_reorder_an_axis_that_was_split():
 def test_reorder_an_axis_that_was_split_and_split_again():
     """reorder: axis i of C is no loop any more: it was split into i.outer and i.inner at line +10, and i.inner was \
     split into i.inner.outer and i.inner.inner at line +11 [LW0467]
-    asked: s[C].reorder(j, i) at line +12
+    call: s[C].reorder(j, i) at line +12
     hint: use i.outer, i.inner.outer or i.inner.inner; the loops of C are now i.outer, i.inner.outer, \
     i.inner.inner, j, k
     """
@@ -95,7 +95,7 @@ def test_reorder_an_axis_that_was_split_and_split_again():
 @says(AxisGone)
 def test_reorder_an_axis_that_was_tiled():
     """reorder: axis j of C is no loop any more: it was split into j.outer and j.inner at line +8 [LW0467]
-    asked: s[C].reorder(j, i) at line +9
+    call: s[C].reorder(j, i) at line +9
     hint: use j.outer or j.inner; the loops of C are now i.outer, j.outer, i.inner, j.inner, k
     """
     _, _, C, _, s = matmul()
@@ -107,7 +107,7 @@ def test_reorder_an_axis_that_was_tiled():
 @says(AxisGone)
 def test_compute_at_an_axis_that_was_fused():
     """compute_at of B: axis j of C is no loop any more: it was fused into i.j.fused at line +7 [LW0467]
-    asked: s[B].compute_at(s[C], C.op.axis[1]) at line +8
+    call: s[B].compute_at(s[C], C.op.axis[1]) at line +8
     hint: use i.j.fused; the loops of C are now i.j.fused
     """
     _, B, C, s = two_stages()
@@ -118,7 +118,7 @@ def test_compute_at_an_axis_that_was_fused():
 @says(AxisGone)
 def test_vectorize_an_axis_that_was_split():
     """vectorize: axis i of B is no loop any more: it was split into i.outer and i.inner at line +7 [LW0467]
-    asked: s[B].vectorize(B.op.axis[0]) at line +8
+    call: s[B].vectorize(B.op.axis[0]) at line +8
     hint: use i.outer or i.inner; the loops of B are now i.outer, i.inner
     """
     _, B, s = plus_one(64)
@@ -129,7 +129,7 @@ def test_vectorize_an_axis_that_was_split():
 @says(ForeignAxis)
 def test_an_axis_of_another_stage():
     """split: axis i is no axis of C: it belongs to B [LW0468]
-    asked: s[C].split(B.op.axis[0], factor=2) at line +7
+    call: s[C].split(B.op.axis[0], factor=2) at line +7
     hint: the loops of C are i, j
     """
     _, B, C, s = two_stages()
@@ -139,7 +139,7 @@ def test_an_axis_of_another_stage():
 @says(ForeignAxis)
 def test_a_number_in_place_of_an_axis():
     """split: int 0 is no axis of C [LW0468]
-    asked: s[C].split(0, factor=2) at line +7
+    call: s[C].split(0, factor=2) at line +7
     hint: the loops of C are i, j
     """
     _, _, C, s = two_stages()
@@ -152,7 +152,7 @@ def test_a_number_in_place_of_an_axis():
 @says(ForeignAxis)
 def test_compute_at_an_axis_of_the_stage_itself():
     """compute_at of B: axis i is no axis of C: it belongs to B [LW0468]
-    asked: s[B].compute_at(s[C], B.op.axis[0]) at line +7
+    call: s[B].compute_at(s[C], B.op.axis[0]) at line +7
     hint: the loops of C are i, j
     """
     _, B, C, s = two_stages()
@@ -162,7 +162,7 @@ def test_compute_at_an_axis_of_the_stage_itself():
 @says(CannotAttach)
 def test_compute_at_a_stage_that_comes_before():
     """compute_at: B is not computed from C, so no iteration of i needs any of it [LW0472]
-    asked: s[C].compute_at(s[B], B.op.axis[0]) at line +7
+    call: s[C].compute_at(s[B], B.op.axis[0]) at line +7
     hint: C is read by no stage
     """
     _, B, C, s = two_stages()
@@ -172,7 +172,7 @@ def test_compute_at_a_stage_that_comes_before():
 @says(CannotAttach)
 def test_compute_at_in_a_circle():
     """compute_at: B is not computed from C, so no iteration of i needs any of it [LW0472]
-    asked: s[C].compute_at(s[B], B.op.axis[0]) at line +10
+    call: s[C].compute_at(s[B], B.op.axis[0]) at line +10
     hint: C is read by D
     """
     A, B, C, _ = two_stages()
@@ -185,7 +185,7 @@ def test_compute_at_in_a_circle():
 @says(CannotAttach)
 def test_compute_at_a_stage_of_another_schedule():
     """compute_at: the stage of C that is given belongs to another schedule than that of B [LW0472]
-    asked: s[B].compute_at(other[C], C.op.axis[0]) at line +8
+    call: s[B].compute_at(other[C], C.op.axis[0]) at line +8
     hint: take both stages from one schedule: s[B].compute_at(s[C], …)
     """
     _, B, C, s = two_stages()
@@ -196,7 +196,7 @@ def test_compute_at_a_stage_of_another_schedule():
 @says(CannotAttach)
 def test_compute_at_a_tensor():
     """compute_at: Tensor(C, shape=(16, 16), dtype='float32') is no stage [LW0472]
-    asked: s[B].compute_at(C, C.op.axis[0]) at line +7
+    call: s[B].compute_at(C, C.op.axis[0]) at line +7
     hint: give s[consumer] first, then one of its loops
     """
     _, B, C, s = two_stages()
@@ -206,7 +206,7 @@ def test_compute_at_a_tensor():
 @says(UnknownStage)
 def test_a_stage_of_another_schedule():
     """schedule: C is not among what this schedule computes [LW0466]
-    asked: s[C].split(C.op.axis[0], factor=2) at line +8
+    call: s[C].split(C.op.axis[0], factor=2) at line +8
     hint: the stages are A, B: give one of these tensors, or its operation
     """
     _, _, C, _ = two_stages()
@@ -217,7 +217,7 @@ def test_a_stage_of_another_schedule():
 @says(UnknownStage)
 def test_a_stage_by_name():
     """schedule: str 'C' is neither a tensor nor an operation [LW0466]
-    asked: s["C"].split(0, 2) at line +7
+    call: s["C"].split(0, 2) at line +7
     hint: the stages are A, B, C: give one of these tensors, or its operation
     """
     _, _, _, s = two_stages()
@@ -227,7 +227,7 @@ def test_a_stage_by_name():
 @says(NotAnOperation)
 def test_a_schedule_of_a_tensor():
     """te.create_schedule: a Tensor is not an operation [LW0465]
-    asked: te.create_schedule(B) at line +7
+    call: te.create_schedule(B) at line +7
     hint: give the tensor's operation: te.create_schedule(B.op)
     """
     _, B, _ = plus_one(8)
@@ -237,7 +237,7 @@ def test_a_schedule_of_a_tensor():
 @says(CannotInline)
 def test_inline_a_reduction():
     """compute_inline: C is a reduction, whose result takes many steps to make [LW0473]
-    asked: s[C].compute_inline() at line +9
+    call: s[C].compute_inline() at line +9
     hint: use compute_at at its consumer
     """
     _, _, C, _, _ = matmul()
@@ -249,7 +249,7 @@ def test_inline_a_reduction():
 @says(CannotInline)
 def test_inline_a_result():
     """compute_inline: B is a result, which has to be stored [LW0473]
-    asked: s[B].compute_inline() at line +7
+    call: s[B].compute_inline() at line +7
     hint: inline what it is computed from
     """
     _, B, s = plus_one(8)
@@ -262,7 +262,7 @@ def test_inline_a_result():
 @says(BadSplit)
 def test_a_factor_of_zero():
     """split: factor is 0 [LW0469]
-    asked: s[B].split(B.op.axis[0], factor=0) at line +7
+    call: s[B].split(B.op.axis[0], factor=0) at line +7
     hint: give an integer of at least 1
     """
     _, B, s = plus_one(64)
@@ -272,7 +272,7 @@ def test_a_factor_of_zero():
 @says(BadSplit)
 def test_negative_parts():
     """split: nparts is -2 [LW0469]
-    asked: s[B].split(B.op.axis[0], nparts=-2) at line +7
+    call: s[B].split(B.op.axis[0], nparts=-2) at line +7
     hint: give an integer of at least 1
     """
     _, B, s = plus_one(64)
@@ -282,7 +282,7 @@ def test_negative_parts():
 @says(BadSplit)
 def test_a_factor_that_is_no_whole_number():
     """split: factor is 8.0 [LW0469]
-    asked: s[B].split(B.op.axis[0], factor=64 / 8) at line +7
+    call: s[B].split(B.op.axis[0], factor=64 / 8) at line +7
     hint: 8.0 is a float: divide integers with //
     """
     _, B, s = plus_one(64)
@@ -292,7 +292,7 @@ def test_a_factor_that_is_no_whole_number():
 @says(BadSplit)
 def test_neither_factor_nor_parts():
     """split: neither factor nor nparts is given [LW0469]
-    asked: s[B].split(B.op.axis[0]) at line +7
+    call: s[B].split(B.op.axis[0]) at line +7
     hint: give factor= (the size of the inner loop) or nparts=
     """
     _, B, s = plus_one(64)
@@ -302,7 +302,7 @@ def test_neither_factor_nor_parts():
 @says(NotAdjacent)
 def test_fuse_axes_with_one_between():
     """fuse: i and k of C do not stand next to each other; the loops are i, j, k [LW0470]
-    asked: s[C].fuse(C.op.axis[0], k) at line +7
+    call: s[C].fuse(C.op.axis[0], k) at line +7
     hint: reorder first, so that k comes right after i
     """
     _, _, C, k, s = matmul()
@@ -312,7 +312,7 @@ def test_fuse_axes_with_one_between():
 @says(BadReorder)
 def test_reorder_with_an_axis_twice():
     """reorder: i of C is named twice [LW0471]
-    asked: s[C].reorder(i, i) at line +8
+    call: s[C].reorder(i, i) at line +8
     hint: name each loop once
     """
     _, _, C, s = two_stages()
@@ -334,7 +334,7 @@ def test_a_factor_that_does_not_divide():
 @says(CannotMark)
 def test_vectorize_a_reduction():
     """vectorize: k of C is an axis of the reduction, whose iterations add to one cell one after the other [LW0480]
-    asked: s[C].vectorize(k) at line +7
+    call: s[C].vectorize(k) at line +7
     hint: vectorize a data axis; reorder brings it inside, and rfactor makes a part of a reduce axis one
     """
     _, _, C, k, s = matmul()
@@ -344,7 +344,7 @@ def test_vectorize_a_reduction():
 @says(WouldRace)
 def test_parallel_over_a_part_of_a_reduction():
     """parallel: loop k_0: iterations that run at the same time would touch the same cell [LW0207]
-    asked: s[C].parallel(outer) at line +13
+    call: s[C].parallel(outer) at line +13
     why: iterations k_0 = 0 and k_0 = 1 of the parallel loop k_0 both touch C[0, 0]: block "C" reads it at i = 0, \
     j = 0, k_0 = 0, k_1 = 0, and block "C" writes it at i = 0, j = 0, k_0 = 1, k_1 = 0; a parallel loop runs them \
     in any order
@@ -361,7 +361,7 @@ def test_parallel_over_a_part_of_a_reduction():
 @says(CannotMark)
 def test_vectorize_an_axis_of_unknown_length():
     """vectorize: i of B runs n times, which is no number yet [LW0480]
-    asked: s[B].vectorize(B.op.axis[0]) at line +10
+    call: s[B].vectorize(B.op.axis[0]) at line +10
     hint: split it with a factor, and vectorize the inner loop
     """
     n = te.size_var("n")
@@ -375,7 +375,7 @@ def test_vectorize_an_axis_of_unknown_length():
 @says(CannotBind)
 def test_two_axes_on_one_thread_axis():
     """bind: j of B runs 16 times and j.inner of C 8 times, but both are bound to threadIdx.x [LW0474]
-    asked: s[B].bind(B.op.axis[1], tx) at line +11
+    call: s[B].bind(B.op.axis[1], tx) at line +11
     why: one thread axis has one size in all that runs on it together
     hint: split one of them, so that both run 8 times
     """
@@ -392,7 +392,7 @@ def test_two_axes_on_one_thread_axis():
 @says(CannotBind)
 def test_an_axis_on_fewer_threads():
     """bind: i of C runs 16 times, and there are 32 threads threadIdx.x [LW0474]
-    asked: s[C].bind(C.op.axis[0], te.thread_axis((0, 32), "threadIdx.x")) at line +7
+    call: s[C].bind(C.op.axis[0], te.thread_axis((0, 32), "threadIdx.x")) at line +7
     hint: split the axis with nparts=32, and bind the outer loop
     """
     A, _, C, s = two_stages()
@@ -403,7 +403,7 @@ def test_an_axis_on_fewer_threads():
 @says(CannotBind)
 def test_bind_to_an_axis_that_is_no_thread():
     """bind: j is no thread axis [LW0474]
-    asked: s[C].bind(C.op.axis[0], C.op.axis[1]) at line +7
+    call: s[C].bind(C.op.axis[0], C.op.axis[1]) at line +7
     hint: make one: te.thread_axis("threadIdx.x")
     """
     _, _, C, s = two_stages()
@@ -416,7 +416,7 @@ def test_bind_to_an_axis_that_is_no_thread():
 @says(NotAReader)
 def test_cache_read_for_a_stage_that_does_not_read_it():
     """cache_read: C does not read A; it reads B [LW0475]
-    asked: s.cache_read(A, "shared", [C]) at line +7
+    call: s.cache_read(A, "shared", [C]) at line +7
     hint: A is read by B
     """
     A, _, C, s = two_stages()
@@ -426,7 +426,7 @@ def test_cache_read_for_a_stage_that_does_not_read_it():
 @says(NotAReader)
 def test_cache_read_for_nobody():
     """cache_read: no reader of A is given [LW0475]
-    asked: s.cache_read(A, "shared", []) at line +7
+    call: s.cache_read(A, "shared", []) at line +7
     hint: A is read by B
     """
     A, _, _, s = two_stages()
@@ -437,7 +437,7 @@ def test_cache_read_for_nobody():
 def test_tensorize_an_axis_that_is_too_long():
     """tensorize: block 'B_o' is not what 'te.plus_8.body.N' describes: loop i of the description has extent 8, here \
     i_1 has 16 [LW0290]
-    asked: s[B].tensorize(inner, plus_8) at line +12
+    call: s[B].tensorize(inner, plus_8) at line +12
     hint: split i_1 into [None, 8], and have the tile hold its inner part only
     names: i_1 is i.inner of B
     steps so far: split(i, [None, 16])
@@ -453,7 +453,7 @@ def test_tensorize_an_axis_that_is_too_long():
 def test_tensorize_an_axis_that_is_too_short():
     """tensorize: block 'B_o' is not what 'te.plus_8.body.N' describes: loop i of the description has extent 8, here \
     i has 6 [LW0290]
-    asked: s[B].tensorize(B.op.axis[0], plus_8) at line +9
+    call: s[B].tensorize(B.op.axis[0], plus_8) at line +9
     hint: i needs 8 values: make its axis longer, or choose an intrinsic for 6
     """
     A, B, s = plus_one(6)
@@ -465,7 +465,7 @@ def test_tensorize_an_axis_that_is_too_short():
 @says(TileNotWhole)
 def test_tensorize_with_a_tail():
     """tensorize: the guard i_0 * 8 + i_1 < 60 of block 'B' cuts tiles over the loops i_1 short [LW0285]
-    asked: s[B].tensorize(inner, plus_8) at line +11
+    call: s[B].tensorize(inner, plus_8) at line +11
     hint: split by a factor that divides the extent, or pad it, or keep the last tile apart (tail='peel')
     names: i_0 is i.outer of B, i_1 is i.inner of B
     steps so far: split(i, [None, 8])
@@ -483,7 +483,7 @@ def test_tensorize_with_a_tail():
 @says(ReductionsDiffer)
 def test_a_tuple_of_reductions_over_different_axes():
     """te.compute T: its outputs differ in axis: output 1 reduces over r, output 0 over k [LW0406]
-    asked: te.compute((8,), lambda i: (te.sum(A[i, k], axis=k), te.sum(A[i, r], axis=r)), name="T") at line +8
+    call: te.compute((8,), lambda i: (te.sum(A[i, k], axis=k), te.sum(A[i, r], axis=r)), name="T") at line +8
     hint: write one te.compute for each, or one te.comm_reducer over the tuple and return all its fields
     """
     A = te.placeholder((8, 8), name="A")
@@ -494,7 +494,7 @@ def test_a_tuple_of_reductions_over_different_axes():
 @says(ReductionsDiffer)
 def test_a_tuple_of_reductions_with_different_conditions():
     """te.compute T: its outputs differ in condition: the where= of output 1 is not that of output 0 [LW0406]
-    asked: te.compute((8,), lambda i: (te.sum(A[i, k], axis=k), te.sum(A[i, k], axis=k, where=k < 4)), name="T… at \
+    call: te.compute((8,), lambda i: (te.sum(A[i, k], axis=k), te.sum(A[i, k], axis=k, where=k < 4)), name="T… at \
     line +9
     hint: write one te.compute for each, or one te.comm_reducer over the tuple and return all its fields
     """
@@ -506,7 +506,7 @@ def test_a_tuple_of_reductions_with_different_conditions():
 @says(ReductionsDiffer)
 def test_a_tuple_of_different_reductions():
     """te.compute T: its outputs differ in combiner: output 1 combines by another reducer [LW0406]
-    asked: te.compute((8,), lambda i: (te.sum(A[i, k], axis=k), te.max(A[i, k], axis=k)), name="T") at line +8
+    call: te.compute((8,), lambda i: (te.sum(A[i, k], axis=k), te.max(A[i, k], axis=k)), name="T") at line +8
     hint: write one te.compute for each, or one te.comm_reducer over the tuple and return all its fields
     """
     A = te.placeholder((8, 8), name="A")
@@ -518,7 +518,7 @@ def test_a_tuple_of_different_reductions():
 def test_a_reduction_beside_a_plain_value():
     """te.compute T: its outputs mix reductions and plain values: output 0 is a reduction, output 1 is no reduction \
     [LW0406]
-    asked: te.compute((8,), lambda i: (te.sum(A[i, k], axis=k), A[i, 0]), name="T") at line +9
+    call: te.compute((8,), lambda i: (te.sum(A[i, k], axis=k), A[i, 0]), name="T") at line +9
     hint: write one te.compute for each, or one te.comm_reducer over the tuple and return all its fields
     """
     A = te.placeholder((8, 8), name="A")
@@ -529,7 +529,7 @@ def test_a_reduction_beside_a_plain_value():
 @says(BadReducer)
 def test_a_reducer_of_pairs_with_one_value():
     """te.comm_reducer pair: fcombine cannot combine single values: 'Var' object is not subscriptable [LW0409]
-    asked: te.compute((8,), lambda i: pair(A[i, k], axis=k), name="T") at line +11
+    call: te.compute((8,), lambda i: pair(A[i, k], axis=k), name="T") at line +11
     hint: a reducer of tuples takes a tuple of values: (a, b)
     """
     A = te.placeholder((8, 8), name="A")
@@ -543,7 +543,7 @@ def test_a_reducer_of_pairs_with_one_value():
 @says(ReductionInside)
 def test_a_reduction_inside_an_expression():
     """te.compute T: the reduction over k stands inside a larger expression [LW0405]
-    asked: te.compute((8,), lambda i: te.sum(A[i, k], axis=k) + 1, name="T") at line +9
+    call: te.compute((8,), lambda i: te.sum(A[i, k], axis=k) + 1, name="T") at line +9
     why: a reduction must be the outermost part of the body
     hint: give the reduction a te.compute of its own, and use its elements in a second one
     """
@@ -555,7 +555,7 @@ def test_a_reduction_inside_an_expression():
 @says(ArgumentsMissing)
 def test_an_input_is_forgotten():
     """schedule: args [A, C] lacks B [LW0478]
-    asked: lw.build(s, [A, C]) at line +8
+    call: lw.build(s, [A, C]) at line +8
     why: args gives the parameters of the function: inputs and outputs, in the order of the call
     hint: give args=[A, B, C]
     """
@@ -566,7 +566,7 @@ def test_an_input_is_forgotten():
 @says(ArgumentsMissing)
 def test_a_result_is_forgotten():
     """schedule: args [A, B] lacks C [LW0478]
-    asked: lw.build(s, [A, B]) at line +8
+    call: lw.build(s, [A, B]) at line +8
     why: args gives the parameters of the function: inputs and outputs, in the order of the call
     hint: give args=[A, B, C]
     """
@@ -577,7 +577,7 @@ def test_a_result_is_forgotten():
 @says(ArgumentsMissing)
 def test_all_arguments_are_forgotten():
     """schedule: args is missing [LW0478]
-    asked: lw.build(s) at line +8
+    call: lw.build(s) at line +8
     why: args gives the parameters of the function: inputs and outputs, in the order of the call
     hint: give args=[A, B, C]
     """
@@ -588,7 +588,7 @@ def test_all_arguments_are_forgotten():
 @says(MissingPlaceholder)
 def test_an_input_of_a_function_is_forgotten():
     """create_prim_func: placeholder B (read by C) is not in the list [A, C] [LW0416]
-    asked: te.create_prim_func([A, C]) at line +7
+    call: te.create_prim_func([A, C]) at line +7
     hint: the list gives the parameters of the function: add B
     """
     A, _, C, _, _ = matmul()

@@ -137,7 +137,7 @@ def test_a_reader_outside_of_the_loop_is_shown():
     s[B].compute_at(s[D], D.op.axis[0])
     with pytest.raises(ScheduleError, match=r"compute_at would change a value(.|\n)*before iteration") as caught:
         lw.lower(s, [A, D])
-    assert "asked: s[B].compute_at(s[D], D.op.axis[0]) at test_te_errors.py" in str(caught.value)
+    assert "call: s[B].compute_at(s[D], D.op.axis[0]) at test_te_errors.py" in str(caught.value)
 
 
 def test_inlining():
@@ -336,7 +336,7 @@ def test_a_loop_that_would_race_is_refused_with_the_line_that_asked():
     s[B].parallel(k)
     with pytest.raises(ScheduleError, match=r"touch the same cell") as caught:
         lw.lower(s, [A, B])
-    assert "asked: s[B].parallel(k) at test_te_errors.py" in str(caught.value)
+    assert "call: s[B].parallel(k) at test_te_errors.py" in str(caught.value)
 
 
 def test_stages_of_another_kind():
@@ -426,7 +426,7 @@ def test_instructions():
     s[C].tensorize(C.op.axis[1], wrong)
     with pytest.raises(ScheduleError, match=r"is not what 'te\.tensor_intrin\.body\.\d+' describes") as caught:
         lw.lower(s, [A, C])
-    assert "asked: s[C].tensorize(C.op.axis[1], wrong)" in str(caught.value)
+    assert "call: s[C].tensorize(C.op.axis[1], wrong)" in str(caught.value)
     A, B, k, s = reduction()
     X = te.placeholder((4, 4), name="X")
     r = te.reduce_axis((0, 4), name="r")

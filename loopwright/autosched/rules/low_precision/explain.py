@@ -18,7 +18,7 @@ def explain(
     product, unit = plain.product, sizes.unit
     rows, columns, k = product.m, product.n, product.k
     rate = unit.products_per_cycle(machine)
-    decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} consecutive k at a time")
+    decision.chose(unit.instruction, f"{rate:.0f} multiply-adds per cycle; a lane reduces {unit.group} consecutive k")
     for operand, new in zip((product.row_operand, product.column_operand), choice.types, strict=True):
         if new:
             takes = f"the instruction takes {unit.a} and {unit.b}"
@@ -34,7 +34,7 @@ def explain(
         decision.chose(
             f"blocks of {sizes.mr} × {sizes.nr}",
             f"{used} of {machine.registers} registers are accumulators; a step loads {sizes.mr + vectors} times for "
-            f"{used} products",
+            f"{used} dot products",
             ChoiceKind.TILES,
         )
     name = product.column_operand.buffer.name
@@ -42,7 +42,7 @@ def explain(
         decision.chose(f"{name} prepacked in panels of {sizes.panel} columns", "it is constant: packed at compile time")
     else:
         offset = "before all tasks" if sizes.task_rows < rows else "by the task that reads them"
-        why = f"{unit.group} rows side by side, {offset}"
+        why = f"{unit.group} rows interleaved, {offset}"
         decision.chose(f"{name} packed in panels of {sizes.panel} columns", why, ChoiceKind.PACKED, name)
     padded = sizes.padded(rows, columns, k)
     if padded != (rows, columns, k):
@@ -69,11 +69,11 @@ def explain_band(band: Band, sizes: BandSizes, is_prepacked: bool, machine: Mach
     unit, image, weights = sizes.unit, band.image.buffer, band.weights.buffer
     rate = unit.products_per_cycle(machine)
     window = " × ".join(map(str, band.places))
-    why = f"each place of the window of {window} is read from there; no im2col matrix"
+    why = f"all taps of the {window} window are read from the band; no im2col matrix"
     if band.is_flat:
         why = "its pixels are one contiguous line"
-    decision.chose(f"bands of {image.name}, {unit.group} channels side by side", why)
-    decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} consecutive k at a time")
+    decision.chose(f"row bands of {image.name}, {unit.group} channels interleaved", why)
+    decision.chose(unit.instruction, f"{rate:.0f} multiply-adds per cycle; a lane reduces {unit.group} consecutive k")
     message = "it is constant: packed at compile time" if is_prepacked else "before all tasks"
     kind = ChoiceKind.OTHER if is_prepacked else ChoiceKind.PACKED
     decision.chose(f"{weights.name} packed in tiles of 16 filters by {sizes.k} channels", message, kind, weights.name)

@@ -170,7 +170,7 @@ def _explain_matrices(result: Matrices, decision: Decision) -> None:
     rows, columns, k = (size_of(group) for group in (result.rows, result.columns, result.reduce))
     axes = [" × ".join(axis.name for axis in group) for group in (result.rows, result.columns, result.reduce)]
     decision.chose(
-        f"a product of {rows} × {k} by {k} × {columns}",
+        f"GEMM of {rows} × {k} by {k} × {columns}",
         f"rows are {axes[0]}, columns {axes[1]}, and {axes[2]} is reduced; im2col copies the windows into a matrix",
     )
 

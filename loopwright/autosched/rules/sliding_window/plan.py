@@ -48,7 +48,7 @@ def _why_along(window: Window) -> str:
     lane, stride = window.lane.name, window.movements[-1].stride
     if stride == 1:
         return f"neighbours along {lane} are contiguous, and their windows overlap"
-    return f"their windows start {stride} cells apart: the lanes of each tap are shuffled out of {stride} vectors"
+    return f"their windows have stride {stride}: the lanes of each tap are shuffled out of {stride} vectors"
 
 
 def _explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, is_padded: bool, copies: bool) -> None:

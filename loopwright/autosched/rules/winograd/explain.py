@@ -56,7 +56,7 @@ def explain(layer: Layer, sizes: Sizes, transposed: Sequence[str], machine: Mach
     else:
         decision.chose("all data transformed first", "so that each transformed weight is read once")
     if sizes.threads > 1:
-        decision.chose("in parallel", f"the work is worth {sizes.threads} cores")
+        decision.chose("in parallel", f"the work keeps {sizes.threads} cores busy")
     elif machine.cores > 1:
         decision.chose("one thread", "the work costs less than waking other threads", ChoiceKind.ONE_THREAD)
     products = layer.images * prod(sizes.counts) * positions * layer.inputs * layer.outputs

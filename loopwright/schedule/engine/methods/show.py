@@ -51,7 +51,7 @@ class ShowMethods(Base):
         from loopwright.transform.explain_loops import explain_loops
 
         if target is not None and Target(target).kind.name != "llvm":
-            problem = f"what becomes of loops for {Target(target).kind.name} is decided by another compiler"
+            problem = f"for target {Target(target).kind.name}, another compiler decides how loops run"
             raise NotSupported("explain", problem, hint='ask about machine code: explain("llvm")')
         views = self.views()  # type: ignore[attr-defined]
         notes = [note for view in views.values() for note in explain_loops(view.function, target)]
