@@ -92,7 +92,8 @@ def serve(folder: str, threads: int) -> None:
             library.parent.mkdir(exist_ok=True)
             command = [sys.executable, "-m", "loopwright", "compile", str(path), "-o", str(library), "--quiet"]
             start = perf_counter()
-            subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": folder}, cwd=folder)
+            paths = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+            subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": paths}, cwd=folder)
             answer = perf_counter() - start
             case = case_of(path, library)
             problem = case.make(*case.shape)
