@@ -310,12 +310,12 @@ def loads_of(root: Node) -> list[BufferLoad]:
 def innermost_blocks(view: View) -> list[BlockRealize]:
     """The blocks that hold no others, in the order of the program."""
     result: list[BlockRealize] = []
-    outer: set[int] = set()
+    outer: set[Node] = set()
 
     def look(node: Node) -> None:
         if isinstance(node, BlockRealize):
             result.append(node)
-            outer.update(id(statement) for statement in view.block_path(block_key(node.block))[:-1])
+            outer.update(view.block_path(block_key(node.block))[:-1])
 
     post_order_visit(view.function.body, look)
-    return [realize for realize in result if id(realize) not in outer]
+    return [realize for realize in result if realize not in outer]

@@ -31,6 +31,8 @@ from loopwright.runtime.json_text import JsonObject
 if TYPE_CHECKING:
     from onnx import ModelProto, TypeProto, ValueInfoProto
 
+    from loopwright.ir import PrimFunc
+
 _MOST_KERNELS: Final = 12  # in the table of a terminal
 _MOST_NODES: Final = 6  # named of an operator that is not supported
 _LARGEST_INFERRED: Final = 1 << 30  # bytes of a model whose shapes ONNX is asked for
@@ -232,15 +234,15 @@ def _look_at_graph(
     interface = of_program(program, model.output_names)
     result.inputs, result.outputs = ports_json(interface.inputs), ports_json(interface.outputs)
     work: list[float | None] = []
-    rows: dict[int, KernelFacts] = {}
+    rows: dict[PrimFunc, KernelFacts] = {}
     for launch in program.launches():
         flops = flops_of(launch)
         work.append(flops)
-        row = rows.get(id(launch.func))
+        row = rows.get(launch.func)
         if row is not None:
             row["calls"] += 1
             continue
-        rows[id(launch.func)] = {
+        rows[launch.func] = {
             "name": launch.name or launch.func.name,
             "function": launch.func.name,
             "calls": 1,

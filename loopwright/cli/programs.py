@@ -23,7 +23,7 @@ from loopwright.runtime.errors import LoopwrightError, with_article
 
 if TYPE_CHECKING:
     from loopwright.codegen.llvm.native_module import CompiledModule
-    from loopwright.te import Tensor
+    from loopwright.te import Operation, Tensor
 
 
 class NoSuchFile(LoopwrightError, FileNotFoundError):
@@ -283,11 +283,11 @@ def _is_tensor(value: object) -> TypeGuard[Tensor]:
 def _tensor_programs(names: Mapping[str, object]) -> list[Program]:
     """The te tensors that no other one reads, each with the placeholders it needs as a function."""
     tensors = {name: value for name, value in names.items() if _is_tensor(value) and not name.startswith("_")}
-    read = {id(source.op) for tensor in tensors.values() for source in tensor.op.input_tensors}
+    read = {source.op for tensor in tensors.values() for source in tensor.op.input_tensors}
     return [
         Program(name, _tensor_module(tensor, name))
         for name, tensor in tensors.items()
-        if tensor.op.input_tensors and id(tensor.op) not in read
+        if tensor.op.input_tensors and tensor.op not in read
     ]
 
 
@@ -295,12 +295,13 @@ def _tensor_module(tensor: Tensor, name: str) -> IRModule:
     from loopwright import te
 
     placeholders: dict[Tensor, None] = {}
-    pending, seen = [tensor], set()
+    pending: list[Tensor] = [tensor]
+    seen: set[Operation] = set()
     while pending:
         one = pending.pop(0)
-        if id(one.op) in seen:
+        if one.op in seen:
             continue
-        seen.add(id(one.op))
+        seen.add(one.op)
         if not one.op.input_tensors:
             placeholders[one] = None
         pending += one.op.input_tensors

@@ -15,7 +15,7 @@ from functools import cached_property
 from math import prod
 
 from loopwright.autosched.facts import Access, Axis, BlockFacts, const
-from loopwright.ir import Mul
+from loopwright.ir import Expr, Mul
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,9 @@ def window_of(facts: BlockFacts) -> Window | None:
 
 def _is_plain_write(facts: BlockFacts) -> bool:
     """Whether each index of the result is an axis of its own; an axis of a single value may be written as 0."""
-    used = [id(index) for index in facts.write.indices if const(index) is None]
-    needed = {id(axis.var) for axis in facts.spatial if axis.extent != 1}
-    return len(set(used)) == len(used) and needed <= set(used) <= {id(axis.var) for axis in facts.spatial}
+    used = [index for index in facts.write.indices if const(index) is None]
+    needed: set[Expr] = {axis.var for axis in facts.spatial if axis.extent != 1}
+    return len(set(used)) == len(used) and needed <= set(used) <= {axis.var for axis in facts.spatial}
 
 
 def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:

@@ -11,6 +11,7 @@ lies along the result, windows are columns. W2 is a copy of the weights, made by
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -89,7 +90,7 @@ def matrices_of(facts: BlockFacts) -> Matrices | None:
         return None
     value = facts.combined.value if facts.combined is not None and facts.combined.op == "sum" else None
     factors = factors_of(value) if value is not None else None
-    if factors is None or sorted(map(id, facts.write.indices)) != sorted(id(axis.var) for axis in facts.spatial):
+    if factors is None or Counter(facts.write.indices) != Counter([axis.var for axis in facts.spatial]):
         return None
     accesses = [_access(facts, factor.load) for factor in factors]
     if any(access is None for access in accesses) or accesses[0].buffer is accesses[1].buffer:  # type: ignore[union-attr]

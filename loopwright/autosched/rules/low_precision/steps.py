@@ -12,6 +12,7 @@ from loopwright.autosched.rules.low_precision.packing import depth_dimension, pa
 from loopwright.autosched.rules.low_precision.plain_product import PlainProduct
 from loopwright.autosched.rules.low_precision.sizes import Sizes
 from loopwright.autosched.small_steps import loops_below, vectors
+from loopwright.ir import Var
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 
@@ -70,8 +71,9 @@ def _positions(sch: Schedule, block: BlockRV, product: Product) -> tuple[int, in
 def _padded(sch: Schedule, block: BlockRV, product: Product, sizes: Sizes) -> BlockRV | None:
     """Round every size up to whole blocks; the block that copies the result back, if there is one."""
     rows, columns, k = sizes.padded(product.m, product.n, product.k)
-    wanted = {id(product.row): rows, id(product.column): columns, id(product.reduce[0]): k}
-    padding = [wanted[id(axis)] if _grows(axis, wanted) else 1 for axis in product.facts.axes]
+    assert product.row is not None
+    wanted = {product.row.var: rows, product.column.var: columns, product.reduce[0].var: k}
+    padding = [wanted[axis.var] if _grows(axis, wanted) else 1 for axis in product.facts.axes]
     if all(size == 1 for size in padding):
         return None
     old = sch.get(block).writes[0].buffer
@@ -79,8 +81,8 @@ def _padded(sch: Schedule, block: BlockRV, product: Product, sizes: Sizes) -> Bl
     return sch.get_consumers(block)[0] if sch.get(block).writes[0].buffer is not old else None
 
 
-def _grows(axis: Axis, wanted: dict[int, int]) -> bool:
-    return id(axis) in wanted and wanted[id(axis)] != axis.extent
+def _grows(axis: Axis, wanted: dict[Var, int]) -> bool:
+    return axis.var in wanted and wanted[axis.var] != axis.extent
 
 
 def _writer(sch: Schedule, block: BlockRV, position: int, converted: BlockRV | None) -> BlockRV | None:
