@@ -713,7 +713,7 @@ def test_a_pointer_between_two_elements():
     assert found[0] == 0x0403  # bytes 3 and 4
 
 
-@pytest.mark.parametrize("size", [1 << 40, 1 << 62, (1 << 63) - 1])
+@pytest.mark.parametrize("size", [1 << 50, 1 << 62, (1 << 63) - 1])
 @pytest.mark.parametrize(
     "declared", ['A = T.decl_buffer((n,), "int32")', 'A = T.alloc_buffer((n,), "int32")'], ids=["decl", "alloc"]
 )

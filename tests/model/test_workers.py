@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from loopwright.model import workers
 from loopwright.model.workers import in_parallel
 
 forks = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked on Linux alone")
@@ -51,9 +52,20 @@ def test_the_jobs_of_a_worker_that_died_are_done_here():
 
 
 @forks
-def test_results_that_nobody_wants_end_the_workers():
+def test_results_that_nobody_wants_end_the_workers(monkeypatch):
+    started: list[int] = []
+    start = workers._start
+
+    def noted(*given):
+        worker = start(*given)
+        started.append(worker.process)
+        return worker
+
+    monkeypatch.setattr(workers, "_start", noted)
     found = in_parallel([lambda k=k: k for k in range(20)], 2)
     next(found)
     found.close()
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert len(started) == 2
+    for process in started:
+        with pytest.raises(ChildProcessError):  # it has ended, and was waited for
+            os.waitpid(process, os.WNOHANG)
