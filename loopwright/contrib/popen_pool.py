@@ -281,7 +281,11 @@ def _outcome(future: Future[object]) -> MapResult:
 
 
 def _pickled(task: object) -> bytes:
-    if importlib.util.find_spec("cloudpickle") is None:
+    """By pickle, which sends functions by name; a closure takes cloudpickle, where that is installed."""
+    try:
         return pickle.dumps(task)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        if importlib.util.find_spec("cloudpickle") is None:
+            raise
     dumped: bytes = importlib.import_module("cloudpickle").dumps(task)
     return dumped

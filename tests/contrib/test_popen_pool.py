@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 
@@ -70,7 +71,7 @@ def test_an_initializer_runs_first_and_a_worker_is_renewed():
 
 def test_what_cannot_be_sent_is_refused_here():
     pytest.importorskip("pickle")
-    if "cloudpickle" in sys.modules:
+    if importlib.util.find_spec("cloudpickle") is not None:
         pytest.skip("cloudpickle sends everything")
     with PopenPoolExecutor(1) as pool, pytest.raises(Exception, match=r"[Pp]ickle|local object"):
         pool.submit(lambda: 1).result()

@@ -34,7 +34,7 @@ def test_torch():
 
 def test_jax():
     jax = pytest.importorskip("jax")
-    a = jax.numpy.arange(4, dtype="float32")
+    a = jax.device_put(jax.numpy.arange(4, dtype="float32"), jax.devices("cpu")[0])
     b = nd.empty((4,))
     loopwright.build(double)(a, b)
     assert b.numpy().tolist() == [0, 2, 4, 6]
