@@ -22,6 +22,7 @@ LOOP: Final = 2  # count and branch
 TILE: Final = 6  # start the sums of a tile that is one run of instructions, count, branch
 UNALIGNED: Final = 1.5  # times a load that starts anywhere in a cache line, and meets two of them half of the time
 EDGE: Final = 1.02  # a tile of its own at the edge, which takes compiling too
+EDGE_OF_EACH_ROW: Final = 1.05  # the same after every few tiles: two micro-kernels take turns (VGG-19: 4 % slower)
 LATE: Final = 0.05  # of a task's time: cores are not equally fast, and all wait for the last
 # Of the shorter of two things that go on at once, multiply-adds and the weights they wait for: streams from memory are
 # in the way more than what some cache still has.
