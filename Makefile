@@ -19,7 +19,7 @@ help:  ## list the targets
 setup: $(READY)  ## create .venv with Loopwright and its dependencies
 
 # ONNX Runtime takes part in the race where it can be installed; the demo runs without.
-demo: $(READY)  ## compile ResNet-50 from ONNX, check it, race it, draw it: build/demo/report.html
+demo: $(READY)  ## compile ResNet-50 from ONNX, check it, benchmark it: build/demo/report.html
 	@$(BIN)/python -c 'import onnxruntime' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check onnxruntime || \
 		echo "ONNX Runtime cannot be installed: there will be no race." >&2
@@ -66,6 +66,6 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[dev]"
 	touch $@
 
-clean:  ## remove everything made here, .venv included
+clean:  ## remove build outputs and .venv
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find loopwright tests -name __pycache__ -type d -prune -exec rm -rf {} +

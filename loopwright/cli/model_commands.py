@@ -110,29 +110,42 @@ def compile_command(
         str, typer.Option("--cross-compiler-options", help="Arguments for the cross compiler.", rich_help_panel=_OUTPUT)
     ] = "",
     opt_level: Annotated[
-        int, typer.Option("--opt-level", "-O", min=0, max=4, help="Optimization level.", rich_help_panel=_PASSES)
+        int,
+        typer.Option(
+            "--opt-level", "-O", metavar="N", min=0, max=4, help="Optimization level.", rich_help_panel=_PASSES
+        ),
     ] = 3,
     pass_config: Annotated[
         list[str] | None,
-        typer.Option("--pass-config", metavar="NAME=VALUE", help="A setting of a pass.", rich_help_panel=_PASSES),
+        typer.Option("--pass-config", metavar="K=V", help="A setting of a pass: NAME=VALUE.", rich_help_panel=_PASSES),
     ] = None,
     disabled_pass: Annotated[
-        str, typer.Option("--disabled-pass", help="Passes to skip (comma-separated).", rich_help_panel=_PASSES)
+        str, typer.Option("--disabled-pass", metavar="<str>", help="Passes to skip (comma-separated).", rich_help_panel=_PASSES)
     ] = "",
     desired_layout: Annotated[
         list[str] | None,
-        typer.Option("--desired-layout", help="A layout: NHWC or NHWC:HWIO; repeatable.", rich_help_panel=_PASSES),
+        typer.Option(
+            "--desired-layout",
+            metavar="<str>",
+            help="A layout: NHWC or NHWC:HWIO; repeatable.",
+            rich_help_panel=_PASSES,
+        ),
     ] = None,
     desired_layout_ops: Annotated[
         list[str] | None,
-        typer.Option("--desired-layout-ops", help="Operators with that layout; repeatable.", rich_help_panel=_PASSES),
+        typer.Option(
+            "--desired-layout-ops",
+            metavar="<str>",
+            help="Operators with that layout; repeatable.",
+            rich_help_panel=_PASSES,
+        ),
     ] = None,
     mixed_precision: Annotated[
         bool, typer.Option("--mixed-precision", help="Compute in float16 where it is safe.", rich_help_panel=_PASSES)
     ] = False,
     mixed_type: Annotated[
         str,
-        typer.Option("--mixed-precision-calculation-type", help="The narrow type.", rich_help_panel=_PASSES),
+        typer.Option("--mixed-precision-calculation-type", metavar="T", help="The narrow type.", rich_help_panel=_PASSES),
     ] = "float16",
     precision: Annotated[
         str,
@@ -160,7 +173,6 @@ def compile_command(
         typer.Option(
             "--winograd/--no-winograd",
             help="Allow winograd convolutions, which round differently.",
-            rich_help_panel=_PASSES,
         ),
     ] = True,
     print_pass_times: Annotated[
