@@ -120,7 +120,7 @@ def compile_command(
         typer.Option("--pass-config", metavar="K=V", help="A setting of a pass: NAME=VALUE.", rich_help_panel=_PASSES),
     ] = None,
     disabled_pass: Annotated[
-        str, typer.Option("--disabled-pass", metavar="<str>", help="Passes to skip (comma-separated).", rich_help_panel=_PASSES)
+        str, typer.Option("--disabled-pass", help="Passes to skip (comma-separated).", rich_help_panel=_PASSES)
     ] = "",
     desired_layout: Annotated[
         list[str] | None,
@@ -145,7 +145,7 @@ def compile_command(
     ] = False,
     mixed_type: Annotated[
         str,
-        typer.Option("--mixed-precision-calculation-type", metavar="T", help="The narrow type.", rich_help_panel=_PASSES),
+        typer.Option("--mixed-precision-calculation-type", help="The narrow type.", rich_help_panel=_PASSES),
     ] = "float16",
     precision: Annotated[
         str,
