@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 from loopwright.analysis.effects import CHANGES, HARMLESS, OUTSIDE, SEES, is_pure_call, reaches_outside
 from loopwright.analysis.instances import Assumption, Barrier, Instance, InstanceWalk, Loop, Realized
-from loopwright.analysis.memory_reach import bytes_of, flat_index, reach, reach_back, reach_of_rows
+from loopwright.analysis.memory_reach import bytes_of, flat_index, min_offset, reach, row_extent
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.products import Symbols, symbols_in
 from loopwright.analysis.ranges import Ranges
@@ -639,7 +639,7 @@ class _AccessWalk(InstanceWalk):
             size = rows = const(0) if owner.extents is None else product(owner.extents)
             if buffer is not None:
                 ahead = buffer.elem_offset if base is None else const(0)
-                rows = ahead + reach_of_rows(buffer)
+                rows = ahead + row_extent(buffer)
                 size = ahead + reach(buffer) if owner.extents is None else size
             at = const(0) if base is None else bytes_of(base, dtype)
             result = self._memory[data] = Memory(data, bytes_of(size, dtype), bytes_of(rows, dtype), const(0), at)
@@ -664,7 +664,7 @@ class _AccessWalk(InstanceWalk):
         first = memory.start + bytes_of(self._wide(buffer.elem_offset), buffer.dtype)
         end = first + bytes_of(self._wide(reach(buffer)), buffer.dtype)
         if buffer.strides:
-            first = first - bytes_of(self._wide(reach_back(buffer)), buffer.dtype)
+            first = first - bytes_of(self._wide(min_offset(buffer)), buffer.dtype)
         self._add_window(buffer, memory, memory.size, first, end, callee)
 
     def _look_at_range(self, call: Call) -> None:

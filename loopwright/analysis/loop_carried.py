@@ -85,7 +85,7 @@ def carries(loops: Sequence[Loop | None], depth: int, values: Sequence[Expr], co
         return True
     if any(_tells_apart(value, loops, depth) for value in values) or fixed_by(loop.var, loop.extent, values):
         return False
-    if _told_apart_by_a_size(values, loops, depth, conditions):
+    if _is_injective_by_a_size(values, loops, depth, conditions):
         return False
     named = [item for item in loops if item is not None]
     query = _Query(named, named.index(loop), values, conditions)
@@ -139,7 +139,7 @@ def _linear(value: Expr, moving: set[Var]) -> dict[Var, int] | None:
     return None if uses_var(value, moving.__contains__) else {}
 
 
-def _told_apart_by_a_size(
+def _is_injective_by_a_size(
     values: Sequence[Expr], loops: Sequence[Loop | None], depth: int, conditions: Sequence[Expr]
 ) -> bool:
     """Whether some value is q · loop + (loops within, from 0 to q - 1 at most), where q is known at run time only."""

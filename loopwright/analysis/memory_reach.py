@@ -20,7 +20,7 @@ def reach(buffer: Buffer) -> Expr:
     return total
 
 
-def reach_back(buffer: Buffer) -> Expr:
+def min_offset(buffer: Buffer) -> Expr:
     """How far before the first of its elements a buffer reaches: where strides are negative, or may be."""
     total: Expr = const(0)
     for extent, stride in zip(buffer.shape, buffer.strides, strict=bool(buffer.strides)):
@@ -31,7 +31,7 @@ def reach_back(buffer: Buffer) -> Expr:
     return total
 
 
-def reach_of_rows(buffer: Buffer) -> Expr:
+def row_extent(buffer: Buffer) -> Expr:
     """The same, the last of its rows counted to the end like all others: what `access_ptr` is for by itself."""
     return buffer.shape[0] * buffer.strides[0] if buffer.strides and buffer.shape else reach(buffer)
 

@@ -22,7 +22,7 @@ from loopwright.autosched.facts import Axis, BlockFacts
 from loopwright.autosched.lanes import VECTORS_AT_ONCE, vector_width
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.nest_cost import NestCost
-from loopwright.autosched.parallelize import note_one_thread, run_in_pieces
+from loopwright.autosched.parallelize import note_one_thread, parallelize_in_tasks
 from loopwright.autosched.small_steps import extent_of, fused, loops_by_axis
 from loopwright.ir import Var
 from loopwright.schedule import BlockRV, LoopRV, Schedule
@@ -153,7 +153,7 @@ def column_nest(sch: Schedule, plan: ColumnPlan, work: NestCost, machine: Machin
         once + _tail(plan.chunk or facts.extent(facts.reduce[-joined:]), together),
     )
     if plan.threads > 1 and outer and (plan.chunk or plan.strip or size_of(plan.outer) > 1):
-        run_in_pieces(sch, fused(sch, outer))
+        parallelize_in_tasks(sch, fused(sch, outer))
         decision.chose("in parallel", plan.why_threads)
     elif plan.threads == 1 and machine.cores > 1:
         note_one_thread(work, decision)
@@ -188,5 +188,5 @@ def _combine(sch: Schedule, block: BlockRV, plan: ColumnPlan, machine: Machine, 
     sch.reorder(*strips, chunks, vectors, lanes)
     sch.vectorize(lanes)
     if strips:
-        run_in_pieces(sch, strips[0])
+        parallelize_in_tasks(sch, strips[0])
         decision.chose("chunks combined in parallel", f"combining them keeps {threads} cores busy")

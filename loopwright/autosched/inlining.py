@@ -2,7 +2,7 @@
 
     B[i] = A[i] * 2; C[i] = B[i] + 1        →        C[i] = A[i] * 2 + 1
 
-What is read at several places is computed at each of them, and so has a price (`inline_price.py`). What is costly (a
+What is read at several places is computed at each of them, and so has a price (`inline_cost.py`). What is costly (a
 call such as exp) stays a block when it would be computed again; so does an operand of a product, which is read once for
 each row or column of the other: it is computed where the operand is packed.
 """
@@ -15,7 +15,7 @@ from typing import Final
 from loopwright.arith.affine import Form
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts
-from loopwright.autosched.inline_price import FEW_PLACES, Read, is_cheaper_again, places, times_computed
+from loopwright.autosched.inline_cost import MAX_TAPS, Read, is_cheaper_again, places, times_computed
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.ir import (
@@ -60,7 +60,7 @@ def inline_cheap(sch: Schedule, func_name: str, machine: Machine, decisions: lis
 def _reason_to_keep(entry: Entry, program: Program, machine: Machine, readers: str) -> str | None:
     """Why a block that could be inlined is better computed once, into a buffer; None where it is not."""
     facts, read = _facts(entry), places(_reads(entry, program))
-    if len(read) > FEW_PLACES and _asks(facts):
+    if len(read) > MAX_TAPS and _has_conditions(facts):
         return f"{readers} reads it at {len(read)} indices, and would evaluate its conditions at each"
     if len(read) > 1 and facts.reads and not is_cheaper_again(facts, read, machine):
         return f"{readers} would compute it {len(read)} times, which takes longer than to store and load it"
@@ -83,7 +83,7 @@ def _is_free(entry: Entry, program: Program) -> bool:
         return facts.costly_calls == 0  # numbers that follow from the position
     if len(reads) == 1:
         reader, access = reads[0]
-        if _asks(facts) and _is_window(reader, access):
+        if _has_conditions(facts) and _is_window(reader, access):
             return False  # padding: its conditions are better decided once for a tile of windows
         return _reads_once(reader, access) or (facts.costly_calls == 0 and reader.is_injective)
     return facts.costly_calls == 0 and all(
@@ -129,7 +129,7 @@ def _is_window(reader: BlockFacts, access: Access) -> bool:
     return any(form is not None and len({kinds.get(var) for var in form.variables()}) > 1 for form in access.forms)
 
 
-def _asks(facts: BlockFacts) -> bool:
+def _has_conditions(facts: BlockFacts) -> bool:
     """Whether the values depend on conditions."""
     return any_node(facts.store.value, lambda node: isinstance(node, CompareExpr))
 

@@ -177,6 +177,6 @@ def rounded_up(value: int, step: int) -> int:
     return ceil(value / step) * step
 
 
-def used_up(size: int, step: int) -> float:
+def tile_utilisation(size: int, step: int) -> float:
     """How much of the whole steps that cover `size` is asked for."""
     return size / rounded_up(size, step) if size else 1.0

@@ -17,7 +17,7 @@ PIECES: Final = 4  # for each core: so that one that is busy with something else
 _MOST_PIECES: Final = 16  # where each of them is still worth a core
 
 
-def share_out(
+def parallelize_outer(
     sch: Schedule, loops: Sequence[LoopRV], each: int, work: NestCost, machine: Machine, decision: Decision
 ) -> None:
     """Run the outermost of `loops` (directly in one another) in pieces on threads, if the model says that this pays.
@@ -30,7 +30,7 @@ def share_out(
         return
     extents = [extent_of(sch, loop) for loop in loops]
     if not work.is_known:
-        _in_pieces_of_enough(sch, loops, extents, each, work, machine, decision)
+        _tasks_of_min_size(sch, loops, extents, each, work, machine, decision)
         return
     threads = machine.threads_for(work.cycles)
     if threads == 1:
@@ -47,7 +47,7 @@ def share_out(
     loop = fused(sch, loops[:used])
     if count > 4 * wanted:
         loop, _ = sch.split(loop, [None, ceil(count / wanted)])
-    run_in_pieces(sch, loop)
+    parallelize_in_tasks(sch, loop)
     pieces = extent_of(sch, loop)
     decision.chose(f"{pieces} parallel tasks", f"{work.cycles:.0f} cycles of work keep {threads} cores busy")
 
@@ -59,7 +59,7 @@ def note_one_thread(work: NestCost, decision: Decision) -> None:
     decision.chose("one thread", why, ChoiceKind.ONE_THREAD)
 
 
-def run_in_pieces(sch: Schedule, loop: LoopRV) -> None:
+def parallelize_in_tasks(sch: Schedule, loop: LoopRV) -> None:
     """Run a loop on threads: each begins with iterations of its own, and then helps those that are late."""
     sch.parallel(loop)
     sch.annotate(loop, "parallel_dynamic", 0)
@@ -72,7 +72,7 @@ def deal_out(sch: Schedule, tasks: LoopRV, turns: int | None = None) -> None:
         sch.annotate(tasks, "parallel_dynamic", 1)
 
 
-def _in_pieces_of_enough(
+def _tasks_of_min_size(
     sch: Schedule,
     loops: Sequence[LoopRV],
     extents: Sequence[int | None],
@@ -93,7 +93,7 @@ def _in_pieces_of_enough(
     cycles = max(1.0, elements * work.cycles / work.elements)  # of one iteration of that loop
     rounds = max(1, ceil(2 * machine.fork_cycles / cycles))
     piece, _ = sch.split(loops[first], [None, rounds])
-    run_in_pieces(sch, fused(sch, [*loops[:first], piece]))
+    parallelize_in_tasks(sch, fused(sch, [*loops[:first], piece]))
     decision.chose(
         f"parallel tasks of {rounds} iterations",
         "the shape is dynamic; two such tasks are worth waking a thread for",

@@ -89,7 +89,7 @@ def prefetch_along(
     )
 
 
-def are_far(size: int, uses: int, machine: Machine) -> bool:
+def stream_from_memory(size: int, uses: int, machine: Machine) -> bool:
     """Whether steps that use each of so many bytes of weights `uses` times wait for them: others have passed through
     the caches since the last call, so that even few of them stream from memory the first time."""
     return size > machine.l2 * MANY_WEIGHTS or (uses <= FEW_USES and size > machine.l2 * FEW_WEIGHTS)
@@ -103,7 +103,7 @@ def prefetch_weights(
     They are read along memory, but a tile computes so long with each line that the hardware prefetcher lags behind.
     """
     whole = whole_bytes(weights)
-    if whole is not None and are_far(whole, uses, machine):
+    if whole is not None and stream_from_memory(whole, uses, machine):
         size = each * bytes_of(str(weights.dtype))
         lines = max(1, size // machine.line)
         sch.prefetch(block, loop, weights.name, distance=-(-prefetch_distance(machine) // size), lines=lines)
@@ -111,7 +111,7 @@ def prefetch_weights(
 
 def explain_weights(size: int, uses: int, machine: Machine, decision: Decision) -> None:
     """Say so, where weights are prefetched."""
-    if are_far(size, uses, machine):
+    if stream_from_memory(size, uses, machine):
         decision.chose(
             f"weights prefetched {prefetch_distance(machine)} bytes ahead",
             "they stream from memory, and a tile computes so long on each cache line that the hardware prefetcher lags",

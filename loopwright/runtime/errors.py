@@ -211,7 +211,7 @@ def caller() -> SourceLine | None:
     return None if frame is None else SourceLine(frame.f_code.co_filename, frame.f_lineno)
 
 
-def asked_text() -> str:
+def user_call_text() -> str:
     """The line of the running call that is the user's, where it can be read back."""
     return _source_text(caller())
 

@@ -14,7 +14,7 @@ from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Program
 from loopwright.autosched.rules.winograd import rule
 from loopwright.autosched.rules.winograd.allowed import BadWinograd, largest_tile
-from loopwright.autosched.rules.winograd.layer import Layer, taken_with
+from loopwright.autosched.rules.winograd.layer import Layer, match_with_fused
 from loopwright.autosched.rules.winograd.sizes import GAIN, Sizes, choose_sizes
 from loopwright.ir import PrimFunc, bind_constants, structural_equal
 from loopwright.schedule import Schedule, Trace
@@ -299,7 +299,7 @@ def test_a_result_that_the_caller_sees_ends_the_epilogue() -> None:
     cut = te.compute(out.shape, lambda *at: te.max(out(*at), 0.0), name="Relu")
     func = te.create_prim_func([x, w, out, cut])
     program = Program(Schedule(func), "main", 4)
-    taken = taken_with(program.entries, program)
+    taken = match_with_fused(program.entries, program)
     assert taken is not None and taken.count == 1
     plan = autosched.apply(func, ONE, winograd=True)
     arrays = numbers(func)

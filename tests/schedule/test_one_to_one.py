@@ -51,7 +51,7 @@ def test_sizes_may_be_variables():
     n, m = te.var("n"), te.var("m")
     found = find_collision(LayoutMap.of("lambda i, j: (i % 4, j)"), [n, m])
     assert found == Collision((0, 0), (4, 0), (0, 0), {"n": 5, "m": 1})
-    assert found.sizes_told == " (for n = 5, m = 1)"
+    assert found.sizes_text == " (for n = 5, m = 1)"
     assert find_collision(LayoutMap.of("lambda i, j: (i // 4, j, i % 4)"), [n, m]) is None
     assert find_collision(LayoutMap.of("lambda i, j: (i * 8 + j,)"), [n, const(8)]) is None
     assert find_collision(LayoutMap.of("lambda i, j: (i * 8 + j,)"), [n, const(9)]) is not None

@@ -25,7 +25,7 @@ from loopwright.autosched.gather_cost import GatherCost, is_small_arithmetic
 from loopwright.autosched.lanes import VECTORS_AT_ONCE
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import NestCost, common_lanes, nest_cost
-from loopwright.autosched.parallelize import share_out
+from loopwright.autosched.parallelize import parallelize_outer
 from loopwright.autosched.prefetch import prefetch_along
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.small_steps import fused
@@ -81,7 +81,7 @@ class Injective:
         rounds, each = _vectorized(sch, row, runs[-1], facts, streams, work, picking, machine, lanes, decision)
         if rounds and each > 1:
             prefetch_along(sch, facts.name, rounds[-1], _walked_once(facts, streams), each, work, machine, decision)
-        share_out(sch, [*outer, *rounds], each, work, machine, decision)
+        parallelize_outer(sch, [*outer, *rounds], each, work, machine, decision)
 
 
 def _walked_once(facts: BlockFacts, streams: Streams) -> list[Buffer]:

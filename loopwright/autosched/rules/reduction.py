@@ -18,7 +18,7 @@ from loopwright.autosched.gather_cost import GatherCost
 from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine, rounded_up
 from loopwright.autosched.nest_cost import NestCost, nest_cost
-from loopwright.autosched.parallelize import note_one_thread, run_in_pieces
+from loopwright.autosched.parallelize import note_one_thread, parallelize_in_tasks
 from loopwright.autosched.prefetch import prefetch_along
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import join_row, lane_part, results_first, row_nest
@@ -96,7 +96,7 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Mac
         walked = [access.buffer for access in facts.reads if access.stride(facts.axes[-1].var) == 1]
         prefetch_along(sch, part.walker, loop, walked, part.width, work, machine, decision, is_sum=True)
     if row is not None and threads > 1 and (is_divided or count > 1):
-        run_in_pieces(sch, row)
+        parallelize_in_tasks(sch, row)
         what = "chunks in parallel" if is_divided else "rows in parallel"
         decision.chose(what, f"the work keeps {threads} cores busy")
     elif threads == 1 and machine.cores > 1:
@@ -123,7 +123,7 @@ def _in_order(
     decision.chose("in order", reason)
     loops = sch.get_loops(block)[: len(facts.spatial)]
     if threads > 1 and size_of(facts.spatial) >= threads:
-        run_in_pieces(sch, fused(sch, loops))
+        parallelize_in_tasks(sch, fused(sch, loops))
         decision.chose("results in parallel", f"the work keeps {threads} cores busy")
     elif threads == 1 and machine.cores > 1:
         note_one_thread(work, decision)

@@ -22,7 +22,7 @@ from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.lanes import VECTORS_AT_ONCE
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import common_lanes, nest_cost
-from loopwright.autosched.parallelize import share_out
+from loopwright.autosched.parallelize import parallelize_outer
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.transpose import block_size
 from loopwright.autosched.streams import Stream, Streams
@@ -92,7 +92,7 @@ class MovedRows:
             decision.chose(
                 f"rows of the result prefetched {ahead} ahead", "a store needs ownership of its cache line"
             )
-        share_out(sch, [*outer, some_others, some_rows], high * wide * cells, cost, machine, decision)
+        parallelize_outer(sch, [*outer, some_others, some_rows], high * wide * cells, cost, machine, decision)
 
 
 def _move(facts: BlockFacts, streams: Streams) -> _Move | None:

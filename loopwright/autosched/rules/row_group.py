@@ -16,7 +16,7 @@ from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import nest_cost
-from loopwright.autosched.parallelize import note_one_thread, run_in_pieces
+from loopwright.autosched.parallelize import note_one_thread, parallelize_in_tasks
 from loopwright.autosched.prefetch import add_prefetches
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import along_row, row_nest, row_part
@@ -74,7 +74,7 @@ class RowGroup:
         lanes = machine.lanes(blocks[0].dtype)
         decision.chose(f"up to {vectors} vectors of {lanes} at a time", "independent operations hide latency")
         if threads > 1 and count > 1:
-            run_in_pieces(sch, row)
+            parallelize_in_tasks(sch, row)
             planned = "rows" if all([axis.extent is not None for axis in axes]) else "rows (planned)"
             decision.chose(f"{names} in parallel", f"{count} {planned} keep {threads} cores busy")
         elif threads == 1 and machine.cores > 1:

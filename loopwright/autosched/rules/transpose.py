@@ -25,7 +25,7 @@ from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.layouts import dimensions, layout
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import common_lanes, nest_cost
-from loopwright.autosched.parallelize import share_out
+from loopwright.autosched.parallelize import parallelize_outer
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.register_transpose import transpose_intrinsic
 from loopwright.autosched.streams import Streams
@@ -55,7 +55,7 @@ class _Operand(NamedTuple):
         return layout(names, [*others, names[self.across], names[self.along]])
 
 
-class _Turn(NamedTuple):
+class _Transpose(NamedTuple):
     """Axis `along` walks over neighbours of the result, axis `across` over neighbours of the operands."""
 
     along: int
@@ -77,8 +77,8 @@ class Transpose:
         facts = pending[0].facts
         if facts is None or not facts.is_injective:
             return 0
-        turn = _turn(facts, Streams(facts))
-        return int(turn is not None and bool(_fitting(facts, turn)))
+        match = _match_transpose(facts, Streams(facts))
+        return int(match is not None and bool(_fitting(facts, match)))
 
     def schedule(
         self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
@@ -86,22 +86,22 @@ class Transpose:
         facts = entries[0].facts
         assert facts is not None
         streams = Streams(facts)
-        turn = _turn(facts, streams)
-        assert turn is not None
+        match = _match_transpose(facts, streams)
+        assert match is not None
         lanes = common_lanes(facts, machine)
-        size = _tile(facts, turn, streams, machine, lanes)
-        along, across = facts.axes[turn.along], facts.axes[turn.across]
+        size = _tile(facts, match, streams, machine, lanes)
+        along, across = facts.axes[match.along], facts.axes[match.across]
         cost = nest_cost([facts], machine)
         cost.note(decision, 0.5)
         decision.chose(
             f"tiles of {size} × {size} in registers",
             f"{along.name} is contiguous in the result, {across.name} in "
-            + ", ".join(operand.access.buffer.name for operand in turn.operands),
+            + ", ".join(operand.access.buffer.name for operand in match.operands),
             ChoiceKind.TILES,
         )
         loops = sch.get_loops(sch.get_block(facts.name))
-        outer = [loop for position, loop in enumerate(loops) if position not in (turn.along, turn.across)]
-        row, column = loops[turn.across], loops[turn.along]
+        outer = [loop for position, loop in enumerate(loops) if position not in (match.along, match.across)]
+        row, column = loops[match.across], loops[match.along]
         sch.reorder(*outer, row, column)
         rows, row = _cut(sch, row, across.extent, size)
         sch.reorder(column, row)
@@ -109,9 +109,9 @@ class Transpose:
         if along.extent is None or along.extent % size:
             sch.fission(rows)
         if outer and cost.is_known and machine.threads_for(cost.cycles) > 1:
-            _set_apart(sch, outer[0], cost.elements, facts, turn, size, machine)
+            _set_apart(sch, outer[0], cost.elements, facts, match, size, machine)
         sch.reorder(row, column)
-        for operand in turn.operands:
+        for operand in match.operands:
             intrinsic = operand.intrinsic(size)
             assert intrinsic is not None
             stage = sch.stage(facts.name, columns, operand.access.buffer.name, "local", layout=operand.layout)
@@ -120,11 +120,11 @@ class Transpose:
         sch.unroll(row)
         _add_prefetches(sch, facts, row, size, streams, machine, decision)
         counts = [None if axis.extent is None else axis.extent // size for axis in (across, along)]
-        around = _blocked(sch, rows, columns, counts, _block(facts, turn, streams, machine, size), decision)
-        share_out(sch, [*outer, *around], size * size, cost, machine, decision)
+        around = _blocked(sch, rows, columns, counts, _block(facts, match, streams, machine, size), decision)
+        parallelize_outer(sch, [*outer, *around], size * size, cost, machine, decision)
 
 
-def _turn(facts: BlockFacts, streams: Streams) -> _Turn | None:
+def _match_transpose(facts: BlockFacts, streams: Streams) -> _Transpose | None:
     """The two axes of a transposition and what is turned; None when there is none, or none that tiles could do."""
     if len(facts.stores) != 1 or own_uses(facts).compared:
         return None
@@ -145,7 +145,7 @@ def _turn(facts: BlockFacts, streams: Streams) -> _Turn | None:
         if operand is None or any(other.access.buffer is access.buffer for other in operands):
             return None  # two windows of one operand are a stencil
         operands.append(operand)
-    return None if across is None else _Turn(along, across, tuple(operands))
+    return None if across is None else _Transpose(along, across, tuple(operands))
 
 
 def _operand(access: Access, along: Var, across: Var) -> _Operand | None:
@@ -159,35 +159,35 @@ def _operand(access: Access, along: Var, across: Var) -> _Operand | None:
     return _Operand(access, rows[0], last) if by_one else None
 
 
-def _fitting(facts: BlockFacts, turn: _Turn) -> list[int]:
-    extents = [facts.axes[position].extent for position in (turn.along, turn.across)]
+def _fitting(facts: BlockFacts, match: _Transpose) -> list[int]:
+    extents = [facts.axes[position].extent for position in (match.along, match.across)]
     shortest = min([extent for extent in extents if extent is not None], default=max(_SIZES))
-    return [size for size in turn.sizes() if size <= shortest]
+    return [size for size in match.sizes() if size <= shortest]
 
 
-def _tile(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine, lanes: int) -> int:
+def _tile(facts: BlockFacts, match: _Transpose, streams: Streams, machine: Machine, lanes: int) -> int:
     """The size with which least time goes into shuffles and into elements that fill no tile."""
-    sizes = _fitting(facts, turn)
+    sizes = _fitting(facts, match)
     # Rows of at most one register, but of four elements at least: shorter ones are all loop. Where rows start anywhere
     # in a cache line, those of half a line meet two lines half as often as those of a whole one.
     most = max(4, lanes)
-    if not _is_aligned(facts, turn, streams, machine):
+    if not _is_aligned(facts, match, streams, machine):
         widest = max(stream.itemsize for stream in streams.all)
         most = max(4, min(most, machine.line // 2 // widest))
     allowed = [size for size in sizes if size <= most] or sizes[:1]
 
     def cost(size: int) -> float:
-        inside = _inside(facts, turn, size)
+        inside = _inside(facts, match, size)
         return inside * (log2(size) + 2) / size + (1 - inside) * machine.element_cycles
 
     return min(allowed, key=cost)
 
 
-def _is_aligned(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine) -> bool:
+def _is_aligned(facts: BlockFacts, match: _Transpose, streams: Streams, machine: Machine) -> bool:
     """Whether the rows of the result and of the operands all start at the same place of a cache line."""
-    transposed = [operand.access for operand in turn.operands]
+    transposed = [operand.access for operand in match.operands]
     loads = [load for load, access in zip(streams.loads, facts.reads, strict=True) if access in transposed]
-    rows = [(streams.stores[0], turn.across), *[(load, turn.along) for load in loads]]
+    rows = [(streams.stores[0], match.across), *[(load, match.along) for load in loads]]
     steps = [(stream.step(position), stream.itemsize) for stream, position in rows]
     return all(step is not None and step * itemsize % machine.line == 0 for step, itemsize in steps)
 
@@ -200,10 +200,10 @@ def _cut(sch: Schedule, loop: LoopRV, extent: int | None, size: int) -> tuple[Lo
 
 
 def _set_apart(
-    sch: Schedule, outermost: LoopRV, elements: int, facts: BlockFacts, turn: _Turn, size: int, machine: Machine
+    sch: Schedule, outermost: LoopRV, elements: int, facts: BlockFacts, match: _Transpose, size: int, machine: Machine
 ) -> None:
     """What fills no tile leaves the loops around the tiles, so that these are one nest to be shared out; so is it."""
-    share = _inside(facts, turn, size)
+    share = _inside(facts, match, size)
     if share == 1:
         return
     rest = sch.fission(outermost)[1]
@@ -211,10 +211,10 @@ def _set_apart(
         sch.parallel(rest)
 
 
-def _inside(facts: BlockFacts, turn: _Turn, size: int) -> float:
+def _inside(facts: BlockFacts, match: _Transpose, size: int) -> float:
     """The share of the elements that is in whole tiles."""
     inside = 1.0
-    for position in (turn.along, turn.across):
+    for position in (match.along, match.across):
         extent = facts.axes[position].extent
         inside *= extent // size * size / extent if extent else 1.0
     return inside
@@ -235,14 +235,14 @@ def _add_prefetches(
     )
 
 
-def _block(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine, size: int) -> tuple[int, int]:
+def _block(facts: BlockFacts, match: _Transpose, streams: Streams, machine: Machine, size: int) -> tuple[int, int]:
     """How many tiles high and wide a block is, so that it is in L1, in the result and in every operand."""
-    bytes_each = streams.stores[0].itemsize + sum(bytes_of(str(op.access.buffer.dtype)) for op in turn.operands)
+    bytes_each = streams.stores[0].itemsize + sum(bytes_of(str(op.access.buffer.dtype)) for op in match.operands)
     most = sqrt(machine.l1 * _SHARE / bytes_each) / size
     high = 1 << int(log2(max(1.0, most)))
     # Rows that start anywhere in a cache line share one with the next block at either end: longer rows share fewer.
     # Tiles of a block then have lines of the operands in common; those of the result are done with once they are full.
-    return high, high if _is_aligned(facts, turn, streams, machine) else 2 * high
+    return high, high if _is_aligned(facts, match, streams, machine) else 2 * high
 
 
 def _blocked(

@@ -17,7 +17,7 @@ from loopwright.schedule import Schedule
 _RULES: Final[tuple[Rule, ...]] = (Reduction(), Transpose(), Injective(), Plain())
 
 
-def schedule_alone(sch: Schedule, name: str, program: Program, machine: Machine, decision: Decision) -> None:
+def schedule_separately(sch: Schedule, name: str, program: Program, machine: Machine, decision: Decision) -> None:
     """Schedule one block with the first rule that can, and note which; `program` may be as it was before."""
     program = program.after(sch)
     own = schedule_first(_RULES, sch, [program.entry(name)], program, machine).decision

@@ -65,7 +65,7 @@ def places_of(window: Window, sizes: Sequence[int]) -> np.ndarray:
     return np.where(np.broadcast_to(inside, total.shape), total, -1).reshape(rows, int(np.prod(window.kernel)))
 
 
-def max_with_places(node: Tensors, x: Expr, window: Window, sizes: Sequence[int]) -> tuple[Expr, Expr]:
+def max_with_indices(node: Tensors, x: Expr, window: Window, sizes: Sequence[int]) -> tuple[Expr, Expr]:
     """The greatest element of each window, and where it is in its channel; `sizes` are those of the last axes."""
     lead = node.shape(x)[: -window.rank]
     kind = node.dtype(x)

@@ -19,7 +19,7 @@ from loopwright.display import progress
 from loopwright.ir import Block, For, GlobalVar, IRModule, PrimFunc
 from loopwright.ir.verifier import verify
 from loopwright.runtime.description import UNPROVED
-from loopwright.runtime.errors import asked_text, caller
+from loopwright.runtime.errors import caller, user_call_text
 from loopwright.runtime.guesses import no_attribute
 from loopwright.schedule.diagnose.guessed_names import instead
 from loopwright.schedule.diagnose.handle_history import history_of_handle
@@ -47,8 +47,8 @@ from loopwright.schedule.proof.buffer_scopes import check_scopes
 from loopwright.schedule.proof.debug_checks import ALL, look_again
 from loopwright.schedule.proof.tensorized import check_tensorized
 from loopwright.schedule.rewrite.alignment import with_alignment
+from loopwright.schedule.rewrite.inline_lets import with_lets_written_out
 from loopwright.schedule.rewrite.unique_names import with_unique_names
-from loopwright.schedule.rewrite.written_lets import with_lets_written_out
 from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Step
 from loopwright.schedule.trace.calls import Arguments, Handle, Outputs, handles_in
 from loopwright.schedule.trace.record import PROVED_TOGETHER, REFUSALS, UNPROVED_STEP, Refused, proof_of_all
@@ -407,7 +407,7 @@ class Schedule(
         result = USERS.get(name)
         if result is None:
             known = [*dir(type(self)), *USERS]
-            raise no_attribute("Schedule has no step or attribute", name, known, instead(name, asked_text))
+            raise no_attribute("Schedule has no step or attribute", name, known, instead(name, user_call_text))
         return partial(result, self)
 
     def replay(self, steps: Callable[[], None]) -> None:

@@ -20,7 +20,7 @@ from loopwright.runtime.json_text import JsonObject
 from loopwright.schedule.diagnose.witness import witness_figure
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import BlockRV, LoopRV
-from loopwright.schedule.page.cell_story import NoStory, cell_story
+from loopwright.schedule.page.cell_trace import NotTraced, cell_trace
 from loopwright.schedule.page.diff import changed_words, line_changes
 from loopwright.schedule.page.history import Entry, History, error_of
 from loopwright.schedule.page.loop_tree import TreeNode, loop_tree
@@ -192,8 +192,8 @@ def _stories(
             continue
         module = IRModule({key: view.function for key, view in states[version].items()})
         try:
-            data = cell_story(module, name, sizes, seed).data()
-        except NoStory as reason:
+            data = cell_trace(module, name, sizes, seed).data()
+        except NotTraced as reason:
             reasons[version] = str(reason)
             continue
         text = json.dumps(data)

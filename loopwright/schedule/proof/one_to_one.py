@@ -42,7 +42,7 @@ class ElementsMeet(ScheduleError):
     def __init__(self, step: str, mapping: IndexMap, buffer: Buffer, found: Collision, at: Node) -> None:
         first, second = (f"{buffer.name}[{_told(index)}]" for index in (found.first, found.second))
         super().__init__(
-            f"{step}: {mapping.text} puts {first} and {second} into one cell, [{_told(found.cell)}]{found.sizes_told}",
+            f"{step}: {mapping.text} puts {first} and {second} into one cell, [{_told(found.cell)}]{found.sizes_text}",
             at=at,
             hint="use every digit of every index, as in lambda i, j: (i // 4, j, i % 4)",
             fields={"first": found.first, "second": found.second, "cell": found.cell, "sizes": found.sizes},
@@ -62,7 +62,7 @@ class Collision(NamedTuple):
     sizes: dict[str, int]
 
     @property
-    def sizes_told(self) -> str:
+    def sizes_text(self) -> str:
         """The sizes in words, where some are variables."""
         if not self.sizes:
             return ""

@@ -120,7 +120,7 @@ class ReachingWrites:
         spaces: set[str] = set()
         for writer in [*seen.flow.writers, *seen.flow.updaters]:
             space, location = self.naming.name(writer).space, writer.place
-            if location is not None and (space in spaces or not self._is_told_apart(writer)):
+            if location is not None and (space in spaces or not self._is_injective(writer)):
                 for access in self.dataflow.by_place[location]:
                     if not access.writes and not self.settled.is_fixed_input(access):
                         self.check_names(access.cell[0])
@@ -149,7 +149,7 @@ class ReachingWrites:
         lacking = flow.update_bases.intersect_range(self.union(start).range()).domain()
         return None if lacking.is_empty() else lacking.apply(self.names(flow.updaters))
 
-    def _is_told_apart(self, item: Reference) -> bool:
+    def _is_injective(self, item: Reference) -> bool:
         if self._told_apart(item):
             return True
         return bool(self._names_where_run([item]).is_injective())

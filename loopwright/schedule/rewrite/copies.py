@@ -55,7 +55,7 @@ class Around(NamedTuple):
     named: Sequence[For]
 
 
-def values_taken(step: str, loop: For, loops: Sequence[For], facts: Analyzer) -> Range:
+def loop_range(step: str, loop: For, loops: Sequence[For], facts: Analyzer) -> Range:
     """All values of a loop's variable, whatever the loops around it do: what an axis bound to it ranges over."""
     others = {other.loop_var for other in loops}
     if not uses_var(loop.min, others.__contains__) and not uses_var(loop.extent, others.__contains__):
@@ -103,7 +103,7 @@ def copy_nest(
     store = BufferStore(target, BufferLoad(source, tuple(from_indices)), to_indices)
     iter_vars = [
         IterVar(
-            values_taken(around.step, loop, around.loops, facts),
+            loop_range(around.step, loop, around.loops, facts),
             axes[loop.loop_var],
             IterType.DataPar if loop.loop_var in moving else IterType.Opaque,
         )
@@ -129,7 +129,7 @@ def cell_copy_nest(name: str, window: Window, around: Around, source: Buffer, ta
     values = [facts.simplify(low + var) for low, var in zip(window.origin, loops, strict=True)]
     iter_vars = [
         IterVar(
-            values_taken(around.step, loop, around.loops, facts),
+            loop_range(around.step, loop, around.loops, facts),
             Var(f"o{position}", loop.loop_var.dtype),
             IterType.Opaque,
         )

@@ -100,7 +100,7 @@ def is_address(call: Call) -> bool:
     return call.op.name == "tir.address_of" and isinstance(call.args[0], BufferLoad)
 
 
-class Retold(Rewriter):
+class SubstituteLoads(Rewriter):
     """An expression of block `key` with its axes replaced by `values`; its loads stand for themselves as they were."""
 
     def __init__(self, result: Attribution, key: BlockKey, values: Mapping[Var, Expr], axes: Sequence[Expr]) -> None:
@@ -141,7 +141,7 @@ class Retold(Rewriter):
 @deep
 def retell(expr: Expr, built: Attribution, key: BlockKey, values: Mapping[Var, Expr], axes: Sequence[Expr]) -> Expr:
     """`expr` of block `key` at the axis values `axes`; `values` says the same, by variable."""
-    result: Expr = Retold(built, key, values, axes).visit(expr)
+    result: Expr = SubstituteLoads(built, key, values, axes).visit(expr)
     return result
 
 

@@ -41,7 +41,7 @@ from loopwright.schedule.origins import Origins
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.blocks import is_leaf
 from loopwright.schedule.rewrite.buffers import check_plain_use, check_scope, fresh_buffer, replaced_regions, touches
-from loopwright.schedule.rewrite.copies import Around, around_copy, values_taken
+from loopwright.schedule.rewrite.copies import Around, around_copy, loop_range
 from loopwright.schedule.rewrite.edits import Edits
 from loopwright.schedule.rewrite.index_map import LayoutMap
 from loopwright.schedule.rewrite.insertion_points import place_after, place_before, visible_from
@@ -253,7 +253,7 @@ def _copy(
     source, target = (old, new) if into_new else (new, old)
     from_indices, to_indices = ([substitute(index, axes) for index in side[1]] for side in (source, target))
     iter_vars = [
-        IterVar(values_taken(step, loop, around.loops, facts), Var(f"o{k}", loop.loop_var.dtype), IterType.Opaque)
+        IterVar(loop_range(step, loop, around.loops, facts), Var(f"o{k}", loop.loop_var.dtype), IterType.Opaque)
         for k, loop in enumerate(named)
     ]
     iter_vars += [IterVar(axis.dom, axes[axis.var], IterType.DataPar) for axis in used]

@@ -118,7 +118,7 @@ class _Replay:
         return stage.attach_type == INLINE and not has_whole_reader(self.sch, stage)
 
     @contextmanager
-    def asked_at(self, line: SourceLine | None) -> Iterator[None]:
+    def errors_name(self, line: SourceLine | None) -> Iterator[None]:
         """A refusal names the line where the user asked for it, not the one that lowers the schedule."""
         try:
             yield
@@ -145,7 +145,7 @@ class _Replay:
     # --- places ---------------------------------------------------------------------------------------------------
 
     def inline(self, stage: Stage) -> None:
-        with self.asked_at(stage.inline_line):
+        with self.errors_name(stage.inline_line):
             for result in self.blocks_of(stage):
                 self.engine.compute_inline(result.name)
 
@@ -157,7 +157,7 @@ class _Replay:
                 self.find_loops(stage, nest, result.given)
                 continue
             parent, axis, line = target
-            with self.asked_at(line):
+            with self.errors_name(line):
                 loop = self.loop_at(stage, parent, axis)
                 self.engine.compute_at(nest.block, loop, preserve_unit_loops=True)
                 realize = self.engine.get(nest.block)
@@ -246,7 +246,7 @@ class _Replay:
                 nest.loops[relation.rebased] = nest.loops.pop(relation.parent)
                 nest.extents[relation.rebased] = nest.extents[relation.parent]
         for directive in stage.directives:
-            with self.asked_at(directive.where):
+            with self.errors_name(directive.where):
                 if isinstance(directive.what, Split):
                     self.split(stage, nest, directive.what)
                 elif isinstance(directive.what, Fuse):
@@ -298,12 +298,12 @@ class _Replay:
         for axis, attr in stage.iter_var_attrs.items():
             if attr.dim_align_factor and isinstance(op, ComputeOp):
                 position = [*stage_axes(stage)].index(axis)
-                with self.asked_at(attr.lines.get("storage_align")):
+                with self.errors_name(attr.lines.get("storage_align")):
                     for k in range(op.num_outputs):
                         factor, offset = attr.dim_align_factor, attr.dim_align_offset
                         self.engine.storage_align(nest.block, k, position, factor, offset)
             for tensor, distance in zip(attr.prefetch_data, attr.prefetch_offset, strict=True):
-                with self.asked_at(attr.lines.get("prefetch")):
+                with self.errors_name(attr.lines.get("prefetch")):
                     self.prefetch(stage, nest, axis, tensor, distance)
 
     def prefetch(self, stage: Stage, nest: Nest, axis: IterVar, tensor: Tensor, distance: Expr) -> None:
@@ -340,7 +340,7 @@ class _Replay:
             return
         axis = points[0]
         attr = stage.iter_var_attrs[axis]
-        with self.asked_at(attr.lines.get("tensorize")):
+        with self.errors_name(attr.lines.get("tensorize")):
             if len(points) > 1:
                 names = " and ".join([point.var.name for point in points])
                 raise CannotMark(f"tensorize: {stage.name} has two such loops, {names}", hint="choose the outer one")
@@ -390,11 +390,11 @@ class _Replay:
             if attr is None or loop is None:
                 continue
             if attr.iter_type in _NOTES:
-                with self.asked_at(attr.lines.get("kind")):
+                with self.errors_name(attr.lines.get("kind")):
                     self.check_constant(stage, axis, loop, attr.iter_type)
                     getattr(self.engine, _NOTES[attr.iter_type])(loop)
             for key, value in zip(attr.pragma_keys, attr.pragma_values, strict=True):
-                with self.asked_at(attr.lines.get("pragma")):
+                with self.errors_name(attr.lines.get("pragma")):
                     self.engine.annotate(loop, f"pragma_{key}", 1 if value is None else value)
 
     def check_constant(self, stage: Stage, axis: IterVar, loop: LoopRV, kind: IterType) -> None:
@@ -413,12 +413,12 @@ class _Replay:
         for axis in stage.leaf_iter_vars:
             attr, loop = stage.iter_var_attrs.get(axis), nest.loops.get(axis)
             if attr is not None and attr.bind_thread is not None and loop is not None:
-                with self.asked_at(attr.lines.get("bind")):
+                with self.errors_name(attr.lines.get("bind")):
                     self.threads.bind(stage, axis, loop, attr.bind_thread)
 
     def launch(self, stage: Stage, op: ScanOp) -> None:
         """Threads run all steps of a scan together, those of `env_threads` outermost first."""
-        with self.asked_at(stage.env_line):
+        with self.errors_name(stage.env_line):
             update = self.sch[op.update[0]]
             if update not in self.nests or not self.nests[update]:
                 raise CannotBind(

@@ -9,7 +9,7 @@ from loopwright.ir.intrinsics import if_then_else, infinity, min_value
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.parts.pad_amounts import get_pad_tuple
-from loopwright.topi.parts.sizes import check_rank, check_same, each, is_zero, places, simplify, tap_place
+from loopwright.topi.parts.sizes import check_rank, check_same, each, is_zero, places, simplify, tap_index
 from loopwright.topi.registry import operator
 from loopwright.topi.testing import image as meaning
 from loopwright.topi.types import Dims, Padding
@@ -64,7 +64,7 @@ def _dilation(
         indices: list[Expr] = list(at)
         inside: list[Expr] = []
         for number, axis in enumerate(axes):
-            location = simplify(tap_place(at[axis], strides[number], taps[number], spread[number]) - pads[number])
+            location = simplify(tap_index(at[axis], strides[number], taps[number], spread[number]) - pads[number])
             indices[axis] = location
             if not is_zero(pads[number]) or not is_zero(pads[number + 2]):
                 inside += [location >= 0, location < data.shape[axis]]

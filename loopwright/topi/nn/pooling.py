@@ -25,7 +25,7 @@ from loopwright.topi import tag
 from loopwright.topi.errors import BadPadding, BadWindow, UnsupportedLayout
 from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.parts.pad_amounts import get_pad_tuple_generic
-from loopwright.topi.parts.sizes import check_rank, each, places, simplify, tap_place
+from loopwright.topi.parts.sizes import check_rank, each, places, simplify, tap_index
 from loopwright.topi.registry import Sample, operator, ulps
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.testing.pooling import poolnd_python
@@ -170,7 +170,7 @@ def _pool(
     def reads(indices: Sequence[Expr]) -> list[Expr]:
         at: list[Expr] = list(indices)
         for axis, tap, step, spread in zip(axes, taps, strides, dilations, strict=True):
-            at[axis] = tap_place(at[axis], step, tap, spread)
+            at[axis] = tap_index(at[axis], step, tap, spread)
         return at
 
     if pool_type == "max":

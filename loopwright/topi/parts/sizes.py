@@ -131,14 +131,14 @@ def check_same(op: str, what: str, one: tuple[str, Dim], other: tuple[str, Dim],
         raise InvalidShapeError(op, f"{what}: {sizes[0]} in {one[0]}, {sizes[1]} in {other[0]}", hint)
 
 
-def tap_place(index: Expr, stride: int, tap: IterVar, dilation: int) -> Expr:
+def tap_index(index: Expr, stride: int, tap: IterVar, dilation: int) -> Expr:
     """Where along its dimension the data is read by a tap of the window at `index`."""
     start = index if stride == 1 else index * stride
     return start + (tap.var if dilation == 1 else tap.var * dilation)
 
 
-def tap_places(
+def tap_indices(
     at: Sequence[Expr], strides: Sequence[int], taps: Sequence[IterVar], dilations: Sequence[int]
 ) -> list[Expr]:
-    """`tap_place` for each of several dimensions."""
-    return [tap_place(*numbers) for numbers in zip(at, strides, taps, dilations, strict=True)]
+    """`tap_index` for each of several dimensions."""
+    return [tap_index(*numbers) for numbers in zip(at, strides, taps, dilations, strict=True)]

@@ -102,7 +102,7 @@ class _Read(Visitor):
         self.visit_children(call)
 
 
-def iterations_are_apart(nest: Nest, var: Var, facts: Analyzer) -> bool:
+def is_parallelizable(nest: Nest, var: Var, facts: Analyzer) -> bool:
     """Whether no cell that is written is touched by two iterations of the loop over `var` around the nest."""
     written = {access.buffer for access in nest.accesses if isinstance(access, BufferStore)}
     memory = {buffer.data for buffer in written}
@@ -114,10 +114,10 @@ def iterations_are_apart(nest: Nest, var: Var, facts: Analyzer) -> bool:
             return False  # one memory in two shapes
     if len(memory) != len(written):
         return False
-    return all(_tell_iterations_apart(accesses, var, nest.loops, facts) for accesses in by_buffer.values())
+    return all(_is_injective_in(accesses, var, nest.loops, facts) for accesses in by_buffer.values())
 
 
-def _tell_iterations_apart(accesses: list[Access], var: Var, loops: list[For], facts: Analyzer) -> bool:
+def _is_injective_in(accesses: list[Access], var: Var, loops: list[For], facts: Analyzer) -> bool:
     """Whether in some dimension all accesses have one index, in whose values no two iterations overlap."""
     first, *others = accesses
     return any(

@@ -44,8 +44,8 @@ from loopwright.ir.node import rewrite_tuple
 from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.parts.flat_index import add_index, mul_index, sub_index
 from loopwright.transform.parts.known_ops import IF_THEN_ELSE, LANE_WISE, LIKELY
+from loopwright.transform.parts.proved_in_bounds import ProvedInBounds
 from loopwright.transform.parts.purity import can_fail, can_fail_beyond
-from loopwright.transform.parts.sure_memory import SureMemory
 
 
 class NeedsLanes(Exception):
@@ -87,7 +87,7 @@ def sure_loads(expr: Expr) -> list[BufferLoad]:
 class VectorizeExpr(Rewriter):
     """Rewrites expressions for `lanes` lanes, the variable `lane` counting them."""
 
-    def __init__(self, lane: Var, lanes: int, memory: SureMemory) -> None:
+    def __init__(self, lane: Var, lanes: int, memory: ProvedInBounds) -> None:
         self.lanes = lanes
         self.facts = Analyzer()
         self.memory = memory

@@ -22,7 +22,7 @@ from loopwright.ir import For, ForKind, IntImm, PrimFunc, Stmt, deep, uses_var
 from loopwright.ir.passes import function_pass
 from loopwright.transform.parts.cpu_of import cpu_of
 from loopwright.transform.parts.memory_strides import stride_of
-from loopwright.transform.parts.plain_nest import Nest, iterations_are_apart, read_nest
+from loopwright.transform.parts.plain_nest import Nest, is_parallelizable, read_nest
 from loopwright.transform.parts.statements import StmtRewriter
 
 
@@ -41,7 +41,7 @@ class _InterchangeLoops(StmtRewriter):
         nest = read_nest(inner)
         if nest is None or not self._breaks_streams(loop, inner, nest):
             return loop
-        if not (self._fits(loop, inner, nest) and iterations_are_apart(nest, loop.loop_var, self.facts)):
+        if not (self._fits(loop, inner, nest) and is_parallelizable(nest, loop.loop_var, self.facts)):
             return loop
         return inner.with_(body=self.visit_For(loop.with_(body=inner.body)))
 

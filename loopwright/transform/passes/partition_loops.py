@@ -75,7 +75,7 @@ from loopwright.transform.parts.purity import has_data
 from loopwright.transform.parts.size_facts import size_facts
 from loopwright.transform.parts.specialize_tail_tiles import specialize_tail_tiles
 from loopwright.transform.parts.statements import StmtRewriter
-from loopwright.transform.passes.vectorize_loops import lanes_keep_apart
+from loopwright.transform.passes.vectorize_loops import lanes_are_independent
 
 MAX_COPIES: Final = 9  # of one statement, over all loops around it: both borders and the middle of two loops
 MAX_SMALL_COPIES: Final = 36  # of a statement that is next to nothing: the edge of a tile, under all loops around it
@@ -232,7 +232,7 @@ class _PartitionLoops(StmtRewriter):
                 cut = loop.with_(body=part.body)
                 is_vector = loop.kind is ForKind.VECTORIZED
                 if is_vector and not isinstance(self.facts.simplify(end - start), IntImm):
-                    widths = _widths(loop, self.cpu) if lanes_keep_apart(loop.body) else []
+                    widths = _widths(loop, self.cpu) if lanes_are_independent(loop.body) else []
                     result.append(self._vectors(cut, start, end, widths, renew=bool(result)))
                 else:
                     result.append(self._part(cut, start, end, renew=bool(result)))

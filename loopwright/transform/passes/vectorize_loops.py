@@ -59,9 +59,9 @@ from loopwright.transform.parts.cpu_of import cpu_of
 from loopwright.transform.parts.flat_index import add_index, mul_index
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.known_ops import ADDRESS_OF
+from loopwright.transform.parts.proved_in_bounds import ProvedInBounds
 from loopwright.transform.parts.purity import loads_from
 from loopwright.transform.parts.statements import StmtRewriter, flat_seq
-from loopwright.transform.parts.sure_memory import SureMemory
 from loopwright.transform.parts.vectorize_expr import NeedsLanes, VectorizeExpr
 
 _UNROLL_LANES = 16  # up to here, statements that run lane by lane are unrolled
@@ -70,7 +70,7 @@ _UNROLL_LANES = 16  # up to here, statements that run lane by lane are unrolled
 class _VectorizeLoops(StmtRewriter):
     def __init__(self, max_lanes: int) -> None:
         self.max_lanes = max_lanes
-        self.memory = SureMemory()
+        self.memory = ProvedInBounds()
 
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
         self.memory.numbers.let(node.var, node.value)
@@ -91,7 +91,7 @@ class _VectorizeLoops(StmtRewriter):
         if lanes <= 1:
             return loop.with_(kind=ForKind.SERIAL)
         width = min(self.max_lanes, _asked_lanes(loop))
-        if lanes > width and lanes_keep_apart(loop.body):
+        if lanes > width and lanes_are_independent(loop.body):
             return self._in_chunks(loop, lanes, width)
         return self._vectors(loop.loop_var, lanes, loop.body)
 
@@ -125,7 +125,7 @@ def _asked_lanes(loop: For) -> int:
     return count if isinstance(count, int) and count > 1 else sys.maxsize
 
 
-def lanes_keep_apart(body: Stmt) -> bool:
+def lanes_are_independent(body: Stmt) -> bool:
     """Whether each lane reads, of what the loop writes, only the cell it writes: then lanes may run in any groups."""
     touched: dict[Var, list[tuple[Expr, ...]]] = {}  # by memory: the indices of all loads and stores
     written: set[Var] = set()
@@ -152,7 +152,7 @@ def lanes_keep_apart(body: Stmt) -> bool:
 class _VectorizeStmt(Rewriter):
     """Rewrites the body of one vectorized loop."""
 
-    def __init__(self, lane: Var, lanes: int, memory: SureMemory) -> None:
+    def __init__(self, lane: Var, lanes: int, memory: ProvedInBounds) -> None:
         self.lane, self.lanes = lane, lanes
         self.exprs = VectorizeExpr(lane, lanes, memory)
         self.ran_by_lane = 0  # how many statements could not become vectors

@@ -51,7 +51,7 @@ from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.cpu_of import cpu_of
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.memory_strides import stride_of
-from loopwright.transform.parts.plain_nest import Nest, iterations_are_apart, read_nest
+from loopwright.transform.parts.plain_nest import Nest, is_parallelizable, read_nest
 from loopwright.transform.parts.statements import StmtRewriter
 
 SHORT: Final = 8  # iterations: an innermost loop of fewer is unrolled, and makes no vectors worth having
@@ -79,7 +79,7 @@ class _VectorizeOuterLoops(StmtRewriter):
             return loop
         if nest.loops and not any(self._makes_poor_vectors(inner) for inner in nest.innermost):
             return loop
-        if not (self._has_unit_strides(nest, loop.loop_var) and iterations_are_apart(nest, loop.loop_var, self.facts)):
+        if not (self._has_unit_strides(nest, loop.loop_var) and is_parallelizable(nest, loop.loop_var, self.facts)):
             return loop
         return self._in_vectors(loop, nest)
 

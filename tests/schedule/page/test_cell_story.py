@@ -1,4 +1,4 @@
-"""cell_story: what a run on small numbers does to every cell, and why there may be none."""
+"""cell_trace: what a run on small numbers does to every cell, and why there may be none."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from loopwright import te
 from loopwright.ir import IRModule
 from loopwright.schedule import Schedule
-from loopwright.schedule.page import cell_story as stories
-from loopwright.schedule.page.cell_story import NoStory, cell_story, plain
+from loopwright.schedule.page import cell_trace as stories
+from loopwright.schedule.page.cell_trace import NotTraced, cell_trace, plain
 from loopwright.script import tir as T
 from tests.schedule.steps import matmul
 
 
 def story_of(function, sizes=None, seed=0):
-    return cell_story(IRModule({"main": function}), "main", sizes or {}, seed)
+    return cell_trace(IRModule({"main": function}), "main", sizes or {}, seed)
 
 
 def final(story, name):
@@ -86,12 +86,12 @@ def test_infinities_have_names():
 
 
 def test_what_is_too_large_is_not_run(monkeypatch):
-    with pytest.raises(NoStory, match=r"it has more than 20,000 iterations; use smaller sizes"):
+    with pytest.raises(NotTraced, match=r"it has more than 20,000 iterations; use smaller sizes"):
         story_of(matmul(64, 64, 64))
-    with pytest.raises(NoStory, match=r"its argument A has 10,000 cells, more than 4,096"):
+    with pytest.raises(NotTraced, match=r"its argument A has 10,000 cells, more than 4,096"):
         story_of(matmul(100, 1, 100))
     monkeypatch.setattr(stories, "MOST_EVENTS", 10)
-    with pytest.raises(NoStory, match=r"it touches memory more than 10 times"):
+    with pytest.raises(NotTraced, match=r"it touches memory more than 10 times"):
         story_of(matmul(2, 2, 2))
 
 
@@ -103,14 +103,14 @@ def test_what_cannot_be_run():
                 vi = T.axis.spatial(4, i)
                 A[vi + 1] = T.float32(0)
 
-    with pytest.raises(NoStory, match=r"it cannot be run on random numbers: .*A\[4\]"):
+    with pytest.raises(NotTraced, match=r"it cannot be run on random numbers: .*A\[4\]"):
         story_of(beyond)
 
     @T.prim_func
     def pointer(p: T.handle, A: T.Buffer(4)):
         A[0] = T.float32(0)
 
-    with pytest.raises(NoStory, match="it takes a pointer, p"):
+    with pytest.raises(NotTraced, match="it takes a pointer, p"):
         story_of(pointer)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
-from loopwright.autosched.machine import Machine, bytes_of, used_up
+from loopwright.autosched.machine import Machine, bytes_of, tile_utilisation
 from loopwright.autosched.prefetch import explain_weights
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, FewRows, Tiles
@@ -20,7 +20,7 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
         f"{used} multiply-adds",
         ChoiceKind.TILES,
     )
-    decision.tile_use = used_up(rows, tiles.mr) * used_up(columns, tiles.nr)
+    decision.tile_use = tile_utilisation(rows, tiles.mr) * tile_utilisation(columns, tiles.nr)
     name = product.column_operand.buffer.name
     if tiles.packs and product.prepacks_columns:
         decision.chose(f"{name} prepacked in panels of {tiles.nr} columns", "it is constant: packed at compile time")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
-from loopwright.autosched.machine import Machine, bytes_of, used_up
+from loopwright.autosched.machine import Machine, bytes_of, tile_utilisation
 from loopwright.autosched.prefetch import explain_weights
 from loopwright.autosched.rules.convolution.tiles import Tiles
 from loopwright.autosched.rules.convolution.window import Window, extent
@@ -23,7 +23,7 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
         f"{used} multiply-adds, and {line} pixels of a line are {-(-line // tiles.mr)} tiles",
         ChoiceKind.TILES,
     )
-    decision.tile_use = used_up(line, tiles.mr) * used_up(window.channels, tiles.nr)
+    decision.tile_use = tile_utilisation(line, tiles.mr) * tile_utilisation(window.channels, tiles.nr)
     weights = window.k * tiles.nr * bytes_of(window.facts.dtype)
     how = "prepacked" if prepacks else "packed"
     why = "they are constant: packed at compile time" if prepacks else "each is reused for many pixels"

@@ -17,7 +17,7 @@ from loopwright.autosched.rules.convolution.pointwise import fold_pixels, is_poi
 from loopwright.autosched.rules.convolution.steps import schedule_window
 from loopwright.autosched.rules.convolution.tiles import choose_tiles
 from loopwright.autosched.rules.convolution.window import Window, window_of
-from loopwright.autosched.rules.whole_blocks import schedule_alone
+from loopwright.autosched.rules.whole_blocks import schedule_separately
 from loopwright.schedule import Schedule
 
 EQUAL = 1.08  # so near each other that the product is preferred: its result is in order when it leaves the registers
@@ -84,7 +84,7 @@ class Convolution:
         packing = packings[0]
         explain(window, tiles, machine, decision, padding is not None, prepacks)
         if not prepacks:
-            schedule_alone(sch, packing, program, machine, decision)
+            schedule_separately(sch, packing, program, machine, decision)
 
 
 def _is_worth_it(window: Window | None) -> bool:

@@ -40,11 +40,11 @@ def schedule_window(
     for name in renamed:
         sch.compute_inline(sch.get_block(name))
     last = _last(sch, out, epilogue)
-    registers = turning = None
+    registers = transposed_tile = None
     if window.writes_channels_last:
         sch.set_scope(block, 0, "local")  # sums go to where they belong from their registers
     else:
-        registers, turning = _channels_apart(sch, block, last, window, tiles)
+        registers, transposed_tile = _channels_apart(sch, block, last, window, tiles)
     image = None
     if padding is not None:
         image = sch.get_block(padding.name)
@@ -58,7 +58,7 @@ def schedule_window(
         sch.compute_at(image, nest.task)
         sink_result(sch, image)
         vectors(sch, sch.get_loops(image)[-1], tiles.lanes)
-    _finish(sch, block, registers, turning, last, nest, tiles, window)
+    _finish(sch, block, registers, transposed_tile, last, nest, tiles, window)
     sch.unroll(nest.pixel)
     vectors(sch, nest.channel, tiles.lanes, unrolled=True)
     prefetch_weights(sch, block, nest.step, sch.get(packing).writes[0].buffer, tiles.nr, window.places, machine)
@@ -111,17 +111,17 @@ def _channels_apart(
     others = [name for name in names if name != channel and name not in pixels]
     pixel = folded(pixels, [extent(axis) for axis in window.pixels])
     registers = sch.cache_write(block, 0, "local")
-    turning = sch.cache_write(registers, 0, "global") if window.channels % tiles.nr else None
+    transposed_tile = sch.cache_write(registers, 0, "global") if window.channels % tiles.nr else None
     by_pixel, by_channel = layout(names, [*others, pixel, channel]), layout(names, [*others, channel, pixel])
     unfolded = layout(names, [*others, *pixels, channel])
     sch.transform_layout(block, ("write", 0), unfolded)
     sch.transform_layout(registers, ("write", 0), by_pixel)
     sch.transform_block_layout(registers, unfolded)
-    if turning is not None:
-        sch.transform_layout(turning, ("write", 0), by_channel)
-        sch.transform_block_layout(turning, by_channel)
+    if transposed_tile is not None:
+        sch.transform_layout(transposed_tile, ("write", 0), by_channel)
+        sch.transform_block_layout(transposed_tile, by_channel)
     sch.transform_block_layout(last, by_channel)
-    return registers, turning
+    return registers, transposed_tile
 
 
 def _lines(window: Window, blocks: int) -> str:
@@ -181,7 +181,7 @@ def _finish(
     sch: Schedule,
     block: BlockRV,
     registers: BlockRV | None,
-    turning: BlockRV | None,
+    transposed_tile: BlockRV | None,
     last: BlockRV,
     nest: _Nest,
     tiles: Tiles,
@@ -194,7 +194,7 @@ def _finish(
         sch.sink_alloc(block, sums)
         return
     # First all lines of a band, so that the next step sees them whole.
-    steps = [step for step in (registers, turning, last) if step is not None]
+    steps = [step for step in (registers, transposed_tile, last) if step is not None]
     for step in steps:
         sch.reverse_compute_at(step, nest.panel)
     for step in steps[:-1]:
@@ -207,12 +207,13 @@ def _finish(
     loops = loops_below(sch, last, nest.panel)
     if len(loops) < 2 or _extent(sch, loops[-1]) < size or intrinsic is None:
         return  # what fills no tile goes element by element
-    if turning is None:
-        _turn_and_finish(sch, last, panel, nest, size, intrinsic)
+    if transposed_tile is None:
+        _transpose_and_finish(sch, last, panel, nest, size, intrinsic)
         return
     pixels = _extent(sch, loops[-1])
     if pixels % size == 0 or pixels == window.places:
-        _turn(sch, turning, nest, size, intrinsic)  # else squares start where no whole number of them went before
+        # Else squares would start where no whole number of them went before.
+        _transpose_accumulators(sch, transposed_tile, nest, size, intrinsic)
     vectors(sch, loops[-1], size)
 
 
@@ -225,7 +226,7 @@ def _to_memory(sch: Schedule, copy: BlockRV, nest: _Nest, tiles: Tiles) -> None:
     vectors(sch, columns, tiles.lanes, unrolled=True)
 
 
-def _turn_and_finish(sch: Schedule, last: BlockRV, panel: str, nest: _Nest, size: int, intrinsic: str) -> None:
+def _transpose_and_finish(sch: Schedule, last: BlockRV, panel: str, nest: _Nest, size: int, intrinsic: str) -> None:
     """The last work, on tiles of the panel transposed in registers; what fills no tile goes element by element."""
     *_, channel, pixel = loops_below(sch, last, nest.panel)
     pixels, pixel, channel = _squares(sch, pixel, channel, size)
@@ -236,9 +237,9 @@ def _turn_and_finish(sch: Schedule, last: BlockRV, panel: str, nest: _Nest, size
     sch.unroll(channel)
 
 
-def _turn(sch: Schedule, turning: BlockRV, nest: _Nest, size: int, intrinsic: str) -> None:
+def _transpose_accumulators(sch: Schedule, transposed_tile: BlockRV, nest: _Nest, size: int, intrinsic: str) -> None:
     """The copy of a panel that turns it, tile by tile."""
-    *_, channel, pixel = loops_below(sch, turning, nest.panel)
+    *_, channel, pixel = loops_below(sch, transposed_tile, nest.panel)
     _, pixel, channel = _squares(sch, pixel, channel, size)
     sch.reorder(pixel, channel)
     sch.tensorize(pixel, intrinsic)

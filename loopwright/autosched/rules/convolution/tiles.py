@@ -73,7 +73,7 @@ def _bands(window: Window) -> list[int]:
     return divisors(extent(window.pixels[-2])) if len(window.pixels) > 1 else [1]
 
 
-def _turning(window: Window, machine: Machine, pixels: int, nr: int, lanes: int) -> float:
+def _transpose_cost(window: Window, machine: Machine, pixels: int, nr: int, lanes: int) -> float:
     """What it costs to turn the sums of one channel; a padded panel waits in memory once more."""
     rest = pixels % lanes
     transposed = (pixels - rest) * machine.moves.transposed * (2 if window.channels % nr else 1)
@@ -134,7 +134,7 @@ def _costed(
     passing = image / machine.bytes_per_cycle(image) + sums / machine.bytes_per_cycle(sums)
     pixels = band * line
     is_plain = window.writes_channels_last
-    out = nr * (pixels * machine.moves.stored if is_plain else _turning(window, machine, pixels, nr, lanes))
+    out = nr * (pixels * machine.moves.stored if is_plain else _transpose_cost(window, machine, pixels, nr, lanes))
     task = panels * (band * ceil(line / mr) * tile + out + UNHIDDEN * passing)
     if copies:
         task += image / width * _copying(window, machine, lanes)

@@ -41,7 +41,7 @@ class Operands:
         return (types[1], types[0]) if self.swapped else types
 
 
-def lies_otherwise(product: Product) -> bool:
+def needs_repacking(product: Product) -> bool:
     """Whether rows and reduction are not the last dimensions of the row operand, in that order: it has to be copied."""
     last = len(product.row_operand.indices) - 1
     return product.jumps or (product.row_dimension, product.reduce_dimension) != (last - 1, last)

@@ -15,7 +15,7 @@ from loopwright.autosched.rules.contraction import Contraction
 from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.low_precision.explain import explain, explain_band
 from loopwright.autosched.rules.low_precision.im2col import Matrices, im2col, matrices_of, size_of
-from loopwright.autosched.rules.low_precision.operands import Operands, lies_otherwise, operands_of
+from loopwright.autosched.rules.low_precision.operands import Operands, needs_repacking, operands_of
 from loopwright.autosched.rules.low_precision.plain_product import PlainProduct, expand, plain_product
 from loopwright.autosched.rules.low_precision.row_band import Band, band_of
 from loopwright.autosched.rules.low_precision.row_band_sizes import BandSizes, choose_band
@@ -23,7 +23,7 @@ from loopwright.autosched.rules.low_precision.row_band_steps import schedule_ban
 from loopwright.autosched.rules.low_precision.sizes import Size, Sizes, choose_sizes
 from loopwright.autosched.rules.low_precision.steps import schedule_product
 from loopwright.autosched.rules.low_precision.units import SMALL, Choice, choices
-from loopwright.autosched.rules.whole_blocks import schedule_alone
+from loopwright.autosched.rules.whole_blocks import schedule_separately
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, Schedule
 
@@ -78,7 +78,7 @@ class LowPrecision:
             others = schedule_product(sch, plain, sizes, machine, early[1])
             explain(plain, choice, sizes, early, machine, decision)
         for other in [*feeding, *plain.sums, *others]:
-            schedule_alone(sch, other, plain.program, machine, decision)
+            schedule_separately(sch, other, plain.program, machine, decision)
 
 
 def _check_filled(operands: Operands, sizes: Sizes) -> None:
@@ -143,7 +143,7 @@ def _schedule_band(
     explain_band(band, sizes, early[0], machine, decision)
     left = [name for name in feeding if name not in own]
     for other in [*left, *sums, *([] if early[0] else [packing])]:
-        schedule_alone(sch, other, program, machine, decision)
+        schedule_separately(sch, other, program, machine, decision)
     return True
 
 
@@ -188,7 +188,7 @@ def _best(
         product.n,
         product.k,
         product.batch,
-        lies_otherwise(product) and not early[0],
+        needs_repacking(product) and not early[0],
         product.row_stride > 0,
         product.row_operand.buffer not in program.parameters,
         early[0],
@@ -219,7 +219,7 @@ def _in_plain_vectors(sch: Schedule, plain: PlainProduct, machine: Machine, deci
     decision.chose("plain vectors", "the machine has no instruction that is faster for these types")
     for name in alone:
         if name not in [entry.name for entry in blocks]:
-            schedule_alone(sch, name, plain.program, machine, decision)
+            schedule_separately(sch, name, plain.program, machine, decision)
 
 
 def _feeding_length(pending: Sequence[Entry], program: Program) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from loopwright.autosched.facts import Access, Axis
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.contraction.product import Product
-from loopwright.autosched.rules.low_precision.operands import lies_otherwise
+from loopwright.autosched.rules.low_precision.operands import needs_repacking
 from loopwright.autosched.rules.low_precision.packing import depth_dimension, pack_panels
 from loopwright.autosched.rules.low_precision.plain_product import PlainProduct
 from loopwright.autosched.rules.low_precision.sizes import Sizes
@@ -108,9 +108,9 @@ def _row_copy(
 ) -> BlockRV | None:
     """The block that copies A: padded, in another type, or along the reduction; None when A is read in place."""
     copy = _writer(sch, block, position, converted)
-    if copy is None and (lies_otherwise(product) or sizes.copies_a):
+    if copy is None and (needs_repacking(product) or sizes.copies_a):
         copy = sch.cache_read(block, position, "global", [block])
-    if copy is not None and lies_otherwise(product):
+    if copy is not None and needs_repacking(product):
         _lay_along(sch, copy, product)
     if copy is not None and sizes.unit.is_tile:
         # Rows are an odd number of cache lines apart: those of a tile would share a set of the cache otherwise.

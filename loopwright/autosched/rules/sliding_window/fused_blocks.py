@@ -13,7 +13,7 @@ from loopwright.ir import And, BinaryExpr, BufferLoad, CompareExpr, Or, Visitor
 
 
 @dataclass(frozen=True)
-class Taken:
+class MatchedBlocks:
     """Blocks that are scheduled together."""
 
     padding: Entry | None  # makes the data, with cells around it
@@ -25,14 +25,14 @@ class Taken:
         return int(self.padding is not None) + 1 + len(self.epilogue)
 
 
-def taken_with(pending: Sequence[Entry], program: Program) -> Taken | None:
+def match_with_fused(pending: Sequence[Entry], program: Program) -> MatchedBlocks | None:
     """The window that the first pending block is, or is the padding of, with the element-wise work after it."""
     first = pending[0].facts
     if first is None:
         return None
     window = window_of(first)
     if window is not None:
-        return Taken(None, window, _epilogue(pending, program))
+        return MatchedBlocks(None, window, _epilogue(pending, program))
     if len(pending) < 2 or pending[1].facts is None or not is_made_for(pending[0], pending[1], program):
         return None
     if first.costly_calls or list(first.write.indices) != [axis.var for axis in first.axes]:
@@ -42,7 +42,7 @@ def taken_with(pending: Sequence[Entry], program: Program) -> Taken | None:
         return None
     if not window.is_along and _has_arithmetic(first):
         return None  # padding is read in place there, so that arithmetic would be done for every tap anew
-    return Taken(pending[0], window, _epilogue(pending[1:], program))
+    return MatchedBlocks(pending[0], window, _epilogue(pending[1:], program))
 
 
 class _Arithmetic(Visitor):

@@ -7,9 +7,9 @@ from math import prod
 from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost
-from loopwright.autosched.parallelize import PIECES, share_out
+from loopwright.autosched.parallelize import PIECES, parallelize_outer
 from loopwright.autosched.program import Program
-from loopwright.autosched.rules.sliding_window.fused_blocks import Taken
+from loopwright.autosched.rules.sliding_window.fused_blocks import MatchedBlocks
 from loopwright.autosched.rules.sliding_window.steps import copies_padding, schedule_window
 from loopwright.autosched.rules.sliding_window.tiles import Tiles, choose_tiles
 from loopwright.autosched.rules.sliding_window.window import Window
@@ -17,7 +17,7 @@ from loopwright.autosched.small_steps import extent_of
 from loopwright.schedule import Schedule
 
 
-def plan_window(sch: Schedule, used: Taken, program: Program, machine: Machine, decision: Decision) -> None:
+def plan_window(sch: Schedule, used: MatchedBlocks, program: Program, machine: Machine, decision: Decision) -> None:
     """Schedule the window, its padding and the element-wise work after it."""
     window = used.window
     copies = used.padding is not None and copies_padding(window)
@@ -28,7 +28,7 @@ def plan_window(sch: Schedule, used: Taken, program: Program, machine: Machine, 
     _explain(window, tiles, machine, decision, used.padding is not None, copies)
     decision.roofline = Roofline(cost.arithmetic, cost.memory, max(tiles.cycles, cost.memory))
     turns = prod(extent_of(sch, loop) or 1 for loop in shared)
-    share_out(sch, shared, max(1, cost.elements // turns), cost, machine, decision)
+    parallelize_outer(sch, shared, max(1, cost.elements // turns), cost, machine, decision)
 
 
 def _cost(window: Window, tiles: Tiles, machine: Machine) -> NestCost:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
-from loopwright.autosched.rules.sliding_window.fused_blocks import Taken, taken_with
+from loopwright.autosched.rules.sliding_window.fused_blocks import MatchedBlocks, match_with_fused
 from loopwright.autosched.rules.sliding_window.plan import plan_window
 from loopwright.schedule import Schedule
 
@@ -29,6 +29,6 @@ class WindowRule:
         assert result is not None
         plan_window(sch, result, program, machine, decision)
 
-    def _found(self, pending: Sequence[Entry], program: Program) -> Taken | None:
-        result = taken_with(pending, program)
+    def _found(self, pending: Sequence[Entry], program: Program) -> MatchedBlocks | None:
+        result = match_with_fused(pending, program)
         return result if result is not None and bool(result.window.weights) is self.has_weights else None

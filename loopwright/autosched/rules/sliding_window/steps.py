@@ -21,7 +21,7 @@ from math import prod
 from typing import NamedTuple
 
 from loopwright.autosched.program import Program
-from loopwright.autosched.rules.sliding_window.fused_blocks import Taken
+from loopwright.autosched.rules.sliding_window.fused_blocks import MatchedBlocks
 from loopwright.autosched.rules.sliding_window.tiles import Tiles
 from loopwright.autosched.rules.sliding_window.window import Window
 from loopwright.autosched.small_steps import extent_of, loops_below, loops_by_axis, sink_result
@@ -39,7 +39,7 @@ class _Nest(NamedTuple):
     vector: LoopRV
 
 
-def schedule_window(sch: Schedule, used: Taken, program: Program, tiles: Tiles, pieces: int) -> list[LoopRV]:
+def schedule_window(sch: Schedule, used: MatchedBlocks, program: Program, tiles: Tiles, pieces: int) -> list[LoopRV]:
     """Do it; the loops that threads may share out, outermost first: of about `pieces` iterations, where there are."""
     window = used.window
     block = sch.get_block(window.facts.name)
@@ -74,7 +74,7 @@ def copies_padding(window: Window) -> bool:
     return window.is_along and bool(window.outer or len(window.movements) > 1)
 
 
-def _results(sch: Schedule, block: BlockRV, used: Taken, program: Program) -> list[BlockRV]:
+def _results(sch: Schedule, block: BlockRV, used: MatchedBlocks, program: Program) -> list[BlockRV]:
     """Sums in a buffer of their own; the blocks that bring them out, of which the first reads it."""
     after = [sch.get_block(entry.name) for entry in used.epilogue]
     out = sch.cache_write(block, 0, "local")

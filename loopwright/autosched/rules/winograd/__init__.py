@@ -1,7 +1,7 @@
 """winograd: convolutions of stride 1 from fewer products, where the caller allows other rounding and the model says so.
 
-Open `layer.py` (what is taken), then `sizes.py` (the cost model), `steps.py` and `turning.py` (the schedule) and
-`rule.py`; `allowed.py` is the caller's setting, and `explain.py` says what was chosen. The step itself, its proof and
+Open `layer.py` (what matches), then `sizes.py` (the cost model), `steps.py` and `channel_transpose.py` (the schedule)
+and `rule.py`; `allowed.py` is the caller's setting, and `explain.py` says what was chosen. The step itself, its proof and
 its error bound are in `schedule/winograd/`.
 """
 

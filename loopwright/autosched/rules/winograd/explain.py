@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
-from loopwright.autosched.machine import Machine, bytes_of, used_up
+from loopwright.autosched.machine import Machine, bytes_of, tile_utilisation
 from loopwright.autosched.prefetch import explain_weights
 from loopwright.autosched.rules.winograd.layer import Layer
 from loopwright.autosched.rules.winograd.sizes import Sizes
@@ -43,7 +43,7 @@ def explain(layer: Layer, sizes: Sizes, transposed: Sequence[str], machine: Mach
     decision.chose(
         f"GEMMs in tiles of {sizes.mr} × {sizes.nr}", f"{used} of {machine.registers} registers are accumulators"
     )
-    decision.tile_use = used_up(layer.outputs, sizes.nr)
+    decision.tile_use = tile_utilisation(layer.outputs, sizes.nr)
     for locations, count in zip(layer.places, sizes.counts, strict=True):
         decision.tile_use *= locations / (count * tile)
     width = bytes_of(layer.dtype)

@@ -33,7 +33,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Taken:
+class MatchedBlocks:
     """Blocks that are scheduled together."""
 
     before: Entry | None  # makes the data: padding, as a rule
@@ -46,11 +46,11 @@ class Taken:
         return int(self.before is not None) + 1 + len(self.after)
 
 
-def taken_with(pending: Sequence[Entry], program: Program, runs_here: bool = True) -> Taken | None:
+def match_with_fused(pending: Sequence[Entry], program: Program, runs_here: bool = True) -> MatchedBlocks | None:
     """The convolution that the first pending block is, or makes the data of, with the element-wise work after it."""
     layer = _layer(pending[0], program, runs_here)
     if layer is not None:
-        return Taken(None, layer, pending[0], _epilogue(pending, program))
+        return MatchedBlocks(None, layer, pending[0], _epilogue(pending, program))
     result = pending[0].facts
     if len(pending) < 2 or result is None or not is_made_for(pending[0], pending[1], program):
         return None
@@ -59,7 +59,7 @@ def taken_with(pending: Sequence[Entry], program: Program, runs_here: bool = Tru
     layer = _layer(pending[1], program, runs_here)
     if layer is None or load_of(layer.conv.data).buffer is not result.write.buffer:
         return None
-    return Taken(pending[0], layer, pending[1], _epilogue(pending[1:], program))
+    return MatchedBlocks(pending[0], layer, pending[1], _epilogue(pending[1:], program))
 
 
 def _epilogue(pending: Sequence[Entry], program: Program) -> tuple[Entry, ...]:

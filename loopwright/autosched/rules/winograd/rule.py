@@ -9,7 +9,7 @@ from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.winograd.explain import explain
-from loopwright.autosched.rules.winograd.layer import taken_with
+from loopwright.autosched.rules.winograd.layer import match_with_fused
 from loopwright.autosched.rules.winograd.sizes import GAIN, choose_sizes
 from loopwright.autosched.rules.winograd.steps import schedule_winograd
 from loopwright.schedule import Schedule
@@ -24,13 +24,13 @@ class Winograd:
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         if not program.winograd:
             return 0
-        entries = taken_with(pending, program)
+        entries = match_with_fused(pending, program)
         return 0 if entries is None else entries.count
 
     def schedule(
         self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        result = taken_with(entries, program, machine.runs_here)
+        result = match_with_fused(entries, program, machine.runs_here)
         assert result is not None
         layer = result.layer
         sizes = choose_sizes(layer, machine, program.winograd)

@@ -139,7 +139,7 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
     weights = positions * layer.inputs * layer.outputs * width
     again = weights / machine.bytes_per_cycle(weights + moved)
     strip = products / strips
-    products = at_once(strip, _from_afar(weights, machine)) + (strips - 1) * at_once(strip, again, is_cached=True)
+    products = at_once(strip, _streamed(weights, machine)) + (strips - 1) * at_once(strip, again, is_cached=True)
     passing = strips * 2 * moved / machine.bytes_per_cycle(moved + moved // 2)  # other things lie beside them
 
     steps = machine.fma_per_cycle * lanes
@@ -160,12 +160,12 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
         if rows is not None:  # every core reads all weights
             cycles += turns * again
     read = layer.inputs * layer.outputs * prod(layer.taps) * width
-    direct = at_once(layer.products / steps / DIRECT, _from_afar(read, machine))
+    direct = at_once(layer.products / steps / DIRECT, _streamed(read, machine))
     memory = DEAR * max(0, weights - PLENTY)
     return Sizes(tile, counts, built.size, rows, mr, vectors, lanes, threads, cycles, alone, direct, memory)
 
 
-def _from_afar(size: int, machine: Machine) -> float:
+def _streamed(size: int, machine: Machine) -> float:
     """Cycles to read weights that were last used in the call before: those of other layers have come in between."""
     return size / (machine.memory_bytes_per_cycle if size > machine.l2 else machine.l2_bytes_per_cycle)
 

@@ -19,9 +19,9 @@ from loopwright.autosched.machine import Machine
 from loopwright.autosched.parallelize import deal_out
 from loopwright.autosched.prefetch import prefetch_weights
 from loopwright.autosched.program import Program
-from loopwright.autosched.rules.winograd.layer import Taken
+from loopwright.autosched.rules.winograd.channel_transpose import copy_elements, turn_data, write_out
+from loopwright.autosched.rules.winograd.layer import MatchedBlocks
 from loopwright.autosched.rules.winograd.sizes import Sizes
-from loopwright.autosched.rules.winograd.turning import copy_elements, turn_data, write_out
 from loopwright.autosched.small_steps import fused, loops_below, sink_result, vectors
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
@@ -40,8 +40,10 @@ class _Blocks:
     last: BlockRV  # writes the result, and does what comes element by element
 
 
-def schedule_winograd(sch: Schedule, used: Taken, program: Program, sizes: Sizes, machine: Machine) -> list[str]:
-    """Do it; the buffers that are turned, channels to the end or back."""
+def schedule_winograd(
+    sch: Schedule, used: MatchedBlocks, program: Program, sizes: Sizes, machine: Machine
+) -> list[str]:
+    """Do it; the buffers that are transposed, channels to the end or back."""
     first = sch.get_block(used.block.name)
     result = sch.winograd(first, sizes.tile)
     blocks = _Blocks(result[0:2], result[2], result[3:5], result[5], result[6:8], first)
@@ -70,7 +72,7 @@ def schedule_winograd(sch: Schedule, used: Taken, program: Program, sizes: Sizes
     return names
 
 
-def _weights(sch: Schedule, blocks: _Blocks, used: Taken, sizes: Sizes) -> None:
+def _weights(sch: Schedule, blocks: _Blocks, used: MatchedBlocks, sizes: Sizes) -> None:
     """Weights are transformed into panels: the channels of one tile of sums next to each other, for each input."""
     columns, rows = blocks.weight
     layout = f"lambda a, b, c, f: (a, b, f // {sizes.nr}, c, f % {sizes.nr})"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from loopwright import relay
-from loopwright.frontends.common.windows import Window, max_with_places
+from loopwright.frontends.common.windows import Window, max_with_indices
 from loopwright.frontends.pytorch.node import Node, ints, is_static
 from loopwright.frontends.pytorch.registry import converter
 from loopwright.frontends.pytorch.values import PerAxis
@@ -80,7 +80,7 @@ def max_pool_with_indices(
     if not node.wants(1):
         return [max_pool(node, x, kernel, stride, padding, dilation, ceil_mode)]
     window = _window(node, x, kernel, stride, padding, dilation, ceil_mode)
-    return list(max_with_places(node, x, window, node.static_shape(x)[-window.rank :]))
+    return list(max_with_indices(node, x, window, node.static_shape(x)[-window.rank :]))
 
 
 @converter("avg_pool1d", "avg_pool2d", "avg_pool3d")

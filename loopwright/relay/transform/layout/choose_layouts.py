@@ -9,7 +9,7 @@ the other is moved, once. The cheapest choice for the whole graph is a smallest 
 found exactly. A convolution of one group may read one order and write the other, so a cut there costs nothing but its
 own price.
 
-Prices are cycles of one core of the target, from the cost model of `autosched`: a move takes what its transpose takes,
+Costs are cycles of one core of the target, from the cost model of `autosched`: a move takes what its transpose takes,
 and what a kernel loses by the order of its images is a share of a move.
 """
 
@@ -41,7 +41,7 @@ UNKNOWN: Final = 32  # a size that is known when the model runs
 
 
 @dataclass(frozen=True)
-class Prices:
+class Costs:
     """What it costs, by the element, to read planes and to write planes, more than pixels: shares of a move.
 
     `work` is a share of the multiply-adds, if it were pixels.
@@ -52,12 +52,12 @@ class Prices:
     work: float = 0.0  # where pixels are the slower ones
 
 
-POINTWISE: Final = Prices(0.3, 0.25)  # planes: vectors of pixels, whose rows are parted by the plane
-POINTWISE_STRIDED: Final = Prices(1.2, 0.25)  # every other pixel of a row
-WINDOW: Final = Prices(0.05, 0.1)  # sums of several channels are turned into planes
-GROUPED: Final = Prices(0.0, 0.0, 0.3)  # channels of a group fill no vectors, but its pixels do
-DEPTHWISE: Final = Prices(0.2, 0.2)
-POOL: Final = Prices(1.5, 0.0)  # overlapping windows along a row
+POINTWISE: Final = Costs(0.3, 0.25)  # planes: vectors of pixels, whose rows are parted by the plane
+POINTWISE_STRIDED: Final = Costs(1.2, 0.25)  # every other pixel of a row
+WINDOW: Final = Costs(0.05, 0.1)  # sums of several channels are turned into planes
+GROUPED: Final = Costs(0.0, 0.0, 0.3)  # channels of a group fill no vectors, but its pixels do
+DEPTHWISE: Final = Costs(0.2, 0.2)
+POOL: Final = Costs(1.5, 0.0)  # overlapping windows along a row
 
 
 def _number(size: Dim) -> float:
@@ -112,7 +112,7 @@ class _Model(TypedRewrite):
         return of is not None and len(of.shape) == 4
 
     def _planes(self) -> int:
-        item = self.cut.thing()
+        item = self.cut.node()
         self.cut.costs(item, second=inf)
         return item
 
@@ -132,14 +132,14 @@ class _Model(TypedRewrite):
         images = list(self._images(call))
         if _is_convolution(call):
             self.worth_it = True
-            item = self.cut.thing()
+            item = self.cut.node()
             # Where channels are summed a convolution may read one order and write the other.
-            reading = self.cut.thing() if call.attrs.groups == 1 else item
+            reading = self.cut.node() if call.attrs.groups == 1 else item
             self.made[call], self.read[call] = item, reading
             self._price_convolution(call, reading, item)
             self._reads(call.args[0], reading)
         elif follows(call) and images:
-            item = self.cut.thing()
+            item = self.cut.node()
             self.made[call] = self.read[call] = item
             if _is_pool(call):
                 self.cut.costs(item, first=self._share(POOL.read, self.type_of_tensor(call.args[0])))
@@ -188,7 +188,7 @@ class _Model(TypedRewrite):
         if len(readers) == 1:
             self.cut.apart(making, readers[0], price)
         elif readers:
-            pixels, planes = self.cut.thing(), self.cut.thing()
+            pixels, planes = self.cut.node(), self.cut.node()
             self.cut.implies(making, pixels, price)
             self.cut.implies(planes, making, price)
             for reading in readers:

@@ -1,7 +1,7 @@
 """min_cut: a choice between two for many things at once, where the cost of a choice may depend on two of them.
 
     cut = Cut()
-    a, b = cut.thing(), cut.thing()
+    a, b = cut.node(), cut.node()
     cut.costs(a, first=0, second=5)      a is better off as the first
     cut.costs(b, first=7, second=0)
     cut.apart(a, b, 3)                   and it costs 3 if they differ
@@ -27,8 +27,8 @@ class Cut:
     def __init__(self) -> None:
         self._room: list[dict[int, float]] = [{}, {}]  # from a node to others: what may still flow
 
-    def thing(self) -> int:
-        """A new thing to choose for."""
+    def node(self) -> int:
+        """A new node to choose for."""
         self._room.append({})
         return len(self._room) - 1
 

@@ -47,7 +47,7 @@ from loopwright.schedule.rewrite.inlining import (
     Attribution,
     Inverse,
     Origin,
-    Retold,
+    SubstituteLoads,
     inverse_of,
     loads_in_order,
     retell,
@@ -236,7 +236,7 @@ class _Inline(Rewriter):
         return retell(self.store.value, self.made, self.key, values, [values[axis] for axis in self.axes])
 
 
-class _Consumer(LoadsReplaced, Retold):
+class _Consumer(LoadsReplaced, SubstituteLoads):
     def __init__(self, inline: _Inline, block: Block, key: BlockKey, axes: Sequence[Var]) -> None:
         super().__init__(inline.made, key, {}, axes)
         self.inline, self.block = inline, block

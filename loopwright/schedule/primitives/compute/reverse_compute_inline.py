@@ -39,7 +39,7 @@ from loopwright.schedule.primitives.compute.compute_inline import check_uses, th
 from loopwright.schedule.proof.speculative_runs import check_speculative_runs
 from loopwright.schedule.rewrite.inlining import (
     Attribution,
-    Retold,
+    SubstituteLoads,
     inverse_of,
     loads_in_order,
     retell,
@@ -221,7 +221,7 @@ class _Fold:
         return as_stored(value, facts_inside(self.producer))
 
 
-class _FoldedStore(LoadsReplaced, Retold):
+class _FoldedStore(LoadsReplaced, SubstituteLoads):
     def __init__(self, fold: _Fold, key: object, values: Mapping[Var, Expr], axes: Sequence[Expr]) -> None:
         super().__init__(fold.made, key, values, axes)  # type: ignore[arg-type]
         self.fold = fold

@@ -51,7 +51,7 @@ from loopwright.schedule.rewrite.buffers import (
     fresh_buffer,
     touches,
 )
-from loopwright.schedule.rewrite.copies import around_copy, values_taken
+from loopwright.schedule.rewrite.copies import around_copy, loop_range
 from loopwright.schedule.rewrite.edits import Edits
 from loopwright.schedule.rewrite.insertion_points import doing_in
 from loopwright.schedule.rewrite.nests import counters_over, nest_over
@@ -160,7 +160,7 @@ def _block(
     box = tuple([Range.from_min_extent(low, size) for low, size in zip(origin, window.shape, strict=True)])
     iter_vars = [
         IterVar(
-            values_taken(step, loop, still, facts),
+            loop_range(step, loop, still, facts),
             axes[loop.loop_var],
             IterType.DataPar if loop.loop_var in moving else IterType.Opaque,
         )

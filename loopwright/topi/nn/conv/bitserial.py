@@ -23,7 +23,7 @@ from loopwright.topi.nn.conv.window import window_over
 from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.parts.axes import axis_of
 from loopwright.topi.parts.choices import choose
-from loopwright.topi.parts.sizes import check_rank, check_same, known, multiple_of, simplify, tap_places
+from loopwright.topi.parts.sizes import check_rank, check_same, known, multiple_of, simplify, tap_indices
 from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.testing.convolution import conv_python
@@ -247,7 +247,7 @@ def _bitserial_conv(
 
     def element(*indices: Expr) -> Expr:
         at = dict(zip(layout, indices, strict=True))
-        y, x = tap_places((at["H"], at["W"]), window.strides, taps, window.dilations)
+        y, x = tap_indices((at["H"], at["W"]), window.strides, taps, window.dilations)
         read = {"N": at["N"], "C": rc.var, "H": y, "W": x}
         own = {"O": at["C"], "I": rc.var, "H": taps[0].var, "W": taps[1].var}
         value = padded(*[read[axis] for axis in layout], ib.var)

@@ -17,7 +17,7 @@ from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.nn.conv.convolution_samples import products_sample
 from loopwright.topi.nn.conv.window import window_over
 from loopwright.topi.nn.padding import pad_unless_zero
-from loopwright.topi.parts.sizes import check_rank, check_same, known, simplify, tap_places
+from loopwright.topi.parts.sizes import check_rank, check_same, known, simplify, tap_indices
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.testing.convolution import conv_python
@@ -75,7 +75,7 @@ def conv2d_NCHWc(
     first = _first_chunk(op, data, out_chunks, chunks)
 
     def element(n: Expr, oc_chunk: Expr, oh: Expr, ow: Expr, oc_block: Expr) -> Expr:
-        y, x = tap_places((oh, ow), window.strides, window.taps, window.dilations)
+        y, x = tap_indices((oh, ow), window.strides, window.taps, window.dilations)
         value = padded(n, first(oc_chunk) + outer.var, y, x, inner.var).astype(dtype)
         weight = kernel(oc_chunk, outer.var, taps[0].var, taps[1].var, inner.var, oc_block).astype(dtype)
         total: Expr = te.sum(value * weight, axis=[outer, *taps, inner])
@@ -122,7 +122,7 @@ def conv2d_NCHWc_int8(
     first = _first_chunk(op, data, out_chunks, chunks)
 
     def element(n: Expr, oc_chunk: Expr, oh: Expr, ow: Expr, oc_block: Expr) -> Expr:
-        y, x = tap_places((oh, ow), window.strides, window.taps, window.dilations)
+        y, x = tap_indices((oh, ow), window.strides, window.taps, window.dilations)
         part, elem = inner[0].var, inner[1].var
         value = padded(n, first(oc_chunk) + outer.var, y, x, part * elems + elem).astype(dtype)
         weight = kernel(oc_chunk, outer.var, taps[0].var, taps[1].var, part, oc_block, elem).astype(dtype)

@@ -21,7 +21,7 @@ from loopwright.topi.errors import BadWindow, InvalidShapeError, UnsupportedLayo
 from loopwright.topi.nn.conv.convolution_samples import convolution, products_sample
 from loopwright.topi.nn.conv.window import window_over
 from loopwright.topi.nn.padding import pad_unless_zero
-from loopwright.topi.parts.sizes import check_rank, check_same, known, multiple_of, simplify, tap_place
+from loopwright.topi.parts.sizes import check_rank, check_same, known, multiple_of, simplify, tap_index
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.testing.convolution import conv_python
@@ -103,7 +103,7 @@ def conv(
     def element(*indices: Expr) -> Expr:
         at = dict(zip(out_layout, indices, strict=True))
         read: dict[str, Expr] = {
-            axis: tap_place(at[axis], strides[axis], taps[axis], dilations[axis]) for axis in spatial
+            axis: tap_index(at[axis], strides[axis], taps[axis], dilations[axis]) for axis in spatial
         }
         read["N"] = at["N"]
         read["C"] = channel.var if groups == 1 else at["C"] // per_group * kernel["I"] + channel.var

@@ -18,7 +18,7 @@ from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.nn.conv.convolution_samples import products_sample
 from loopwright.topi.nn.conv.window import window_over
 from loopwright.topi.nn.padding import pad_unless_zero
-from loopwright.topi.parts.sizes import check_rank, check_same, known, simplify, tap_places
+from loopwright.topi.parts.sizes import check_rank, check_same, known, simplify, tap_indices
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.testing.convolution import depthwise_conv2d_python_nchw, depthwise_conv2d_python_nhwc
@@ -58,7 +58,7 @@ def depthwise_conv2d_nchw(
     taps = [te.reduce_axis((0, size), name=name) for size, name in zip(kernel, ("di", "dj"), strict=True)]
 
     def element(b: Expr, c: Expr, i: Expr, j: Expr) -> Expr:
-        y, x = tap_places((i, j), window.strides, taps, window.dilations)
+        y, x = tap_indices((i, j), window.strides, taps, window.dilations)
         own, which = _split_channel(c, multiplier)
         value: Expr = te.sum(
             padded(b, own, y, x).astype(dtype) * Filter(own, which, taps[0].var, taps[1].var).astype(dtype), axis=taps
@@ -112,7 +112,7 @@ def depthwise_conv2d_nhwc(
     taps = [te.reduce_axis((0, size), name=name) for size, name in zip(kernel, ("di", "dj"), strict=True)]
 
     def element(b: Expr, i: Expr, j: Expr, c: Expr) -> Expr:
-        y, x = tap_places((i, j), window.strides, taps, window.dilations)
+        y, x = tap_indices((i, j), window.strides, taps, window.dilations)
         own, which = _split_channel(c, multiplier)
         last = (own, which) if kernel_layout == "HWOI" else (which, own)
         weight = Filter(taps[0].var, taps[1].var, *last).astype(dtype)
@@ -173,7 +173,7 @@ def depthwise_conv2d_NCHWc(
     same_blocks = multiplier == 1 and known(block - out_block) == 0
 
     def element(b: Expr, oco: Expr, i: Expr, j: Expr, oci: Expr) -> Expr:
-        y, x = tap_places((i, j), window.strides, taps, window.dilations)
+        y, x = tap_indices((i, j), window.strides, taps, window.dilations)
         channel = (oco * out_block + oci) // multiplier
         chunk, part = (oco, oci) if same_blocks else (channel // block, channel % block)
         weight = Filter(oco, 0, taps[0].var, taps[1].var, 0, oci).astype(dtype)

@@ -1,4 +1,4 @@
-"""The price of inlining: computing a value again wherever it is read, against a buffer that keeps it.
+"""The cost of inlining: computing a value again wherever it is read, against a buffer that keeps it.
 
     R[i, j] = …                        3 instructions: cheaper computed twice than stored and loaded
     V[i, j] = U[i, j] + R[i, j]      300 instructions: computed once, into a buffer
@@ -19,7 +19,7 @@ from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import common_lanes, instructions
 from loopwright.ir import structural_equal
 
-FEW_PLACES: Final = 9  # of conditions: a loop nest is cut for 3 × 3 of them, not for 5 × 5
+MAX_TAPS: Final = 9  # of conditions: a loop nest is cut for 3 × 3 of them, not for 5 × 5
 
 Read = tuple[BlockFacts, Access]  # who reads, and what
 

@@ -1,4 +1,4 @@
-"""Written lets: where a let names integer arithmetic, its value stands in the place of the name.
+"""Inline lets: the value of a let that names integer arithmetic replaces its variable.
 
     for i in range(8):                            →    for i in range(8):
         x: T.int32 = i * 4                                 for j in range(4):

@@ -1,4 +1,4 @@
-"""SureMemory: which loads stay within memory that the function allocated itself.
+"""ProvedInBounds: which loads stay within memory that the function allocated itself.
 
 Such a load may happen where the program would leave it out: of two sides of an if_then_else, both may be evaluated.
 """
@@ -11,7 +11,7 @@ from loopwright.ir import Allocate, BufferLoad, IntImm, Var
 from loopwright.runtime.dtype import DataType
 
 
-class SureMemory:
+class ProvedInBounds:
     """The memory that is allocated around a statement, and the ranges of the loops around it."""
 
     def __init__(self) -> None:

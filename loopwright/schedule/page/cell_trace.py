@@ -1,7 +1,7 @@
-"""cell_story: run a version on small random numbers, and tell for every cell which iterations write and read it.
+"""cell_trace: run a version on small random numbers, and tell for every cell which iterations write and read it.
 
 The evaluator runs the program and tells of each element it touches (`evaluator/recording.py`). Larger programs are not
-run: a page with a million events helps nobody. Every version gets the same numbers, so their stories can be compared.
+run: a page with a million events helps nobody. Every version gets the same numbers, so their traces can be compared.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ADVICE: Final = "use smaller sizes to see what happens to cells"
 
 
 @dataclass(frozen=True)
-class Story:
+class CellTrace:
     """What a run did, as plain data for the page."""
 
     buffers: list[JsonObject]  # name, shape, scope, whether it is an argument
@@ -51,25 +51,25 @@ class Story:
         }
 
 
-class NoStory(Exception):
+class NotTraced(Exception):
     """The program was not run, for this reason. The page shows it."""
 
 
 @deep
-def cell_story(module: IRModule, name: str, sizes: Mapping[str, int], seed: int) -> Story:
-    """The story of one version; raises NoStory when it is too large, or cannot be run on random numbers."""
+def cell_trace(module: IRModule, name: str, sizes: Mapping[str, int], seed: int) -> CellTrace:
+    """The trace of one version; raises NotTraced when it is too large, or cannot be run on random numbers."""
     function = module[name]
     values = _sizes(function, sizes)
     if _iterations(function.body, values) > MOST_ITERATIONS:
-        raise NoStory(f"it has more than {MOST_ITERATIONS:,} iterations; {_ADVICE}")
+        raise NotTraced(f"it has more than {MOST_ITERATIONS:,} iterations; {_ADVICE}")
     arguments = _arguments(function, values, seed)
     start = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
     try:
         seen = record(module, *arguments, function=name, most=MOST_EVENTS)
     except LoopwrightError as error:
-        raise NoStory(f"it cannot be run on random numbers: {error.problem}") from None
+        raise NotTraced(f"it cannot be run on random numbers: {error.problem}") from None
     if not seen.is_complete:
-        raise NoStory(f"it touches memory more than {MOST_EVENTS:,} times; {_ADVICE}")
+        raise NotTraced(f"it touches memory more than {MOST_EVENTS:,} times; {_ADVICE}")
     named = {var.name: value for var, value in values.items()}
     return _told(seen, function, start, named)
 
@@ -120,17 +120,17 @@ def _arguments(function: PrimFunc, values: Mapping[Var, int], seed: int) -> list
         elif param.dtype.is_float:
             arguments.append(0.5)
         else:
-            raise NoStory(f"it takes a pointer, {param.name}")
+            raise NotTraced(f"it takes a pointer, {param.name}")
     return arguments
 
 
 def _shape(buffer: Buffer, values: Mapping[Var, int]) -> tuple[int, ...]:
     result = [_number(size, values) for size in buffer.shape]
     if None in result or buffer.dtype.lanes > 1 or buffer.strides:
-        raise NoStory(f"the layout of its argument {buffer.name} is not plain")
+        raise NotTraced(f"the layout of its argument {buffer.name} is not plain")
     shape = tuple([size for size in result if size is not None])
     if prod(shape) > MOST_CELLS:
-        raise NoStory(f"its argument {buffer.name} has {prod(shape):,} cells, more than {MOST_CELLS:,}; {_ADVICE}")
+        raise NotTraced(f"its argument {buffer.name} has {prod(shape):,} cells, more than {MOST_CELLS:,}; {_ADVICE}")
     return shape
 
 
@@ -148,7 +148,7 @@ def _random_array(buffer: Buffer, shape: tuple[int, ...], least: int, seed: int)
 # --- data ---------------------------------------------------------------------------------------------------------
 
 
-def _told(seen: Recording, function: PrimFunc, start: list[np.ndarray | float], sizes: dict[str, int]) -> Story:
+def _told(seen: Recording, function: PrimFunc, start: list[np.ndarray | float], sizes: dict[str, int]) -> CellTrace:
     numbers: dict[Buffer, int] = {}  # pieces of one buffer (allocated again and again) are one on the page
     buffers: list[JsonObject] = []
     of_piece: list[int] = []
@@ -172,9 +172,9 @@ def _told(seen: Recording, function: PrimFunc, start: list[np.ndarray | float], 
             held[str(numbers[buffer])] = [plain(value) for value in argument.reshape(-1).tolist()]
     for number, piece in enumerate(seen.pieces):
         if not piece.is_argument and number in used and prod(piece.shape) > MOST_CELLS:
-            raise NoStory(f"its buffer {piece.buffer.name} has more than {MOST_CELLS:,} cells")
+            raise NotTraced(f"its buffer {piece.buffer.name} has more than {MOST_CELLS:,} cells")
     sites = [[site.writes, site.block, list(site.names)] for site in seen.sites]
-    return Story(buffers, sites, events, held, sizes)
+    return CellTrace(buffers, sites, events, held, sizes)
 
 
 def _buffer(piece: Piece) -> JsonObject:

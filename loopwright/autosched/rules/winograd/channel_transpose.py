@@ -1,4 +1,4 @@
-"""Turning: winograd works on channels last; where they lie apart, data is turned before it, and results after it.
+"""Channel transpose: winograd works on channels last; other layouts are transposed before it, and results after it.
 
 Squares of 16 × 16, 8 × 8 or 4 × 4 are transposed in registers; what fills none goes element by element.
 """
