@@ -39,6 +39,7 @@ fuzz: $(READY)  ## damaged model files, random graphs, programs and schedules (S
 	LOOPWRIGHT_LONG=1 $(BIN)/python -m pytest -q -n $(WORKERS) tests/test_agreement.py tests/test_deep.py \
 		tests/schedule/test_fuzz.py tests/schedule/test_lemmas.py tests/schedule/test_enumeration.py \
 		tests/analysis/test_against_enumeration.py tests/arith/test_simplify_random.py \
+		tests/analysis/test_commuting_updates.py tests/schedule/test_compute_inline.py tests/test_agreement_c.py \
 		tests/test_dtypes.py tests/test_index_arithmetic.py tests/codegen tests/transform \
 		tests/autosched tests/frontends tests/relay tests/topi
 	LOOPWRIGHT_LONG=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m one_in tests/schedule tests/script tests/te \

@@ -14,6 +14,11 @@ def programs(every_run: int, campaign: int) -> int:
     return campaign if os.environ.get("LOOPWRIGHT_LONG") == "1" else every_run
 
 
+def two(items: Sequence[T]) -> Sequence[T]:
+    """The first of a list and one from its middle; all of them in a campaign."""
+    return items if os.environ.get("LOOPWRIGHT_LONG") == "1" or len(items) < 3 else [items[0], items[len(items) // 2]]
+
+
 def some(items: Sequence[T], one_in: int = 3) -> Sequence[T]:
     """The first two of a list and a share of the others; all of them in a campaign."""
     return items if os.environ.get("LOOPWRIGHT_LONG") == "1" else [*items[:2], *items[2::one_in]]

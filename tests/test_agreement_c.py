@@ -17,7 +17,7 @@ from tests.campaign import programs
 from tests.random_limits import limit_arguments, limit_function, runs
 from tests.random_programs import random_arguments, random_function
 
-PROGRAMS = programs(24, 48)
+PROGRAMS = programs(16, 48)
 SMALL_MACHINE = "c -mtriple=arm-linux-gnueabihf"
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc here")
 

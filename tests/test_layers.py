@@ -78,7 +78,12 @@ def imports(source: str, module: str) -> tuple[tuple[int, str], ...]:
 
 def _imports(source: str, module: str) -> Iterator[tuple[int, str]]:
     package = module.rsplit(".", 1)[0]
-    for node in ast.walk(ast.parse(source)):
+    pending: list[ast.AST] = [ast.parse(source)]
+    while pending:
+        node = pending.pop()
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):  # statements: expressions import nothing
+            inner = getattr(node, part, ())
+            pending += inner if isinstance(inner, list) else ()
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name

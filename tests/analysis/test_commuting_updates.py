@@ -36,6 +36,7 @@ from loopwright.ir import (
     substitute,
 )
 from loopwright.script import from_source
+from tests.campaign import programs
 
 _PROGRAM = """
 @T.prim_func
@@ -303,7 +304,7 @@ def test_what_is_said_to_commute_does(dtype):
     values = np.array(_VALUES[dtype], dtype)
     grid = [np.ascontiguousarray(item.reshape(-1)) for item in np.meshgrid(values, values, values, indexing="ij")]
     said = {True: 0, False: 0}
-    for _ in range(50):
+    for _ in range(programs(25, 50)):
         c, x = Var("c", dtype), Var("x", dtype)
         update = random_update(rng, dtype, c, x)
         try:
@@ -320,7 +321,7 @@ def test_what_is_said_to_commute_does(dtype):
         assert same or not answer, update
         is_order = dtype == "float32" or not any([type(node).__name__ in "AddSubMul" for node in found(update, Expr)])
         assert answer or not same or not is_order, update
-    assert min(said.values()) >= 3
+    assert min(said.values()) >= 2
 
 
 def _twice(update, c, x, buffers, arrays):
