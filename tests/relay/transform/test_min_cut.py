@@ -32,7 +32,7 @@ def test_it_is_the_cheapest_of_all(seed):
         return total + sum(price for (one, other), price in one_way.items() if (choice[one], choice[other]) == (0, 1))
 
     cut = Cut()
-    things = [cut.thing() for _ in range(count)]
+    things = [cut.node() for _ in range(count)]
     for thing, (first, second) in zip(things, own):
         cut.costs(thing, float(first), float(second))
     for (one, other), price in pairs.items():
@@ -46,7 +46,7 @@ def test_it_is_the_cheapest_of_all(seed):
 
 def test_what_is_forbidden_is_not_chosen():
     cut = Cut()
-    one, other = cut.thing(), cut.thing()
+    one, other = cut.node(), cut.node()
     cut.costs(one, second=inf)
     cut.costs(other, first=5)
     cut.apart(one, other, 7)
@@ -55,7 +55,7 @@ def test_what_is_forbidden_is_not_chosen():
 
 def test_contradictions_are_refused():
     cut = Cut()
-    one, other = cut.thing(), cut.thing()
+    one, other = cut.node(), cut.node()
     cut.costs(one, second=inf)
     cut.costs(other, first=inf)
     cut.implies(one, other)
