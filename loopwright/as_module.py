@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
 from loopwright.ir.expr import Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article
-from loopwright.target import Target
 
 
 class NotBuildable(LoopwrightError, ValueError):
@@ -52,9 +52,10 @@ class NotBuildable(LoopwrightError, ValueError):
 
 
 class ArgsWithoutSchedule(LoopwrightError, TypeError):
-    """`args` was given for a program that says itself what its parameters are.
+    """`args` was given for tensors, which are the parameters of their function themselves.
 
-    Only a te schedule leaves them open. The second argument of `build` and `lower` is `args`: a target has its name.
+    Only a te schedule leaves them open. A PrimFunc and an IRModule have parameters, too: there, `args` is ignored with
+    a warning, as scripts for TVM give it.
 
     For example:
 
@@ -63,16 +64,15 @@ class ArgsWithoutSchedule(LoopwrightError, TypeError):
 
         A = te.placeholder((8,), name="A")
         B = te.compute((8,), lambda i: A[i] + 1, name="B")
-        loopwright.build(te.create_prim_func([A, B]), "llvm")  # target="llvm"
+        loopwright.build([A, B], [A, B])  # build([A, B])
     """
 
     code = "LW0791"
 
     def __init__(self, args: object) -> None:
-        a_target = isinstance(args, (str, Mapping, Target))
         super().__init__(
             f"args belongs to a schedule, and is {type(args).__name__} {args!r} here",
-            hint=f"write target={args!r}" if a_target else "leave args out: the program says what its parameters are",
+            hint="leave args out: the program says what its parameters are",
         )
 
 
@@ -152,15 +152,17 @@ def as_module(inputs: Any, args: Sequence[object] | None = None, name: str = "ma
     """
     if not isinstance(name, str) or not name:
         raise BadFunctionName(name)
-    if _is_te_schedule(inputs):
+    if is_te_schedule(inputs):
         from loopwright.te.schedule.to_module import schedule_to_module
 
         return schedule_to_module(inputs, args, name, binds)
-    if args is not None:
-        raise ArgsWithoutSchedule(args)
-    _refuse_binds(binds)
     if _is_tir_schedule(inputs):
         inputs = inputs.mod
+    if args is not None:
+        if not isinstance(inputs, (PrimFunc, IRModule)):
+            raise ArgsWithoutSchedule(args)
+        warnings.warn("args is ignored: the program says what its parameters are", stacklevel=3)
+    _refuse_binds(binds)
     if isinstance(inputs, IRModule):
         _require_distinct_symbols(inputs.functions_items())
         return _named(inputs, name)
@@ -197,7 +199,7 @@ def _named(module: IRModule, name: str) -> IRModule:
     return IRModule({name: function.with_attr("global_symbol", name)}, attrs=module.attrs)
 
 
-def _is_te_schedule(inputs: object) -> bool:
+def is_te_schedule(inputs: object) -> bool:
     """Whether this is a te schedule; te is not loaded to find out."""
     te = sys.modules.get("loopwright.te.schedule.schedule")
     return te is not None and isinstance(inputs, te.Schedule)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loopwright.as_module import NotBuildable, as_module
+from loopwright.as_module import NotBuildable, as_module, is_te_schedule
 from loopwright.display import progress
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.pass_context import PassContext
@@ -48,7 +48,7 @@ def lower(
 
 def build(
     inputs: object,
-    args: Sequence[object] | None = None,
+    args: Sequence[object] | str | Target | None = None,
     target: str | Target | Mapping[str, object] | None = None,
     target_host: str | Target | None = None,
     runtime: object = None,
@@ -70,6 +70,8 @@ def build(
     """
     if target_host is not None:
         warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)
+    if target is None and isinstance(args, (str, Target)) and not is_te_schedule(inputs):
+        args, target = None, args  # build(func, "llvm"): nothing else can be meant
     if isinstance(inputs, Mapping) and inputs and args is None and target is None:
         return _build_each(inputs, name, ScheduleOptions(autosched, winograd))
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")

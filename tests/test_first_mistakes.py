@@ -105,14 +105,16 @@ def test_build_says_what_it_was_given():
     assert "entry 1 of the list is a list" in told(ValueError, lambda: lw.build([A, [B]]))
 
 
-@pytest.mark.parametrize("given", ["llvm -mcpu=haswell", lw.Target("llvm")])
-def test_a_target_in_the_place_of_args_is_noticed(given):
-    assert "write target=" in told(TypeError, lambda: lw.build(row_sums(), given))
+@pytest.mark.parametrize("given", ["c", lw.Target("c")])
+def test_a_target_in_the_place_of_args_is_the_target(given):
+    assert "#include" in lw.build(row_sums(), given).get_source("c")
 
 
 def test_arguments_belong_to_a_schedule():
     assert "args belongs to a schedule" in told(TypeError, lambda: lw.build(row_sums(), list(row_sums())))
     assert "args belongs to a schedule" in told(TypeError, lambda: lw.lower(row_sums(), list(row_sums())))
+    with pytest.warns(UserWarning, match="args is ignored: the program says what its parameters are"):
+        lw.build(te.create_prim_func(list(row_sums())), list(row_sums()))
 
 
 @pytest.mark.parametrize("name", ["", 3, None])

@@ -7,7 +7,7 @@ from loopwright.runtime.dtype import HANDLE, DataType
 
 
 class Type(Node):
-    """The type of a variable or of a function's result."""
+    """The type of a variable or of a function's result; equal by content, but for type variables."""
 
     __slots__ = ()
 
@@ -18,6 +18,12 @@ class PrimType(Type):
 
     dtype: DataType
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PrimType) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash((PrimType, str(self.dtype)))
+
 
 @node
 class PointerType(Type):
@@ -26,12 +32,28 @@ class PointerType(Type):
     element_type: Type
     storage_scope: str = "global"
 
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, PointerType)
+            and self.storage_scope == other.storage_scope
+            and self.element_type == other.element_type
+        )
+
+    def __hash__(self) -> int:
+        return hash((PointerType, self.storage_scope))
+
 
 @node
 class TupleType(Type):
     """Several values; with no fields, the type of a function that returns nothing."""
 
     fields: tuple[Type, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TupleType) and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return hash((TupleType, len(self.fields)))
 
 
 def dtype_of_type(annotation: Type) -> DataType:

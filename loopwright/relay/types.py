@@ -11,7 +11,7 @@ never known to be equal.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from loopwright.arith import simplified_size
@@ -72,6 +72,12 @@ class TensorType(Type):
             raise ValueError(f"size {axis} of {self} is not a number")
         return size
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Type) and same_type(self, other)
+
+    def __hash__(self) -> int:
+        return hash((TensorType, str(self.dtype), len(self.shape)))
+
     def __repr__(self) -> str:
         return type_text(self)
 
@@ -96,6 +102,12 @@ class FuncType(Type):
         self.type_constraints = tuple(type_constraints)
         self.span = None
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Type) and same_type(self, other)
+
+    def __hash__(self) -> int:
+        return hash((FuncType, len(self.arg_types)))
+
     def __repr__(self) -> str:
         return type_text(self)
 
@@ -110,6 +122,12 @@ class RefType(Type):
     def __init__(self, value: Type) -> None:
         self.value = value
         self.span = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Type) and same_type(self, other)
+
+    def __hash__(self) -> int:
+        return hash((RefType, self.value))
 
     def __repr__(self) -> str:
         return type_text(self)
@@ -174,6 +192,12 @@ class TypeCall(Type):
         self.func = func
         self.args = tuple(args)
         self.span = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Type) and same_type(self, other)
+
+    def __hash__(self) -> int:
+        return hash((TypeCall, self.func))
 
     def __repr__(self) -> str:
         return type_text(self)
@@ -248,8 +272,12 @@ def _difference(one: int | PrimExpr, other: int | PrimExpr) -> Dim:
     return as_dim(one - other)
 
 
-def same_type(one: Type | None, other: Type | None) -> bool:
-    """Whether two types are the same, `?` standing for the same as `?`."""
+def same_type(one: Type | None, other: Type | None, params: Mapping[Type, Type] | None = None) -> bool:
+    """Whether two types are the same, `?` standing for the same as `?`; `params` are type variables that correspond."""
+
+    def same(one: Type | None, other: Type | None) -> bool:
+        return same_type(one, other, params)
+
     if one is other:
         return True
     if isinstance(one, TensorType) and isinstance(other, TensorType):
@@ -259,18 +287,17 @@ def same_type(one: Type | None, other: Type | None) -> bool:
             and all((is_any(a) and is_any(b)) or same_dim(a, b) for a, b in zip(one.shape, other.shape, strict=True))
         )
     if isinstance(one, TupleType) and isinstance(other, TupleType):
-        return len(one.fields) == len(other.fields) and all(map(same_type, one.fields, other.fields))
+        return len(one.fields) == len(other.fields) and all(map(same, one.fields, other.fields))
     if isinstance(one, FuncType) and isinstance(other, FuncType):
-        return (
-            len(one.arg_types) == len(other.arg_types)
-            and all(map(same_type, one.arg_types, other.arg_types))
-            and same_type(one.ret_type, other.ret_type)
-        )
+        if len(one.type_params) != len(other.type_params) or len(one.arg_types) != len(other.arg_types):
+            return False
+        params = {**(params or {}), **dict(zip(one.type_params, other.type_params, strict=True))}
+        return all(map(same, one.arg_types, other.arg_types)) and same(one.ret_type, other.ret_type)
     if isinstance(one, RefType) and isinstance(other, RefType):
-        return same_type(one.value, other.value)
+        return same(one.value, other.value)
     if isinstance(one, TypeCall) and isinstance(other, TypeCall):
-        return one.func is other.func and all(map(same_type, one.args, other.args))
-    return False
+        return one.func is other.func and len(one.args) == len(other.args) and all(map(same, one.args, other.args))
+    return isinstance(one, TypeVar) and params is not None and params.get(one) is other
 
 
 def dim_text(size: Dim) -> str:

@@ -306,7 +306,7 @@ def test_arguments():
     with pytest.raises(errors.BadBinding, match="buffer b has type int32, its tensor A float32"):
         lw.lower(s, [A, C], binds={A: tir.decl_buffer((8, 8), "int32", "b")})
     with pytest.raises(TypeError, match="args belongs to a schedule"):
-        lw.build(te.create_prim_func([A, C]), [A, C])
+        lw.build([A, C], [A, C])
 
 
 def test_marks():
