@@ -10,7 +10,7 @@ from typing import Any
 
 from loopwright.ir.expr import Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
-from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article
+from loopwright.runtime.errors import LoopwrightError, NotBuilt, user_stack_level, with_article
 
 
 class NotBuildable(LoopwrightError, ValueError):
@@ -145,7 +145,7 @@ class NameForSeveral(LoopwrightError, ValueError):
         )
 
 
-def as_module(inputs: Any, args: Sequence[object] | None = None, name: str = "main", binds: Any = None) -> IRModule:
+def as_module(inputs: Any, args: Any = None, name: str = "main", binds: Any = None) -> IRModule:
     """The IRModule that `inputs` stands for; `args` and `binds` belong to a te schedule.
 
     `name` is that of its one function; "main" leaves a function that has a name its own.
@@ -161,7 +161,7 @@ def as_module(inputs: Any, args: Sequence[object] | None = None, name: str = "ma
     if args is not None:
         if not isinstance(inputs, (PrimFunc, IRModule)):
             raise ArgsWithoutSchedule(args)
-        warnings.warn("args is ignored: the program says what its parameters are", stacklevel=3)
+        warnings.warn("args is ignored: the program says what its parameters are", stacklevel=user_stack_level())
     _refuse_binds(binds)
     if isinstance(inputs, IRModule):
         _require_distinct_symbols(inputs.functions_items())

@@ -159,10 +159,13 @@ def create_prim_func(
 
 
 def function_of(
-    arguments: Sequence[Tensor | Var], making: FunctionInMaking, bound: Mapping[Tensor, Buffer] | None = None
+    arguments: Sequence[Tensor | Var],
+    making: FunctionInMaking,
+    bound: Mapping[Tensor, Buffer] | None = None,
+    also: Sequence[Operation] = (),
 ) -> PrimFunc:
-    """The function of `arguments`; tensors in `bound` have these buffers."""
-    return _Function(arguments, making, bound or {}).build()
+    """The function of `arguments`; tensors in `bound` have these buffers, and `also` is computed for nobody."""
+    return _Function(arguments, making, bound or {}, also).build()
 
 
 def _check_arguments(ops: object) -> list[Tensor | Var]:
@@ -186,10 +189,14 @@ class _Function:
     """One function in the making."""
 
     def __init__(
-        self, arguments: Sequence[Tensor | Var], making: FunctionInMaking, bound: Mapping[Tensor, Buffer]
+        self,
+        arguments: Sequence[Tensor | Var],
+        making: FunctionInMaking,
+        bound: Mapping[Tensor, Buffer],
+        also: Sequence[Operation],
     ) -> None:
         self.arguments, self.making, self.bound = arguments, making, bound
-        self.order = in_order([item.op for item in arguments if isinstance(item, Tensor)], dependencies)
+        self.order = in_order([*[item.op for item in arguments if isinstance(item, Tensor)], *also], dependencies)
 
     def build(self) -> PrimFunc:
         self.check_placeholders()

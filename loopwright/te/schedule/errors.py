@@ -287,7 +287,9 @@ class CannotFactor(TeScheduleError):
 
 
 class ArgumentsMissing(TeScheduleError):
-    """`lower` and `build` of a schedule need the parameters of the function: every input and every output, in order.
+    """`lower` and `build` of a schedule need the parameters of the function: every input, and the outputs, in order.
+
+    An output that is no parameter is computed and dropped, with a warning.
 
     For example:
 
@@ -295,7 +297,7 @@ class ArgumentsMissing(TeScheduleError):
         from loopwright import te
         A = te.placeholder((8,), name="A")
         B = te.compute((8,), lambda i: A[i] + 1, name="B")
-        lw.lower(te.create_schedule(B.op), [A])
+        lw.lower(te.create_schedule(B.op), [B])
     """
 
     code = "LW0478"

@@ -6,6 +6,7 @@ were given, and each result lies in the memory it was given.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from loopwright.ir import (
     decl_buffer,
     substitute,
 )
-from loopwright.runtime.errors import with_article
+from loopwright.runtime.errors import user_stack_level, with_article
 from loopwright.te.create_prim_func import function_of
 from loopwright.te.extern import ExternOp
 from loopwright.te.function_in_making import FunctionInMaking
@@ -65,7 +66,7 @@ def make_program(
     bound: dict[Tensor, Buffer] = {}
     names: dict[Tensor, str] = {}
     for tensor, buffer in given:
-        if not isinstance(tensor, Tensor):
+        if not isinstance(tensor, Tensor) or _is_unused_input(sch, tensor):
             result.append(tensor)
             continue
         final = ops[sch[tensor]].output(tensor.value_index)
@@ -75,7 +76,8 @@ def make_program(
         names[final] = tensor.name
         result.append(final)
     making = _Making(IndexTypes(None, result), ops, names)
-    function = function_of(result, making, bound)
+    dropped = _dropped_outputs(sch, given)
+    function = function_of(result, making, bound, [ops[sch[op]] for op in dropped])
     return Program(function.with_attr("from_legacy_te_schedule", True), ops, making)
 
 
@@ -108,7 +110,8 @@ def _check_args(
                 )
             result.append((tensor, arg))
         elif isinstance(arg, Tensor):
-            sch[arg]  # refused here when the schedule does not know it
+            if not _is_unused_input(sch, arg):
+                sch[arg]  # refused here when the schedule does not know it
             result.append((arg, buffers.get(arg)))
         elif isinstance(arg, Var):
             result.append((arg, None))
@@ -117,16 +120,37 @@ def _check_args(
                 f"schedule: entry {position} of args is {with_article(type(arg).__name__)}, which is no parameter",
                 hint="give tensors, buffers and variables",
             )
-    listed = {sch[arg].op for arg, _ in result if isinstance(arg, Tensor)}
-    missing = [op.name for op in [*placeholders, *sch.outputs] if op not in listed]
-    if missing:
-        raise ArgumentsMissing(missing, [arg.name for arg, _ in result], wanted)
+    listed = _listed(sch, result)
+    missing = [op.name for op in placeholders if op not in listed]
+    if missing or not result:
+        raise ArgumentsMissing(missing or wanted, [arg.name for arg, _ in result], wanted)
     seen: set[object] = set()
     for arg, _ in result:
         if arg in seen:
             raise BadBinding(f"schedule: args holds {arg.name} twice", hint="give each parameter once")
         seen.add(arg)
     return result
+
+
+def _listed(sch: ScheduleState, given: Sequence[tuple[Tensor | Var, Buffer | None]]) -> set[Operation]:
+    """The operations of the schedule that are parameters."""
+    return {sch[arg].op for arg, _ in given if isinstance(arg, Tensor) and not _is_unused_input(sch, arg)}
+
+
+def _is_unused_input(sch: ScheduleState, tensor: Tensor) -> bool:
+    """Whether nothing that is computed reads the tensor: a parameter all the same."""
+    return isinstance(tensor.op, PlaceholderOp) and tensor.op not in inputs_of(sch)
+
+
+def _dropped_outputs(sch: ScheduleState, given: Sequence[tuple[Tensor | Var, Buffer | None]]) -> list[Operation]:
+    """Outputs that are no parameters: computed, and seen by nobody."""
+    listed = _listed(sch, given)
+    dropped = [op for op in sch.outputs if op not in listed]
+    if dropped:
+        names = ", ".join([op.name for op in dropped])
+        message = f"schedule: args lacks {names}: computed in the function, and dropped"
+        warnings.warn(message, stacklevel=user_stack_level())
+    return dropped
 
 
 def inputs_of(sch: ScheduleState) -> list[Operation]:

@@ -288,8 +288,12 @@ def test_arguments():
     A, B, C, s = chain()
     with pytest.raises(errors.ArgumentsMissing, match=r"args is missing(.|\n)*give args=\[A, C\]"):
         lw.build(s)
-    with pytest.raises(ValueError, match=r"args \[A\] lacks C(.|\n)*inputs and outputs(.|\n)*args=\[A, C\]"):
-        lw.lower(s, [A])
+    with pytest.warns(UserWarning, match="args lacks C: computed in the function, and dropped"):
+        assert len(lw.lower(s, [A])["main"].params) == 1
+    unused = te.placeholder((2, 3), name="unused")  # a parameter that nothing reads
+    assert [var.name for var in lw.lower(s, [A, unused, C])["main"].params] == ["var_A", "var_unused", "var_C"]
+    with pytest.raises(ValueError, match=r"args is missing(.|\n)*inputs and outputs(.|\n)*args=\[A, C\]"):
+        lw.lower(s, [])
     with pytest.raises(errors.ArgumentsMissing, match=r"args \[C\] lacks A"):
         lw.build(s, [C])
     with pytest.raises(errors.BadBinding, match="args is a str"):
