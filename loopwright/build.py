@@ -27,13 +27,16 @@ if TYPE_CHECKING:
     from loopwright.codegen.source.c.make_module import CModule
 
 
+TargetLike = str | Target | Mapping[str, object]
+
+
 def lower(
     inp: object,
-    args: Sequence[object] | None = None,
+    args: Sequence[object] | TargetLike | None = None,
     name: str = "main",
     binds: object = None,
     simple_mode: bool = False,
-    target: str | Target | None = None,
+    target: TargetLike | None = None,
 ) -> IRModule:
     """The program after every lowering pass, ready for code generation; `simple_mode` keeps loops whole.
 
@@ -41,15 +44,17 @@ def lower(
     """
     from loopwright.transform import lower as run_pipeline
 
+    args, target = _args_and_target(inp, args, target)
     module = as_module(inp, args, name, binds)
     verify(module)
-    return run_pipeline(module, target, without=["partition_loops"] if simple_mode else [])
+    chosen = None if target is None else Target(target)
+    return run_pipeline(module, chosen, without=["partition_loops"] if simple_mode else [])
 
 
 def build(
     inputs: object,
-    args: Sequence[object] | str | Target | None = None,
-    target: str | Target | Mapping[str, object] | None = None,
+    args: Sequence[object] | TargetLike | None = None,
+    target: TargetLike | None = None,
     target_host: str | Target | None = None,
     runtime: object = None,
     name: str = "main",
@@ -70,13 +75,18 @@ def build(
     """
     if target_host is not None:
         warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)
-    if target is None and isinstance(args, (str, Target)) and not is_te_schedule(inputs):
-        args, target = None, args  # build(func, "llvm"): nothing else can be meant
+    args, target = _args_and_target(inputs, args, target)
     if isinstance(inputs, Mapping) and inputs and args is None and target is None:
         return _build_each(inputs, name, ScheduleOptions(autosched, winograd))
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     require_buildable(chosen)
     return _build_module(as_module(inputs, args, name, binds), chosen, ScheduleOptions(autosched, winograd))
+
+
+def _args_and_target(inputs: object, args: Any, target: TargetLike | None) -> tuple[Any, TargetLike | None]:
+    """`build(func, "llvm")` can mean nothing but the target: only a schedule has args."""
+    is_target = target is None and isinstance(args, (str, Target, Mapping)) and not is_te_schedule(inputs)
+    return (None, args) if is_target else (args, target)
 
 
 class ScheduleOptions(NamedTuple):

@@ -8,6 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.evaluator import evaluate
+from loopwright.ir import assert_structural_equal
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.script import from_source
 
@@ -105,9 +106,10 @@ def test_build_says_what_it_was_given():
     assert "entry 1 of the list is a list" in told(ValueError, lambda: lw.build([A, [B]]))
 
 
-@pytest.mark.parametrize("given", ["c", lw.Target("c")])
+@pytest.mark.parametrize("given", ["c", lw.Target("c"), {"kind": "c"}])
 def test_a_target_in_the_place_of_args_is_the_target(given):
     assert "#include" in lw.build(row_sums(), given).get_source("c")
+    assert_structural_equal(lw.lower(row_sums(), given), lw.lower(row_sums(), target=given))
 
 
 def test_arguments_belong_to_a_schedule():

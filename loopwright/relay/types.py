@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from loopwright.arith import simplified_size
@@ -45,7 +46,18 @@ Dim: TypeAlias = int | PrimExpr | AnyDim  # one size of a type
 DimLike: TypeAlias = SupportsIndex | PrimExpr | AnyDim  # what `as_dim` makes one of
 
 
-class TensorType(Type):
+class _ByContent(Type):
+    """A type that is equal to others like it; the hash of each kind tells apart what is cheap to compare."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Type) and same_type(self, other)
+
+    __hash__ = Type.__hash__
+
+
+class TensorType(_ByContent):
     """A tensor of elements of `dtype`; a shape of no sizes is a scalar."""
 
     __slots__ = ("dtype", "shape")
@@ -72,9 +84,6 @@ class TensorType(Type):
             raise ValueError(f"size {axis} of {self} is not a number")
         return size
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Type) and same_type(self, other)
-
     def __hash__(self) -> int:
         return hash((TensorType, str(self.dtype), len(self.shape)))
 
@@ -84,7 +93,7 @@ class TensorType(Type):
     __str__ = __repr__
 
 
-class FuncType(Type):
+class FuncType(_ByContent):
     """A function from values of `arg_types` to one of `ret_type`."""
 
     __slots__ = ("arg_types", "ret_type", "type_constraints", "type_params")
@@ -102,9 +111,6 @@ class FuncType(Type):
         self.type_constraints = tuple(type_constraints)
         self.span = None
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Type) and same_type(self, other)
-
     def __hash__(self) -> int:
         return hash((FuncType, len(self.arg_types)))
 
@@ -114,7 +120,7 @@ class FuncType(Type):
     __str__ = __repr__
 
 
-class RefType(Type):
+class RefType(_ByContent):
     """A cell that holds a value of type `value`."""
 
     __slots__ = ("value",)
@@ -122,9 +128,6 @@ class RefType(Type):
     def __init__(self, value: Type) -> None:
         self.value = value
         self.span = None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Type) and same_type(self, other)
 
     def __hash__(self) -> int:
         return hash((RefType, self.value))
@@ -183,7 +186,7 @@ class GlobalTypeVar(Type):
         return self.name_hint
 
 
-class TypeCall(Type):
+class TypeCall(_ByContent):
     """A data type with the types it is given: a list of what."""
 
     __slots__ = ("args", "func")
@@ -192,9 +195,6 @@ class TypeCall(Type):
         self.func = func
         self.args = tuple(args)
         self.span = None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Type) and same_type(self, other)
 
     def __hash__(self) -> int:
         return hash((TypeCall, self.func))
@@ -272,12 +272,8 @@ def _difference(one: int | PrimExpr, other: int | PrimExpr) -> Dim:
     return as_dim(one - other)
 
 
-def same_type(one: Type | None, other: Type | None, params: Mapping[Type, Type] | None = None) -> bool:
+def same_type(one: Type | None, other: Type | None, params: Mapping[Type, Type] = MappingProxyType({})) -> bool:
     """Whether two types are the same, `?` standing for the same as `?`; `params` are type variables that correspond."""
-
-    def same(one: Type | None, other: Type | None) -> bool:
-        return same_type(one, other, params)
-
     if one is other:
         return True
     if isinstance(one, TensorType) and isinstance(other, TensorType):
@@ -287,17 +283,21 @@ def same_type(one: Type | None, other: Type | None, params: Mapping[Type, Type] 
             and all((is_any(a) and is_any(b)) or same_dim(a, b) for a, b in zip(one.shape, other.shape, strict=True))
         )
     if isinstance(one, TupleType) and isinstance(other, TupleType):
-        return len(one.fields) == len(other.fields) and all(map(same, one.fields, other.fields))
+        return _same_types(one.fields, other.fields, params)
     if isinstance(one, FuncType) and isinstance(other, FuncType):
-        if len(one.type_params) != len(other.type_params) or len(one.arg_types) != len(other.arg_types):
+        if len(one.type_params) != len(other.type_params):
             return False
-        params = {**(params or {}), **dict(zip(one.type_params, other.type_params, strict=True))}
-        return all(map(same, one.arg_types, other.arg_types)) and same(one.ret_type, other.ret_type)
+        inside = {**params, **dict(zip(one.type_params, other.type_params, strict=True))}
+        return _same_types((*one.arg_types, one.ret_type), (*other.arg_types, other.ret_type), inside)
     if isinstance(one, RefType) and isinstance(other, RefType):
-        return same(one.value, other.value)
+        return same_type(one.value, other.value, params)
     if isinstance(one, TypeCall) and isinstance(other, TypeCall):
-        return one.func is other.func and len(one.args) == len(other.args) and all(map(same, one.args, other.args))
-    return isinstance(one, TypeVar) and params is not None and params.get(one) is other
+        return one.func is other.func and _same_types(one.args, other.args, params)
+    return isinstance(one, TypeVar) and params.get(one) is other and other is not None
+
+
+def _same_types(one: Sequence[Type], other: Sequence[Type], params: Mapping[Type, Type]) -> bool:
+    return len(one) == len(other) and all([same_type(a, b, params) for a, b in zip(one, other, strict=True)])
 
 
 def dim_text(size: Dim) -> str:

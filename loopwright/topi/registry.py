@@ -69,6 +69,11 @@ def operator(
     return enter
 
 
+def reference_of(name: str, *arguments: object, **attributes: object) -> Any:
+    """What the operator of that name means, for arrays."""
+    return OPERATORS[name].reference(*arguments, **attributes)
+
+
 def _with_tensors(name: str, compute: F) -> F:
     """The operator, refusing what is no tensor where it takes one: some read an attribute first, and fail on that."""
     parameters = inspect.signature(compute).parameters

@@ -76,7 +76,12 @@ def make_program(
         names[final] = tensor.name
         result.append(final)
     making = _Making(IndexTypes(None, result), ops, names)
-    dropped = _dropped_outputs(sch, given)
+    listed = _listed(sch, given)
+    dropped = [op for op in sch.outputs if op not in listed]
+    if dropped:
+        lacking = ", ".join([op.name for op in dropped])
+        message = f"schedule: args lacks {lacking}: computed in the function, and dropped"
+        warnings.warn(message, stacklevel=user_stack_level())
     function = function_of(result, making, bound, [ops[sch[op]] for op in dropped])
     return Program(function.with_attr("from_legacy_te_schedule", True), ops, making)
 
@@ -140,17 +145,6 @@ def _listed(sch: ScheduleState, given: Sequence[tuple[Tensor | Var, Buffer | Non
 def _is_unused_input(sch: ScheduleState, tensor: Tensor) -> bool:
     """Whether nothing that is computed reads the tensor: a parameter all the same."""
     return isinstance(tensor.op, PlaceholderOp) and tensor.op not in inputs_of(sch)
-
-
-def _dropped_outputs(sch: ScheduleState, given: Sequence[tuple[Tensor | Var, Buffer | None]]) -> list[Operation]:
-    """Outputs that are no parameters: computed, and seen by nobody."""
-    listed = _listed(sch, given)
-    dropped = [op for op in sch.outputs if op not in listed]
-    if dropped:
-        names = ", ".join([op.name for op in dropped])
-        message = f"schedule: args lacks {names}: computed in the function, and dropped"
-        warnings.warn(message, stacklevel=user_stack_level())
-    return dropped
 
 
 def inputs_of(sch: ScheduleState) -> list[Operation]:

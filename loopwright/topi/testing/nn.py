@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from loopwright.topi.registry import OPERATORS
+from loopwright.topi.registry import reference_of
 from loopwright.topi.types import Axes, DType, IntPadding, Ints
-
-
-def _meaning(name: str, *args: object, **attributes: object) -> Any:
-    return OPERATORS[f"nn.{name}"].reference(*args, **attributes)
 
 
 def softmax_python(a_np: np.ndarray, axis: int = 1) -> np.ndarray:
     """exp(x - max) / Σ exp(x - max) along `axis`."""
-    return _meaning("softmax", a_np, axis)
+    return reference_of("nn.softmax", a_np, axis)
 
 
 def log_softmax_python(a_np: np.ndarray, axis: int = 1) -> np.ndarray:
     """The logarithm of softmax."""
-    return _meaning("log_softmax", a_np, axis)
+    return reference_of("nn.log_softmax", a_np, axis)
 
 
 def dense(
@@ -44,21 +38,21 @@ def batch_matmul(
 ) -> np.ndarray:
     """One product a batch, the second operand transposed unless told otherwise."""
     dtype = x.dtype if out_dtype is None else out_dtype
-    return _meaning("batch_matmul", x.astype(dtype), y.astype(dtype), None, None, trans_x, trans_y)
+    return reference_of("nn.batch_matmul", x.astype(dtype), y.astype(dtype), None, None, trans_x, trans_y)
 
 
 def layer_norm_python(
     data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, axis: Axes, epsilon: float = 1e-5
 ) -> np.ndarray:
     """Normalised over `axis`."""
-    return _meaning("layer_norm", data, gamma, beta, axis, epsilon)
+    return reference_of("nn.layer_norm", data, gamma, beta, axis, epsilon)
 
 
 def instance_norm_python(
     data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, axis: Axes, epsilon: float = 1e-5
 ) -> np.ndarray:
     """Normalised over `axis`, gamma and beta having its shape."""
-    return _meaning("instance_norm", data, gamma, beta, axis, epsilon)
+    return reference_of("nn.instance_norm", data, gamma, beta, axis, epsilon)
 
 
 def group_norm_python(
@@ -71,24 +65,24 @@ def group_norm_python(
     epsilon: float = 1e-5,
 ) -> np.ndarray:
     """Normalised over `axes` and the channels of each group."""
-    return _meaning("group_norm", data, gamma, beta, num_groups, channel_axis, axes, epsilon)
+    return reference_of("nn.group_norm", data, gamma, beta, num_groups, channel_axis, axes, epsilon)
 
 
 def rms_norm_python(data: np.ndarray, weight: np.ndarray, axis: Axes, epsilon: float = 1e-5) -> np.ndarray:
     """x / sqrt(mean of x² + epsilon) · weight."""
-    return _meaning("rms_norm", data, weight, axis, epsilon)
+    return reference_of("nn.rms_norm", data, weight, axis, epsilon)
 
 
 def batch_norm(
     x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, moving_mean: np.ndarray, moving_var: np.ndarray, *rest: object
 ) -> np.ndarray:
     """The normalised data, the mean and the variance; further arguments as those of topi.nn.batch_norm."""
-    return _meaning("batch_norm", x, gamma, beta, moving_mean, moving_var, *rest)
+    return reference_of("nn.batch_norm", x, gamma, beta, moving_mean, moving_var, *rest)
 
 
 def lrn_python(a_np: np.ndarray, size: int, axis: int, bias: float, alpha: float, beta: float) -> np.ndarray:
     """x / (bias + alpha · Σ x² over the window / size) ** beta."""
-    return _meaning("lrn", a_np, size, axis, alpha, beta, bias)
+    return reference_of("nn.lrn", a_np, size, axis, alpha, beta, bias)
 
 
 def l2_normalize_python(a_np: np.ndarray, eps: float, axis: Axes = None) -> np.ndarray:
@@ -105,19 +99,19 @@ def nll_loss(
     ignore_index: int = -100,
 ) -> np.ndarray:
     """-weights[target] · predictions[n, target, …]."""
-    return _meaning("nll_loss", predictions, targets, weights, reduction, ignore_index)
+    return reference_of("nn.nll_loss", predictions, targets, weights, reduction, ignore_index)
 
 
 def adaptive_pool(np_data: np.ndarray, out_size: Ints, pool_type: str, layout: str) -> np.ndarray:
     """Pooling to a size."""
-    return _meaning("adaptive_pool", np_data, out_size, pool_type, layout)
+    return reference_of("nn.adaptive_pool", np_data, out_size, pool_type, layout)
 
 
 def lstm_python(
     Xs: np.ndarray, Wi: np.ndarray, Wh: np.ndarray, *rest: object, **options: object
 ) -> tuple[np.ndarray, ...]:
     """Hidden and cell states after each step; further arguments as those of topi.nn.lstm, without the activations."""
-    return tuple(_meaning("lstm", Xs, Wi, Wh, *rest, **options))
+    return tuple(reference_of("nn.lstm", Xs, Wi, Wh, *rest, **options))
 
 
 def deformable_conv2d_nchw_python(
@@ -131,8 +125,24 @@ def deformable_conv2d_nchw_python(
     groups: int,
 ) -> np.ndarray:
     """The convolution whose taps are moved by offsets."""
-    return _meaning(
-        "deformable_conv2d_nchw", a_np, offset_np, w_np, stride, padding, dilation, deformable_groups, groups
+    return reference_of(
+        "nn.deformable_conv2d_nchw", a_np, offset_np, w_np, stride, padding, dilation, deformable_groups, groups
+    )
+
+
+def deformable_conv2d_nhwc_python(
+    a_np: np.ndarray,
+    offset_np: np.ndarray,
+    w_np: np.ndarray,
+    stride: Ints,
+    padding: IntPadding,
+    dilation: Ints,
+    deformable_groups: int,
+    groups: int,
+) -> np.ndarray:
+    """The convolution whose taps are moved by offsets; NHWC by HWIO."""
+    return reference_of(
+        "nn.deformable_conv2d_nhwc", a_np, offset_np, w_np, stride, padding, dilation, deformable_groups, groups
     )
 
 
@@ -148,4 +158,4 @@ def correlation_nchw_python(
 ) -> np.ndarray:
     """How well patches of one picture fit displaced patches of another."""
     numbers = kernel_size, max_displacement, stride1, stride2, padding, is_multiply
-    return _meaning("correlation_nchw", data1, data2, *numbers)
+    return reference_of("nn.correlation_nchw", data1, data2, *numbers)

@@ -8,17 +8,12 @@ What an operator means is said beside it (`registry.py`); here it only gets anot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from loopwright.topi.registry import OPERATORS
+from loopwright.topi.registry import reference_of
 from loopwright.topi.testing.convolution import conv_python, conv_transpose_python
 from loopwright.topi.types import IntPadding, Ints
-
-
-def _meaning(operator: str, *given: Any, **options: Any) -> Any:
-    return OPERATORS[operator].reference(*given, **options)
 
 
 def strided_slice_python(
@@ -30,49 +25,49 @@ def strided_slice_python(
     axes: Sequence[int] | None = None,
 ) -> np.ndarray:
     """`data[begin:end:strides]` along `axes`; with slice_mode "size", `end` are sizes."""
-    return _meaning("strided_slice", data, begin, end, strides, axes, slice_mode)
+    return reference_of("strided_slice", data, begin, end, strides, axes, slice_mode)
 
 
 def strided_set_python(
     data: np.ndarray, v: np.ndarray, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None
 ) -> np.ndarray:
     """`data` with `data[begin:end:strides] = v`."""
-    return _meaning("strided_set", data, v, begin, end, strides)
+    return reference_of("strided_set", data, v, begin, end, strides)
 
 
 def gather_python(data: np.ndarray, axis: int, indices: np.ndarray) -> np.ndarray:
     """As numpy's take_along_axis."""
-    return _meaning("gather", data, axis, indices)
+    return reference_of("gather", data, axis, indices)
 
 
 def gather_nd_python(a_np: np.ndarray, indices_np: np.ndarray) -> np.ndarray:
     """The elements at tuples of indices, which run along the first axis."""
-    return _meaning("gather_nd", a_np, indices_np)
+    return reference_of("gather_nd", a_np, indices_np)
 
 
 def one_hot(indices: np.ndarray, on_value: float, off_value: float, depth: int, axis: int, dtype: str) -> np.ndarray:
     """`on_value` where the index along `axis` is the given one, else `off_value`."""
-    return _meaning("one_hot", indices, on_value, off_value, depth, axis, dtype)
+    return reference_of("one_hot", indices, on_value, off_value, depth, axis, dtype)
 
 
 def sequence_mask(data: np.ndarray, valid_length: np.ndarray, mask_value: float, axis: int) -> np.ndarray:
     """`mask_value` behind the valid length of each sequence."""
-    return _meaning("sequence_mask", data, valid_length, mask_value, axis)
+    return reference_of("sequence_mask", data, valid_length, mask_value, axis)
 
 
 def matrix_set_diag(input_np: np.ndarray, diagonal: np.ndarray, k: Ints = 0, align: str = "RIGHT_LEFT") -> np.ndarray:
     """`input_np` with diagonals replaced."""
-    return _meaning("matrix_set_diag", input_np, diagonal, k, align)
+    return reference_of("matrix_set_diag", input_np, diagonal, k, align)
 
 
 def depth_to_space_python(data: np.ndarray, block_size: int, mode: str = "DCR") -> np.ndarray:
     """NCHW."""
-    return _meaning("nn.depth_to_space", data, block_size, "NCHW", mode)
+    return reference_of("nn.depth_to_space", data, block_size, "NCHW", mode)
 
 
 def space_to_depth_python(data: np.ndarray, block_size: int) -> np.ndarray:
     """NCHW."""
-    return _meaning("nn.space_to_depth", data, block_size, "NCHW")
+    return reference_of("nn.space_to_depth", data, block_size, "NCHW")
 
 
 def space_to_batch_nd_python(
@@ -83,14 +78,14 @@ def space_to_batch_nd_python(
     pad_value: float = 0,
 ) -> np.ndarray:
     """Blocks of space become batches."""
-    return _meaning("nn.space_to_batch_nd", data, block_shape, pad_before, pad_after, pad_value)
+    return reference_of("nn.space_to_batch_nd", data, block_shape, pad_before, pad_after, pad_value)
 
 
 def batch_to_space_nd_python(
     data: np.ndarray, block_shape: Sequence[int], crop_begin_list: Sequence[int], crop_end_list: Sequence[int]
 ) -> np.ndarray:
     """Batches become blocks of space."""
-    return _meaning("nn.batch_to_space_nd", data, block_shape, crop_begin_list, crop_end_list)
+    return reference_of("nn.batch_to_space_nd", data, block_shape, crop_begin_list, crop_end_list)
 
 
 def pool_grad_nchw(
@@ -104,7 +99,7 @@ def pool_grad_nchw(
     count_include_pad: bool = True,
 ) -> np.ndarray:
     """The gradient of pooling."""
-    return _meaning(
+    return reference_of(
         "nn.pool_grad", out_grad_np, a_np, pool_size, strides, padding, pool_type, ceil_mode, "NCHW", count_include_pad
     )
 
@@ -116,7 +111,7 @@ def _resized(data: np.ndarray, scale: Sequence[float], layout: str, method: str,
     axes = [layout.index(letter) for letter in "DHW" if letter in layout]
     size = [round(data.shape[axis] * factor) for axis, factor in zip(axes, scale, strict=True)]
     kind = "linear" if method in ("bilinear", "trilinear") else method
-    return _meaning(f"image.resize{len(axes)}d", data, [0.0] * (2 * len(axes)), size, layout, kind, mode)
+    return reference_of(f"image.resize{len(axes)}d", data, [0.0] * (2 * len(axes)), size, layout, kind, mode)
 
 
 def resize1d_python(
@@ -162,12 +157,14 @@ def crop_and_resize_python(
     extrapolation_value: float = 0,
 ) -> np.ndarray:
     """Boxes of pictures, each resized."""
-    return _meaning("image.crop_and_resize", image, boxes, box_indices, crop_size, layout, method, extrapolation_value)
+    return reference_of(
+        "image.crop_and_resize", image, boxes, box_indices, crop_size, layout, method, extrapolation_value
+    )
 
 
 def affine_grid_python(data: np.ndarray, target_shape: Sequence[int]) -> np.ndarray:
     """Where each pixel comes from, by affine maps."""
-    return _meaning("image.affine_grid", data, target_shape)
+    return reference_of("image.affine_grid", data, target_shape)
 
 
 def grid_sample_python(
@@ -179,7 +176,7 @@ def grid_sample_python(
     align_corners: bool = True,
 ) -> np.ndarray:
     """Pictures sampled at the places of a grid."""
-    return _meaning("image.grid_sample", data, grid, method, layout, padding_mode, align_corners)
+    return reference_of("image.grid_sample", data, grid, method, layout, padding_mode, align_corners)
 
 
 def roi_align_nchw_python(
@@ -191,7 +188,7 @@ def roi_align_nchw_python(
     mode: str | bytes = b"avg",
 ) -> np.ndarray:
     """Regions of NCHW pictures, each resampled."""
-    return _meaning("vision.roi_align_nchw", a_np, rois_np, pooled_size, spatial_scale, mode, sample_ratio)
+    return reference_of("vision.roi_align_nchw", a_np, rois_np, pooled_size, spatial_scale, mode, sample_ratio)
 
 
 def roi_align_nhwc_python(
@@ -203,17 +200,17 @@ def roi_align_nhwc_python(
     mode: str | bytes = b"avg",
 ) -> np.ndarray:
     """Regions of NHWC pictures, each resampled."""
-    return _meaning("vision.roi_align_nhwc", a_np, rois_np, pooled_size, spatial_scale, mode, sample_ratio)
+    return reference_of("vision.roi_align_nhwc", a_np, rois_np, pooled_size, spatial_scale, mode, sample_ratio)
 
 
 def roi_pool_nchw_python(a_np: np.ndarray, rois_np: np.ndarray, pooled_size: Ints, spatial_scale: float) -> np.ndarray:
     """The largest numbers of the cells of regions."""
-    return _meaning("vision.roi_pool_nchw", a_np, rois_np, pooled_size, spatial_scale)
+    return reference_of("vision.roi_pool_nchw", a_np, rois_np, pooled_size, spatial_scale)
 
 
 def reorg_python(a_np: np.ndarray, stride: int) -> np.ndarray:
     """YOLO's reorganisation of pixels into channels."""
-    return _meaning("vision.reorg", a_np, stride)
+    return reference_of("vision.reorg", a_np, stride)
 
 
 # --- convolutions -----------------------------------------------------------------------------------------------------
@@ -245,19 +242,3 @@ def conv2d_transpose_nhwc_python(
     kernel = weight.transpose([weight_format.index(letter) for letter in "IOHW"])
     result = conv_transpose_python(a_nhwc.transpose(0, 3, 1, 2), kernel, stride, padding, output_padding)
     return result.transpose(0, 2, 3, 1)
-
-
-def deformable_conv2d_nhwc_python(
-    a_np: np.ndarray,
-    offset_np: np.ndarray,
-    w_np: np.ndarray,
-    stride: Ints,
-    padding: IntPadding,
-    dilation: Ints,
-    deformable_groups: int,
-    groups: int,
-) -> np.ndarray:
-    """The convolution whose taps are moved by offsets; NHWC by HWIO."""
-    return _meaning(
-        "nn.deformable_conv2d_nhwc", a_np, offset_np, w_np, stride, padding, dilation, deformable_groups, groups
-    )
