@@ -17,6 +17,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+from loopwright.compat.differences import forget_pages, name_pages
 from loopwright.compat.modules import View, close_all, opened, own
 from loopwright.compat.paths import PEER_VERSION, TO_COME, VIEWS
 from loopwright.compat.stand_in import StandInModule
@@ -105,6 +106,7 @@ def install(*, replace: bool = False) -> None:
         )
         return
     sys.meta_path.insert(0, _door)
+    name_pages()
 
 
 def _find_peer() -> ModuleSpec | None:
@@ -120,6 +122,7 @@ def uninstall() -> None:
         for name in [name for name in sys.modules if name == "tvm" or name.startswith("tvm.")]:
             del sys.modules[name]
         close_all()
+        forget_pages()
 
 
 def is_open() -> bool:

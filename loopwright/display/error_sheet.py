@@ -15,7 +15,7 @@ from loopwright.display import screen
 from loopwright.display.sheet import Lines, Sheet, Span, line_text
 from loopwright.runtime.errors import LoopwrightError, is_ours
 
-_KEY: Final = re.compile(r"(  )(call|why|hint|what would work|names|steps so far|more)(: )(.*)", re.DOTALL)
+_KEY: Final = re.compile(r"(  )(call|why|hint|see|what would work|names|steps so far|more)(: )(.*)", re.DOTALL)
 _TONES: Final = {"hint": "good", "what would work": "good"}
 
 

@@ -6,6 +6,7 @@
       >     B[i] = A[i]
       why: …                                                                        plain words, or a witness
       hint: …                                                                       what would work
+      see: …                                                                        a page, where `pages` names one
 
 The text is put together when the message is read, not when the error is raised: a search meets thousands of
 refusals and reads none of them. `error.fields` carries the same facts for programs.
@@ -46,6 +47,9 @@ class SourceLine(NamedTuple):
 
 # The script layer installs here how to show an IR node inside its program; until then a node shows as its text.
 render_node: list[Callable[[object], str]] = []
+
+# Code → the page that explains why there is such an error; empty unless a script came through `loopwright.compat`.
+pages: dict[str, str] = {}
 
 
 class LoopwrightError(RuntimeError):
@@ -118,6 +122,8 @@ class LoopwrightError(RuntimeError):
             lines.append(f"  why: {self.why}")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
+        if self.code in pages:
+            lines.append(f"  see: {pages[self.code]}")
         head = "\n".join([_cut(line) for line in self.problem.split("\n")])  # cut before the code, which stays
         return "\n".join([f"{head} [{self.code}]", *(_cut(line) for text in lines for line in text.split("\n"))])
 
