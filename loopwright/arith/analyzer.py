@@ -233,7 +233,20 @@ class Analyzer:
         engine.begin()
         return engine.simplify(e)
 
-    rewrite_simplify = simplify
+    def rewrite_simplify(self, expr: Expr | int) -> Expr:
+        """An expression of the same value in the normal form that scripts expect: see `rewrite/`.
+
+        Our own passes use `simplify`, which is faster and keeps the order in which the user wrote terms.
+        """
+        return self._rewrite_simplify(as_expr(expr))
+
+    @deep
+    def _rewrite_simplify(self, e: Expr) -> Expr:
+        from loopwright.arith.rewrite import rewrite  # some 300 rows that only scripts ask for
+
+        self.engine.begin()
+        return rewrite(self.engine, e)
+
     canonical_simplify = simplify
 
     @property

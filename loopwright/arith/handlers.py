@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, Final
 
 from loopwright.arith.bounds import expr_range, form_range
@@ -120,6 +121,10 @@ def _cast(s: Engine, e: Cast) -> Expr:
         folded = cast(value, e.dtype)
         if isinstance(folded, (IntImm, FloatImm)):
             return folded
+        if isinstance(value, FloatImm) and (e.dtype.is_int or e.dtype.is_bool) and isfinite(value.value):
+            number = int(value.value) if e.dtype.is_int else int(value.value != 0)  # towards zero
+            if e.dtype.min_value() <= number <= e.dtype.max_value():
+                return imm(number, e.dtype)
     # Widening twice is widening once.
     if isinstance(value, Cast) and is_index(e.dtype) and is_index(value.dtype) and value.dtype.bits < e.dtype.bits:
         if value.value.dtype.is_int and value.value.dtype.bits < value.dtype.bits:

@@ -31,6 +31,7 @@ from loopwright.arith.wrapping import fold, simplify_wrapping
 from loopwright.ir import (
     Add,
     And,
+    Any_,
     Call,
     Div,
     Expr,
@@ -447,8 +448,8 @@ class Simplifier:
 
     def intern(self, e: Expr) -> Expr:
         """The one node that stands for all simplified expressions of this structure."""
-        if isinstance(e, (Let, Reduce)):
-            return e  # they bind variables: equal only when identical
+        if isinstance(e, (Let, Reduce, Any_)):
+            return e  # they bind variables, or stand for any size: equal only when identical
         if isinstance(e, (Select, And, Or)) or (isinstance(e, Call) and e.op.name == "tir.if_then_else"):
             # Their operands were simplified under the condition; their forms out here would be another matter, and
             # computing both at every level would double the work with each nesting.

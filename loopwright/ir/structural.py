@@ -340,7 +340,8 @@ def _excerpt(root: object, result: _Comparison, side: int) -> Iterator[str]:
 @deep
 def _compare(a: object, b: object, map_free_vars: bool) -> tuple[bool, _Comparison]:
     comparison = _Comparison(map_free_vars)
-    same = comparison.node if isinstance(a, (Node, IRModule)) else comparison.data
+    is_number = isinstance(b, (int, float))  # beside a literal, as in annotations
+    same = comparison.node if isinstance(a, (Node, IRModule)) and not is_number else comparison.data
     return a is b or same(a, b), comparison
 
 
