@@ -22,6 +22,7 @@ from loopwright.compat.modules import View, close_all, opened, own
 from loopwright.compat.paths import PEER_VERSION, TO_COME, VIEWS
 from loopwright.compat.stand_in import StandInModule
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.shown import SCRIPT_PACKAGE
 
 # On PYTHONPATH, it opens the door in child processes as well.
 CHILDREN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "children")
@@ -107,6 +108,7 @@ def install(*, replace: bool = False) -> None:
         return
     sys.meta_path.insert(0, _door)
     name_pages()
+    SCRIPT_PACKAGE[0] = "tvm"
 
 
 def _find_peer() -> ModuleSpec | None:
@@ -123,6 +125,7 @@ def uninstall() -> None:
             del sys.modules[name]
         close_all()
         forget_pages()
+        SCRIPT_PACKAGE[0] = "loopwright"
 
 
 def is_open() -> bool:

@@ -10,6 +10,8 @@ an intrinsic. `structural.py` and `structural_hash.py` compare programs, `verifi
 import importlib
 from typing import Any
 
+from loopwright.ir.attributes import DictAttrs, attribute_value, python_value
+
 # Not later: once its module is loaded, the name would mean the module.
 from loopwright.ir.bind_constants import bind_constants
 from loopwright.ir.buffer import (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
+from loopwright.ir.attributes import Attributes, as_attributes
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.expr import GlobalVar, Var
 from loopwright.ir.node import (
@@ -117,7 +118,7 @@ class PrimFunc(Node):
     body: Stmt
     ret_type: Type
     buffer_map: Mapping[Var, Buffer]
-    attrs: Mapping[str, object]
+    attrs: Attributes
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class PrimFunc(Node):
         set_field(self, "body", bind_large(body) if isinstance(body, Stmt) else body)
         set_field(self, "ret_type", ret_type if ret_type is not None else TupleType(()))
         set_field(self, "buffer_map", buffers)
-        set_field(self, "attrs", dict(attrs or {}))
+        set_field(self, "attrs", as_attributes(attrs or {}))
         set_field(self, "span", span)
 
     @property
@@ -199,7 +200,7 @@ class IRModule:
     ) -> None:
         self._vars: dict[str, GlobalVar] = {}
         self._functions: dict[str, PrimFunc] = {}
-        self.attrs: dict[str, object] = dict(attrs or {})
+        self.attrs: dict[str, Any] = as_attributes(attrs or {})
         self.type_definitions: dict[Any, Any] = dict(type_definitions or {})  # data types of graphs, by their names
         for key, function in (functions or {}).items():
             self[key] = function
@@ -340,7 +341,7 @@ class IRModule:
     def with_attrs(self, attrs: Mapping[str, object]) -> IRModule:
         """A copy with these attributes set, beside the ones it has."""
         copy = self.copy()
-        copy.attrs.update(attrs)
+        copy.attrs.update(as_attributes(attrs))
         return copy
 
     def without_attr(self, key: str) -> IRModule:

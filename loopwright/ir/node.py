@@ -206,6 +206,16 @@ def convert_arguments(cls: type, convert: Callable[..., object], convert_many: C
     _CONVERTED_TUPLES[name] = f"_all_{name}"
 
 
+def convert_with(name: str, test: str, convert: Callable[..., object], *used: type) -> None:
+    """Have every constructor pass arguments declared as `name` through `convert` where `test` holds.
+
+    `test` is a condition on `{x}`, the argument; it may name the classes in `used`.
+    """
+    _helpers[f"_to_{name}"] = convert
+    _helpers.update({cls.__name__: cls for cls in used})
+    CONVERSIONS[name] = (test, f"_to_{name}({{x}})")
+
+
 @overload
 def node(cls: type[N]) -> type[N]: ...
 @overload

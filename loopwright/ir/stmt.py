@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
+from loopwright.ir.attributes import Attributes, as_attributes
 from loopwright.ir.buffer import Buffer, BufferRegion, MatchBufferRegion, loaded_dtype, store_statement
 from loopwright.ir.expr import (
     Call,
@@ -50,7 +51,7 @@ class For(Stmt):
     kind: ForKind  # who runs the iterations: one thread, many, or vector lanes
     body: Stmt
     thread_binding: IterVar | None = None
-    annotations: Mapping[str, object] = {}
+    annotations: Attributes = {}
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class For(Stmt):
         kind: int | ForKind,
         body: Stmt,
         thread_binding: IterVar | None = None,
-        annotations: Mapping[str, object] | None = None,
+        annotations: Attributes | None = None,
         span: object = None,
     ) -> None:
         # Python numbers take the type of the loop variable; bounds of another type are the verifier's to refuse.
@@ -73,7 +74,7 @@ class For(Stmt):
         set_field(self, "kind", ForKind(kind))
         set_field(self, "body", body)
         set_field(self, "thread_binding", thread_binding)
-        set_field(self, "annotations", annotations or {})
+        set_field(self, "annotations", as_attributes(annotations) if annotations else {})
         set_field(self, "span", span)
 
 
@@ -175,7 +176,7 @@ class Allocate(Stmt):
     extents: tuple[Expr, ...]
     condition: Expr
     body: Stmt
-    annotations: Mapping[str, object] = {}
+    annotations: Attributes = {}
 
 
 @node(binds="buffer_var")
@@ -187,7 +188,7 @@ class AllocateConst(Stmt):
     extents: tuple[Expr, ...]
     data: object
     body: Stmt
-    annotations: Mapping[str, object] = {}
+    annotations: Attributes = {}
 
     @property
     def irmod_storage_idx(self) -> None:
@@ -257,7 +258,7 @@ class Block(Stmt):
     init: Stmt | None = None
     alloc_buffers: tuple[Buffer, ...] = ()
     match_buffers: tuple[MatchBufferRegion, ...] = ()
-    annotations: Mapping[str, object] = {}
+    annotations: Attributes = {}
 
 
 @node

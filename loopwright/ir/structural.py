@@ -3,8 +3,9 @@
 Two variables are equal when they are bound at the same place: a loop, a let, a parameter, a block's axis. A buffer,
 where it is declared, binds its pointer and those variables of its sizes, strides and offset that are new there. Free
 variables are equal only when they are one object, or, with `map_free_vars`, when they correspond one to one. Names of
-variables and buffers, and places in the source, do not matter; names of blocks, annotations and attributes do. In
-annotations and attributes a Python number and the literal of its natural type (`1` and `T.int32(1)`) are the same.
+variables, buffers and blocks, and places in the source, do not matter (`block_names=True` compares those of blocks
+too); annotations and attributes do. In annotations and attributes a Python number and the literal of its natural type
+(`1` and `T.int32(1)`) are the same.
 
 `structural_plan.py` says in which order the fields of a class are met and which of them bind; equality and hash
 (`structural_hash.py`) both follow it.
@@ -23,7 +24,7 @@ from loopwright.ir.expr import Callee, Expr, FloatImm, IntImm, Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import Node
 from loopwright.ir.program_size import MOST_PLACES, TooLarge
-from loopwright.ir.stmt import Stmt
+from loopwright.ir.stmt import Block, Stmt
 from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, float_bits, plain_value
 from loopwright.ir.types import PrimType
 from loopwright.runtime.dtype import DataType
@@ -35,8 +36,9 @@ Pairs: TypeAlias = dict[object, object]  # what of one program stands for what o
 class _Comparison:
     """Walk two programs side by side; after a mismatch `path` holds the way to it, innermost step first."""
 
-    def __init__(self, map_free_vars: bool) -> None:
+    def __init__(self, map_free_vars: bool, block_names: bool) -> None:
         self.map_free_vars = map_free_vars
+        self.block_names = block_names
         self.forward: Pairs = {}
         self.backward: Pairs = {}
         self.undo: list[tuple[Pairs, object, object]] = []
@@ -66,6 +68,10 @@ class _Comparison:
         self.left -= 1
         if self.left < 0:
             raise TooLarge("what is to be compared")
+        return self.fields(a, b)
+
+    def fields(self, a: Any, b: Any) -> bool:
+        cls = type(a)
         depth = len(self.undo)
         for name, compare in _COMPARE_PLANS[cls]:
             if not compare(self, getattr(a, name), getattr(b, name)):
@@ -197,7 +203,14 @@ class _Comparison:
     def declares(self, a: tuple[Buffer, ...], b: tuple[Buffer, ...]) -> bool:
         return self._each(a, b, self.declare)
 
-    # --- whole functions and modules ---
+    # --- blocks, whole functions and modules ---
+
+    def block(self, a: Block, b: Block) -> bool:
+        if self.block_names and a.name_hint != b.name_hint:
+            self.path.append(".name_hint")
+            self.shown = (a, b)
+            return self.differ(a.name_hint, b.name_hint)
+        return self.fields(a, b)
 
     def callee(self, a: Callee, b: Callee) -> bool:
         return a is b or a.name == b.name or self.differ(a.name, b.name)
@@ -270,6 +283,7 @@ _COMPARE_CLASS: Final = ByClass(
         Var: _Comparison.var,
         Buffer: _Comparison.buffer,
         Callee: _Comparison.callee,
+        Block: _Comparison.block,
         PrimFunc: _Comparison.function,
         IRModule: _Comparison.module,
     }
@@ -289,8 +303,8 @@ class StructuralMismatch(LoopwrightError, AssertionError, ValueError):
     """Two programs that should be the same differ.
 
     The message names the way from the root to the first difference, field by field, with both values, and shows the
-    text of both programs around it. Names of variables are no difference; names of blocks, annotations, attributes,
-    data types and the order of statements are.
+    text of both programs around it. Names of variables and blocks are no difference; annotations, attributes, data
+    types and the order of statements are.
 
     For example:
 
@@ -338,26 +352,26 @@ def _excerpt(root: object, result: _Comparison, side: int) -> Iterator[str]:
 
 
 @deep
-def _compare(a: object, b: object, map_free_vars: bool) -> tuple[bool, _Comparison]:
-    comparison = _Comparison(map_free_vars)
+def _compare(a: object, b: object, map_free_vars: bool, block_names: bool) -> tuple[bool, _Comparison]:
+    comparison = _Comparison(map_free_vars, block_names)
     is_number = isinstance(b, (int, float))  # beside a literal, as in annotations
     same = comparison.node if isinstance(a, (Node, IRModule)) and not is_number else comparison.data
     return a is b or same(a, b), comparison
 
 
-def structural_equal(a: object, b: object, map_free_vars: bool = False) -> bool:
+def structural_equal(a: object, b: object, map_free_vars: bool = False, *, block_names: bool = False) -> bool:
     """Whether `a` and `b` are the same program up to the names of variables; see the module docstring."""
-    return _compare(a, b, map_free_vars)[0]
+    return _compare(a, b, map_free_vars, block_names)[0]
 
 
-def assert_structural_equal(a: object, b: object, map_free_vars: bool = False) -> None:
+def assert_structural_equal(a: object, b: object, map_free_vars: bool = False, *, block_names: bool = False) -> None:
     """Raise `StructuralMismatch`, which names and shows the first difference, unless the programs are the same."""
-    same, result = _compare(a, b, map_free_vars)
+    same, result = _compare(a, b, map_free_vars, block_names)
     if not same:
         raise StructuralMismatch(a, b, result)
 
 
 def get_first_structural_mismatch(a: object, b: object, map_free_vars: bool = False) -> tuple[str, str] | None:
     """The paths in `a` and in `b` to the first difference, or None."""
-    same, result = _compare(a, b, map_free_vars)
+    same, result = _compare(a, b, map_free_vars, False)
     return None if same else (_path_text(result), _path_text(result))

@@ -19,6 +19,7 @@ from loopwright.ir.expr import Callee, Expr, Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import Node
 from loopwright.ir.sharing import tree_size
+from loopwright.ir.stmt import Block
 from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, float_bits, plain_value
 from loopwright.ir.types import PrimType
 from loopwright.ir.visitor import has_children, post_order_visit
@@ -29,6 +30,7 @@ _SPECIAL: Final[dict[type, str]] = {
     Var: "var",
     Buffer: "buffer",
     Callee: "callee",
+    Block: "block",
     PrimFunc: "function",
     IRModule: "module",
 }
@@ -65,8 +67,9 @@ class Serialization:
     def __init_subclass__(cls) -> None:
         _look_up_methods(cls)
 
-    def __init__(self, map_free_vars: bool) -> None:
+    def __init__(self, map_free_vars: bool, block_names: bool = True) -> None:
         self.map_free_vars = map_free_vars
+        self.block_names = block_names
         self.numbers: dict[object, int] = {}
         self.count = 0
         self.undo: list[tuple[object, int | None]] = []
@@ -89,6 +92,10 @@ class Serialization:
         if isinstance(node, Producer):
             self.text(node.name)
             return
+        self.fields(node)
+
+    def fields(self, node: Any) -> None:
+        cls = type(node)
         depth = len(self.undo)
         for name, write in self.plans[cls]:
             write(self, getattr(node, name))
@@ -195,7 +202,13 @@ class Serialization:
         for buffer in buffers:
             self.declare(buffer)
 
-    # --- whole functions and modules ---
+    # --- blocks, whole functions and modules ---
+
+    def block(self, block: Block) -> None:
+        self.parts.append("Block")
+        if self.block_names:
+            self.text(block.name_hint)
+        self.fields(block)
 
     def callee(self, callee: Callee) -> None:
         self.text(f"{type(callee).__name__} {callee.name}")
@@ -246,8 +259,8 @@ class _ByObject(Serialization):
     Equal expressions have equal tree sizes, so they are all written this way, however much each of them shares.
     """
 
-    def __init__(self, map_free_vars: bool, root: Expr) -> None:
-        super().__init__(map_free_vars)
+    def __init__(self, map_free_vars: bool, block_names: bool, root: Expr) -> None:
+        super().__init__(map_free_vars, block_names)
         self.digests: dict[Node, str] = {}
         if map_free_vars:
             # Whether a variable is met for the first time must not depend on the place it is met in.
@@ -273,10 +286,10 @@ _WRITTEN_OUT: Final = 200_000  # places of an expression beyond which it is not 
 
 
 @deep
-def _digest(root: object, map_free_vars: bool, size: int) -> bytes:
-    serialization = Serialization(map_free_vars)
+def _digest(root: object, map_free_vars: bool, block_names: bool, size: int) -> bytes:
+    serialization = Serialization(map_free_vars, block_names)
     if isinstance(root, Expr) and has_children(type(root)) and tree_size(root) > _WRITTEN_OUT:
-        serialization = _ByObject(map_free_vars, root)
+        serialization = _ByObject(map_free_vars, block_names, root)
     if isinstance(root, (Node, IRModule)):
         serialization.node(root)
     else:
@@ -286,9 +299,9 @@ def _digest(root: object, map_free_vars: bool, size: int) -> bytes:
 
 def structural_hash(root: object, map_free_vars: bool = False) -> int:
     """A 64-bit hash, the same for structurally equal programs and in every process."""
-    return int.from_bytes(_digest(root, map_free_vars, 8), "little")
+    return int.from_bytes(_digest(root, map_free_vars, False, 8), "little")
 
 
 def structural_digest(root: object, map_free_vars: bool = False) -> str:
-    """128 bits of hash in hexadecimal, for the keys of caches."""
-    return _digest(root, map_free_vars, 16).hex()
+    """128 bits of hash in hexadecimal, for the keys of caches: names of blocks count, since results show them."""
+    return _digest(root, map_free_vars, True, 16).hex()

@@ -53,7 +53,8 @@ _ORDER: Final[dict[type[Node], str]] = {
     Let: "value var body",
     Allocate: "dtype extents condition annotations buffer_var body",
     AllocateConst: "dtype extents data annotations buffer_var body",
-    Block: "name_hint iter_vars alloc_buffers match_buffers reads writes annotations init body",
+    # A block's name is no part of what it computes; the comparisons that want it ask for it.
+    Block: "iter_vars alloc_buffers match_buffers reads writes annotations init body",
     MatchBufferRegion: "source buffer",
     Reduce: "combiner axis source condition value_index init",
 }

@@ -16,6 +16,7 @@ from loopwright.runtime import ffi
 from loopwright.runtime.call_errors import SEPARATOR
 from loopwright.runtime.errors import LoopwrightError, with_article
 from loopwright.runtime.ffi import PackedFunction
+from loopwright.runtime.upper_layers import from_upper_layer
 
 if TYPE_CHECKING:
     from loopwright.runtime.ffi import core
@@ -114,9 +115,11 @@ def remove_global_func(name: str) -> None:
 def convert(value: object) -> Any:
     """`value` as it is seen outside Python: lists as arrays, dicts as maps, callables as functions.
 
-    Numbers stay Python's, and nodes of programs (any object of this package) stay themselves.
+    Integers become literals of programs, also in lists and dicts; nodes of programs (any object of this package) stay
+    themselves.
     """
     tvm_ffi = ffi.load()
+    value = from_upper_layer("literals")(value)
     if isinstance(value, tvm_ffi.core.CObject) or type(value).__module__.startswith("loopwright."):
         return value
     if callable(value):

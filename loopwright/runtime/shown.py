@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from loopwright.runtime.upper_layers import from_upper_layer
+
+# The package that the first lines of a script import from; scripts that know us by another name put it here.
+SCRIPT_PACKAGE: Final = ["loopwright"]
 
 
 class View(Protocol):

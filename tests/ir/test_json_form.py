@@ -60,18 +60,18 @@ EXPRESSIONS = [
 @pytest.mark.parametrize("e", EXPRESSIONS, ids=lambda e: type(e).__name__)
 def test_expressions_come_back(e):
     new = ir.load_json(ir.save_json(e))
-    ir.assert_structural_equal(new, e, map_free_vars=True)
+    ir.assert_structural_equal(new, e, map_free_vars=True, block_names=True)
     assert new.dtype is e.dtype
 
 
 def test_functions_and_modules_come_back():
     for func in (blocks, lw.lower(blocks)["blocks"]):
         new = ir.load_json(ir.save_json(func))
-        ir.assert_structural_equal(new, func)
+        ir.assert_structural_equal(new, func, block_names=True)
         assert new.script() == func.script()
     mod = ir.IRModule({"one": blocks, "two": blocks}, attrs={"target": lw.Target("llvm -mcpu=generic"), "n": 3})
     new = ir.load_json(ir.save_json(mod))
-    ir.assert_structural_equal(new, mod)
+    ir.assert_structural_equal(new, mod, block_names=True)
     assert new.attrs["target"] == mod.attrs["target"]
     assert new["one"] is new["two"]  # shared before, shared after
 
@@ -88,7 +88,7 @@ def test_containers_and_other_layers():
     made = ir.load_json(ir.save_json([x, {"a": x, "b": [1, None]}]))
     assert made[0] is made[1]["a"] and made[1]["b"] == [1, None]
     index_map = IndexMap.from_func(lambda i, j: (j, i // 4, i % 4))
-    ir.assert_structural_equal(ir.load_json(ir.save_json(index_map)), index_map)
+    ir.assert_structural_equal(ir.load_json(ir.save_json(index_map)), index_map, block_names=True)
 
 
 def test_very_deep_and_very_shared_programs():
@@ -100,7 +100,7 @@ def test_very_deep_and_very_shared_programs():
 
 def test_pickling_goes_by_json_and_copies_are_the_object_itself():
     new = pickle.loads(pickle.dumps(blocks))
-    ir.assert_structural_equal(new, blocks)
+    ir.assert_structural_equal(new, blocks, block_names=True)
     assert copy.copy(blocks) is blocks and copy.deepcopy(x) is x
     mod = ir.IRModule({"f": blocks})
     other = copy.copy(mod)

@@ -249,7 +249,7 @@ LOOPS = [
         {"kind": ir.ForKind.UNROLLED, "notes": {"b": [1, i], "a": "s"}},
         'T.unroll(8, annotations={"a": "s", "b": [1, i]})',
     ),
-    ({"notes": {"k": const(1)}}, 'T.serial(8, annotations={"k": T.int32(1)})'),
+    ({"notes": {"k": const(1, "int64")}}, 'T.serial(8, annotations={"k": T.int64(1)})'),
     ({"kind": ir.ForKind.THREAD_BINDING}, 'T.thread_binding(8, thread="threadIdx.x")'),
 ]
 

@@ -359,7 +359,7 @@ def test_printed_programs_read_back_as_themselves(chunk):
         text = func.script()
         back = from_source(text)
         try:
-            assert_structural_equal(func, back)
+            assert_structural_equal(func, back, block_names=True)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
         assert structural_hash(func) == structural_hash(back), seed
@@ -368,4 +368,4 @@ def test_printed_programs_read_back_as_themselves(chunk):
 @pytest.mark.parametrize("seed", range(40))
 def test_programs_without_sugar_read_back_as_themselves(seed):
     func = Programs(seed).function()
-    assert_structural_equal(func, from_source(func.script(syntax_sugar=False)))
+    assert_structural_equal(func, from_source(func.script(syntax_sugar=False)), block_names=True)

@@ -38,9 +38,9 @@ def assert_round_trip(program: PrimFunc | IRModule) -> None:
     if isinstance(program, IRModule):
         assert sorted(var.name for var in program.get_global_vars()) == sorted(v.name for v in again.get_global_vars())
         for name, function in program.functions_items():
-            assert_structural_equal(again[name], function)
+            assert_structural_equal(again[name], function, block_names=True)
     else:
-        assert_structural_equal(again, program)
+        assert_structural_equal(again, program, block_names=True)
 
 
 @pytest.mark.one_in(3)

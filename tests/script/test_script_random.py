@@ -136,7 +136,7 @@ def program(seed: int) -> ir.PrimFunc:
 def test_texts_read_back_as_themselves(seed):
     func = program(seed)
     for options in ({}, {"syntax_sugar": False}):
-        ir.assert_structural_equal(from_source(func.script(**options)), func)
+        ir.assert_structural_equal(from_source(func.script(**options)), func, block_names=True)
 
 
 @pytest.fixture(scope="module")

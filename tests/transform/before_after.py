@@ -20,7 +20,7 @@ ARM = Target("llvm -mtriple=aarch64-unknown-linux-gnu -mcpu=neoverse-n1")
 
 
 def same_program(got: PrimFunc, wanted: PrimFunc) -> None:
-    assert_structural_equal(got.without_attr("global_symbol"), wanted.without_attr("global_symbol"))
+    assert_structural_equal(got.without_attr("global_symbol"), wanted.without_attr("global_symbol"), block_names=True)
 
 
 def check(

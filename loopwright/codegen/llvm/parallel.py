@@ -95,10 +95,10 @@ def _grain(loop: ir.For) -> int | None:
     for key in DYNAMIC:
         if key in loop.annotations:
             given = loop.annotations[key]
-            value = given.value if isinstance(given, ir.IntImm) else given
+            value = ir.python_value(given)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-                raise BadGrain(loop, given)
-            return value
+                raise BadGrain(loop, value)
+            return int(value)
     return None
 
 

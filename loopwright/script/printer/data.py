@@ -1,7 +1,7 @@
 """Plain values as text: annotations, attributes, the subjects of `T.attr`.
 
-Here a Python number and a literal of the program are different things, so a literal always shows its type:
-`{"a": 1}` and `{"a": T.int32(1)}`.
+A number is a literal of the program; one of another type than int32 and bool shows its type: `{"a": 1}` and
+`{"a": T.int64(1)}`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from loopwright.ir import IntImm, Node, StringImm
-from loopwright.runtime.dtype import DataType
+from loopwright.runtime.dtype import INT32, DataType
 from loopwright.script.printer.expressions import ExpressionPrinter
 from loopwright.script.printer.literals import number_text, quote
 from loopwright.script.printer.options import Options
@@ -33,8 +33,10 @@ class DataPrinter(ExpressionPrinter):
     def data_text(self, value: object) -> str:
         """`value` as Python text."""
         if isinstance(value, Node):
-            if isinstance(value, IntImm) and not value.dtype.is_bool:
-                return f"{self.prefix}.{value.dtype}({value.value})"
+            if isinstance(value, IntImm):
+                if value.dtype.is_bool:
+                    return str(bool(value))
+                return str(value.value) if value.dtype is INT32 else f"{self.prefix}.{value.dtype}({value.value})"
             if isinstance(value, StringImm):
                 return f"{self.prefix}.StringImm({quote(value.value)})"
             return self.text(value)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from loopwright.ir import Buffer, Expr, IRModule, Node, PrimFunc, Stmt, deep
 from loopwright.ir.sharing import bind_large
+from loopwright.runtime.shown import SCRIPT_PACKAGE
 from loopwright.script.printer.functions import FunctionPrinter, module_functions, result_dtype
 from loopwright.script.printer.marks import add_marks, finish
 from loopwright.script.printer.names import identifier
@@ -142,7 +143,8 @@ def _expression_lines(obj: Any, options: Options, declarations: bool) -> tuple[l
 def _header(options: Options, uses_ir: bool, uses_tir: bool) -> list[str]:
     if options.max_lines is not None:
         return []
-    lines = [f"# from loopwright.script import ir as {options.ir_prefix}"] if uses_ir else []
+    package = SCRIPT_PACKAGE[0]
+    lines = [f"# from {package}.script import ir as {options.ir_prefix}"] if uses_ir else []
     if uses_tir:
-        lines.append(f"# from loopwright.script import tir as {options.tir_prefix}")
+        lines.append(f"# from {package}.script import tir as {options.tir_prefix}")
     return [*lines, ""]

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from loopwright.ir import AttrStmt, BufferStore, Evaluate, For, ForKind, IntImm, PrimFunc, Stmt, deep, is_no_op
+from loopwright.ir.attributes import python_value
 from loopwright.ir.pass_config import UnrollLoopConfig
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
@@ -93,10 +94,10 @@ def _joined(a: _Size, b: _Size) -> _Size:
 
 
 def _steps(value: object, at: object) -> int:
-    number = value.value if isinstance(value, IntImm) else value
+    number = python_value(value)
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise BadAnnotation(MAX_STEP, value, "how many steps a loop may come to, a number from 0 on", at)
-    return number
+    return int(number)
 
 
 def mark_short_loops(body: Stmt) -> Stmt:

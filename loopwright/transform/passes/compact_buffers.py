@@ -48,6 +48,7 @@ from loopwright.ir import (
     structural_equal,
     uses_var,
 )
+from loopwright.ir.attributes import python_value
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.ir.visitor import variables_in
@@ -112,7 +113,7 @@ class _Collect(Visitor):
         use.hidden = list(self.lets)
         self.uses[node.buffer_var] = use
         self.visit(node.body)
-        aligned = node.annotations.get(ALIGN_KEY)
+        aligned = python_value(node.annotations.get(ALIGN_KEY))
         self.has_notes = self.has_notes or ALIGN_KEY in node.annotations
         if use.is_plain and (aligned or any(span is not None for span in use.spans)):
             compact = _compacted(use, aligned, self.facts)

@@ -274,7 +274,7 @@ def _wrong_replay(program: Program, sch: Schedule, forms: Sequence[str]) -> Fail
                 sch.trace.apply_to_schedule(again)
             else:
                 Trace.apply_json_to_schedule(json.dumps(sch.trace.as_json()), again)
-            assert_structural_equal(again.mod["main"].without_attr(UNPROVED), sch.mod["main"])
+            assert_structural_equal(again.mod["main"].without_attr(UNPROVED), sch.mod["main"], block_names=True)
         except Exception as error:  # any failure to replay is what is looked for
             return Failure(f"replay from {form}", f"{type(error).__name__}: {error}")
     return None
