@@ -64,6 +64,10 @@ class IterVar(Node):
     CommReduce = IterType.CommReduce
     Ordered = IterType.Ordered
     Opaque = IterType.Opaque
+    Unrolled = IterType.Unrolled
+    Vectorized = IterType.Vectorized
+    Parallelized = IterType.Parallelized
+    Tensorized = IterType.Tensorized
 
     def __init__(
         self, dom: object, var: Var | str, iter_type: int | IterType, thread_tag: str = "", span: object = None

@@ -171,7 +171,7 @@ def test_threads():
     A, B, k, s = reduction()
     s[B].bind(k, te.thread_axis("threadIdx.x"))
     with pytest.raises(ThreadLoopOnCpu, match=r"loop k of extent 8 is bound to threadIdx\.x, which a CPU"):
-        lw.lower(s, [A, B])
+        lw.lower(s, [A, B], target="llvm")
 
 
 def test_two_loops_on_one_thread_axis():
