@@ -115,10 +115,10 @@ SOURCE_STEPS: dict[Pass, list[Step]] = {
 }
 
 # No target: the program as every machine has it. Threads stay, and what one machine or another does without stays too.
-_ANY_TARGET: Final = {
+_ANY_TARGET: Final[dict[Pass, tuple[Step, ...]]] = {
     **dict.fromkeys(
         [
-            *(privatise_buffers, precompute_constants, interchange_loops, vectorize_outer_loops),
+            *(precompute_constants, interchange_loops, vectorize_outer_loops),
             *(lower_custom_datatypes, lower_intrinsics, legalize_low_precision, form_fma),
             *(check_accesses, hoist_if_then_else, scalarize_long_vectors, choose_index_width),
         ],

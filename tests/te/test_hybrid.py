@@ -666,8 +666,8 @@ def test_modules_refuse_what_is_no_function(tmp_path):
 def test_a_te_schedule_shows_its_loops_and_lists_may_be_arrays():
     @te.hybrid.script
     def weighted(a, table):
-        c = output_tensor(a.shape, a.dtype)  # noqa: F821
-        for i in const_range(2):  # noqa: F821
+        c = output_tensor(a.shape, a.dtype)
+        for i in const_range(2):
             for j in range(4):
                 c[i, j] = a[i, j] * table[i, 1]
         return c

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from loopwright.ir import PrimFunc
+from loopwright.ir import IRModule, PrimFunc
 from loopwright.te.hybrid.dump import dump
 from loopwright.te.hybrid.errors import HybridError
 from loopwright.te.hybrid.function import HybridFunction, script
@@ -80,6 +80,7 @@ def build(sch: object, inputs: Sequence[Tensor], outputs: Sequence[Tensor], name
     if sch is None:
         function = create_prim_func([*inputs, *outputs])
     else:
+        scheduled: IRModule | None
         if isinstance(sch, Schedule):
             from loopwright.te.schedule.to_module import schedule_to_module  # runs the schedule engine
 
