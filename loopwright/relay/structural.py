@@ -1,8 +1,9 @@
 """When two graphs are the same: equality and hash for `ir.structural_equal` and `ir.structural_hash`.
 
 A graph is written as rows, one a value, each after those it is made of and naming them by their numbers; graphs are the
-same when their rows are. Variables are numbered where they are met, so their names do not matter; types they are
-declared with do, inferred types do not. Sizes in types are compared as expressions of size variables, which correspond
+same when their rows are. Variables are numbered where they are met, so their names do not matter; their types do. A
+type that was inferred is as good as one that was declared; one that is nowhere declared follows from the rest, and is
+not compared. Sizes in types are compared as expressions of size variables, which correspond
 one to one. Attributes are compared by value and type, constants by their bytes.
 
 What is computed once is not what is computed twice: sharing matters for calls and all else that does something. Tuples,
@@ -62,6 +63,32 @@ class _Elements:
     def __repr__(self) -> str:
         digest = hashlib.blake2b(np.ascontiguousarray(self.data).tobytes(), digest_size=16).hexdigest()
         return f"{self.data.dtype}{self.data.shape}{digest}"
+
+
+class _TypeOf:
+    """The type of a variable or of what a function returns: as it was declared, or else as it was inferred.
+
+    Where neither side declares one, it follows from the rest.
+    """
+
+    __slots__ = ("declared", "inferred")
+
+    def __init__(self, declared: Row, inferred: Row) -> None:
+        self.declared = declared
+        self.inferred = inferred
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _TypeOf):
+            return False
+        if not self.declared and not other.declared:
+            return True
+        return (self.declared or self.inferred) == (other.declared or other.inferred)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return repr(self.declared)
 
 
 class Rows:
@@ -127,15 +154,19 @@ class Rows:
             return (name, expression.index, below)
         if isinstance(expression, Function):
             types = tuple([self._type(param) for param in expression.type_params])
-            return (name, below, types, self._type(expression.ret_type), self._attributes(expression.attrs))
+            inferred = expression.checked_type_
+            inferred = inferred.ret_type if isinstance(inferred, FuncType) else None
+            result = _TypeOf(self._type(expression.ret_type), self._type(inferred))
+            return (name, below, types, result, self._attributes(expression.attrs))
         if isinstance(expression, Match):
             return (name, below, expression.complete, tuple([_cases(clause.lhs) for clause in expression.clauses]))
         return (name, below)
 
     def _variable(self, var: Var) -> Row:
+        of = _TypeOf(self._type(var.type_annotation), self._type(var.checked_type_))
         if var not in self._bound and not self.map_free_vars:
-            return ("free", var.name_hint if self.by_name else var, self._type(var.type_annotation))
-        return ("Var", self._type(var.type_annotation))
+            return ("free", var.name_hint if self.by_name else var, of)
+        return ("Var", of)
 
     def _attributes(self, values: dict[str, object]) -> Row:
         return tuple([(name, self._text(values[name])) for name in sorted(values)])

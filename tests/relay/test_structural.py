@@ -154,3 +154,12 @@ def test_a_graph_is_no_loop_program():
     a = te.placeholder((2,), name="A")
     func = te.create_prim_func([a, te.compute((2,), lambda i: a[i] + 1.0)])
     assert not ir.structural_equal(relay.IRModule({"main": relay.Function([X], X)}), ir.IRModule({"main": func}))
+
+
+def test_a_type_that_was_inferred_is_as_good_as_one_that_was_declared():
+    x, declared, learned = relay.var("x", shape=(2, 4)), relay.var("w", shape=(3, 4)), relay.var("w")
+    one = relay.Function([x, declared], relay.nn.dense(x, declared, units=3))
+    other = relay.Function([x, learned], relay.nn.dense(x, learned, units=3))
+    assert not ir.structural_equal(one, other)
+    relay.transform.InferType()(relay.IRModule.from_expr(other))
+    assert ir.structural_equal(one, other)
