@@ -45,7 +45,7 @@ VIEWS: Final[dict[str, str]] = {
     "relay.base": "loopwright.relay",
     "relay.expr_functor": "loopwright.relay.visitor",
     "relay.function": "loopwright.relay.expr",
-    "relay.op": "loopwright.relay.op.registry loopwright.relay.transform",
+    "relay.op": "loopwright.relay.op.registry loopwright.relay.op.user_operators loopwright.relay.transform",
     "relay.op.algorithm": "loopwright.relay.op",
     "relay.op.annotation": "loopwright.relay.annotation",
     "relay.op.annotation.annotation": "loopwright.relay.annotation",
@@ -55,7 +55,8 @@ VIEWS: Final[dict[str, str]] = {
     "relay.op.memory": "loopwright.relay.memory",
     "relay.op.nn": "loopwright.relay.nn",
     "relay.op.nn.nn": "loopwright.relay.nn",
-    "relay.op.op": "loopwright.relay.op loopwright.relay.op.registry",
+    "relay.op.op": "loopwright.relay.op loopwright.relay.op.registry loopwright.relay.op.user_operators "
+    "loopwright.relay.transform",
     "relay.op.random": "loopwright.relay.random",
     "relay.backend.executor": "loopwright.relay.backend",
     "relay.backend.runtime": "loopwright.relay.backend",

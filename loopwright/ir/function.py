@@ -368,7 +368,8 @@ class IRModule:
     # Modules print as nodes do, through the hooks the script layer installs; but as their functions do, where those
     # have a form of their own.
     def _form(self) -> ModuleForm | None:
-        forms = (type(function).module_form for function in self._functions.values())
+        held = (*self._functions.values(), *self.type_definitions.values())
+        forms = (type(each).module_form for each in held)
         return next((form for form in forms if form is not None), None)
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ says how calls of an operator become something else for a target.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from difflib import get_close_matches
 from enum import IntEnum
 from typing import Any, ClassVar, Final, TypeVar
@@ -83,7 +84,7 @@ class Op(Callee):
         result = Op.registry.get(name)
         if result is None:
             load_own_ops()
-            result = Op.registry.get(name)
+            result = Op.registry.get(name) or _elsewhere(name)
         if result is None:
             raise UnknownOp(name)
         return result
@@ -145,6 +146,14 @@ def load_own_ops() -> None:
     importlib.import_module("loopwright.ir.machine_intrinsics")  # and `intrinsics`, with it
 
 
+# Other registries of operators, which answer for their own names: those of graphs, once loaded.
+other_registries: Final[list[Callable[[str], Any]]] = []
+
+
+def _elsewhere(name: str) -> Any:
+    return next((result for look in other_registries if (result := look(name)) is not None), None)
+
+
 def user_op(name: str, effect: CallEffect = CallEffect.OPAQUE) -> Op:
     """The operator of that name; a new one is the user's own, and means what its intrinsic rules say."""
     if name not in Op.registry:
@@ -161,7 +170,7 @@ def register_op_attr(op_name: str, attr_key: str, value: object = None, level: i
     """
 
     def attach(attached: T) -> T:
-        user_op(op_name).set_attr(attr_key, attached, level)
+        (_elsewhere(op_name) or user_op(op_name)).set_attr(attr_key, attached, level)
         return attached
 
     return attach(value) if value is not None else attach

@@ -17,8 +17,8 @@ from typing import Any as Anything  # relay.Any is a size
 
 # Public name → module that holds it.
 _HOMES = {
-    "loopwright.relay.types": "AnyDim FuncType GlobalTypeVar IncompleteType RefType TensorType TypeCall TypeVar "
-    "scalar_type",
+    "loopwright.relay.types": "AnyDim FuncType GlobalTypeVar IncompleteType RefType TensorType TypeCall "
+    "TypeConstraint TypeKind TypeRelation TypeVar scalar_type",
     "loopwright.ir": "IRModule",
     "loopwright.ir.expr": "GlobalVar",
     "loopwright.ir.types": "TupleType Type",

@@ -56,6 +56,8 @@ class Constructor(Expr):
 class TypeData(Node):
     """A data type: its name, the types that it is given, and its cases."""
 
+    module_form = Expr.module_form
+
     __slots__ = ("constructors", "header", "type_vars")
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from loopwright.runtime.errors import LoopwrightError, with_article
+from loopwright.runtime.errors import DiagnosticError, LoopwrightError, with_article
 
 
 class NotAnExpression(LoopwrightError, TypeError):
@@ -91,7 +91,7 @@ class BadAttribute(LoopwrightError, TypeError):
         super().__init__(f"{name}: {problem}", hint=f"it takes {', '.join(names) or 'no parameters'}")
 
 
-class TypeMismatch(LoopwrightError, ValueError, TypeError):
+class TypeMismatch(DiagnosticError, ValueError, TypeError):
     """The types of a graph do not fit together; the message says which operator is unable to take what it is given.
 
     Shapes are matched as numpy matches them, element types must be the same: nothing is converted unasked.
@@ -109,10 +109,6 @@ class TypeMismatch(LoopwrightError, ValueError, TypeError):
 
     def __init__(self, problem: str, *, at: object = None, why: str | None = None, hint: str | None = None) -> None:
         super().__init__(problem, at=at, why=why, hint=hint)
-
-
-# The name that scripts know.
-DiagnosticError = TypeMismatch
 
 
 class CannotCompile(LoopwrightError, ValueError):

@@ -148,6 +148,15 @@ class Expr(Node):
         return Call(self, args)
 
 
+class Elements(np.ndarray):
+    """The elements of a constant: an array that is also asked for them as a tensor is."""
+
+    def numpy(self) -> np.ndarray:
+        return self.view(np.ndarray)
+
+    asnumpy = numpy
+
+
 class Constant(Expr):
     """A tensor whose elements are known: `data` is a numpy array (never changed)."""
 
@@ -157,7 +166,7 @@ class Constant(Expr):
 
     def __init__(self, data: object, span: object = None) -> None:
         array = data if isinstance(data, np.ndarray) else np.asarray(data.numpy() if hasattr(data, "numpy") else data)
-        self.data = array
+        self.data = array.view(Elements)
         self._begin(span)
         self.checked_type_ = TensorType(array.shape, str(DataType(array.dtype.name)))
 

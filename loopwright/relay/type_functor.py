@@ -26,7 +26,7 @@ class TypeFunctor(Generic[R]):
         return method(of)
 
     def visit_other(self, of: Type) -> R:
-        raise TypeError(f"{type(self).__name__} has no rule for {type(of).__name__}")
+        raise NotImplementedError(f"{type(self).__name__} has no rule for {type(of).__name__}")
 
     if TYPE_CHECKING:  # a method of each takes its own class
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from loopwright.arith import simplified_size
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import IntImm
+from loopwright.ir.expr import Any_
 from loopwright.ir.types import TupleType, Type
 from loopwright.runtime.dtype import DataType
 
@@ -44,6 +46,17 @@ class AnyDim:
 
 Dim: TypeAlias = int | PrimExpr | AnyDim  # one size of a type
 DimLike: TypeAlias = SupportsIndex | PrimExpr | AnyDim  # what `as_dim` makes one of
+
+
+class TypeKind(IntEnum):
+    """What a type variable stands for: a type, a shape, an element type, a relation, the name of a data type."""
+
+    Type = 0
+    ShapeVar = 1
+    BaseType = 2
+    Constraint = 4
+    AdtHandle = 5
+    TypeData = 6
 
 
 class _ByContent(Type):
@@ -141,8 +154,8 @@ class IncompleteType(Type):
 
     __slots__ = ("kind",)
 
-    def __init__(self, kind: int = 0) -> None:
-        self.kind = kind
+    def __init__(self, kind: int = TypeKind.Type) -> None:
+        self.kind = TypeKind(kind)
         self.span = None
 
     def __repr__(self) -> str:
@@ -154,9 +167,9 @@ class TypeVar(Type):
 
     __slots__ = ("kind", "name_hint")
 
-    def __init__(self, name_hint: str, kind: int = 0) -> None:
+    def __init__(self, name_hint: str, kind: int = TypeKind.Type) -> None:
         self.name_hint = name_hint
-        self.kind = kind
+        self.kind = TypeKind(kind)
         self.span = None
 
     def __repr__(self) -> str:
@@ -168,9 +181,9 @@ class GlobalTypeVar(Type):
 
     __slots__ = ("definition", "kind", "name_hint")
 
-    def __init__(self, name_hint: str, kind: int = 0) -> None:
+    def __init__(self, name_hint: str, kind: int = TypeKind.AdtHandle) -> None:
         self.name_hint = name_hint
-        self.kind = kind
+        self.kind = TypeKind(kind)
         self.definition: object = None
         self.span = None
 
@@ -184,6 +197,28 @@ class GlobalTypeVar(Type):
 
     def __repr__(self) -> str:
         return self.name_hint
+
+
+class TypeConstraint(Type):
+    """Something that is said about types."""
+
+    __slots__ = ()
+
+
+class TypeRelation(TypeConstraint):
+    """`func` holds between `args`, of which the first `num_inputs` are given and the others follow."""
+
+    __slots__ = ("args", "attrs", "func", "num_inputs")
+
+    def __init__(self, func: object, args: Sequence[Type], num_inputs: int, attrs: object = None) -> None:
+        self.func = func
+        self.args = tuple(args)
+        self.num_inputs = int(num_inputs)
+        self.attrs = attrs
+        self.span = None
+
+    def __repr__(self) -> str:
+        return f"{getattr(self.func, 'name', self.func)}({', '.join(map(type_text, self.args))})"
 
 
 class TypeCall(_ByContent):
@@ -214,6 +249,8 @@ def as_dim(size: DimLike) -> Dim:
     """One size of a shape: numbers as Python's int, expressions simplified, AnyDim as it is."""
     if isinstance(size, AnyDim):
         return size
+    if isinstance(size, Any_):
+        return AnyDim()
     if isinstance(size, PrimExpr):
         simple = size if isinstance(size, IntImm) else simplified_size(size)
         return int(simple.value) if isinstance(simple, IntImm) else simple

@@ -130,13 +130,14 @@ class ExprFunctor(Generic[R]):
         return (expression.tuple_value,) if type(expression) is TupleGetItem else ()
 
     def _enter(self, expression: Expr) -> R:
-        method: Callable[[Expr], R] = getattr(self, _METHODS.get(type(expression), "visit_other"))
+        name = _METHODS.get(type(expression)) or ("visit_op" if isinstance(expression, Op) else "visit_other")
+        method: Callable[[Expr], R] = getattr(self, name)
         result = method(expression)
         self.memo_map[expression] = result
         return result
 
     def visit_other(self, expression: Expr) -> R:
-        raise TypeError(f"{type(self).__name__} has no rule for {type(expression).__name__}")
+        raise NotImplementedError(f"{type(self).__name__} has no rule for {type(expression).__name__}")
 
     if TYPE_CHECKING:  # a method of each takes its own class
 

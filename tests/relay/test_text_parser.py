@@ -248,3 +248,22 @@ def test_the_caret_stands_under_the_word():
         relay.parse_expr("fn (%x: flaot32) { %x }")
     lines = str(caught.value).splitlines()
     assert lines[2:4] == ["  > fn (%x: flaot32) { %x }", "            ^^^^^^^"]
+
+
+def test_comments_hold_comments_and_end():
+    assert relay.parse_expr("1 /* two /* three */ */").data == 1
+    with pytest.raises(BadText, match="a comment that begins here does not end"):
+        relay.parse_expr("1 /* /* */")
+
+
+def test_signs_before_numbers_and_the_order_of_comparisons():
+    assert relay.parse_expr("--10").data == 10 and relay.parse_expr("3f32").checked_type.dtype == "float32"
+    one = relay.parse_expr("1 == 1 < 2 + 3")
+    assert one.op.name == "equal" and one.args[1].op.name == "less"
+
+
+def test_an_extern_type_has_no_cases():
+    mod = relay.fromtext('#[version = "0.0.5"]\nextern type Storage[A]')
+    (header,) = mod.get_global_type_vars()
+    assert header.name == "Storage" and not mod[header].constructors
+    assert "type Storage" in mod.astext()

@@ -66,3 +66,21 @@ def test_type_parameters_correspond():
     assert relay.FuncType([a, b], a, [a, b]) != relay.FuncType([a, b], b, [a, b])
     assert relay.FuncType([a], a) != relay.FuncType([b], b)  # free ones do not
     assert a == a and len({a, b, a}) == 2
+
+
+def test_the_kind_of_a_type():
+    name, shape = relay.TypeVar("T"), relay.TypeVar("s", relay.TypeKind.ShapeVar)
+    tensor = relay.TensorType((2,))
+    relation = relay.TypeRelation(None, [tensor, name], 1)
+    assert relay.analysis.check_kind(relay.FuncType([name], tensor, [name], [relation])) == relay.TypeKind.Type
+    assert relay.analysis.check_kind(relation) == relay.TypeKind.Constraint
+    with pytest.raises(TypeError, match="a field of a tuple is of kind Type, and s is of kind ShapeVar"):
+        relay.analysis.check_kind(relay.TupleType([tensor, shape]))
+    box = relay.GlobalTypeVar("Box")
+    with pytest.raises(TypeError, match="the data type Box is not defined"):
+        relay.analysis.check_kind(box(tensor))
+    data = relay.TypeData(box, [name], [relay.Constructor("Full", [name], box)])
+    assert relay.analysis.check_kind(data) == relay.TypeKind.TypeData
+    assert relay.analysis.check_kind(box(tensor)) == relay.TypeKind.Type
+    with pytest.raises(TypeError, match="Box is given 2 types, and takes 1"):
+        relay.analysis.check_kind(box(tensor, tensor))

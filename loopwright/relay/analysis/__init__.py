@@ -3,7 +3,7 @@
 `variables.py` what is bound and free · `well_formed.py` whether names are used where they mean something ·
 `operators.py` which operators and element types · `macs.py` how much work · `features.py` which parts of the language ·
 `call_graph.py` who calls whom · `fused.py` the kernels of a fused graph · `single_values.py` one value out of a graph ·
-`calibration.py` what goes into and out of its parts.
+`kinds.py` whether types make sense · `calibration.py` what goes into and out of its parts.
 """
 
 from loopwright.relay.adt import Match, Pattern, patterns_missing
@@ -11,6 +11,7 @@ from loopwright.relay.analysis.calibration import get_calibration_data
 from loopwright.relay.analysis.call_graph import CallGraph
 from loopwright.relay.analysis.features import Feature, detect_feature
 from loopwright.relay.analysis.fused import extract_fused_functions
+from loopwright.relay.analysis.kinds import check_kind
 from loopwright.relay.analysis.macs import get_total_mac_number
 from loopwright.relay.analysis.operators import (
     all_dtypes,
@@ -50,6 +51,7 @@ __all__ = [
     "bound_type_vars",
     "bound_vars",
     "check_constant",
+    "check_kind",
     "count_layers",
     "detect_feature",
     "extract_fused_functions",

@@ -49,6 +49,9 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 
 from loopwright.ir import Expr as PrimExpr
+from loopwright.ir.node import when_used
+from loopwright.ir.op import Op as IntrinsicOp
+from loopwright.ir.op import other_registries
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import BadAttribute, UnknownOperator
 from loopwright.relay.expr import Call, Expr, Tuple, TupleWrapper, require_expr
@@ -164,17 +167,19 @@ class _Required:
 REQUIRED: Final = _Required()
 
 
-class Op:
+class Op(IntrinsicOp):
     """An operator as a graph names it: `call.op.name`. There is one object a name."""
 
-    __slots__ = ("attributes", "extra", "name")
+    __slots__ = ("_levels", "attributes", "extra")
 
-    registry: ClassVar[dict[str, Op]] = {}
+    registry: ClassVar[dict[str, Op]] = {}  # type: ignore[assignment]  # of its own
+    __setattr__ = object.__setattr__  # things are hung on it, also while nodes are frozen
 
     def __init__(self, name: str, attributes: type[Operator]) -> None:
-        self.name = name
+        super().__init__(name)
         self.attributes = attributes  # its class; called, the attributes of a call
         self.extra: dict[str, object] = {}  # what others hang on it: set_attr, get_attr
+        self._levels: dict[str, int] = {}
 
     @staticmethod
     def get(name: str) -> Op:
@@ -203,10 +208,14 @@ class Op:
         return self.get_attr(name) is not None
 
     def set_attr(self, name: str, value: object, plevel: int = 10) -> None:
-        self.extra[name] = value
+        """Hang something on the operator; a higher level replaces a lower one, and the later one an equal one."""
+        if plevel >= self._levels.get(name, plevel):
+            self.extra[name] = value
+            self._levels[name] = plevel
 
     def reset_attr(self, name: str) -> None:
         self.extra.pop(name, None)
+        self._levels.pop(name, None)
 
     def __call__(self, *args: Expr, **attributes: object) -> Call:
         return Call(self, args, self.attributes(**attributes))
@@ -215,15 +224,24 @@ class Op:
         return f'Op("{self.name}")'
 
 
+_declare = when_used("loopwright.relay.op.user_operators", "declare")  # which stands on this file
 T = TypeVar("T", bound=type[Operator])
 F = TypeVar("F", bound=Callable[..., object])
 
+other_registries.append(lambda name: known(name))
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}  # operator name → the function users call
 _load: Final[list[Callable[[], None]]] = []  # loads the files of operators, once
 
 
-def register(name: str, kind: Kind) -> Callable[[T], T]:
-    """Enter a class of attributes as the operator `name`."""
+def having(name: str) -> dict[str, object]:
+    """The operators that something was hung on under that name, and it."""
+    return {op.name: op.extra[name] for op in Op.registry.values() if name in op.extra}
+
+
+def register(name: str, kind: Kind | str = "") -> Callable[[T], T]:
+    """Enter a class of attributes as the operator `name`; with a description in the place of a kind, one of a user's."""
+    if not isinstance(kind, Kind):
+        return _declare(name, kind)  # type: ignore[no-any-return]
 
     def enter(cls: T) -> T:
         cls.op_name = name
@@ -251,11 +269,16 @@ def calls(name: str) -> Callable[[F], F]:
 
 def get(name: str) -> Op:
     """The operator of that name."""
+    op = known(name)
+    if op is None:
+        raise UnknownOperator(name, list(Op.registry))
+    return op
+
+
+def known(name: str) -> Op | None:
     if name not in Op.registry:
         load_all()
-    if name not in Op.registry:
-        raise UnknownOperator(name, list(Op.registry))
-    return Op.registry[name]
+    return Op.registry.get(name)
 
 
 def list_op_names() -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from loopwright.runtime.errors import LoopwrightError, SourceLine
+from loopwright.runtime.errors import DiagnosticError, SourceLine
 
 
-class BadText(LoopwrightError, ValueError):
+class BadText(DiagnosticError, ValueError):
     """A text is not written as graphs are: a word or a sign stands where another one is needed.
 
     The message has the line and the column, and what would fit there.

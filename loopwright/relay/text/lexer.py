@@ -23,7 +23,8 @@ class Token(NamedTuple):
 
 _QUOTED: Final = r'"(?:[^"\\\n]|\\.)*"'
 _KINDS: Final = [
-    ("SKIP", r"\s+|/\*(?s:.)*?\*/"),
+    ("SKIP", r"\s+"),
+    ("OPEN", r"/\*"),
     ("COMMENT", r"//[^\n]*"),
     ("METADATA", r"#\[metadata\]"),
     ("VERSION", r"#\[version\s*=\s*" + _QUOTED + r"\s*\]"),
@@ -36,6 +37,7 @@ _KINDS: Final = [
     ("SIGN", r"->|=>|<=|>=|==|!=|[-+*/%<>=(){}\[\],;:.?]"),
 ]
 _TOKEN: Final = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS))
+_MARK: Final = re.compile(r"/\*|\*/")
 
 
 class Source:
@@ -58,6 +60,9 @@ class Source:
             if result is None:
                 raise BadText(f"{self.text[location]!r} has no place in a graph's text", self.at(location))
             kind = str(result.lastgroup)
+            if kind == "OPEN":
+                location = self._after_comment(location)
+                continue
             if kind == "METADATA":
                 self.metadata = self.text[result.end() :]
                 self.metadata_at = location
@@ -71,6 +76,15 @@ class Source:
                 brackets += {"[": 1, "]": -1}.get(result.group(), 0)
             location = result.end()
         self.tokens.append(Token("END", "", min(location, end)))
+
+    def _after_comment(self, start: int) -> int:
+        """Where the comment that begins at `start` ends; comments may hold comments."""
+        depth = 0
+        for mark in _MARK.finditer(self.text, start):
+            depth += 1 if mark.group() == "/*" else -1
+            if depth == 0:
+                return mark.end()
+        raise BadText("a comment that begins here does not end", self.at(start, 2))
 
     def at(self, index: int, length: int = 1) -> SourceLine:
         """The place in the text as errors show it."""

@@ -66,7 +66,8 @@ from loopwright.relay.types import GlobalTypeVar
 from loopwright.runtime.errors import LoopwrightError, SourceLine
 
 _INFIX: Final = [  # weakest first
-    {"==": "equal", "!=": "not_equal", "<": "less", ">": "greater", "<=": "less_equal", ">=": "greater_equal"},
+    {"==": "equal", "!=": "not_equal"},
+    {"<": "less", ">": "greater", "<=": "less_equal", ">=": "greater_equal"},
     {"+": "add", "-": "subtract"},
     {"*": "multiply", "/": "divide"},
 ]
@@ -107,6 +108,9 @@ class _Parser(TypeParser):
                 self.free_variable()
             elif token.text == "type":
                 self.data_type()
+            elif token.text == "extern":
+                self.need("type", "after extern")
+                self.data_type(has_cases=False)
             else:
                 self.fail("def is needed", token)
         for name, token in self.used.items():
@@ -144,8 +148,8 @@ class _Parser(TypeParser):
             raise DefinedTwice(f"function @{name} is defined twice", self.source.token_at(token))
         return self.globals.setdefault(name, GlobalVar(name))
 
-    def data_type(self) -> None:
-        """`type List[A] { Cons(A, List[A]), Nil, }`."""
+    def data_type(self, has_cases: bool = True) -> None:
+        """`type List[A] { Cons(A, List[A]), Nil, }`; an extern one has no cases."""
         token = self.need_kind("WORD", "the name of a type")
         if token.text in self.type_names:
             raise DefinedTwice(f"type {token.text} is defined twice", self.source.token_at(token))
@@ -153,8 +157,9 @@ class _Parser(TypeParser):
         outer = dict(self.type_vars)
         given = self.type_params()
         cases: list[Constructor] = []
-        self.need("{", "before the cases of a type")
-        while not self.takes("}"):
+        if has_cases:
+            self.need("{", "before the cases of a type")
+        while has_cases and not self.takes("}"):
             name = self.need_kind("WORD", "the name of a case")
             if name.text in self.constructors:
                 raise DefinedTwice(f"case {name.text} is defined twice", self.source.token_at(name))
@@ -291,9 +296,19 @@ class _Parser(TypeParser):
             return self.parenthesis()
         if token.kind == "SIGN" and token.text == "{":
             return self.braced()
-        if self.takes("-"):
-            return self.number(-1) if self.token.kind == "NUMBER" else make("negative", self.projected())
+        if self.sees("-"):
+            return self.negative()
         self.fail("a value is needed")
+
+    def negative(self) -> Expr:
+        """What follows minus signs: a number, or the negative of a value."""
+        sign = 1
+        while self.takes("-"):
+            sign = -sign
+        if self.token.kind == "NUMBER":
+            return self.number(sign)
+        value = self.projected()
+        return make("negative", value) if sign < 0 else value
 
     def number(self, sign: int) -> Constant:
         token = self.next()

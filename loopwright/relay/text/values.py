@@ -26,7 +26,7 @@ SUFFIXES: Final = {
     "float64": "f64",
     "bfloat16": "bf16",
 }
-DTYPES: Final = {suffix: dtype for dtype, suffix in SUFFIXES.items()}
+DTYPES: Final = {"i32": "int32", "f32": "float32", **{suffix: dtype for dtype, suffix in SUFFIXES.items()}}
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _KEY: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

@@ -14,8 +14,6 @@ from loopwright.relay.transform import (
     register_alter_op_layout,
     register_legalize,
 )
-from loopwright.relay.transform.layout.alter_op_layout import ALTERATIONS
-from loopwright.relay.transform.simplify.legalize import LEGAL
 from tests.relay.pass_check import check, check_unchanged, drawn
 
 
@@ -34,7 +32,7 @@ def blocked() -> Iterator[None]:
         return relay.layout_transform(conv, "NCHW4c", "NCHW")
 
     yield
-    del ALTERATIONS["nn.conv2d"]
+    relay.op.get("nn.conv2d").reset_attr("FTVMAlterOpLayout")
 
 
 @pytest.mark.usefixtures("blocked")
@@ -110,4 +108,4 @@ def test_legalize():
         )
         check_unchanged(Legalize(), "fn (%x: Tensor[(3), float32]) { nn.leaky_relu(%x, alpha=0.25f) }")
     finally:
-        del LEGAL["nn.leaky_relu"]
+        relay.op.get("nn.leaky_relu").reset_attr("FTVMLegalize")

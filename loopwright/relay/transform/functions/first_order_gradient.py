@@ -84,7 +84,7 @@ class _Backward:
             raise NoGradient(f"an expression of kind {type(expression).__name__}")
 
     def _through_operator(self, call: Call, grad: Gradient) -> None:
-        rule = call.attrs.gradient
+        rule = call.op.extra.get("FPrimalGradient") or call.attrs.gradient
         if rule is None:
             if any(_has_floats(arg.checked_type) for arg in call.args):
                 raise NoGradient(call.op.name)

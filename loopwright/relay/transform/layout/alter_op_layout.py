@@ -17,12 +17,13 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Call, Expr, Function
+from loopwright.relay.op.registry import get, having
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.layout.layouts import brought, laid, sink
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
 
 Alter = Callable[[Any, list[Expr], list[Type], Type], Expr | None]  # of the attributes, the arguments, their types
-ALTERATIONS: Final[dict[str, Alter]] = {}
+_KEY: Final = "FTVMAlterOpLayout"  # what the operator has it under
 
 
 def register_alter_op_layout(
@@ -31,20 +32,24 @@ def register_alter_op_layout(
     """Say what an operator becomes on a target: `alter(attrs, inputs, types, out_type)`; a decorator without one."""
 
     def enter(alter: Alter) -> Alter:
-        ALTERATIONS[op_name] = alter
+        get(op_name).set_attr(_KEY, alter, level)
         return alter
 
     return enter if alter_layout is None else enter(alter_layout)
 
 
 class _Alter(TypedRewrite):
+    def __init__(self, mod: IRModule, alterations: dict[str, Any]) -> None:
+        super().__init__(mod)
+        self.alterations = alterations
+
     def rewrite(self, call: Call) -> Expr:
         if is_call(call, "layout_transform"):
             answer = laid(call.args[0])
             if answer is not None and answer.layout == call.attrs.src_layout and answer.source == call.attrs.dst_layout:
                 return brought(call.args[0], call.attrs.src_layout, call.attrs.dst_layout)
             return call
-        alter = ALTERATIONS.get(call.op.name)
+        alter = self.alterations.get(call.op.name)
         if alter is not None:
             types = [self.type_of(arg) for arg in call.args]
             result = alter(call.attrs, list(call.args), types, self.type_of(call))
@@ -72,6 +77,7 @@ def AlterOpLayout() -> GraphPass:
     """Replace operators by those that were registered for them."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Alter(mod).apply(function) if ALTERATIONS else function
+        alterations = having(_KEY)
+        return _Alter(mod, alterations).apply(function) if alterations else function
 
     return GraphPass(change, PassInfo(3, "AlterOpLayout"))

@@ -16,11 +16,12 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Call, Expr, Function
+from loopwright.relay.op.registry import get, having
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite
 
 Replace = Callable[[Any, list[Expr], list[Type]], Expr | None]  # of the attributes, the arguments, their types
-LEGAL: Final[dict[str, Replace]] = {}
+_KEY: Final = "FTVMLegalize"  # what the operator has it under
 
 
 def register_legalize(
@@ -29,15 +30,19 @@ def register_legalize(
     """Say what an operator becomes: `legalize(attrs, inputs, types)`, the last of types that of the result."""
 
     def enter(replace: Replace) -> Replace:
-        LEGAL[op_name] = replace
+        get(op_name).set_attr(_KEY, replace, level)
         return replace
 
     return enter if legal_op is None else enter(legal_op)
 
 
 class _Legalize(TypedRewrite):
+    def __init__(self, mod: IRModule, legal: dict[str, Any]) -> None:
+        super().__init__(mod)
+        self.legal = legal
+
     def rewrite(self, call: Call) -> Expr:
-        replace = LEGAL.get(call.op.name)
+        replace = self.legal.get(call.op.name)
         if replace is None:
             return call
         types = [*[self.type_of(arg) for arg in call.args], self.type_of(call)]
@@ -45,10 +50,11 @@ class _Legalize(TypedRewrite):
         return call if result is None else result
 
 
-def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> GraphPass:
-    """Replace operators by those that were registered for them."""
+def Legalize(legalize_map_attr_name: str = _KEY) -> GraphPass:
+    """Replace operators by what they have under that name."""
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Legalize(mod).apply(function) if LEGAL else function
+        legal = having(legalize_map_attr_name)
+        return _Legalize(mod, legal).apply(function) if legal else function
 
     return GraphPass(change, PassInfo(1, "Legalize"))
