@@ -180,7 +180,11 @@ class Var(Expr):
         self.name_hint = name_hint
         self.type_annotation = type_annotation
         self._begin(span)
-        self.checked_type_ = None
+
+    @property
+    def vid(self) -> Var:
+        """What tells the variable from others: itself."""
+        return self
 
 
 class Tuple(Expr):
@@ -384,8 +388,13 @@ def var(
     return Var(name_hint, type_annotation)
 
 
-def const(value: object, dtype: str | None = None) -> Constant:
-    """A constant: Python's ints are int32 and floats float32; so are numpy's, unless `dtype` says otherwise."""
+def const(value: object, dtype: str | TensorType | None = None) -> Constant:
+    """A constant: Python's ints are int32 and floats float32; so are numpy's, unless `dtype` says otherwise.
+
+    The type of a scalar is as good as its element type.
+    """
+    if isinstance(dtype, TensorType):
+        dtype = str(dtype.dtype)
     array = value.numpy() if hasattr(value, "numpy") and not isinstance(value, np.ndarray) else np.asarray(value)
     if dtype is not None:
         return Constant(np.asarray(array, dtype=numpy_type(dtype)))

@@ -108,7 +108,9 @@ class Inference(ExprFunctor[Type]):
         callee = self.visit(call.op)
         args = [self.visit(arg) for arg in call.args]
         if isinstance(callee, IncompleteType):
-            return callee
+            if isinstance(call.op, Var):
+                self.learn(call.op, FuncType(args, _UNKNOWN))
+            return _UNKNOWN
         if not isinstance(callee, FuncType):
             raise TypeMismatch(f"something of type {type_text(callee)} is called, which is no function")
         if len(args) != len(callee.arg_types):
@@ -230,6 +232,9 @@ class Inference(ExprFunctor[Type]):
         # What the body taught about parameters without a type.
         params = [self.memo_map.get(param, _UNKNOWN) for param in function.params]
         if function.ret_type is not None:
+            if isinstance(result, IncompleteType) and self._returns(function.body, function.ret_type):
+                params = [self.memo_map.get(param, _UNKNOWN) for param in function.params]
+                result = function.ret_type
             if not fits(result, function.ret_type):
                 raise TypeMismatch(
                     f"a function is unable to show the following types match: it returns {type_text(result)}, "
@@ -237,6 +242,17 @@ class Inference(ExprFunctor[Type]):
                 )
             result = function.ret_type if not isinstance(function.ret_type, IncompleteType) else result
         return FuncType(params, result, function.type_params)
+
+    def _returns(self, body: Expr, result: Type) -> bool:
+        """Whether `body` calls a function of which nothing else is known: it returns `result` then."""
+        if not isinstance(body, Call) or not isinstance(body.op, Var):
+            return False
+        known = self.memo_map.get(body.op)
+        if not isinstance(known, FuncType) or not isinstance(known.ret_type, IncompleteType):
+            return False
+        self.learn(body.op, FuncType(known.arg_types, result))
+        self.memo_map[body] = body.checked_type_ = result
+        return True
 
     def visit_let(self, let: Let) -> Type:
         chain: list[Let] = []

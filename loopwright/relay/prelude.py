@@ -157,6 +157,18 @@ def @size[A](%t: Tree[A]) -> int32 {
 }
 """
 
+_NAT = """
+type nat { z, s(nat), }
+
+def @nat_add(%a: nat, %b: nat) -> nat { match (%a) { z => %b, s(%less) => s(@nat_add(%less, %b)), } }
+
+def @nat_double(%a: nat) -> nat { match (%a) { z => z, s(%less) => s(s(@nat_double(%less))), } }
+
+def @nat_iterate[A](%f: fn (A) -> A, %times: nat) -> fn (A) -> A {
+  match (%times) { z => @id, s(%less) => @compose(%f, @nat_iterate(%f, %less)), }
+}
+"""
+
 
 class Prelude:
     """The data types and functions above, in `mod`; each function is an attribute of its name, as a GlobalVar.
@@ -173,6 +185,10 @@ class Prelude:
     def __getattr__(self, name: str) -> GlobalVar:
         if name.startswith("_") or name not in _prelude():
             raise AttributeError(f"the prelude has no {name!r}; it has {', '.join(var.name for var in _prelude())}")
+        return self.mod.get_global_var(name)
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """A function of the module by its name."""
         return self.mod.get_global_var(name)
 
     def get_type(self, name: str) -> list[Expr]:
@@ -193,11 +209,22 @@ def _prelude() -> IRModule:
     return parse(_TEXT, "prelude.rly")
 
 
+@cache
+def _nat() -> IRModule:
+    return parse(_NAT, "nat.rly", _prelude())
+
+
+@cache
+def _core() -> IRModule:
+    return parse("extern type Storage", "core.rly")
+
+
 def add_standard(mod: IRModule, file: str) -> None:
     """What `IRModule.import_from_std` does."""
-    if file != "prelude.rly":
-        raise ValueError(f'there is no {file!r} to import; there is "prelude.rly"')
-    source = _prelude()
+    known = {"prelude.rly": _prelude, "nat.rly": _nat, "core.rly": _core}
+    if file not in known:
+        raise ValueError(f"there is no {file!r} to import; there are {', '.join(known)}")
+    source = known[file]()
     for header, data in source.type_definitions.items():
         mod.type_definitions.setdefault(header, data)
     for var, function in source.functions.items():

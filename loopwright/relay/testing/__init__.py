@@ -1,19 +1,32 @@
 """relay.testing: networks to try things on, each a file: `resnet.get_workload()` gives a module and its parameters.
 
-`layers.py` has what they are made of, `workload.py` draws the parameters.
+`layers.py` has what they are made of, `workload.py` draws the parameters; `gradients.py` compares gradients with
+differences, `nat.py` has numbers as data, `temp_op_attr.py` rules of operators for a while.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.passes import Pass, Sequential
 from loopwright.relay.expr import Expr, Function
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer
-from loopwright.relay.testing import mlp, mobilenet, resnet, vgg
 from loopwright.relay.testing.workload import create_workload
+from loopwright.runtime.tensor import NDArray, array
+
+_FILES: Final = "dcgan densenet dqn inception_v3 layers lstm mlp mobilenet nat resnet squeezenet synthetic vgg".split()
+_HOMES: Final = {
+    "check_grad": "gradients",
+    "count": "nat",
+    "make_nat_expr": "nat",
+    "make_nat_value": "nat",
+}
 
 
 def run_infer_type(expression: Expr) -> Expr:
@@ -26,9 +39,24 @@ def run_opt_pass(expression: Expr, opt_pass: Pass | Sequence[Pass], import_prelu
     """The expression after a pass, or a list of them."""
     whole = opt_pass if isinstance(opt_pass, Pass) else Sequential(list(opt_pass))
     function = expression if isinstance(expression, Function) else Function([], expression)
-    module = whole(IRModule({"main": function}))  # type: ignore[dict-item]
-    changed = graph_function(module)
+    module = IRModule({"main": function})  # type: ignore[dict-item]
+    if import_prelude:
+        module.import_from_std("prelude.rly")
+    changed = graph_function(whole(module))
     return changed if isinstance(expression, Function) else changed.body
 
 
-__all__ = ["create_workload", "mlp", "mobilenet", "resnet", "run_infer_type", "run_opt_pass", "vgg"]
+def rand(dtype: str, *shape: int) -> NDArray:
+    """A tensor of numbers between 0 and 1."""
+    return array(np.random.rand(*shape).astype(dtype))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FILES:
+        return importlib.import_module(f"loopwright.relay.testing.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"loopwright.relay.testing.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["create_workload", "rand", "run_infer_type", "run_opt_pass", *_FILES, *_HOMES]

@@ -30,4 +30,4 @@ def get_workload(
     seed: int = 0,
 ) -> tuple[IRModule, dict[str, np.ndarray]]:
     """A module whose main takes `data` and the parameters, and arrays for those."""
-    return create_workload(get_net(batch_size, num_classes, image_shape, dtype), seed)
+    return create_workload(get_net(batch_size, num_classes, image_shape, dtype), seed=seed)

@@ -47,4 +47,4 @@ def get_workload(
     seed: int = 0,
 ) -> tuple[IRModule, dict[str, np.ndarray]]:
     """A module whose main takes `data` and the parameters, and arrays for those."""
-    return create_workload(get_net(batch_size, image_shape, num_classes, dtype, num_layers), seed)
+    return create_workload(get_net(batch_size, image_shape, num_classes, dtype, num_layers), seed=seed)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from loopwright.relay.text.errors import BadText
@@ -88,10 +90,15 @@ class Source:
 
     def at(self, index: int, length: int = 1) -> SourceLine:
         """The place in the text as errors show it."""
-        start = self.text.rfind("\n", 0, index) + 1
+        number = bisect(self.line_starts, index)
+        start = self.line_starts[number - 1]
         stop = self.text.find("\n", index)
         line = self.text[start : stop if stop >= 0 else len(self.text)]
-        return SourceLine(self.name, self.text.count("\n", 0, index) + 1, index - start, index - start + length, line)
+        return SourceLine(self.name, number, index - start, index - start + length, line)
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        return [0, *[mark.end() for mark in re.finditer("\n", self.text)]]
 
     def token_at(self, token: Token) -> SourceLine:
         return self.at(token.start, max(1, len(token.text)))

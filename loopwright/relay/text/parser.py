@@ -86,6 +86,7 @@ class _Parser(TypeParser):
             self.constructors.update((case.name_hint, case) for case in data.constructors)
         self.globals: dict[str, GlobalVar] = {var.name: var for var in module.get_global_vars()}
         self.used: dict[str, Token] = {}  # global → where it is first used
+        self.spans = False  # whether values know their places
 
     # -- definitions --------------------------------------------------------------------------------------------------
 
@@ -263,7 +264,13 @@ class _Parser(TypeParser):
 
     def projected(self) -> Expr:
         """A value, and what is taken of it or given to it: `%t.0`, `%f(%x)`."""
-        value = self.atom()
+        token = self.token
+        value = self.taken_of(self.atom())
+        if self.spans and isinstance(value, Expr) and value.span is None:
+            value.span = self.source.token_at(token)
+        return value
+
+    def taken_of(self, value: Expr) -> Expr:
         while True:
             if self.sees("(") and not isinstance(value, Constant):
                 value = Call(value, self.arguments())
@@ -526,13 +533,17 @@ def parse(
     source_name: str = "from_string",
     init_module: IRModule | None = None,
     init_meta_table: InitialTables | None = None,
+    *,
+    spans: bool = False,
 ) -> IRModule:
     """The module that a text defines, its types inferred; functions are added to those of `init_module`, if given.
 
     `init_meta_table` has the objects that `meta[kind][number]` means: `{"relay.Constant": [relay.const(…)]}`.
+    With `spans`, each value knows its place in the text (`span`).
     """
     module = init_module.copy() if init_module is not None else IRModule()
     parser = _parser(source, source_name, module, init_meta_table)
+    parser.spans = spans
     parser.whole_module()
     return infer_module(module)
 

@@ -19,6 +19,7 @@ _FILES: Final = {
     "functions.first_order_gradient": "FirstOrderGradient gradient",
     "functions.inline": "Inline",
     "functions.lambda_lift": "LambdaLift",
+    "functions.lazy_gradient_init": "LazyGradientInit",
     "functions.normal_forms": "ToANormalForm ToBasicBlockNormalForm ToGraphNormalForm",
     "functions.partial_evaluate": "PartialEvaluate",
     "functions.remove_unused_functions": "RemoveUnusedFunctions",
@@ -38,6 +39,7 @@ _FILES: Final = {
     "precision.fake_quantization.rules": "register_fake_quantization_to_integer",
     "precision.fake_quantization_to_integer": "FakeQuantizationToInteger",
     "precision.integer_products": "IntegerProducts",
+    "precision.recast": "recast",
     "precision.to_mixed_precision": "ToMixedPrecision register_mixed_precision_conversion",
     "simplify.canonicalize_cast": "CanonicalizeCast",
     "simplify.canonicalize_ops": "CanonicalizeOps",
@@ -52,7 +54,8 @@ _FILES: Final = {
     "simplify.simplify_inference": "SimplifyInference",
     "types.bind_sizes": "BindSizes",
     "types.dynamic_to_static": "DynamicToStatic",
-    "types.infer_type": "InferType",
+    "types.annotate_spans": "AnnotateSpans",
+    "types.infer_type": "InferType InferTypeLocal",
 }
 _HOMES = {name: f"loopwright.relay.transform.{file}" for file, names in _FILES.items() for name in names.split()}
 _HOMES |= dict.fromkeys(

@@ -7,8 +7,9 @@ from typing import Final
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.passes import Pass
-from loopwright.relay.expr import Function
-from loopwright.relay.infer_type import infer_module
+from loopwright.ir.types import Type
+from loopwright.relay.expr import Expr, Function
+from loopwright.relay.infer_type import infer, infer_module
 
 
 class _InferType(Pass):
@@ -21,6 +22,11 @@ class _InferType(Pass):
 
     def transform(self, mod: IRModule, context: PassContext) -> IRModule:
         return infer_module(mod)
+
+
+def InferTypeLocal(expr: Expr) -> Type:
+    """The type of one expression, found from those of its parts; they and it know their types afterwards."""
+    return infer(expr)
 
 
 _PASS: Final = _InferType(PassInfo(0, "InferType"))
