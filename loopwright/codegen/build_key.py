@@ -59,7 +59,7 @@ def build_key(
     called makes no difference: for code that nobody calls by name.
     """
     context = PassContext.current()
-    if context.instruments or any(Op.attributes.values()) or CUSTOM_CODES:
+    if context.instruments or any(Op.attribute_tables.values()) or CUSTOM_CODES:
         return None
     try:
         program = _program_text(module, intrinsic, names)

@@ -153,7 +153,7 @@ def register_intrin_rule(
     name = intrin if intrin.startswith("tir.") else f"tir.{intrin}"
     if not override and name in Op.registry and Op.registry[name].has_attr(target + _SUFFIX):
         raise RuleExists(name, target)
-    result = Op.attributes.get(target + _SUFFIX, {}).get(name)
+    result = Op.attribute_tables.get(target + _SUFFIX, {}).get(name)
     level = _OLD_LEVEL if result is None else max(_OLD_LEVEL, result[0])  # so that the new rule counts
     return register_intrin_lowering(name, target, f=f, level=level)
 
@@ -169,13 +169,15 @@ def rules_for(op: Callee, kinds: Iterable[str]) -> list[Rule]:
 def rule_targets(op: Callee) -> list[str]:
     """The target kinds for which the operator has a rule."""
     return sorted(
-        key.removesuffix(_SUFFIX) for key, table in Op.attributes.items() if key.endswith(_SUFFIX) and op.name in table
+        key.removesuffix(_SUFFIX)
+        for key, table in Op.attribute_tables.items()
+        if key.endswith(_SUFFIX) and op.name in table
     )
 
 
 def has_rules(kinds: Sequence[str]) -> bool:
     """Whether any operator has a rule for one of the kinds."""
-    return any(Op.attributes.get(kind + _SUFFIX) for kind in kinds)
+    return any(Op.attribute_tables.get(kind + _SUFFIX) for kind in kinds)
 
 
 def apply_rules(call: Call, kinds: Iterable[str]) -> Expr | None:

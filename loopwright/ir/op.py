@@ -75,7 +75,7 @@ class Op(Callee):
     effect: CallEffect = CallEffect.OPAQUE
 
     registry: ClassVar[dict[str, Op]] = {}
-    attributes: ClassVar[dict[str, dict[str, tuple[int, Any]]]] = {}
+    attribute_tables: ClassVar[dict[str, dict[str, tuple[int, Any]]]] = {}
     of_users: ClassVar[set[str]] = set()  # the names of operators that Loopwright itself gives no meaning
 
     @staticmethod
@@ -98,18 +98,18 @@ class Op(Callee):
         """What was registered under `key`, or None."""
         if key == EFFECT_KEY:
             return self.effect
-        result = Op.attributes.get(key, {}).get(self.name)
+        result = Op.attribute_tables.get(key, {}).get(self.name)
         return None if result is None else result[1]
 
     def has_attr(self, key: str) -> bool:
-        return key == EFFECT_KEY or self.name in Op.attributes.get(key, {})
+        return key == EFFECT_KEY or self.name in Op.attribute_tables.get(key, {})
 
     def set_attr(self, key: str, value: object, level: int = 10) -> None:
         """Register `value` under `key`; a higher level replaces a lower one, and the later one an equal one.
 
         The key `TCallEffectKind` sets the operator's effect.
         """
-        table = Op.attributes.setdefault(key, {})
+        table = Op.attribute_tables.setdefault(key, {})
         if self.name not in table or level >= table[self.name][0]:
             if key == EFFECT_KEY:
                 # An operator is one object a name for the whole process, also while nodes are frozen.
@@ -118,7 +118,7 @@ class Op(Callee):
 
     def reset_attr(self, key: str) -> None:
         """Forget what was registered under `key`; of `TCallEffectKind`, so that calls may do anything again."""
-        if Op.attributes.get(key, {}).pop(self.name, None) is not None and key == EFFECT_KEY:
+        if Op.attribute_tables.get(key, {}).pop(self.name, None) is not None and key == EFFECT_KEY:
             object.__setattr__(self, "effect", CallEffect.OPAQUE)
 
     @property

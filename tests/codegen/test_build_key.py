@@ -308,7 +308,7 @@ def test_what_only_this_process_knows_has_no_key(monkeypatch):
     with lw.PassContext(instruments=[PassTimingInstrument()]):
         assert key_of(PROGRAM) is None
     with monkeypatch.context() as patched:
-        patched.setitem(Op.attributes, "default.FLowerIntrinsic", {"tir.exp": (10, lambda call: None)})
+        patched.setitem(Op.attribute_tables, "default.FLowerIntrinsic", {"tir.exp": (10, lambda call: None)})
         assert key_of(PROGRAM) is None
     with monkeypatch.context() as patched:
         patched.setitem(CUSTOM_CODES, "mine", 150)

@@ -17,14 +17,14 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 @pytest.fixture
 def fresh_operators():
     registry, users = dict(ir.Op.registry), set(ir.Op.of_users)
-    attributes = {key: dict(table) for key, table in ir.Op.attributes.items()}
+    attributes = {key: dict(table) for key, table in ir.Op.attribute_tables.items()}
     yield
     ir.Op.registry.clear()
     ir.Op.registry.update(registry)
     ir.Op.of_users.clear()
     ir.Op.of_users.update(users)
-    ir.Op.attributes.clear()
-    ir.Op.attributes.update(attributes)
+    ir.Op.attribute_tables.clear()
+    ir.Op.attribute_tables.update(attributes)
 
 
 def test_the_custom_pass(capsys):

@@ -17,14 +17,14 @@ from loopwright.transform import lower_intrinsics
 def fresh_registry():
     """Operators and rules live as long as the process; a test takes its own back."""
     registry, users = dict(ir.Op.registry), set(ir.Op.of_users)
-    attributes = {key: dict(table) for key, table in ir.Op.attributes.items()}
+    attributes = {key: dict(table) for key, table in ir.Op.attribute_tables.items()}
     yield
     ir.Op.registry.clear()
     ir.Op.registry.update(registry)
     ir.Op.of_users.clear()
     ir.Op.of_users.update(users)
-    ir.Op.attributes.clear()
-    ir.Op.attributes.update(attributes)
+    ir.Op.attribute_tables.clear()
+    ir.Op.attribute_tables.update(attributes)
 
 
 def unary(name: str, dtype: str = "float32", n: int = 19) -> tir.PrimFunc:

@@ -41,7 +41,7 @@ def test_without_a_relation_there_is_no_type(triple):
 
 
 def test_a_name_is_declared_once():
-    with pytest.raises(OperatorExists, match="Operator nn.conv2d is registered before"):
+    with pytest.raises(OperatorExists, match=r"Operator nn.conv2d is registered before"):
         relay.op.register("nn.conv2d")
 
 

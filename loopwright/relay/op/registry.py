@@ -239,9 +239,9 @@ def having(name: str) -> dict[str, object]:
 
 
 def register(name: str, kind: Kind | str = "") -> Callable[[T], T]:
-    """Enter a class of attributes as the operator `name`; with a description in the place of a kind, one of a user's."""
+    """Enter a class of attributes as the operator `name`; with a description in place of a kind, one of a user's."""
     if not isinstance(kind, Kind):
-        return _declare(name, kind)  # type: ignore[no-any-return]
+        return _declare(name, kind)
 
     def enter(cls: T) -> T:
         cls.op_name = name

@@ -7,13 +7,13 @@
     op.add_type_rel("Identity")
     relay.Call(op, [x])
 
-`relay.op.register(name, description)` calls `declare`. Such an operator has a type; that it can run, someone else must see to:
-a pass that replaces it (`Legalize`), an external compiler, or `register_compute`.
+`relay.op.register(name, description)` calls `declare`. Such an operator has a type; that it can run, someone else must
+see to: a pass that replaces it (`Legalize`), an external compiler, or `register_compute`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from loopwright.ir.types import Type
@@ -78,7 +78,7 @@ class UserOp(Op):
         super().__init__(name, kind)
         self.text = text
         self.arguments: list[tuple[str, str, str]] = []
-        self.relation: Callable[[Sequence[Type], object], Type] | None = None
+        self.relation: Callable[..., Type] | None = None
         self.support_level = 10
 
     @property

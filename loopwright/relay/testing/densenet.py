@@ -35,7 +35,7 @@ def get_net(
 ) -> Expr:
     """The network as an expression of `data` and its parameters."""
     if densenet_size not in _PLANS:
-        raise ValueError(f"there is no DenseNet of {densenet_size} layers here; there are {', '.join(map(str, _PLANS))}")
+        raise ValueError(f"there is no DenseNet of {densenet_size} layers; there are {', '.join(map(str, _PLANS))}")
     channels, growth, blocks = _PLANS[densenet_size]
     body: Expr = var("data", shape=(batch_size, *image_shape), dtype=dtype)
     body = _normed(conv2d(body, "conv1", channels, 7, 2, 3), "batch1")

@@ -22,11 +22,12 @@ def get_net(
 ) -> Expr:
     """The network as an expression of `data` and its parameters."""
     body: Expr = var("data", shape=(batch_size, *image_shape), dtype=dtype)
-    kernels = {"data_layout": layout, "kernel_layout": "OIHW" if layout == "NCHW" else "HWIO"}
+    kernel_layout = "OIHW" if layout == "NCHW" else "HWIO"
     axis = layout.index("C")
     for number, (channels, kernel, stride) in enumerate(((32, 8, 4), (64, 4, 2), (64, 3, 1)), 1):
-        body = conv2d(body, f"conv{number}", channels, kernel, stride, **kernels)
-        body = relu(make("nn.bias_add", body, var(f"conv{number}_bias"), axis=axis))
+        name = f"conv{number}"
+        body = conv2d(body, name, channels, kernel, stride, data_layout=layout, kernel_layout=kernel_layout)
+        body = relu(make("nn.bias_add", body, var(f"{name}_bias"), axis=axis))
     body = relu(dense(make("nn.batch_flatten", body), "dense1", 512))
     return dense(body, "dense2", num_actions)
 

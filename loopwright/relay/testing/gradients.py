@@ -42,7 +42,7 @@ def check_grad(
     target_devices: object = None,
     executor_kind: str = "debug",
 ) -> None:
-    """Compare the gradients of `func` at `inputs` (drawn, unless given) with differences; of `test_inputs` alone, if given.
+    """Compare the gradients of `func` at `inputs` (drawn, unless given) with differences; of `test_inputs`, if given.
 
     An AssertionError shows where they differ.
     """
