@@ -25,7 +25,7 @@ def switch_on(monkeypatch: pytest.MonkeyPatch, folder: Path) -> ArtifactStore:
     monkeypatch.setattr(artifact_store, "_warned", set())
     monkeypatch.setattr(artifact_store, "_opened", {})
     # What other tests registered would keep every program from having a key.
-    monkeypatch.setattr(Op, "attributes", {})
+    monkeypatch.setattr(Op, "attribute_tables", {})
     for name in list(CUSTOM_CODES):
         monkeypatch.delitem(CUSTOM_CODES, name)
     compile_cache.forget()

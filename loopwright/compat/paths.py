@@ -167,9 +167,8 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     relay.frontend.darknet relay.frontend.keras relay.frontend.mxnet relay.frontend.oneflow relay.frontend.paddlepaddle
     relay.frontend.qnn_torch relay.frontend.tensorflow relay.frontend.tensorflow2 relay.frontend.tflite
     relay.op.layout_conversions relay.op.op_attrs relay.op.strategy relay.op.vm
-    relay.testing.dcgan relay.testing.densenet relay.testing.dqn relay.testing.inception_v3
-    relay.testing.lstm relay.testing.py_converter relay.testing.resnet_3d relay.testing.squeezenet
-    relay.testing.synthetic relay.testing.temp_op_attr relay.testing.tf relay.testing.tflite
+    relay.testing.py_converter relay.testing.resnet_3d
+    relay.testing.tf relay.testing.tflite
     relay.testing.yolo_detection relay.utils
     runtime.disco runtime.name_transforms runtime.profiler_vm runtime.profiling runtime.support
     script.parser_v1 script.relax
