@@ -88,26 +88,37 @@ def _is_used_inside(function: PrimFunc, loop_var: Var, buffer: Buffer) -> bool:
 
 def _flows_inside(function: PrimFunc, loop_var: Var, buffer: Buffer) -> bool:
     """Whether each read sees nothing, or a write of its own iteration of the loop and of those around it."""
+    return _flows_across(function, loop_var, buffer) is False
+
+
+@deep
+def carries_values(function: PrimFunc, loop_var: Var, buffer: Buffer) -> bool:
+    """Whether a read surely sees a write of another iteration of the loop, or of one around it."""
+    return _flows_across(function, loop_var, buffer) is True
+
+
+def _flows_across(function: PrimFunc, loop_var: Var, buffer: Buffer) -> bool | None:
+    """Whether a read sees a write of another iteration of the loop, or of one around it; None where nobody knows."""
     flows = dataflow_of(accesses_of(around_loop(function, loop_var)))
     if buffer.data in flows.program.unknown:
-        return False  # calls know it by its address
+        return None  # calls know it by its address
     try:
         flow = flows.flow(buffer)
         readers, sources = [*flow.readers, *flow.updaters], [*flow.writers, *flow.updaters]
 
-        def stays(_: Any) -> bool:
+        def crosses(_: Any) -> bool:
             apart = _apart(flows, loop_var, readers, sources)
-            return all(
+            return any(
                 [
-                    relation.intersect(apart).is_empty()
+                    not relation.intersect(apart).is_empty()
                     for relation in (flow.base, flow.updates, flow.update_bases)
                     if not relation.is_empty()
                 ]
             )
 
-        return within_budget(stays, BUDGET, flows.program.affine.largest)
+        return within_budget(crosses, BUDGET, flows.program.affine.largest)
     except (NotProvable, BudgetExceeded):
-        return False
+        return None
 
 
 def _apart(flows: Dataflow, loop_var: Var, readers: list[Reference], sources: list[Reference]) -> Any:

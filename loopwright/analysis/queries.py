@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loopwright.analysis.thread_axes import is_thread_loop
+from loopwright.analysis.thread_axes import is_block_tag, is_thread_loop, tag_of
 from loopwright.ir import (
     Allocate,
     AllocateConst,
     AttrStmt,
     Block,
-    BlockRealize,
     Buffer,
     BufferLoad,
     BufferRealize,
@@ -35,6 +34,7 @@ from loopwright.ir import (
     Var,
     Visitor,
     any_node,
+    collect,
     const,
     deep,
     structural_equal,
@@ -57,7 +57,9 @@ def verify_ssa(func: PrimFunc) -> bool:
         verify(func)
     except NotWellFormed:
         return False
-    return True
+    # The verifier lets two expressions bind one variable, each for itself; here they must agree on its value.
+    values: dict[Var, Expr] = {}
+    return all([structural_equal(values.setdefault(let.var, let.value), let.value) for let in collect(func.body, Let)])
 
 
 def has_if_then_else(stmt: Stmt) -> bool:
@@ -186,26 +188,46 @@ def _whole(buffer: Buffer) -> BufferRegion:
 
 
 class _Places(Visitor):
-    """The statements around every access, outermost first."""
+    """The loops and blocks around every access, outermost first."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Mapping[Var, Buffer]) -> None:
+        self.memory = dict(memory)
         self.around: list[Stmt] = []
+        self.grids: list[int] = []  # how much is around, up to and with each loop over blocks of threads
         self.paths: dict[Buffer, list[list[Stmt]]] = {}
 
-    def visit_Stmt(self, stmt: Stmt) -> None:
-        holds = isinstance(stmt, (For, Block, BlockRealize))
-        if holds:
-            self.around.append(stmt)
-        self.visit_children(stmt)
-        if holds:
-            self.around.pop()
+    def _access(self, buffer: Buffer) -> None:
+        # Memory that all blocks of threads share is seen by all of them.
+        depth = self.grids[-1] if self.grids and buffer.scope() == "global" else len(self.around)
+        self.paths.setdefault(buffer, []).append(self.around[:depth])
+
+    def visit_For(self, loop: For) -> None:
+        self.visit(loop.min)
+        self.visit(loop.extent)
+        self.around.append(loop)
+        is_grid = is_block_tag(tag_of(loop))
+        if is_grid:
+            self.grids.append(len(self.around))
+        self.visit(loop.body)
+        if is_grid:
+            self.grids.pop()
+        self.around.pop()
 
     def visit_Buffer(self, buffer: Buffer) -> None:
-        self.paths.setdefault(buffer, []).append(list(self.around))
+        self._access(buffer)
+
+    def visit_Var(self, var: Var) -> None:
+        if var in self.memory:
+            self._access(self.memory[var])
 
     def visit_Block(self, block: Block) -> None:
         self.around.append(block)
-        # Regions and declarations are no accesses.
+        for buffer in block.alloc_buffers:
+            self.memory[buffer.data] = buffer
+        # Regions and declarations are no accesses; a matched part of a buffer is one.
+        for match in block.match_buffers:
+            self.memory[match.buffer.data] = match.buffer
+            self.visit(match.source)
         for part in (block.init, block.body):
             if part is not None:
                 self.visit(part)
@@ -218,7 +240,7 @@ class _Places(Visitor):
 @deep
 def detect_buffer_access_lca(func: PrimFunc) -> dict[Buffer, Stmt | None]:
     """For every buffer the innermost loop or block that holds all its accesses; None when nothing does."""
-    walk = _Places()
+    walk = _Places({buffer.data: buffer for buffer in func.argument_buffers()})
     walk.visit(func.body)
     result: dict[Buffer, Stmt | None] = {}
     for buffer, paths in walk.paths.items():
@@ -226,8 +248,7 @@ def detect_buffer_access_lca(func: PrimFunc) -> dict[Buffer, Stmt | None]:
         for level, stmt in enumerate(paths[0]):
             if not all(len(path) > level and path[level] is stmt for path in paths):
                 break
-            if not isinstance(stmt, BlockRealize):
-                common = stmt
+            common = stmt
         result[buffer] = common
     return result
 

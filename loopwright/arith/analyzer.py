@@ -247,7 +247,9 @@ class Analyzer:
         self.engine.begin()
         return rewrite(self.engine, e)
 
-    canonical_simplify = simplify
+    def canonical_simplify(self, expr: Expr | int) -> Expr:
+        """`simplify`, written as scripts expect it (`rewrite_simplify`)."""
+        return self.rewrite_simplify(self.simplify(expr))
 
     @property
     def rewrite_simplify_stats(self) -> RewriteStats:

@@ -3,7 +3,8 @@
 A row with a name of ours makes `tir.transform.LoopPartition()` return that pass, and leaves it out where a context says
 `disabled_pass=["tir.LoopPartition"]`. A row with an empty name is a pass that is not built: asking for it says so;
 disabling it changes nothing. A new pass of ours enters here with the name it answers to. `ir/pass_aliases.py` looks
-names up.
+names up. Where our pass leaves another form of program than scripts expect, `PEER_FORMS` names the file of
+`compat/passes` whose pass they get.
 """
 
 from __future__ import annotations
@@ -93,3 +94,29 @@ PEER_PASSES: Final[dict[str, str]] = {
     "VerifyMemory": "",
     "VerifyVTCMLimit": "",
 }
+
+PEER_FORMS: Final[dict[str, str]] = {
+    "AnnotateDeviceRegions": "annotate_device_regions",
+    "DecorateDeviceScope": "statement_passes:decorate_device_scope",
+    "FlattenBuffer": "flatten_to_memory",
+    "InstallDebugSpans": "statement_passes:install_debug_spans",
+    "LiftAttrScope": "statement_passes:lift_attr_scope",
+    "LiftThreadBinding": "statement_passes:lift_thread_binding",
+    "LowerInitBlock": "lower_init_blocks",
+    "LowerOpaqueBlock": "lower_opaque_blocks",
+    "PlanAndUpdateBufferAllocationLocation": "plan_allocations",
+    "PointerValueTypeRewrite": "statement_passes:pointer_value_type_rewrite",
+    "Simplify": "simplify_in_place",
+    "SplitHostDevice": "split_host_device",
+    "UnifyThreadBinding": "unify_thread_bindings",
+    "VerifyMemory": "kernel_checks:verify_memory",
+    "VerifyVTCMLimit": "kernel_checks:verify_vtcm_limit",
+}
+
+# Those of `compat/passes/device_passes.py`: they change nothing, and refuse a program with work for them.
+DEVICE_PASSES: Final = (
+    "CoProcSync CombineContextCall InferFragment InjectPTXAsyncCopy InjectPTXLDG32 InjectPermutedLayout LowerAsyncDMA "
+    "LowerAutoCopy LowerThreadAllreduce LowerVtcmAlloc LowerWarpMemory ManifestSharedMemoryLocalStage "
+    "RemoveWeightLayoutRewriteBlock TextureFlatten TransformMmaBufferLayout UseAssumeToReduceBranches "
+    "ApplyLayoutTransforms LowerCrossThreadReduction"
+).split()

@@ -94,7 +94,7 @@ class PassContext:
         self.disabled_pass = _names("disabled_pass", disabled_pass)
         self.instruments = list(instruments or ())
         self.config: dict[str, Any] = checked_config(config)
-        self._disabled = frozenset([own_name(name) for name in self.disabled_pass])
+        self._disabled = frozenset([*map(own_name, self.disabled_pass), *self.disabled_pass])
         self._required = frozenset([own_name(name) for name in self.required_pass])
         self._names_checked = not (self.disabled_pass or self.required_pass)
         self._tokens: list[Token[PassContext | None]] = []

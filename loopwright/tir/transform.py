@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntFlag
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from loopwright import transform as _own
-from loopwright.compat.pass_names import PEER_PASSES
+from loopwright.compat.pass_names import DEVICE_PASSES, PEER_FORMS, PEER_PASSES
 from loopwright.ir.clone import renew_defs
 from loopwright.ir.pass_combinators import Apply
 from loopwright.ir.pass_context import PassContext, PassInfo
@@ -59,8 +60,9 @@ def ThreadSync(storage_scope: str = "shared") -> Pass:
 
 
 def StorageFlatten(cache_line_size: int = 64, create_bound_attribute: bool = False) -> Pass:
-    """Realized buffers become allocations, and every buffer gets one dimension."""
-    return Sequential([_own.write_allocations, _own.flatten_buffers], name="StorageFlatten")
+    """Blocks and realized buffers become statements and allocations, and every buffer gets one dimension."""
+    passes = [_own.write_inits, _own.write_allocations, _own.lower_blocks, _own.compact_buffers, _own.flatten_buffers]
+    return Sequential(passes, name="StorageFlatten")
 
 
 def RenewDefs() -> Pass:
@@ -99,6 +101,29 @@ def _factory(name: str) -> Callable[[], Pass]:
     return make
 
 
+def _form(name: str) -> Callable[..., Pass]:
+    file, _, own = PEER_FORMS[name].partition(":")
+
+    def make(*args: Any, **kwargs: Any) -> Pass:
+        found = getattr(import_module(f"loopwright.compat.passes.{file}"), own or file)
+        result: Pass = found if isinstance(found, Pass) and not args and not kwargs else found(*args, **kwargs)
+        return result
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"The pass {own or file}."
+    return make
+
+
+def _device_pass(name: str) -> Callable[..., Pass]:
+    def make(*_: object, **__: object) -> Pass:
+        result: Pass = import_module("loopwright.compat.passes.device_passes").device_pass(name)
+        return result
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"{name}: changes nothing, and refuses a program with work for it."
+    return make
+
+
 def _missing(name: str) -> Callable[..., Pass]:
     def make(*_: object, **__: object) -> Pass:
         raise NotBuilt(f"the pass tir.transform.{name}", "loopwright.lower runs the passes there are, in their order")
@@ -109,7 +134,11 @@ def _missing(name: str) -> Callable[..., Pass]:
 
 
 for _name, _ours in PEER_PASSES.items():
-    if _name not in globals():
+    if _name in PEER_FORMS:
+        globals()[_name] = _form(_name)
+    elif _name in DEVICE_PASSES:
+        globals()[_name] = _device_pass(_name)
+    elif _name not in globals():
         globals()[_name] = _factory(_name) if _ours and hasattr(_own, _ours) else _missing(_name)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from loopwright import ir, te, tir
 from loopwright.analysis.costs import CostUnknown
+from loopwright.analysis.gpu_limits import UnknownLimit
 from loopwright.analysis.queries import OutsideThreads, require_threads
 from loopwright.script import tir as T
 from loopwright.tir import analysis
@@ -57,7 +58,7 @@ def test_bytes():
                 z[0] = T.float64(0)
                 A[vi] = T.float32(0)
 
-    assert analysis.calculate_allocated_bytes(func) == {"global": 812, "local": 5}
+    assert analysis.calculate_allocated_bytes(func)["main"] == {"global": 812, "local": 5}
     assert analysis.calculate_allocated_bytes(ir.IRModule({"f": func})) == {"f": {"global": 812, "local": 5}}
     assert analysis.calculate_workspace_bytes(func) == 800  # never both at a time
     assert analysis.calculate_workspace_bytes(func, 64) == 832
@@ -128,3 +129,53 @@ def test_variables_that_blocks_and_allocations_define():
     block = tir.Block([tir.IterVar(ir.Range(0, n), v, 0)], [], [], "block", store)
     assert analysis.undefined_vars(tir.BlockRealize([0], True, block)) == [n, A.data]  # the domain of the axis counts
     assert analysis.undefined_vars(tir.BufferRealize(A, [ir.Range(0, n)], True, store)) == [n, v]
+
+
+def test_copies_of_memory():
+    @T.prim_func
+    def rows(A: T.Buffer((1024,)), B: T.Buffer((32, 32))):
+        for i, j in T.grid(32, 32):
+            B[i, j] = A[i * 32 + j]
+
+    @T.prim_func
+    def transposed(A: T.Buffer((32, 32)), B: T.Buffer((32, 32))):
+        for i, j in T.grid(32, 32):
+            B[j, i] = A[i, j]
+
+    outer, inner = analysis.identify_memcpy(rows.body)
+    assert [str(region) for region in outer] == ["A[0:1024]", "B[0:32, 0:32]"]
+    assert [str(region) for region in inner] == ["A[i * 32:i * 32 + 32]", "B[i, 0:32]"]
+    outer, inner = analysis.identify_memcpy(transposed.body)
+    assert "different source" in outer.value and "dst indices touched (993)" in inner.value
+
+
+def test_limits_of_a_gpu():
+    @T.prim_func
+    def kernel(A: T.Buffer((64,))):
+        for b in T.thread_binding(2, "blockIdx.x"):
+            for t in T.thread_binding(32, "threadIdx.x"):
+                with T.block("a"):
+                    S = T.alloc_buffer((32,), scope="shared")
+                    S[t] = A[b * 32 + t]
+                    A[b * 32 + t] = S[t]
+
+    for name, needed in (("max_threads_per_block", 32), ("max_shared_memory_per_block", 128), ("max_kernels", 1)):
+        assert analysis.verify_gpu_code(kernel, {name: needed})
+        assert not analysis.verify_gpu_code(kernel, {name: needed - 1})
+    with pytest.raises(UnknownLimit, match="no limit is called 'max_thread'"):
+        analysis.verify_gpu_code(kernel, {"max_thread": 1})
+
+
+def test_lca_of_a_matched_buffer_and_of_memory_that_blocks_share():
+    @T.prim_func
+    def func(A: T.Buffer((8, 8)), B: T.Buffer((8,))):
+        for i in T.thread_binding(8, "blockIdx.x"):
+            for j in T.thread_binding(8, "threadIdx.x"):
+                with T.block("b"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    a = T.match_buffer(A[vi, vj], ())
+                    a[()] = T.float32(0)
+
+    found = analysis.detect_buffer_access_lca(func)
+    (A,) = [buffer for buffer in func.buffer_map.values() if buffer.name == "A"]
+    assert found[A] is func.body.block.body  # global memory: the loop over blocks

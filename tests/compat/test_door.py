@@ -176,7 +176,7 @@ def test_every_path_imports(path):
         ("import tvm; assert not issubclass(int, tvm.autotvm.Tuner)", None),
         ("import tvm\ndef f(x: tvm.autotvm.Tuner | None) -> None | tvm.autotvm.Task: pass", None),
         ("from tvm.tir.transform import StorageRewrite", None),
-        ("import tvm; tvm.tir.transform.TextureFlatten()", r"tir\.transform\.TextureFlatten"),
+        ("import tvm; tvm.tir.transform.DefaultGPUSchedule()", r"tir\.transform\.DefaultGPUSchedule"),
         ("import tvm; tvm.target.VirtualDevice()", r"tvm\.target\.VirtualDevice"),
     ],
 )

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import Parameter, signature
 from typing import Any, Final, TypeAlias
 
-from loopwright.ir import Var
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 
-Handle = BlockRV | LoopRV | ExprRV | Var
+Handle = BlockRV | LoopRV | ExprRV
 # The arguments of a step by name: handles, numbers, texts, lists and tables of those, as the method declares them.
 Arguments: TypeAlias = Mapping[str, Any]
 Outputs: TypeAlias = list[Handle] | Handle | None  # of a step, as its caller gets them
@@ -62,13 +61,13 @@ def _shown(value: object, handle: Callable[[BlockRV | LoopRV], str]) -> str:
 
 def handles_in(values: Iterable[object]) -> list[BlockRV | LoopRV]:
     """Every handle of a block or loop among the values, lists entered."""
-    return [handle for handle in every_handle(list(values)) if isinstance(handle, (BlockRV, LoopRV))]
+    return [handle for handle in every_handle(list(values)) if not isinstance(handle, ExprRV)]
 
 
 def every_handle(value: object) -> Iterator[Handle]:
     """Every handle in a value, those of sampled numbers included."""
-    if isinstance(value, (BlockRV, LoopRV, ExprRV, Var)):
-        yield value  # a variable stands for a sampled number in traces that were written by hand
+    if isinstance(value, (BlockRV, LoopRV, ExprRV)):
+        yield value
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from every_handle(item)

@@ -99,10 +99,10 @@ class _FlattenBuffers(Rewriter):
         return index
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
-        return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))
+        return node.with_(extents=one_extent(node.extents), body=self.visit(node.body))
 
     def visit_AllocateConst(self, node: AllocateConst) -> Stmt:
-        return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))
+        return node.with_(extents=one_extent(node.extents), body=self.visit(node.body))
 
     def visit_Prefetch(self, node: Prefetch) -> Stmt:
         result: Stmt = self.visit(prefetch_loops(node))
@@ -132,11 +132,12 @@ def flattened(buffer: Buffer) -> Buffer:
         for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
             size = add_index(size, mul_index(sub_index(extent, const(1, extent.dtype)), stride))
     else:
-        size = add_index(buffer.elem_offset, _one_extent(buffer.shape)[0])
+        size = add_index(buffer.elem_offset, one_extent(buffer.shape)[0])
     return buffer.with_(shape=(size,), strides=(), elem_offset=const(0, size.dtype), axis_separators=())
 
 
-def _one_extent(extents: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def one_extent(extents: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The number of elements that the extents make, as the one extent of a flat allocation."""
     if len(extents) == 1:
         return extents
     known, count = [], 1

@@ -66,7 +66,9 @@ from loopwright.transform.parts.statements import flat_seq
 SHORT_VALUE = 64  # nodes
 
 
-class _Simplify(Rewriter):
+class SimplifyStatements(Rewriter):
+    """What `simplify` does, for rewriters that keep more of the program or know more of it."""
+
     def __init__(self, facts: Analyzer) -> None:
         self.facts = facts
 
@@ -292,7 +294,7 @@ def _is_short(value: Expr) -> bool:
 @deep
 def simplified(func: PrimFunc) -> PrimFunc:
     """`simplify` as a function."""
-    return func.with_(body=_Simplify(size_facts(func)).visit(func.body))
+    return func.with_(body=SimplifyStatements(size_facts(func)).visit(func.body))
 
 
 @function_pass
