@@ -248,8 +248,15 @@ class Analyzer:
         return rewrite(self.engine, e)
 
     def canonical_simplify(self, expr: Expr | int) -> Expr:
-        """`simplify`, written as scripts expect it (`rewrite_simplify`)."""
-        return self.rewrite_simplify(self.simplify(expr))
+        """As `rewrite_simplify`, with sums multiplied out and their terms in canonical order."""
+        return self._canonical_simplify(as_expr(expr))
+
+    @deep
+    def _canonical_simplify(self, e: Expr) -> Expr:
+        from loopwright.arith.rewrite import canonical
+
+        self.engine.begin()
+        return canonical(self.engine, e)
 
     @property
     def rewrite_simplify_stats(self) -> RewriteStats:
@@ -266,9 +273,10 @@ class Analyzer:
 
     @deep
     def const_int_bound(self, expr: Expr | int) -> ConstIntBound:
-        """The least and greatest value; int64 limits stand for infinity."""
+        """The least and greatest value; int64 limits stand for infinity, also where only the type bounds an index."""
         self.engine.begin()
-        return ConstIntBound.of(expr_range(self.engine, as_expr(expr)))
+        e = as_expr(expr)
+        return ConstIntBound.of(expr_range(self.engine, e), e.dtype)
 
     @deep
     def interval(self, expr: Expr | int) -> Interval:

@@ -54,9 +54,12 @@ class ConstIntBound:
     max_value: int
 
     @staticmethod
-    def of(interval: Interval) -> ConstIntBound:
-        """The interval with what exceeds int64 called infinite."""
+    def of(interval: Interval, dtype: DataType) -> ConstIntBound:
+        """The interval of an expression; an end that only the limits of its type bound is infinite."""
         low, high = interval
+        if is_index(dtype.with_lanes(1)):
+            far = dtype.highest if dtype.bits < 64 else 1 << 62  # sums with a limit of int64 come near it
+            low, high = low if low > -far else ConstIntBound.NEG_INF, high if high < far else ConstIntBound.POS_INF
         return ConstIntBound(max(low, ConstIntBound.NEG_INF), min(high, ConstIntBound.POS_INF))
 
 
@@ -153,12 +156,14 @@ def operand_ranges(s: Engine, e: Any) -> tuple[Interval, Interval]:
 
 
 def _quotient(s: Engine, e: Expr, divide: Callable[[int, int], int]) -> Interval:
-    a, b = operand_ranges(s, e)
-    if b[0] > 0 or b[1] < 0:
-        return _corners(divide, a, b)
-    # A quotient is no larger than its dividend, except that rounding down -1 // huge gives -1.
-    size = max(abs(a[0]), abs(a[1]), 1)
-    return -size, size
+    # A divisor of either sign: the least and greatest of each sign give the corners. Division by 0 has no value.
+    a, (lowest, highest) = operand_ranges(s, e)
+    results: list[int] = []
+    if highest > 0:
+        results += _corners(divide, a, (max(lowest, 1), highest))
+    if lowest < 0:
+        results += _corners(divide, a, (lowest, min(highest, -1)))
+    return (min(results), max(results)) if results else type_range(e)
 
 
 def _floordiv(s: Engine, e: BinaryExpr) -> Interval:
@@ -171,6 +176,8 @@ def _div(s: Engine, e: BinaryExpr) -> Interval:
 
 def _floormod(s: Engine, e: BinaryExpr) -> Interval:
     a, b = operand_ranges(s, e)
+    if b[0] == 0 < b[1]:
+        b = (1, b[1])  # division by 0 has no value
     if b[0] > 0:
         if a[0] >= 0:
             return a if a[1] < b[0] else (0, min(a[1], b[1] - 1))
@@ -217,9 +224,11 @@ def _call(s: Engine, e: Call) -> Interval:
             return low, high
         # |least value| wraps to itself, so it must be excluded before anything can be said.
         return (0, max(-low, high)) if low > limits[0] else limits
-    if name == "tir.shift_right" and type(args[1]) is IntImm:
-        low, high = _value_range(s, args[0])
-        return low >> args[1].value, high >> args[1].value
+    if name == "tir.shift_right":
+        bits = _value_range(s, args[1])
+        if bits[0] >= 0 and bits[1] < e.dtype.bits:
+            return _corners(lambda x, y: x >> y, _value_range(s, args[0]), bits)
+        return limits
     if name == "tir.bitwise_and":
         ends = [high for low, high in (_value_range(s, args[0]), _value_range(s, args[1])) if low >= 0]
         return (0, min(ends)) if ends else limits

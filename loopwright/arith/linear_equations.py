@@ -64,6 +64,11 @@ class _Solve:
     ) -> IntConstraintsTransform:
         """The variables are x = columns * y; the first of y have values, the others are free."""
         size, rank = len(self.unknowns), len(diagonal)
+        for k in range(rank, size):  # a free variable counts up with the first unknown that has it
+            if next(row[k] for row in columns if row[k]) < 0:
+                for row in columns:
+                    row[k] = -row[k]
+                inverse[k] = [-factor for factor in inverse[k]]
         values: list[Expr] = []
         relations = list(kept)
         for index, d in enumerate(diagonal):
@@ -83,7 +88,10 @@ class _Solve:
                 domains[new] = domain
         for var, domain in self.domains.items():
             relations += [back[var] >= domain.min, back[var] < domain.min + domain.extent]
-        target = IntConstraints(tuple(free), domains, tuple(self._needed(relations, domains)))
+        needed = self._needed(relations, domains)
+        if any(isinstance(relation, IntImm) for relation in needed):
+            return IntConstraintsTransform(self.source, IntConstraints((), {}, (const(False),)), {}, {})
+        target = IntConstraints(tuple(free), domains, tuple(needed))
         return IntConstraintsTransform(self.source, target, back, forth)
 
     def _combine(self, row: Sequence[int], values: Sequence[Expr]) -> Expr:
@@ -107,7 +115,7 @@ class _Solve:
         facts = Analyzer.over(domains)
         needed = []
         for relation in relations:
-            simple = facts.simplify(relation)
+            simple = facts.rewrite_simplify(relation)
             if isinstance(simple, IntImm):
                 if not simple.value:
                     return [const(False)]

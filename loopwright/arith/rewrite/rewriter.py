@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Final
 
 from loopwright.arith.bounds import expr_range
-from loopwright.arith.constraints import assume_condition
+from loopwright.arith.constraints import assume_condition, narrow
 from loopwright.arith.data import is_data
 from loopwright.arith.linear import TooWide, imm, is_index
 from loopwright.arith.rewrite.comparisons import CONDITIONS
@@ -53,6 +53,7 @@ from loopwright.ir import (
     Not,
     Op,
     Or,
+    Reduce,
     Select,
     Var,
     any_node,
@@ -74,16 +75,18 @@ def _table() -> Table:
 
 def rewrite(engine: Simplifier, e: Expr) -> Expr:
     """`e` rewritten under the facts of `engine`."""
-    if any_node(e, _has_effect):
+    if any_node(e, has_effect):
         return engine.simplify(e)
-    return _Rewriter(engine).visit(e)
+    return Rewriter(engine).visit(e)
 
 
-def _has_effect(node: object) -> bool:
+def has_effect(node: object) -> bool:
     return isinstance(node, Call) and (not isinstance(node.op, Op) or node.op.effect > CallEffect.READ_STATE)
 
 
-class _Rewriter:
+class Rewriter:
+    """One question to the tables."""
+
     def __init__(self, engine: Simplifier) -> None:
         self.engine = engine
         self.left = STEPS
@@ -116,6 +119,8 @@ class _Rewriter:
             return self._if_then_else(e)
         if isinstance(e, BinaryExpr):
             return self._binary(e)
+        if isinstance(e, Reduce):
+            return self._reduce(e)
         e = e.rebuild(self._visit_child)
         if isinstance(e, (Cast, Call, Let)):
             result = self.engine.simplify(e)
@@ -297,6 +302,29 @@ class _Rewriter:
             # `And` stops early: the inner condition, which may be a load, is still asked under the outer one only.
             return e.with_(args=(self.visit(And(condition, one.args[0])), one.args[1], other))
         return e.with_(args=(condition, one, other))
+
+    def _reduce(self, e: Reduce) -> Expr:
+        """The operands where the axes run; a reduction over nothing is its operand, or what it starts with."""
+        engine, done = self.engine, self.done
+        saved = engine.enter()
+        self.done = {}
+        try:
+            for axis in e.axis:
+                if axis.dom is not None:
+                    low, end = expr_range(engine, axis.dom.min), expr_range(engine, axis.dom.min + axis.dom.extent)
+                    narrow(engine, axis.var, low[0], end[1] - 1)
+            engine.forget()
+            condition, source = self.visit(e.condition), tuple([self.visit(part) for part in e.source])
+        finally:
+            self.done = done
+            engine.leave(saved)
+        first = [self.visit(part) for part in (e.init or e.combiner.identity_element)]
+        if isinstance(condition, IntImm) and not condition.value:
+            return first[e.value_index]
+        result = e.with_(condition=condition, source=source)
+        if not e.axis and not e.init and isinstance(condition, IntImm):
+            return source[e.value_index]
+        return result
 
 
 def _is_zero(e: Any) -> bool:

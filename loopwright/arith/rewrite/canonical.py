@@ -1,0 +1,88 @@
+"""`canonical_simplify`: rewriting, and sums as sums of terms, the largest factors first.
+
+    2 + (3 * x + z + y + 1) * 4 + x     →   x * 13 + z * 4 + y * 4 + 6
+    y + x * 3 - 5 * x + 1 + y           →   y * 2 + 1 - x * 2
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from loopwright.arith.data import is_data
+from loopwright.arith.linear import LinearForm, TooWide, imm, is_index
+from loopwright.arith.rewrite.rewriter import Rewriter, has_effect
+from loopwright.arith.simplify import Simplifier
+from loopwright.ir import (
+    Add,
+    BinaryExpr,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Sub,
+    any_node,
+)
+from loopwright.runtime.dtype import DataType
+
+_ARITHMETIC: Final = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod)
+_OPENED: Final = (FloorDiv, FloorMod, Div, Mod, Min, Max)
+
+
+def canonical(engine: Simplifier, e: Expr) -> Expr:
+    """`e` under the facts of `engine`, with every sum in canonical order."""
+    if any_node(e, has_effect):
+        return engine.simplify(e)
+    return _Canonical(engine).visit(e)
+
+
+class _Canonical(Rewriter):
+    def _binary(self, e: BinaryExpr) -> Expr:
+        result = super()._binary(e)
+        if isinstance(result, _ARITHMETIC) and is_index(result.dtype) and not is_data(self.engine, result):
+            try:
+                return self._write(self.engine.form(result), result.dtype)
+            except TooWide:
+                return result
+        return result
+
+    def _write(self, form: LinearForm, dtype: DataType) -> Expr:
+        terms = [(self._atom(atom), k, _lower_factor(atom)) for atom, k in form.terms.items()]
+        terms.sort(key=lambda term: (-term[1], -term[2]))
+        total: Expr | None = None
+        for atom, k, _ in terms:
+            if k > 0:
+                total = _plus(total, _times(atom, k))
+        if form.const > 0 or (total is None and not terms):
+            total = _plus(total, imm(form.const, dtype))
+        for atom, k, _ in terms:
+            if k < 0:
+                total = _times(atom, k) if total is None else Sub(total, _times(atom, -k))
+        assert total is not None
+        return Sub(total, imm(-form.const, dtype)) if form.const < 0 and terms else total
+
+    def _atom(self, atom: Any) -> Expr:
+        """An atom with operands in canonical order."""
+        if not isinstance(atom, _OPENED):
+            return atom
+        a, b = self.visit(atom.a), self.visit(atom.b)
+        return atom if a is atom.a and b is atom.b else type(atom)(a, b)
+
+
+def _lower_factor(atom: Any) -> int:
+    """How many of the lowest digits a quotient drops."""
+    if isinstance(atom, (FloorMod, Mod)):
+        return _lower_factor(atom.a)
+    return atom.b.value if isinstance(atom, (FloorDiv, Div)) and isinstance(atom.b, IntImm) else 1
+
+
+def _plus(total: Expr | None, term: Expr) -> Expr:
+    return term if total is None else Add(total, term)
+
+
+def _times(atom: Expr, k: int) -> Expr:
+    return atom if k == 1 else Mul(atom, imm(k, atom.dtype))
