@@ -79,7 +79,10 @@ class _Door(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         spec = module.__spec__
         assert spec is not None
-        sys.modules[spec.name] = spec.loader_state
+        found = spec.loader_state
+        if found.__spec__ is None:  # made here: libraries ask `find_spec("tvm")` whether it is installed
+            found.__spec__ = spec
+        sys.modules[spec.name] = found
 
 
 _door = _Door()

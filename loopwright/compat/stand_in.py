@@ -52,9 +52,17 @@ class StandIn:
         raise not_built(self._path)
 
     # Everything one can do with a function, a class, a context manager or a value.
-    __call__ = __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __enter__ = __mro_entries__ = _used
+    __call__ = __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __enter__ = _used
     __int__ = __float__ = __index__ = __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _used
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _used
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type]:
+        """A class of the script's may derive from one that is not built; making an instance of it is the use."""
+
+        def refuse(*_: object, **__: object) -> NoReturn:
+            self._used()
+
+        return (type(self._path.rpartition(".")[2], (), {"__new__": refuse}),)
 
     def __exit__(self, *_: object) -> None:
         """Only here because `with` looks for it before it calls `__enter__`, which raises."""

@@ -47,13 +47,18 @@ class GraphModule:
         self._given: dict[int, np.ndarray] = {}
 
     def set_input(self, key: str | int | None = None, value: object = None, **params: object) -> None:
-        """Set inputs by name or position; names among `params` that the model does not have are passed over."""
+        """Set inputs by name or position, converted to their types; names that the model lacks are passed over."""
         if key is not None:
             name = self._name(key)
-            self._inputs[name] = _array(value).copy()
+            self._inputs[name] = self._copied(name, value)
         for name, one in params.items():
             if name in self._inputs:
-                self._inputs[name] = _array(one).copy()
+                self._inputs[name] = self._copied(name, one)
+
+    def _copied(self, name: str, value: object) -> np.ndarray:
+        """A copy in the element type of that input: the executor's memory has it, whatever is copied into it."""
+        wanted = next(one.dtype for one in self.module.program.inputs if one.name == name)
+        return _array(value).astype(wanted.numpy())
 
     def set_input_zero_copy(self, key: str | int, value: object = None, **params: object) -> None:
         """The same without a copy: what stands in the array when the model runs is the input."""

@@ -121,6 +121,7 @@ CONFIG_KEYS: Final[dict[str, ConfigKey]] = {
     "relay.FuseOps.max_depth": ConfigKey(int, 256, "the most expressions in one kernel"),
     "relay.FuseOps.max_args": ConfigKey(int, 0, "the most parameters and results of one kernel; 0 for any number"),
     "relay.FuseOps.link_params": ConfigKey(bool, False, "keep constants inside kernels"),
+    "relay.frontend.fill_span": ConfigKey(bool, True, "calls of an imported model carry the names of their nodes"),
     "relay.ToMixedPrecision.keep_orig_output_dtype": ConfigKey(bool, False, "results keep the types they had"),
 }
 

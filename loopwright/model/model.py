@@ -49,6 +49,7 @@ class NativeModel(Module):
     description: ModuleDescription  # which a compiled model always has
     kernel_seconds: dict[str, float]
     counts: Counts
+    built: object  # what a layer above wraps it in (relay's BuiltModule), for who is handed the library alone
 
     def __init__(
         self,

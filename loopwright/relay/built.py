@@ -49,6 +49,7 @@ class BuiltModule:
         self.ir_mod = ir_mod
         self.program = program
         self.compiled = compiled
+        compiled.built = self  # graph_executor.create(graph, lib, device) is given the library alone
         self.libmod_name = mod_name
         self.executor = executor
         self.input_names = [value.name for value in program.inputs]

@@ -21,6 +21,7 @@ _HOME = {
     "requires_x86 skip_if_32bit skip_if_wheel_test slow uses_gpu",
     "numbers": "assert_allclose check_numerical_grads strtobool",
     "fixtures": "fixture parameter parameters xfail_parameterizations",
+    "spans": "disable_span_filling enable_span_filling",
     "running": "local_run main rpc_run",
     "targets": "device_enabled enabled_targets exclude_targets known_failing_targets parametrize_targets",
 }

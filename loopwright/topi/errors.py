@@ -78,4 +78,4 @@ class UnsupportedLayout(LoopwrightError, ValueError):
     code = "LW1104"
 
     def __init__(self, op: str, layout: object, hint: str) -> None:
-        super().__init__(f"{op}: Unsupported layout {layout!r}", hint=hint, fields={"op": op, "layout": layout})
+        super().__init__(f"{op}: Unsupported layout {layout}", hint=hint, fields={"op": op, "layout": layout})

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 # The operators that have a schedule by their name.
 FAMILIES: Final = (
-    "adaptive_pool argsort argwhere batch_matmul batch_norm bitserial_conv2d_nchw bitserial_conv2d_nhwc "
+    "adaptive_pool argsort argwhere batch_matmul batch_matmul_cblas batch_matmul_mkl batch_matmul_vnni batch_norm "
+    "binarize_pack binary_dense bitserial_conv2d_nchw bitserial_conv2d_nhwc conv2d_gemm_weight_transform "
+    "conv2d_winograd_weight_transform conv3d_winograd_weight_transform dense_vnni depthwise_conv2d_backward_input_nhwc "
+    "depthwise_conv2d_backward_weight_nhwc group_conv1d_transpose_ncw group_conv3d_transpose_ncdhw "
     "bitserial_dense broadcast concatenate conv1d_ncw conv1d_nwc conv1d_transpose_ncw conv2d_NCHWc conv2d_NCHWc_int8 "
     "conv2d_hwcn conv2d_nchw conv2d_nchw_int8 conv2d_nhwc conv2d_nhwc_pack conv2d_transpose_nchw conv2d_winograd_nhwc "
     "conv2d_winograd_without_weight_transform conv3d_ncdhw conv3d_ndhwc conv3d_transpose_ncdhw correlation_nchw "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import TypeVar
@@ -144,10 +145,11 @@ def get_shape(src_shape: Shape, src_layout: str, dst_layout: str) -> tuple[Dim, 
     """The shape that a tensor of `src_shape` has in a layout of the same letters in another order."""
     if src_layout == dst_layout:
         return get_const_tuple(src_shape)
-    if sorted(src_layout) != sorted(dst_layout) or len(src_shape) != len(src_layout):
+    source, wanted = [re.findall(r"[0-9]*[a-zA-Z]", layout) for layout in (src_layout, dst_layout)]  # 16c is one axis
+    if sorted(source) != sorted(wanted) or len(src_shape) != len(source):
         problem = f"layout {src_layout} of {len(src_shape)} sizes is no reordering of {dst_layout}"
         raise InvalidShapeError("get_shape", problem, "use layouts of the same letters")
-    return get_const_tuple([src_shape[src_layout.index(letter)] for letter in dst_layout])
+    return get_const_tuple([src_shape[source.index(axis)] for axis in wanted])
 
 
 def nchw_pack_layout(layout_info: str) -> bool:

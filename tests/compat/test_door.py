@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import subprocess
 import sys
 import types
@@ -163,7 +164,7 @@ def test_every_path_imports(path):
         ("import tvm.topi.cuda as cuda; cuda.sum", None),
         ("import tvm.topi.cuda as cuda; cuda.sum([1])", r"tvm\.topi\.cuda\.sum"),
         ("import tvm.auto_scheduler.measure", None),
-        ("import tvm; class_ = tvm.autotvm.Tuner\nclass Mine(class_): pass", r"tvm\.autotvm\.Tuner"),
+        ("import tvm; class_ = tvm.autotvm.Tuner\nclass Mine(class_): pass\nMine()", r"tvm\.autotvm\.Tuner"),
         ("import tvm\n@tvm.autotvm.template('x')\ndef f(): pass", r"tvm\.autotvm\.template"),
         ("import tvm\nwith tvm.autotvm.apply_history_best('x'): pass", r"tvm\.autotvm\.apply_history_best"),
         ("import tvm\nwith tvm.rpc.Session: pass", r"tvm\.rpc\.Session"),
@@ -288,6 +289,24 @@ def test_views():
     assert tvm.__file__ == loopwright.__file__
     assert tvm.__version__ == "0.15.0" and loopwright.__version__ != tvm.__version__
     assert "module" not in vars(loopwright.ir)  # nothing of the peer's is written into our modules
+
+
+def test_libraries_may_ask_whether_it_is_installed():
+    import tvm
+    import tvm.autotvm
+
+    assert importlib.util.find_spec("tvm") is tvm.__spec__
+    assert importlib.util.find_spec("tvm.autotvm").name == "tvm.autotvm"
+
+
+def test_deriving_from_what_is_not_built_is_no_use_of_it():
+    from tvm import autotvm
+
+    class Mine(autotvm.FallbackContext):
+        pass
+
+    with pytest.raises(NotBuilt, match=r"tvm\.autotvm\.FallbackContext is not built yet"):
+        Mine()
 
 
 def test_closing_the_door_leaves_nothing():

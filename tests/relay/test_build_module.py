@@ -290,3 +290,13 @@ def test_a_value_without_elements():
     x = relay.var("x", shape=(0, 3))
     found, _ = both(relay.Function([x], relay.nn.softmax(relay.nn.dense(x, relay.const(numbers(4, 3))))), numbers(0, 3))
     assert found.shape == (0, 4)
+
+
+def test_a_model_by_its_parts_converts_its_inputs():
+    x = relay.var("x", shape=(3,))
+    with pytest.warns(DeprecationWarning, match="one object"):
+        graph, library, params = relay.build(relay.IRModule.from_expr(relay.Function([x], x + x)))
+    model = graph_executor.create(graph, library, lw.cpu())
+    model.set_input("x", lw.nd.array(np.arange(3, dtype="int32")))
+    model.run(**params)
+    assert model.get_output(0).numpy().tolist() == [0, 2, 4]

@@ -93,3 +93,27 @@ def test_convolutions():
     data, offsets, weights = numbers(1, 4, 4, 2), np.zeros((1, 4, 4, 18), "float32"), numbers(3, 3, 2, 3)
     moved = testing.deformable_conv2d_nhwc_python(data, offsets, weights, (1, 1), (1, 1), (1, 1), 1, 1)
     assert np.allclose(moved, testing.conv2d_nhwc_python(data, weights, 1, 1), atol=1e-5)
+
+
+def test_blocks_of_channels():
+    x, w = numbers(1, 8, 5, 5), numbers(8, 1, 3, 3)
+    blocked = x.reshape(1, 2, 4, 5, 5).transpose(0, 1, 3, 4, 2)
+    kernel = w.reshape(2, 4, 1, 1, 3, 3).transpose(0, 2, 4, 5, 3, 1)
+    got = testing.depthwise_conv2d_python_nchwc(blocked, kernel, 1, 1)
+    plain = testing.depthwise_conv2d_python_nchw(x, w, 1, 1)
+    assert np.allclose(got.transpose(0, 1, 4, 2, 3).reshape(plain.shape), plain)
+
+
+def test_places_slices_and_spectra():
+    assert testing.searchsorted_ref(np.array([1, 3, 5]), np.array([3, 6]), True, "int32").tolist() == [2, 3]
+    x = numbers(2, 12)
+    assert (testing.slice_axis_python(x, -1, 2, -3) == x[:, 2:-3]).all()
+    assert testing.stft_python(x, 4, 2, 4, np.ones(4), False, True).shape == (2, 3, 5, 2)
+
+
+def test_a_window_without_a_cell_of_the_data():
+    x = np.ones((1, 1, 4, 4), "float32")
+    args = (2, 2), (2, 2), (1, 1), (0, 0), (2, 2)
+    assert testing.poolnd_python(x, *args, "max")[0, 0].tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
+    grad = testing.pool_grad_nchw(x, np.ones((1, 1, 3, 3)), (2, 2), (2, 2), (0, 0, 2, 2), "max", False)
+    assert grad.sum() == 4

@@ -84,6 +84,15 @@ def test_schedules_for_a_target():
     assert get_reduce_schedule("llvm").__name__ == "schedule_reduce"
 
 
+def test_operators_by_platform():
+    assert topi.x86.dense_nopack is topi.arm_cpu.dense_mkl is topi.nn.dense
+    assert topi.arm_cpu.conv2d_nchw_spatial_pack is topi.x86.conv2d_nchw is topi.nn.conv2d_nchw
+    x, w = te.placeholder((4, 8), name="x"), te.placeholder((16, 8), name="w")
+    assert tuple(topi.x86.dense_pack(x, w).shape) == (4, 16)
+    with pytest.raises(AttributeError, match="no attribute 'dense_unpack'"):
+        topi.x86.dense_unpack
+
+
 def test_traverse_inline():
     x = te.placeholder((4, 8), name="x")
     total = topi.sum(topi.exp(x), axis=1)
@@ -125,6 +134,7 @@ def test_shapes_targets_and_layouts():
     assert [utils.get_max_power2_factor(k) for k in (1, 6, 8, 96)] == [1, 2, 8, 32]
     assert utils.get_max_power2_factor(96, max_value=8) == 8
     assert utils.get_shape((1, 3, 8, 9), "NCHW", "NHWC") == (1, 8, 9, 3)
+    assert utils.get_shape((1, 3, 8, 9, 16), "NCHW16c", "NC16cWH") == (1, 3, 16, 9, 8)
     with pytest.raises(topi.InvalidShapeError, match="no reordering"):
         utils.get_shape((1, 3), "NC", "NH")
     assert utils.nchw_xc_layout("NCHW16c") and not utils.nchw_xc_layout("NCHW")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from loopwright import relay
+from loopwright.ir.pass_context import PassContext
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Constant, Expr, TupleWrapper, Var, require_expr
 from loopwright.relay.types import Dim, TensorType, is_any, same_dim
@@ -124,6 +125,9 @@ def as_list(results: T | TupleWrapper | Sequence[T | None]) -> list[T | Expr | N
 
 def name_calls(root: Expr, name: str) -> None:
     """Have what was made for a node carry its name; what was there before has one."""
+    context = PassContext.innermost()
+    if context is not None and not context.setting("relay.frontend.fill_span"):
+        return
     stack: list[Expr] = [root]
     while stack:
         one = stack.pop()

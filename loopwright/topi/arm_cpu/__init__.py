@@ -1,17 +1,17 @@
-"""topi.arm_cpu: the schedules of operators for ARM, by name: `schedule_softmax`, `schedule_conv2d_nchw`, ….
+"""topi.arm_cpu: operators and their schedules for ARM, by name: `conv2d_nchw`, `schedule_conv2d_nchw`, ….
 
-All of them are made by rule (`loopwright/topi/rule_schedules.py`, whose `FAMILIES` is the list of names).
+The operators are those of topi.nn, the schedules are made by rule (`by_platform.py` has the names).
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from loopwright.topi.rule_schedules import FAMILIES, RuleSchedule, named_schedule
+from loopwright.topi.by_platform import NAMES, named
 from loopwright.topi.rule_schedules import fast_injective_from_existing as schedule_injective_from_existing
 
-__all__ = ["schedule_injective_from_existing", *[f"schedule_{family}" for family in FAMILIES]]
+__all__ = ["schedule_injective_from_existing", *NAMES]
 
 if not TYPE_CHECKING:  # mypy would believe in every name
 
-    def __getattr__(name: str) -> Callable[..., RuleSchedule]:
-        return named_schedule(__name__, name)
+    def __getattr__(name: str) -> Callable[..., object]:
+        return named(__name__, name)

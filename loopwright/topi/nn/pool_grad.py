@@ -52,7 +52,7 @@ def _pool_grad(
         if pool_type == "avg":
             count = around if count_include_pad else own[0].sum() * own[1].sum()
             result[inside] += (grad / max(count, 1))[:, :, None, None]
-        else:
+        elif own[0].any() and own[1].any():  # else the window has no cell of the data
             flat = x[inside].reshape(*x.shape[:2], own[0].sum() * own[1].sum())
             first_max = flat == flat.max(axis=-1, keepdims=True)
             first_max &= np.cumsum(first_max, axis=-1) == 1

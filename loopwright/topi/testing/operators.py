@@ -12,7 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from loopwright.topi.registry import reference_of
-from loopwright.topi.testing.convolution import conv_python, conv_transpose_python
+from loopwright.topi.testing.convolution import (
+    conv_python,
+    conv_transpose_python,
+    depthwise_conv2d_python_nchw,
+)
 from loopwright.topi.types import IntPadding, Ints
 
 
@@ -53,6 +57,30 @@ def one_hot(indices: np.ndarray, on_value: float, off_value: float, depth: int, 
 def sequence_mask(data: np.ndarray, valid_length: np.ndarray, mask_value: float, axis: int) -> np.ndarray:
     """`mask_value` behind the valid length of each sequence."""
     return reference_of("sequence_mask", data, valid_length, mask_value, axis)
+
+
+def searchsorted_ref(sorted_sequence: np.ndarray, values: np.ndarray, right: bool, out_dtype: str) -> np.ndarray:
+    """Where the values belong in sorted rows; a single row serves every row of values."""
+    return reference_of("searchsorted", sorted_sequence, values, right, out_dtype).astype(out_dtype)
+
+
+def stft_python(
+    data: np.ndarray,
+    n_fft: int,
+    hop_length: int,
+    win_length: int,
+    window: np.ndarray,
+    normalized: bool,
+    onesided: bool,
+) -> np.ndarray:
+    """The Fourier transform of windows, real and imaginary parts along the last axis."""
+    shape = (data.shape[0], n_fft // 2 + 1 if onesided else n_fft, (data.shape[1] - n_fft) // hop_length + 1, 2)
+    return reference_of("stft", data, n_fft, hop_length, win_length, window, normalized, onesided, shape)
+
+
+def slice_axis_python(data: np.ndarray, axis: int, begin: int, end: int | None = None) -> np.ndarray:
+    """`data[begin:end]` along one axis."""
+    return data[(slice(None),) * (axis % data.ndim) + (slice(begin, end),)].copy()
 
 
 def matrix_set_diag(input_np: np.ndarray, diagonal: np.ndarray, k: Ints = 0, align: str = "RIGHT_LEFT") -> np.ndarray:
@@ -228,6 +256,19 @@ def group_conv1d_transpose_ncw_python(
 ) -> np.ndarray:
     """NCW by IOW."""
     return conv_transpose_python(a_np, w_np, stride, padding, output_padding, groups)
+
+
+def depthwise_conv2d_python_nchwc(
+    input_np: np.ndarray, filter_np: np.ndarray, stride: Ints, padding: IntPadding
+) -> np.ndarray:
+    """NCHWc by OIHWio, a filter for every channel."""
+    batch, blocks, height, width, lanes = input_np.shape
+    data = input_np.transpose(0, 1, 4, 2, 3).reshape(batch, blocks * lanes, height, width)
+    outer, multiplier, rows, columns, inner, out_lanes = filter_np.shape
+    kernel = filter_np.transpose(0, 5, 1, 4, 2, 3).reshape(outer * out_lanes, multiplier * inner, rows, columns)
+    result = depthwise_conv2d_python_nchw(data, kernel, stride, padding)
+    _, channels, height, width = result.shape
+    return result.reshape(batch, channels // lanes, lanes, height, width).transpose(0, 1, 3, 4, 2)
 
 
 def conv2d_transpose_nhwc_python(

@@ -56,11 +56,16 @@ def poolnd_python(
     dtype: str = "float32",
     layout: str = "NCHW",
 ) -> np.ndarray:
-    """Pooling of an array in `layout`, computed in `dtype`."""
+    """Pooling of an array in `layout`, computed in `dtype`; a window that has no cell of the array gives 0."""
     spatial = [axis for axis, letter in enumerate(layout) if letter in "DHW"]
     order = [axis for axis in range(np_data.ndim) if axis not in spatial] + spatial
     moved = np_data.astype(dtype).transpose(order)
     out = pool_python(
         moved, kernel, strides, dilation, padding_before, padding_after, pool_type, count_include_pad, ceil_mode
     )
+    if pool_type == "max":
+        inside = pool_python(
+            np.ones(moved.shape), kernel, strides, dilation, padding_before, padding_after, "max", True, ceil_mode
+        )
+        out = np.where(inside == 1, out, np.zeros((), out.dtype))
     return out.transpose(np.argsort(order))

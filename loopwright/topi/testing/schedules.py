@@ -13,6 +13,7 @@ from loopwright.target import Target, describe
 from loopwright.topi.rule_schedules import RuleSchedule
 
 Schedule = Callable[..., RuleSchedule]
+Implementation = tuple[Callable[..., te.Tensor], Schedule]
 T = TypeVar("T")
 
 
@@ -44,11 +45,35 @@ def get_reduce_schedule(target: str | Target) -> Schedule:
     return _schedule_for(target, "schedule_reduce")
 
 
-def get_conv2d_nchw_implement(target: str | Target) -> tuple[Callable[..., te.Tensor], Schedule]:
+def get_conv1d_ncw_implement(target: str | Target) -> Implementation:
+    """The convolution NCW and its schedule for `target`."""
+    return _implementation(target, "conv1d_ncw")
+
+
+def get_conv2d_nchw_implement(target: str | Target) -> Implementation:
     """The convolution NCHW and its schedule for `target`."""
+    return _implementation(target, "conv2d_nchw")
+
+
+def get_conv2d_nhwc_implement(target: str | Target) -> Implementation:
+    """The convolution NHWC and its schedule for `target`."""
+    return _implementation(target, "conv2d_nhwc")
+
+
+def get_conv2d_hwcn_implement(target: str | Target) -> Implementation:
+    """The convolution HWCN and its schedule for `target`."""
+    return _implementation(target, "conv2d_hwcn")
+
+
+def get_conv2d_nchwc_implement(target: str | Target) -> Implementation:
+    """The convolution NCHWc and its schedule for `target`."""
+    return _implementation(target, "conv2d_NCHWc")
+
+
+def _implementation(target: str | Target, operator: str) -> Implementation:
     from loopwright.topi import nn
 
-    return nn.conv2d_nchw, _schedule_for(target, "schedule_conv2d_nchw")
+    return getattr(nn, operator), _schedule_for(target, f"schedule_{operator}")
 
 
 def _schedule_for(target: str | Target, name: str) -> Schedule:
