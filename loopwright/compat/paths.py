@@ -58,9 +58,13 @@ VIEWS: Final[dict[str, str]] = {
     "relay.op.op": "loopwright.relay.op loopwright.relay.op.registry loopwright.relay.op.user_operators "
     "loopwright.relay.transform",
     "relay.op.random": "loopwright.relay.random",
+    "ir.supply": "loopwright.compat.supply",
     "relay.backend.executor": "loopwright.relay.backend",
     "relay.backend.runtime": "loopwright.relay.backend",
+    "relay.backend.name_transforms": "loopwright.compat.name_transforms",
+    "relay.backend.utils": "loopwright.compat.name_transforms",
     "relay.backend.vm": "loopwright.relay.vm",
+    "relay.op.contrib.register": "loopwright.relay.op.contrib",
     "relay.op.random.kernel": "loopwright.relay.random",
     "relay.op.reduce": "loopwright.relay.op",
     "relay.op.tensor": "loopwright.relay.op",
@@ -78,6 +82,7 @@ VIEWS: Final[dict[str, str]] = {
     "runtime.vm": "loopwright.relay.vm",
     "runtime.container": "loopwright.runtime loopwright.ir",
     "runtime.module": "loopwright.runtime",
+    "runtime.name_transforms": "loopwright.compat.name_transforms",
     "runtime.ndarray": "loopwright.nd loopwright.runtime",
     "runtime.object": "loopwright.runtime",
     "runtime.object_generic": "loopwright.runtime",
@@ -159,7 +164,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     contrib.tf_op contrib.tflite_runtime contrib.thrust contrib.torch contrib.tvmjs contrib.uma contrib.verilator
     contrib.vitis_ai contrib.vllm contrib.xcode
     driver.tvmc
-    ir.adt ir.affine_type ir.analysis ir.diagnostics ir.json_compact ir.memory_pools ir.supply ir.type_relation
+    ir.adt ir.affine_type ir.analysis ir.diagnostics ir.json_compact ir.memory_pools  ir.type_relation
     relay.collage relay.data_dep_optimization relay.debug relay.feature relay.frontend.caffe
     relay.frontend.caffe2 relay.frontend.change_datatype relay.frontend.common relay.frontend.coreml
     relay.frontend.darknet relay.frontend.keras relay.frontend.mxnet relay.frontend.oneflow relay.frontend.paddlepaddle
@@ -168,7 +173,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     relay.testing.py_converter relay.testing.resnet_3d
     relay.testing.tf relay.testing.tflite
     relay.testing.yolo_detection relay.utils
-    runtime.disco runtime.name_transforms runtime.profiler_vm runtime.profiling runtime.support
+    runtime.disco  runtime.profiler_vm runtime.profiling runtime.support
     script.parser_v1 script.relax
     target.codegen target.compilation_config target.detect_target target.intrin target.virtual_device
     target.x86

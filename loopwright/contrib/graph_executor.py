@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from loopwright.contrib.library_model import LibraryModel
 from loopwright.model.errors import BadModelInput
 from loopwright.model.given_arrays import array_of
+from loopwright.runtime.module import Module
 from loopwright.runtime.params import load_param_dict
 from loopwright.runtime.tensor import array as tensor
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
@@ -28,16 +30,17 @@ if TYPE_CHECKING:
 
 def create(graph_json_str: object, libmod: object, device: object) -> GraphModule:
     """A model by its parts, as `relay.build` handed them out: graph, library, device. A built model needs no graph."""
-    built = libmod if hasattr(libmod, "program") else graph_json_str
-    return GraphModule(built)
+    return GraphModule(libmod if isinstance(libmod, Module) or hasattr(libmod, "program") else graph_json_str)
 
 
 class GraphModule:
     """A model, the inputs that it will run with, and the outputs of its last run."""
 
     def __init__(self, module: object) -> None:
-        built: Any = getattr(module, "built", module)
-        if not hasattr(built, "program"):
+        built: Any = getattr(module, "built", None) or module
+        if isinstance(built, Module) and built.description is not None:
+            built = LibraryModel(built)
+        elif not hasattr(built, "input_names"):
             raise BadModelInput(
                 f'GraphModule takes lib["default"](device) of a model that relay.build made, not {module!r:.60}'
             )
@@ -88,7 +91,12 @@ class GraphModule:
             raise BadModelInput(f"input {missing[0]!r} is not set; set_input({missing[0]!r}, array) sets it")
 
     def get_num_outputs(self) -> int:
-        return len(self.module.program.outputs)
+        return len(self._specs("outputs"))
+
+    def _specs(self, which: str) -> Sequence[Any]:
+        """The inputs or outputs as they are declared."""
+        result: Sequence[Any] = getattr(getattr(self.module, "program", self.module), which)
+        return result
 
     def get_num_inputs(self) -> int:
         return len(self._inputs)
@@ -108,7 +116,7 @@ class GraphModule:
 
     def get_input_info(self) -> tuple[dict[str, Sequence[Expr]], dict[str, str]]:
         """Shapes and element types of the inputs by name."""
-        values = self.module.program.inputs
+        values = self._specs("inputs")
         return {value.name: value.shape for value in values}, {value.name: str(value.dtype) for value in values}
 
     def get_output(self, index: int, out: object = None) -> Any:

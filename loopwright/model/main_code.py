@@ -32,7 +32,8 @@ def describe_main(
         replace(argument, is_written=buffer.data in main.written)
         for argument, buffer in zip(function.arguments, buffers, strict=True)
     )
-    return replace(said, functions=(replace(function, arguments=arguments),), proved=proved, packed=packed)
+    only = (replace(function, arguments=arguments),)
+    return replace(said, functions=only, proved=proved, packed=packed, is_model=True)
 
 
 def compile_main(main: MainFunction, cpu: CpuDescription, description: ModuleDescription) -> Compiled:

@@ -31,6 +31,7 @@ from loopwright.model.program import Launch, Program
 from loopwright.model.sizes import as_arrays, output_shapes
 from loopwright.runtime import amx, ffi, thread_pool
 from loopwright.runtime.c_header import c_header
+from loopwright.runtime.c_source import CSourceModule
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.export import export_library, path_text
 from loopwright.runtime.ffi import PackedFunction
@@ -49,7 +50,7 @@ class NativeModel(Module):
     description: ModuleDescription  # which a compiled model always has
     kernel_seconds: dict[str, float]
     counts: Counts
-    built: object  # what a layer above wraps it in (relay's BuiltModule), for who is handed the library alone
+    built: object = None  # what a layer above wraps it in (relay's BuiltModule), for who is handed the library alone
 
     def __init__(
         self,
@@ -84,6 +85,8 @@ class NativeModel(Module):
             object_code=lambda: code.object_bytes,
             extra_objects=self._objects,
         )
+        for module in program.modules:
+            self.import_module(module)
         self.set_functions({program.name: self.link(code, program.name)})
         self.timings = {"link": perf_counter() - start}
         self.kernel_seconds = {}
@@ -124,8 +127,15 @@ class NativeModel(Module):
         objects = [code.object_bytes, *self._kernel_objects()]
         if self.constants.size:
             objects.append(constants.object_at(self.program.name, self.constants.ctypes.data, code.cpu))
-        loaded = load_objects(objects, {**ffi.symbols(), **thread_pool.symbols()})
-        return ffi.function_from_address(loaded.address(ENTRY_PREFIX + name), (loaded, self.constants))
+        symbols = {**ffi.symbols(), **thread_pool.symbols()}
+        for module in self.all_imports():
+            if isinstance(module, CSourceModule):
+                symbols |= {ENTRY_PREFIX + called: module.address(called) for called in module.function_names}
+            elif module.object_code is not None:
+                objects += [module.object_code(), *(module.extra_objects() if module.extra_objects else ())]
+        loaded = load_objects(objects, symbols)
+        kept = (loaded, self.constants, self.all_imports())
+        return ffi.function_from_address(loaded.address(ENTRY_PREFIX + name), kept)
 
     def _kernel_objects(self) -> list[bytes]:
         return list({kernel.symbol: kernel.object_bytes for kernel in self.launches.values()}.values())

@@ -21,6 +21,7 @@ import numpy as np
 from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.ir import Buffer, Expr, IntImm, PrimFunc, Var, const
 from loopwright.runtime.dtype import DataType
+from loopwright.runtime.module import Module
 
 
 class Value:
@@ -248,6 +249,7 @@ class Program:
     body: Sequence[Step]
     attrs: Mapping[str, object] = field(default_factory=dict)
     operators: Mapping[Launch, tuple[str, ...]] = field(default_factory=dict)  # of the graph it was made from
+    modules: Sequence[Module] = ()  # made by other compilers: what kernels call by its symbol
 
     def launches(self) -> list[Launch]:
         """Every kernel call as it stands in the program, those of branches and loops too."""

@@ -274,8 +274,14 @@ class ConstructorValue:
 
     __slots__ = ("constructor", "fields")
 
-    def __init__(self, constructor: Constructor, fields: Sequence[object]) -> None:
-        self.constructor = constructor
+    def __init__(
+        self, constructor: Constructor | int, fields: Sequence[object], of: Constructor | None = None
+    ) -> None:
+        # Scripts write the number first: ConstructorValue(cons.tag, fields, cons).
+        made_by = constructor if of is None else of
+        if not isinstance(made_by, Constructor):
+            raise TypeError(f"a value of a data type is made by a Constructor, not {made_by!r}")
+        self.constructor = made_by
         self.fields = list(fields)
 
     @property

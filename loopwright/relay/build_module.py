@@ -15,6 +15,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
@@ -22,11 +24,13 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.model import compile_program
 from loopwright.model.errors import BadModelInput
 from loopwright.model.given_arrays import TensorLike, array_of
+from loopwright.model.program import Program
 from loopwright.relay.adt import Constructor, Match
-from loopwright.relay.backend import Executor, Runtime, as_executor, as_runtime
+from loopwright.relay.backend.options import Executor, Runtime, as_executor, as_runtime
 from loopwright.relay.built import BuiltModule, Params
 from loopwright.relay.errors import CannotCompile, NotAGraph
 from loopwright.relay.expr import Constant, Function, Var
+from loopwright.relay.external import compile_external
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.lower.lower_to_program import lower_to_program, name_outputs
 from loopwright.relay.size_checks import graph_checks
@@ -35,6 +39,7 @@ from loopwright.relay.transform.types.infer_type import InferType
 from loopwright.relay.types import TensorType, is_any
 from loopwright.relay.unify_dims import unify_dims
 from loopwright.relay.visitor import bind, post_order
+from loopwright.runtime.module import Module
 from loopwright.target import Target, TargetLike
 from loopwright.te import size_var
 
@@ -78,9 +83,23 @@ def build(
         main = graph_function(fused)
         program = lower_to_program(main, mod_name, fused, checks)
         name_outputs(program, output_names)
+        external = link_external(program)
         compiled = compile_program(program, chosen, winograd=winograd)
     names = [param.name_hint for param in main.params]
-    return BuiltModule(fused, program, compiled, names, mod_name, how, left)
+    return BuiltModule(fused, program, compiled, names, mod_name, how, left, external)
+
+
+def link_external(program: Program) -> dict[str, np.ndarray]:
+    """Compile what other compilers take over of a program; the constants that they have by name."""
+    functions: Mapping[str, Function] = program.attrs["externals"]  # type: ignore[assignment]
+    modules: dict[Module, None] = {}
+    constants: dict[str, np.ndarray] = {}
+    for function in functions.values():
+        module, given = compile_external(function)
+        modules[module] = None
+        constants |= given
+    program.modules = tuple(modules)
+    return constants
 
 
 def optimize(

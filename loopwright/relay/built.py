@@ -24,7 +24,7 @@ from loopwright.model.model import NativeModel
 from loopwright.model.plan import Plan
 from loopwright.model.program import Launch, Program, Value, View, walk
 from loopwright.model.sizes import bound_sizes, number
-from loopwright.relay.backend import Executor
+from loopwright.relay.backend.options import Executor
 from loopwright.relay.expr import Constant
 
 if TYPE_CHECKING:  # loaded when a model is profiled
@@ -45,6 +45,7 @@ class BuiltModule:
         mod_name: str,
         executor: Executor | None,
         params: Params,
+        external: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         self.ir_mod = ir_mod
         self.program = program
@@ -55,6 +56,8 @@ class BuiltModule:
         self.input_names = [value.name for value in program.inputs]
         self.parameter_names = list(parameter_names)
         self._params = dict(params)
+        self._external = dict(external or {})  # constants of parts that other compilers took over
+        compiled.built = self  # what graph_executor makes of the library alone is the whole model
 
     # Running it.
 
@@ -143,8 +146,10 @@ class BuiltModule:
         return {launch.func.name: launch for launch in self.program.launches()}
 
     def get_params(self) -> dict[str, np.ndarray]:
-        """The constants of the model, as `p0`, `p1`, …"""
-        return {f"p{k}": np.asarray(array) for k, array in enumerate(self.program.constants.values())}
+        """The constants of the model, as `p0`, `p1`, …; none where the executor has the option `link-params`."""
+        if self.executor is not None and self.executor.attrs.get("link-params"):
+            return {}
+        return {f"p{k}": np.asarray(array) for k, array in enumerate(self.program.constants.values())} | self._external
 
     @property
     def params(self) -> dict[str, np.ndarray]:
@@ -166,6 +171,8 @@ class BuiltModule:
     # What `graph_executor` asks for.
 
     def __getitem__(self, name: str) -> Callable[..., BuiltModule | str]:
+        if name == "remove_params":
+            return lambda: self  # they are in the library, and nowhere else
         if name in (self.libmod_name, "default"):
             return lambda *devices: self
         if name == "debug_create":

@@ -18,12 +18,13 @@ from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
 from loopwright.model.given_arrays import TensorLike, array_of
+from loopwright.relay.adt import ConstructorValue
 from loopwright.relay.build_module import as_constant, bind_params_by_name, build, require_graph
 from loopwright.relay.built import BuiltModule, Params
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Constant, Expr, Function, Var, require_expr
 from loopwright.relay.infer_type import infer_module
-from loopwright.relay.interpreter import RunValue, evaluate
+from loopwright.relay.interpreter import RefValue, RunValue, evaluate
 from loopwright.relay.nested import Nested, flat
 from loopwright.relay.types import FuncType, TensorType, is_dynamic
 from loopwright.relay.visitor import bind
@@ -43,8 +44,19 @@ class Result(np.ndarray):
 
 def _results(value: RunValue) -> RunValue:
     if isinstance(value, list):
-        return [_results(one) for one in value]
+        return tuple_of(value, _results)
+    if isinstance(value, ConstructorValue):
+        return ConstructorValue(value.constructor, [_results(field) for field in value.fields])  # type: ignore[arg-type]
+    if isinstance(value, RefValue):
+        value.value = _results(value.value)
     return value.view(Result) if isinstance(value, np.ndarray) else value
+
+
+def tuple_of(values: Sequence[RunValue], each: Callable[[RunValue], Any]) -> Any:
+    """What a model returns for a tuple: a list that scripts also know as an `ADT`."""
+    from loopwright.runtime.containers import ADT  # which loads tvm_ffi
+
+    return ADT(0, [each(value) for value in values])
 
 
 class ExecutorOfModule:
@@ -185,7 +197,13 @@ def _type_of(value: Nested[np.ndarray]) -> Type:
     return TensorType(np.shape(value), value.dtype.name)
 
 
-def _argument(value: object, annotated: Type | None) -> Nested[np.ndarray]:
+def _argument(value: object, annotated: Type | None) -> Any:
+    if isinstance(value, (ConstructorValue, RefValue)):
+        return value
+    if isinstance(value, (list, tuple)) and annotated is None and any(hasattr(one, "numpy") for one in value):
+        return [_argument(one, None) for one in value]
+    if isinstance(value, Constant):
+        return value.data
     if isinstance(value, (list, tuple)) and isinstance(annotated, TupleType):
         return [_argument(one, field) for one, field in zip(value, annotated.fields, strict=True)]
     array = array_of(value, "an argument")

@@ -46,7 +46,7 @@ from loopwright.runtime.call_errors import SizesDoNotFit
 from loopwright.runtime.errors import LoopwrightError
 
 # A value: an array for a tensor, a list for a tuple, a value of a data type, a function, or what a reference is.
-RunValue: TypeAlias = Union[np.ndarray, Sequence["RunValue"], ConstructorValue, Constructor, "_Closure", "_Cell", Op]
+RunValue: TypeAlias = Union[np.ndarray, Sequence["RunValue"], ConstructorValue, Constructor, "_Closure", "RefValue", Op]
 # How one operator is evaluated: its attributes and the values of its inputs (arrays, lists of arrays for tuples).
 Evaluate: TypeAlias = Callable[[Operator, Sequence[RunValue]], object]
 
@@ -66,11 +66,14 @@ class _Closure:
         self.around = around
 
 
-class _Cell:
-    """What a reference holds."""
+class RefValue:
+    """A reference: `value` is what it holds."""
 
     def __init__(self, value: RunValue) -> None:
         self.value = value
+
+    def __repr__(self) -> str:
+        return f"RefValue({self.value!r})"
 
 
 class _TailCall(Exception):
@@ -166,7 +169,7 @@ class _Frame(ExprFunctor[RunValue]):
         raise NothingMatches(value, [clause.lhs for clause in match.clauses])
 
     def visit_ref_create(self, ref: RefCreate) -> RunValue:
-        return _Cell(self.visit(ref.value))
+        return RefValue(self.visit(ref.value))
 
     def visit_ref_read(self, ref: RefRead) -> RunValue:
         return self._cell(ref.ref).value
@@ -175,9 +178,9 @@ class _Frame(ExprFunctor[RunValue]):
         self._cell(ref.ref).value = self.visit(ref.value)
         return []
 
-    def _cell(self, ref: Expr) -> _Cell:
+    def _cell(self, ref: Expr) -> RefValue:
         result = self.visit(ref)
-        assert isinstance(result, _Cell)
+        assert isinstance(result, RefValue)
         return result
 
     def end(self, expression: Expr, *, last: bool = False) -> RunValue:
@@ -274,8 +277,15 @@ def evaluate(
 
 
 def _argument(value: object) -> RunValue:
-    if isinstance(value, (ConstructorValue, Constructor, _Closure)):
+    if isinstance(value, (Constructor, _Closure)):
         return value
+    if isinstance(value, ConstructorValue):
+        return ConstructorValue(value.constructor, [_argument(field) for field in value.fields])
+    if isinstance(value, RefValue):
+        value.value = _argument(value.value)  # the cell itself: what is written to it, its owner sees
+        return value
+    if isinstance(value, Constant):
+        return value.data
     if isinstance(value, (list, tuple)):
         return [_argument(item) for item in value]
     return array_of(value, "an argument")

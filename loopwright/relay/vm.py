@@ -25,7 +25,7 @@ from loopwright.model.given_arrays import TensorLike
 from loopwright.relay.build_module import bind_params_by_name, build, require_graph
 from loopwright.relay.built import BuiltModule, Params
 from loopwright.relay.errors import CannotCompile
-from loopwright.relay.executors import ExecutorOfModule, run_built
+from loopwright.relay.executors import ExecutorOfModule, run_built, tuple_of
 from loopwright.relay.expr import Constant, Function
 from loopwright.relay.graph_functions import graph_function, graph_functions
 from loopwright.relay.infer_type import infer_module
@@ -343,7 +343,7 @@ class VirtualMachine:
 
 def _tensors(value: RunValue) -> object:
     if isinstance(value, list):
-        return [_tensors(one) for one in value]
+        return tuple_of(value, _tensors)
     return tensor(value) if isinstance(value, np.ndarray) else value
 
 

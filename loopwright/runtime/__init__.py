@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
+    "c_source": "CSourceModule CSourceModuleCreate",
     "call_errors": "CallError",
     "containers": "ADT Array Dict List Map Object PackedFunc ShapeTuple String tuple_object",
     "description": "Argument FunctionDescription ModuleDescription",

@@ -6,8 +6,8 @@ that says which constructor made them; as an argument it is the array of its fie
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, overload
+from collections.abc import Iterable
+from typing import Any
 
 from loopwright.runtime import ffi
 
@@ -23,39 +23,28 @@ ShapeTuple = _tvm_ffi.Shape
 String = _tvm_ffi.core.String
 
 
-class ADT:
-    """Fields made by the constructor number `tag`."""
+class ADT(list[Any]):
+    """Fields made by the constructor number `tag`; what a model returns for a tuple is one of number 0."""
 
-    __slots__ = ("_fields", "tag")
+    __slots__ = ("tag",)
 
     def __init__(self, tag: int, fields: Iterable[object] = ()) -> None:
+        super().__init__(fields)
         self.tag = int(tag)
-        self._fields = Array([*fields])
-
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        return self._fields[index]
-
-    def __len__(self) -> int:
-        return len(self._fields)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._fields)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ADT) and self.tag == other.tag and list(self) == list(other)
+        if isinstance(other, ADT) and self.tag != other.tag:
+            return False
+        return list.__eq__(self, other)
 
-    def __hash__(self) -> int:
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash((self.tag, tuple(self)))
 
     def __repr__(self) -> str:
         return f"ADT({self.tag}, {list(self)})"
-
-    def __tvm_ffi_object__(self) -> object:
-        return self._fields
 
 
 def tuple_object(fields: Iterable[object] = ()) -> ADT:

@@ -57,6 +57,7 @@ class ModuleDescription:
     proved: bool = True  # whether every schedule step was proved to keep every value
     packed: tuple[str, ...] = ()  # functions that the code looks up in the registry
     version: str = ""  # of the Loopwright that made it
+    is_model: bool = False  # whether its entry is a whole model: inputs, then outputs
     format: int = field(default=FORMAT)
 
     def to_json(self) -> str:
@@ -96,6 +97,7 @@ def _module(data: JsonObject) -> ModuleDescription:
         bool(data.get("proved", False)),
         tuple(data.get("packed", ())),
         str(data.get("version", "")),
+        bool(data.get("is_model", False)),
         int(data.get("format", 0)),
     )
 

@@ -21,7 +21,7 @@ from difflib import get_close_matches
 from io import BytesIO
 from mmap import mmap
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from loopwright.runtime import c_objects
 from loopwright.runtime.c_header import c_header
@@ -33,6 +33,7 @@ from loopwright.runtime.link import (
     LinkFailed,
     NoLinker,
     create_object,
+    create_object_file,
     create_shared,
     create_staticlib,
     find_compiler,
@@ -61,6 +62,8 @@ class CodeModule(Protocol):
     object_suffix: str
     extra_objects: Callable[[], Sequence[bytes]] | None
     library_file: bytes | mmap | None
+    source_suffix: str
+    source_options: list[str]
 
     @property
     def description(self) -> ModuleDescription | None: ...
@@ -203,7 +206,7 @@ def export_library(
     module: CodeModule,
     file_name: str,
     *,
-    fcompile: Callable[..., object] | None = None,
+    fcompile: Callable[..., object] | Literal[False] | None = None,
     fpack_imports: Callable[..., object] | None = None,
     addons: Iterable[str] | None = None,
     workspace_dir: str | None = None,
@@ -214,6 +217,7 @@ def export_library(
     `fcompile(file_name, files, **options)` links in our place. `addons` are more files to link. `options=[…]` are more
     arguments of the compiler, `cc=` names it. The files that are linked stay in `workspace_dir`, if given.
     """
+    fcompile = fcompile or None  # scripts write False for "as you do"
     if fpack_imports is not None:
         raise NotBuilt("packing imported device code with fpack_imports", "leave it out: imports are linked")
     form = Path(file_name).suffix.removeprefix(".")
@@ -233,12 +237,16 @@ def export_library(
     with ExitStack() as stack:
         folder = Path(workspace_dir or stack.enter_context(tempfile.TemporaryDirectory(prefix="loopwright-")))
         folder.mkdir(parents=True, exist_ok=True)
-        files = [*_write_parts(modules, folder, form), *[str(addon) for addon in addons or ()]]
+        is_linked = fcompile is None and form in ("so", "dylib")
+        files = [*_write_parts(modules, folder, form, is_linked), *[str(addon) for addon in addons or ()]]
         if form == "tar" and fcompile is None:
             runtime = _single_files(_runtime_sources(files), folder)
             archive = _archive(module, [*files, *runtime], Path(file_name).stem)
             return _write(file_name, archive, sealed=True)
         if fcompile is None:
+            extra = dict.fromkeys(option for one in modules for option in one.source_options)
+            if extra:
+                options["options"] = [*(options.get("options") or ()), *extra]
             _link(module, file_name, form, files, options, folder)
         else:
             runtime = [] if form in ("o", "obj", "a") else _single_files(_runtime_sources(files), folder)
@@ -263,14 +271,19 @@ def needs_pool(image: bytes) -> bool:
         return b"lw_" in image
 
 
-def _write_parts(modules: Sequence[CodeModule], folder: Path, form: str) -> list[str]:
-    """The code of each module as a file to link, in order: descriptions follow each other in that order too."""
+def _write_parts(modules: Sequence[CodeModule], folder: Path, form: str, is_linked: bool) -> list[str]:
+    """The code of each module as a file to link, in order: descriptions follow each other in that order too.
+
+    C that needs options of its own is compiled first, unless it is linked here with these.
+    """
     files = []
     for number, module in enumerate(modules):
         if module.object_code is not None:
             name, data = f"lib{number}{module.object_suffix}", module.object_code()
+        elif module.source_options and not is_linked:
+            name, data = f"lib{number}.o", _object_of(module, folder)
         elif "c" in module.source_forms:
-            name, data = f"lib{number}.c", module.get_source("c").encode()
+            name, data = f"lib{number}{module.source_suffix}", module.get_source("c").encode()
         else:
             raise NotExportable(module, f".{form}")
         _write_sealed(folder / name, data)
@@ -280,6 +293,13 @@ def _write_parts(modules: Sequence[CodeModule], folder: Path, form: str) -> list
             _write_sealed(path, extra)
             files.append(str(path))
     return files
+
+
+def _object_of(module: CodeModule, folder: Path) -> bytes:
+    source = folder / f"source{module.source_suffix}"
+    source.write_text(module.get_source("c"))
+    options = [option for option in module.source_options if not option.startswith("-l")]
+    return Path(create_object_file(str(source.with_suffix(".o")), str(source), options)).read_bytes()
 
 
 def _write_sealed(path: Path, data: bytes) -> None:

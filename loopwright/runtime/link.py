@@ -185,6 +185,11 @@ def create_object(
     return _compile(output, objects, ["-r", "-nostdlib", *COMPILE], [], cc, triple)
 
 
+def create_object_file(output: str, source: str, options: Sequence[str] | None = None) -> str:
+    """Compile one C or C++ source to the object `output`."""
+    return _compile(output, source, ["-c", *COMPILE], list(options or ()), None, "")
+
+
 def create_staticlib(output: str, inputs: str | Sequence[str], ar: str | None = None) -> str:
     """Put objects into the archive `output`."""
     command = shlex.split(ar or os.environ.get("AR", "") or "ar")

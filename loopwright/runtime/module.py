@@ -139,6 +139,8 @@ class Module:
         self.entry_name = entry_name
         self.set_functions(functions)
         self.type_key = type_key
+        self.source_suffix = ".c"  # of its C text as a file to be compiled
+        self.source_options: list[str] = []  # of the compiler, for that file
         self.imported_modules: list[Module] = []
 
     def set_functions(self, functions: Mapping[str, PackedFunction]) -> None:
@@ -173,6 +175,9 @@ class Module:
         return self._entry(*retyped)
 
     def __getitem__(self, name: str) -> PackedFunction:
+        said = self.description
+        if said is not None and said.is_model and name in (said.entry, "default"):
+            return _ModelEntry(self, self.get_function(said.entry or name))
         return self.get_function(name)
 
     def get_function(self, name: str, query_imports: bool = False) -> PackedFunction:
@@ -377,6 +382,19 @@ class Module:
                     SEPARATOR.join([problem, why, "pass a copy: nd.array(x), or x.copy()"])
                 ) from None
         return retyped
+
+
+class _ModelEntry:
+    """The function of a model; called with devices alone it gives the model, for the surfaces of executors."""
+
+    def __init__(self, module: Module, function: PackedFunction) -> None:
+        self.module = module
+        self.function = function
+
+    def __call__(self, *args: object) -> Any:
+        if args and all([type(arg).__name__ == "Device" for arg in args]):
+            return self.module
+        return self.function(*args)
 
 
 def _with_bools(args: tuple[object, ...]) -> list[object]:

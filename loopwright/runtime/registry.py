@@ -150,6 +150,8 @@ def _carrying_exceptions(function: PackedFunction) -> PackedFunction:
     tvm_ffi sends an exception's kind and text, and rebuilds it from them. So the exception is kept here under a token
     and the token sent behind the text; the "class" registered for the kind looks it up again.
     """
+    from loopwright.runtime.module import Module
+
     tvm_ffi = ffi.load()
     core = tvm_ffi.core
     if isinstance(function, core.Function):
@@ -159,7 +161,9 @@ def _carrying_exceptions(function: PackedFunction) -> PackedFunction:
     @functools.wraps(function)
     def carried(*args: object) -> object:
         try:
-            return function(*[_owned(arg) if isinstance(arg, core.Tensor) else arg for arg in args])
+            result = function(*[_owned(arg) if isinstance(arg, core.Tensor) else arg for arg in args])
+            # A module can be called, and would be taken for a function.
+            return core._convert_to_opaque_object(result) if isinstance(result, Module) else result
         except Exception as error:
             token = str(next(_tokens))
             _crossing[token] = error

@@ -138,6 +138,8 @@ class _Writer:
     def _call(self, call: Call) -> Nested[Value]:
         args = [self._known(arg) for arg in call.args]
         callee = self._named_function(call.op)
+        if isinstance(callee, Function) and "Compiler" in callee.attrs:
+            return self._external(call, callee, args)
         if isinstance(callee, Function) and "Primitive" in callee.attrs:
             return self._launch(call, callee, args)
         function = self._function(callee)
@@ -147,6 +149,8 @@ class _Writer:
             function = result if isinstance(result, Function) else None
         if function is None:
             raise CannotCompile("a value is called that is not known to be a function when compiling")
+        if "Compiler" in function.attrs:
+            return self._external(call, function, args)
         if isinstance(callee, Var) and calls(function.body, callee):
             return self._loop(callee, function, args)
         inner = _Writer(self.shared, self)
@@ -189,6 +193,16 @@ class _Writer:
             if arg.dtype == out.dtype and arg.shape == out.shape
         ]
         launch = Launch(kernel.func, (*args, *outputs), len(outputs), tuple(pairs), name)
+        self.shared.functions[launch] = function
+        self.steps.append(launch)
+        return result
+
+    def _external(self, call: Call, function: Function, given: list[Nested[Value]]) -> Nested[Value]:
+        """Run what another compiler makes of a function; it may do with its arguments what it likes, but not alias."""
+        kernel = self.shared.external(function)
+        result = self.shared.values_of(call.checked_type, "t")
+        outputs = flat(result)
+        launch = Launch(kernel.func, (*flat(given), *outputs), len(outputs), (), kernel.name)
         self.shared.functions[launch] = function
         self.steps.append(launch)
         return result
@@ -372,7 +386,7 @@ def lower_to_program(
             value = copy
         used.add(value)
         outputs.append(value)
-    attrs = {"functions": shared.functions, **_outputs_of_any_length(writer, outputs)}
+    attrs = {"functions": shared.functions, "externals": shared.externals, **_outputs_of_any_length(writer, outputs)}
     steps = [*shared.required(checks), *shared.checked_early(writer.steps)]
     program = concat_in_place(Program(name, inputs, outputs, shared.constants, steps, attrs))
     functions: Mapping[Launch, Function] = program.attrs["functions"]  # type: ignore[assignment]

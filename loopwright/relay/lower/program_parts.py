@@ -16,7 +16,9 @@ from loopwright.ir.visitor import variables_in
 from loopwright.model.program import Bind, Launch, Require, Step, Value
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Function
+from loopwright.relay.external import symbol_of
 from loopwright.relay.index_checks import Sizes
+from loopwright.relay.lower.external_function import lower_external
 from loopwright.relay.lower.lower_function import Lowered, lower_function
 from loopwright.relay.nested import Nested
 from loopwright.relay.size_checks import SizeCheck, distinct
@@ -68,7 +70,21 @@ class Shared:
         self.functions: dict[Launch, Function] = {}  # what each launch computes, as a graph
         self.decided: dict[PrimVar, tuple[Value, int | PrimExpr]] = {}  # where a size's value is, and its most
         self.by_array: dict[int, Value] = {}  # by id, since arrays have no hash; `constants` keeps them alive
+        self.externals: dict[str, Function] = {}  # functions that other compilers take over, by symbol
+        self._external_kernels: dict[str, Lowered] = {}
         self.count = 0
+
+    def external(self, function: Function) -> Lowered:
+        """The kernel that calls what another compiler makes of a function."""
+        symbol = symbol_of(function)
+        if symbol not in self.externals:
+            self.externals[symbol] = function
+            self._external_kernels[symbol] = lower_external(function)
+        elif self.externals[symbol] is not function and structural_digest(self.externals[symbol]) != structural_digest(
+            function
+        ):
+            raise CannotCompile(f"two functions for other compilers have the same global_symbol {symbol!r}")
+        return self._external_kernels[symbol]
 
     def constant(self, array: np.ndarray) -> Value:
         result = self.by_array.get(id(array))

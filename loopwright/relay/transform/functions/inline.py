@@ -38,6 +38,9 @@ class _Inline(ExprMutator):
 
     def visit_call(self, call: Call) -> Expr:
         if isinstance(call.op, GlobalVar) and call.op.name in self.names:
+            if "Compiler" in self._function(call.op.name).attrs:
+                # Another compiler takes over the whole function, so it stays one.
+                return Call(self._function(call.op.name), [self.visit(arg) for arg in call.args], span=call.span)
             return applied(self._function(call.op.name), [self.visit(arg) for arg in call.args])
         return super().visit_call(call)
 
@@ -70,7 +73,7 @@ def inline_marked(mod: IRModule, context: PassContext) -> IRModule:
     marked = frozenset(
         name
         for name, function in functions.items()
-        if function.attrs.get("Inline") and "Compiler" not in function.attrs and not _calls_itself(name, uses)
+        if function.attrs.get("Inline") and not _calls_itself(name, uses)
     )
     if not marked:
         return mod

@@ -41,8 +41,9 @@ class _Chosen:
     _kinds: ClassVar[Mapping[str, _Options]]
 
     def __init__(self, name: str, options: Mapping[str, object] | None = None) -> None:
+        name = str(name)
         if name not in self._kinds:
-            raise UnknownOption(f"{self._what} {name!r} is not known", f"there are {', '.join(self._kinds)}")
+            raise UnknownOption(f'{self._what} "{name}" is not defined', f"there are {', '.join(self._kinds)}")
         self.name = name
         known = self._kinds[name]
         self.attrs: dict[str, object] = {}
@@ -50,11 +51,11 @@ class _Chosen:
             if key not in known:
                 near = get_close_matches(key, known, 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
-                raise UnknownOption(f"{self._what} {name!r} has no option {key!r}", hint)
+                raise UnknownOption(f'Attribute "{key}" is not available on this {self._what}', hint)
             if type(value) is not known[key] and not (known[key] is int and type(value) is bool):
+                wanted, found = _type_name(known[key]), _type_name(type(value))
                 raise UnknownOption(
-                    f"option {key!r} of {self._what} {name!r} is {value!r}, and takes a value of type "
-                    f"{known[key].__name__}",
+                    f'Attribute "{key}" should have type "{wanted}" but instead found "{found}": {value!r}',
                     f"give {_EXAMPLES[known[key]]}",
                 )
             self.attrs[key] = value
@@ -67,7 +68,7 @@ class _Chosen:
     @classmethod
     def list_registered_options(cls, name: str) -> dict[str, str]:
         """The options of one of them, and the types of their values."""
-        return {key: of.__name__ for key, of in cls(name)._kinds[name].items()}
+        return {key: _type_name(of) for key, of in cls._kinds[cls(str(name)).name].items()}
 
     def __getitem__(self, key: str) -> object:
         if key not in self._kinds[self.name]:
@@ -90,6 +91,14 @@ class _Chosen:
         return f"{type(self).__name__}({self.name!r}{f', {self.attrs!r}' if self.attrs else ''})"
 
 
+# The names that scripts know the types of options by.
+_TYPE_NAMES: Final = {bool: "IntImm", int: "IntImm", str: "runtime.String", float: "FloatImm"}
+
+
+def _type_name(of: type) -> str:
+    return _TYPE_NAMES.get(of, of.__name__)
+
+
 _EXAMPLES: Final = {bool: "True or False", int: "a number", str: "a text"}
 
 
@@ -97,7 +106,7 @@ class Executor(_Chosen):
     """What runs a model: "graph" (inputs set one by one), "aot" (the same, from C as well) or "vm" (any shapes)."""
 
     flag_registry_name = "executor"
-    _what = "the executor"
+    _what = "Executor"
     _kinds = {
         "graph": {"link-params": bool},
         "aot": {
@@ -123,7 +132,7 @@ class Runtime(_Chosen):
     """Where a model runs: "cpp" (this process, or a program that loads the library) or "crt" (a plain C program)."""
 
     flag_registry_name = "runtime"
-    _what = "the runtime"
+    _what = "Runtime"
     _kinds = {"cpp": {"system-lib": bool}, "crt": {"system-lib": bool}}
 
 

@@ -1,0 +1,81 @@
+"""te_compiler: single functions of a graph as kernels, without a model around them.
+
+    kernel = relay.backend.te_compiler.get().lower(function, "llvm")       its loops
+    run = relay.backend.te_compiler.get().jit(function, "llvm")            compiled: inputs, then outputs
+
+`relay.build` needs none of this: it keeps kernels by what they compute, in the compile cache.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from loopwright.build import build
+from loopwright.ir.expr import GlobalVar
+from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.structural_hash import structural_digest
+from loopwright.relay.expr import Function
+from loopwright.relay.infer_type import infer_module
+from loopwright.relay.lower.lower_function import lower_function
+from loopwright.runtime.module import Module
+from loopwright.target import Target, TargetLike
+
+
+class CachedFunc:
+    """A lowered function: `prim_func`, and the module that holds it under `prim_fn_var`."""
+
+    def __init__(self, prim_func: PrimFunc, target: Target) -> None:
+        self.prim_func = prim_func
+        self.target = target
+        self.prim_fn_var = GlobalVar(prim_func.name)
+        self.funcs = IRModule({prim_func.name: prim_func})
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are one object: equal functions for equal targets are lowered once."""
+        return self is other
+
+
+class TECompiler:
+    """Lowers functions of operators, each once."""
+
+    def __init__(self) -> None:
+        self._lowered: dict[tuple[object, str], CachedFunc] = {}
+        self._built: dict[CachedFunc, Module] = {}
+
+    def lower(self, source_func: Function, target: TargetLike | None = None, mod_name: str = "default") -> CachedFunc:
+        """The loops of a function whose body is operators alone."""
+        chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
+        if not isinstance(source_func, Function):
+            raise TypeError(f"TECompiler.lower takes a function of a graph, not {type(source_func).__name__}")
+        infer_module(IRModule({"main": source_func}))  # type: ignore[dict-item]
+        key = (structural_digest(source_func), str(chosen))
+        result = self._lowered.get(key)
+        if result is None:
+            result = self._lowered[key] = CachedFunc(lower_function(source_func).func, chosen)
+        return result
+
+    def jit(self, source_func: Function, target: TargetLike | None = None) -> Module:
+        """The function compiled: what is called with its inputs and then its outputs."""
+        lowered = self.lower(source_func, target)
+        result = self._built.get(lowered)
+        if result is None:
+            result = self._built[lowered] = build(lowered.prim_func, target=lowered.target)
+        return result
+
+    def clear(self) -> None:
+        """Forget what was lowered."""
+        self._lowered.clear()
+        self._built.clear()
+
+    def items(self) -> list[tuple[object, CachedFunc]]:
+        """What was lowered, by what names it."""
+        return list(self._lowered.items())
+
+
+@functools.cache
+def get() -> TECompiler:
+    """The one of this process."""
+    return TECompiler()
+
+
+__all__ = ["CachedFunc", "TECompiler", "get"]
