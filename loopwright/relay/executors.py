@@ -19,6 +19,7 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
 from loopwright.model.given_arrays import TensorLike, array_of
 from loopwright.relay.adt import ConstructorValue
+from loopwright.relay.arrays import as_tensor_array
 from loopwright.relay.build_module import as_constant, bind_params_by_name, build, require_graph
 from loopwright.relay.built import BuiltModule, Params
 from loopwright.relay.errors import CannotCompile
@@ -33,15 +34,6 @@ from loopwright.target import TargetLike
 KINDS = ("debug", "graph", "vm", "aot")
 
 
-class Result(np.ndarray):
-    """An array that a function returned; `numpy()` is it, for scripts that were written for tensors."""
-
-    def numpy(self) -> np.ndarray:
-        return self.view(np.ndarray)
-
-    asnumpy = numpy
-
-
 def _results(value: RunValue) -> RunValue:
     if isinstance(value, list):
         return tuple_of(value, _results)
@@ -49,7 +41,7 @@ def _results(value: RunValue) -> RunValue:
         return ConstructorValue(value.constructor, [_results(field) for field in value.fields])  # type: ignore[arg-type]
     if isinstance(value, RefValue):
         value.value = _results(value.value)
-    return value.view(Result) if isinstance(value, np.ndarray) else value
+    return as_tensor_array(value) if isinstance(value, np.ndarray) else value
 
 
 def tuple_of(values: Sequence[RunValue], each: Callable[[RunValue], Any]) -> Any:

@@ -20,6 +20,7 @@ from loopwright.ir.node import ModuleForm, Node, when_used
 from loopwright.ir.structural import compare_with
 from loopwright.ir.structural_hash import hash_with
 from loopwright.ir.types import TupleType, Type
+from loopwright.relay.arrays import as_tensor_array
 from loopwright.relay.errors import NotAnExpression, NotInferred
 from loopwright.relay.types import (
     DimLike,
@@ -148,15 +149,6 @@ class Expr(Node):
         return Call(self, args)
 
 
-class Elements(np.ndarray):
-    """The elements of a constant: an array that is also asked for them as a tensor is."""
-
-    def numpy(self) -> np.ndarray:
-        return self.view(np.ndarray)
-
-    asnumpy = numpy
-
-
 class Constant(Expr):
     """A tensor whose elements are known: `data` is a numpy array (never changed)."""
 
@@ -166,7 +158,7 @@ class Constant(Expr):
 
     def __init__(self, data: object, span: object = None) -> None:
         array = data if isinstance(data, np.ndarray) else np.asarray(data.numpy() if hasattr(data, "numpy") else data)
-        self.data = array.view(Elements)
+        self.data = as_tensor_array(array)
         self._begin(span)
         self.checked_type_ = TensorType(array.shape, str(DataType(array.dtype.name)))
 

@@ -83,13 +83,13 @@ def test_executors_and_runtimes_are_checked():
     aot = Executor("aot", {"link-params": True, "interface-api": "c"})
     assert aot["link-params"] is True and aot["unpacked-api"] is None and aot == Executor("aot", dict(aot.attrs))
     assert Executor.list_registered() == ["graph", "aot", "vm"]
-    assert Runtime.list_registered_options("crt") == {"system-lib": "bool"}
+    assert Runtime.list_registered_options("crt") == {"system-lib": "IntImm"}
     for make, words in [
-        (lambda: Executor("interpreter"), "the executor 'interpreter' is not known"),
-        (lambda: Executor("graph", {"link_params": True}), "has no option 'link_params'"),
+        (lambda: Executor("interpreter"), 'Executor "interpreter" is not defined'),
+        (lambda: Executor("graph", {"link_params": True}), 'Attribute "link_params" is not available on this Executor'),
         (lambda: Executor("aot", {"unpacked-api": "yes"}), "takes a value of type bool"),
         (lambda: Executor("aot", {"interface-api": "rust"}), "is 'rust'"),
-        (lambda: Runtime("java"), "the runtime 'java' is not known"),
+        (lambda: Runtime("java"), 'Runtime "java" is not defined'),
     ]:
         with pytest.raises(UnknownOption, match=words):
             make()

@@ -69,7 +69,7 @@ class Shared:
         self.constants: dict[Value, np.ndarray] = {}
         self.functions: dict[Launch, Function] = {}  # what each launch computes, as a graph
         self.decided: dict[PrimVar, tuple[Value, int | PrimExpr]] = {}  # where a size's value is, and its most
-        self.by_array: dict[int, Value] = {}  # by id, since arrays have no hash; `constants` keeps them alive
+        self.by_memory: dict[tuple[object, ...], Value] = {}  # `constants` keeps the memory alive
         self.externals: dict[str, Function] = {}  # functions that other compilers take over, by symbol
         self._external_kernels: dict[str, Lowered] = {}
         self.count = 0
@@ -87,11 +87,12 @@ class Shared:
         return self._external_kernels[symbol]
 
     def constant(self, array: np.ndarray) -> Value:
-        result = self.by_array.get(id(array))
+        key = (array.ctypes.data, array.shape, array.strides, array.dtype.str)
+        result = self.by_memory.get(key)
         if result is None:
             result = Value(f"constant_{len(self.constants)}", array.shape, array.dtype.name)
             self.constants[result] = array
-            self.by_array[id(array)] = result
+            self.by_memory[key] = result
         return result
 
     def required(self, checks: Iterable[SizeCheck], kind: str = "SizesDoNotFit") -> list[Require]:
