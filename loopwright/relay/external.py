@@ -90,7 +90,7 @@ def _compiler(name: str) -> Callable[..., Any]:
         from loopwright.relay.c_compiler import compile_function
 
         return compile_function
-    hint = f"register one: loopwright.register_func('relay.ext.{name}', compile); docs/byoc.md shows how"
+    hint = f"register one: loopwright.register_func('relay.ext.{name}', compile)"
     if name in _LIBRARIES.split():
         hint = f"this library is not linked here: leave out the pass that partitions for {name}, and the model compiles"
     raise NoSuchCompiler(f"no compiler is registered as relay.ext.{name}, which a part of the graph is for", hint=hint)

@@ -186,7 +186,8 @@ def include_folders() -> list[str]:
     from importlib import import_module
 
     libinfo = import_module(f"{ffi.load().__name__}.libinfo")
-    return list(dict.fromkeys([str(HEADERS), str(libinfo.find_include_path()), str(libinfo.find_dlpack_include_path())]))
+    folders = [HEADERS, libinfo.find_include_path(), libinfo.find_dlpack_include_path()]
+    return list(dict.fromkeys(map(str, folders)))
 
 
 def CSourceModuleCreate(

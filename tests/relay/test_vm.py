@@ -87,7 +87,7 @@ def test_executors_and_runtimes_are_checked():
     for make, words in [
         (lambda: Executor("interpreter"), 'Executor "interpreter" is not defined'),
         (lambda: Executor("graph", {"link_params": True}), 'Attribute "link_params" is not available on this Executor'),
-        (lambda: Executor("aot", {"unpacked-api": "yes"}), "takes a value of type bool"),
+        (lambda: Executor("aot", {"unpacked-api": "yes"}), 'should have type "IntImm" but instead found'),
         (lambda: Executor("aot", {"interface-api": "rust"}), "is 'rust'"),
         (lambda: Runtime("java"), 'Runtime "java" is not defined'),
     ]:

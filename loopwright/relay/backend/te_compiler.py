@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import functools
 
-from loopwright.build import build
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.structural_hash import structural_digest
+from loopwright.model import compile_program
+from loopwright.model.program import Launch, Program, Value
 from loopwright.relay.expr import Function
 from loopwright.relay.infer_type import infer_module
-from loopwright.relay.lower.lower_function import lower_function
+from loopwright.relay.lower.lower_function import Lowered, lower_function
+from loopwright.relay.types import known_sizes
 from loopwright.runtime.module import Module
 from loopwright.target import Target, TargetLike
 
@@ -24,11 +26,12 @@ from loopwright.target import Target, TargetLike
 class CachedFunc:
     """A lowered function: `prim_func`, and the module that holds it under `prim_fn_var`."""
 
-    def __init__(self, prim_func: PrimFunc, target: Target) -> None:
-        self.prim_func = prim_func
+    def __init__(self, lowered: Lowered, target: Target) -> None:
+        self.lowered = lowered
+        self.prim_func: PrimFunc = lowered.func
         self.target = target
-        self.prim_fn_var = GlobalVar(prim_func.name)
-        self.funcs = IRModule({prim_func.name: prim_func})
+        self.prim_fn_var = GlobalVar(lowered.name)
+        self.funcs = IRModule({lowered.name: lowered.func})
 
     def same_as(self, other: object) -> bool:
         """Whether both are one object: equal functions for equal targets are lowered once."""
@@ -51,7 +54,7 @@ class TECompiler:
         key = (structural_digest(source_func), str(chosen))
         result = self._lowered.get(key)
         if result is None:
-            result = self._lowered[key] = CachedFunc(lower_function(source_func).func, chosen)
+            result = self._lowered[key] = CachedFunc(lower_function(source_func), chosen)
         return result
 
     def jit(self, source_func: Function, target: TargetLike | None = None) -> Module:
@@ -59,7 +62,7 @@ class TECompiler:
         lowered = self.lower(source_func, target)
         result = self._built.get(lowered)
         if result is None:
-            result = self._built[lowered] = build(lowered.prim_func, target=lowered.target)
+            result = self._built[lowered] = _compiled(lowered.lowered, lowered.target)
         return result
 
     def clear(self) -> None:
@@ -70,6 +73,16 @@ class TECompiler:
     def items(self) -> list[tuple[object, CachedFunc]]:
         """What was lowered, by what names it."""
         return list(self._lowered.items())
+
+
+def _compiled(kernel: Lowered, target: Target) -> Module:
+    """A model of one launch."""
+    inputs, outputs = (
+        [Value(f"{name}{k}", known_sizes(of), str(of.dtype)) for k, of in enumerate(types)]
+        for name, types in (("p", kernel.inputs), ("output", kernel.outputs))
+    )
+    launch = Launch(kernel.func, (*inputs, *outputs), len(outputs), (), kernel.name)
+    return compile_program(Program(kernel.name, inputs, outputs, {}, [launch]), target)
 
 
 @functools.cache

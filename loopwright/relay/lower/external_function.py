@@ -31,7 +31,8 @@ def lower_external(function: Function) -> Lowered:
         result: PrimExpr = call_cpacked(f"{ENTRY_PREFIX}{symbol}", *ins, *outs)
         return result
 
-    made = te.extern([known_sizes(of) for of in outputs], given, call, name=symbol, dtype=[str(of.dtype) for of in outputs])
+    shapes, dtypes = [known_sizes(of) for of in outputs], [str(of.dtype) for of in outputs]
+    made = te.extern(shapes, given, call, name=symbol, dtype=dtypes)
     results = list(made) if isinstance(made, (list, tuple)) else [made]
     func = te.create_prim_func([*given, *results]).with_attr({"global_symbol": symbol, SCHEDULED: True})
     return Lowered(func, tuple(inputs), tuple(outputs), symbol, (str(function.attrs["Compiler"]),))

@@ -129,12 +129,12 @@ def test_without_merging_each_is_a_function():
         "fn (%x: Tensor[(3, 4), float32]) { abs(negative(%x)) }",
         """
         def @main(%x: Tensor[(3, 4), float32]) {
-          @ext_0(@ext_1(%x))
-        }
-        def @ext_0(%a: Tensor[(3, 4), float32]) {
-          abs(%a)
+          @ext_1(@ext_0(%x))
         }
         def @ext_1(%a: Tensor[(3, 4), float32]) {
+          abs(%a)
+        }
+        def @ext_0(%a: Tensor[(3, 4), float32]) {
           negative(%a)
         }
         """,
@@ -154,13 +154,13 @@ def test_a_region_is_not_a_circle():
         """,
         """
         def @main(%x: Tensor[(3, 4), float32]) {
-          %0 = @ext_1(%x);
-          @ext_0(%0, sign(%0))
+          %0 = @ext_0(%x);
+          @ext_1(%0, sign(%0))
         }
-        def @ext_0(%a: Tensor[(3, 4), float32], %b: Tensor[(3, 4), float32]) {
+        def @ext_1(%a: Tensor[(3, 4), float32], %b: Tensor[(3, 4), float32]) {
           add(%a, %b)
         }
-        def @ext_1(%a: Tensor[(3, 4), float32]) {
+        def @ext_0(%a: Tensor[(3, 4), float32]) {
           negative(%a)
         }
         """,
@@ -219,15 +219,15 @@ def test_two_compilers():
         "fn (%x: Tensor[(3, 4), float32]) { abs(exp(negative(%x))) }",
         """
         def @main(%x: Tensor[(3, 4), float32]) {
-          @ext_0(@two_1(@ext_2(%x)))
+          @ext_2(@two_1(@ext_0(%x)))
         }
-        def @ext_0(%a: Tensor[(3, 4), float32]) {
+        def @ext_2(%a: Tensor[(3, 4), float32]) {
           abs(%a)
         }
         def @two_1(%a: Tensor[(3, 4), float32]) {
           exp(%a)
         }
-        def @ext_2(%a: Tensor[(3, 4), float32]) {
+        def @ext_0(%a: Tensor[(3, 4), float32]) {
           negative(%a)
         }
         """,
