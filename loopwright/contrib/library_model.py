@@ -59,12 +59,11 @@ class LibraryModel:
         sizes: dict[str, int] = {}
         arrays = []
         for value, wanted in zip(self.arguments(args, named), self.inputs, strict=True):
-            array = np.ascontiguousarray(array_of(value, f"input {wanted.name!r}"))
-            array = array.reshape(np.shape(value) if isinstance(value, np.ndarray) else array.shape)
-            for text, size in zip(wanted.shape or (), array.shape, strict=False):
+            given = array_of(value, f"input {wanted.name!r}")
+            for text, size in zip(wanted.shape or (), np.shape(given), strict=False):
                 if text.isidentifier():
                     sizes.setdefault(text, size)
-            arrays.append(array)
+            arrays.append(np.ascontiguousarray(given).reshape(given.shape))  # which makes a vector of a scalar
         results = [np.empty(_shape(one, sizes), DataType(one.dtype).numpy()) for one in self.outputs]
         self._run(*arrays, *results)
         return results[0] if len(results) == 1 else results

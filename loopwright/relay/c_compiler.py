@@ -105,10 +105,11 @@ def _index(own: Sequence[int], shape: Sequence[int]) -> str:
 
 def _shape(of: Expr) -> tuple[int, ...]:
     result = of.checked_type
-    sizes = result.shape if isinstance(result, TensorType) else (None,)
-    if not all(isinstance(size, int) or hasattr(size, "value") for size in sizes):
+    sizes = list(result.shape) if isinstance(result, TensorType) else [None]
+    fixed = [size for size in sizes if isinstance(size, int)]
+    if len(fixed) != len(sizes):
         raise CannotCompile(f"ccompiler takes tensors of fixed sizes, and not {result}")
-    return tuple(int(getattr(size, "value", size)) for size in sizes)
+    return tuple(fixed)
 
 
 def _kind(of: Expr) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from loopwright import te
+from loopwright.ir import Buffer
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.machine_intrinsics import call_cpacked
 from loopwright.model.kernel import SCHEDULED
@@ -27,7 +28,7 @@ def lower_external(function: Function) -> Lowered:
             raise CannotCompile(f"{symbol} is for another compiler, and the sizes of {type_text(of)} are not known")
     given = [te.placeholder(known_sizes(of), of.dtype, name=f"p{k}") for k, of in enumerate(inputs)]
 
-    def call(ins: list[te.Buffer], outs: list[te.Buffer]) -> PrimExpr:
+    def call(ins: list[Buffer], outs: list[Buffer]) -> PrimExpr:
         result: PrimExpr = call_cpacked(f"{ENTRY_PREFIX}{symbol}", *ins, *outs)
         return result
 

@@ -17,7 +17,8 @@ from typing import TypeAlias
 import numpy as np
 
 from loopwright.ir.function import IRModule
-from loopwright.relay.expr import Elements, Expr, Function, Var
+from loopwright.relay.arrays import as_tensor_array
+from loopwright.relay.expr import Expr, Function, Var
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.types import TensorType
 from loopwright.relay.visitor import post_order
@@ -36,7 +37,7 @@ def create_workload(
     for param in function.params:
         if param.name_hint not in inputs:
             drawn = _drawn(param, seed) if initializer is None else _filled(param, initializer)
-            params[param.name_hint] = drawn.view(Elements)
+            params[param.name_hint] = as_tensor_array(drawn)
     return module, params
 
 
