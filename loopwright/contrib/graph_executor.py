@@ -17,6 +17,7 @@ import numpy as np
 from loopwright.contrib.library_model import LibraryModel
 from loopwright.model.errors import BadModelInput
 from loopwright.model.given_arrays import array_of
+from loopwright.runtime.dtype import DataType
 from loopwright.runtime.module import Module
 from loopwright.runtime.params import load_param_dict
 from loopwright.runtime.tensor import array as tensor
@@ -60,8 +61,8 @@ class GraphModule:
 
     def _copied(self, name: str, value: object) -> np.ndarray:
         """A copy in the element type of that input: the executor's memory has it, whatever is copied into it."""
-        wanted = next(one.dtype for one in self.module.program.inputs if one.name == name)
-        return _array(value).astype(wanted.numpy())
+        wanted = next(one.dtype for one in self._specs("inputs") if one.name == name)
+        return _array(value).astype(DataType(wanted).numpy())
 
     def set_input_zero_copy(self, key: str | int, value: object = None, **params: object) -> None:
         """The same without a copy: what stands in the array when the model runs is the input."""

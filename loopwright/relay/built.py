@@ -57,7 +57,6 @@ class BuiltModule:
         self.parameter_names = list(parameter_names)
         self._params = dict(params)
         self._external = dict(external or {})  # constants of parts that other compilers took over
-        compiled.built = self  # what graph_executor makes of the library alone is the whole model
 
     # Running it.
 
