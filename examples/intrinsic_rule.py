@@ -67,14 +67,14 @@ def main() -> None:
         error = np.abs(b - exact).max() / 2**-24
         assert error < 4, error
         print(f"from {name}: within {error:.1f} units of the last place of 1")
-    print(lw.lower(from_te())["main"].script().splitlines()[-1].strip())
+    print(lw.lower(from_te(), target="llvm")["main"].script().splitlines()[-1].strip())
 
     A = te.placeholder((100,), name="A")
     func = te.create_prim_func([A, te.compute((100,), lambda i: tir.exp(A[i]), name="B")])
-    ours = lw.lower(func)["main"].script().splitlines()[-1].strip()
+    ours = lw.lower(func, target="llvm")["main"].script().splitlines()[-1].strip()
     op = ir.Op.get("tir.exp")
     ir.register_intrin_lowering("tir.exp", target="llvm", f=libm_exp_rule, level=99)
-    print(f"{ours}  →  {lw.lower(func)['main'].script().splitlines()[-1].strip()}")
+    print(f"{ours}  →  {lw.lower(func, target='llvm')['main'].script().splitlines()[-1].strip()}")
     op.reset_attr("llvm.FLowerIntrin")
 
 

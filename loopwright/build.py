@@ -40,15 +40,20 @@ def lower(
 ) -> IRModule:
     """The program after every lowering pass, ready for code generation; `simple_mode` keeps loops whole.
 
-    Without `target`, for the current target or else this machine.
+    Without `target`, for the current target; without that, as far as it is the same for all: loops bound to threads
+    are launches, types and intrinsics are those of the program.
     """
     from loopwright.transform import lower as run_pipeline
+    from loopwright.transform.pipeline import lower_for_any_target
 
     args, target = _args_and_target(inp, args, target)
     module = as_module(inp, args, name, binds)
     verify(module)
-    chosen = None if target is None else Target(target)
-    return run_pipeline(module, chosen, without=["partition_loops"] if simple_mode else [])
+    chosen = Target.current() if target is None else Target(target)
+    without = ["partition_loops"] if simple_mode else []
+    if chosen is None:
+        return lower_for_any_target(module, without=without)
+    return run_pipeline(module, chosen, without=without)
 
 
 def build(

@@ -106,13 +106,27 @@ def test_build_and_lower_are_functions_whichever_comes_first():
 
 
 def test_lower_gives_a_module_of_flat_functions():
-    lowered = lw.lower(doubled())
+    lowered = lw.lower(doubled(), target="llvm")
     assert isinstance(lowered, ir.IRModule)
     met: list[ir.Node] = []
     ir.post_order_visit(lowered["main"].body, met.append)
     assert not any(isinstance(node, (ir.Block, ir.BlockRealize)) for node in met)
     loads = [node for node in met if isinstance(node, (ir.BufferLoad, ir.BufferStore))]
     assert loads and all(len(node.indices) == 1 and node.indices[0].dtype == "int64" for node in loads)
+
+
+def test_lower_without_a_target_keeps_threads_types_and_intrinsics():
+    A = te.placeholder((8, 4), name="A")
+    B = te.compute((8, 4), lambda i, j: te.exp(A[i, j]), name="B")
+    s = te.create_schedule(B.op)
+    s[B].bind(B.op.axis[0], te.thread_axis("blockIdx.x"))
+    s[B].vectorize(B.op.axis[1])
+    text = lw.lower(s, [A, B]).script()
+    assert 'blockIdx_x = T.launch_thread("blockIdx.x", 8)' in text
+    assert "B_1[blockIdx_x * 4:blockIdx_x * 4 + 4] = T.exp(A_1[blockIdx_x * 4:blockIdx_x * 4 + 4])" in text
+    assert not text.count("decl_buffer")
+    with pytest.raises(lw.transform.errors.ThreadLoopOnCpu), lw.target.Target("llvm"):
+        lw.lower(s, [A, B])
 
 
 def test_simple_mode_keeps_loops_whole():

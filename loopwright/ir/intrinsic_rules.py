@@ -80,7 +80,7 @@ class BadRuleResult(LoopwrightError, TypeError):
         ir.register_intrin_lowering("tir.wrong", target="default", f=lambda call: call.args[0].astype("int32"))
         A = te.placeholder((4,), name="A")
         B = te.compute((4,), lambda i: tir.call_intrin("float32", "tir.wrong", A[i]), name="B")
-        lw.lower(te.create_prim_func([A, B]))
+        lw.lower(te.create_prim_func([A, B]), target="llvm")
     """
 
     code = "LW0532"
@@ -110,7 +110,7 @@ class NoIntrinsicRule(LoopwrightError, NotImplementedError):
         ir.register_op_attr("tir.mystery", "TCallEffectKind", tir.CallEffectKind.Pure)
         A = te.placeholder((4,), name="A")
         B = te.compute((4,), lambda i: tir.call_intrin("float32", "tir.mystery", A[i]), name="B")
-        lw.lower(te.create_prim_func([A, B]))
+        lw.lower(te.create_prim_func([A, B]), target="llvm")
     """
 
     code = "LW0533"

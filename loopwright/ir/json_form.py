@@ -44,9 +44,11 @@ class _Layer(NamedTuple):
 
 
 _LATER: Final = {
-    "relay": _Layer(
-        when_used("loopwright.relay.json_form", "save_fields"), when_used("loopwright.relay.json_form", "load_fields")
+    layer: _Layer(
+        when_used(f"loopwright.{layer}.json_form", "save_fields"),
+        when_used(f"loopwright.{layer}.json_form", "load_fields"),
     )
+    for layer in ("relay", "te")
 }
 
 
@@ -112,10 +114,10 @@ class BadJson(LoopwrightError, ValueError):
 class _Writer:
     def __init__(self) -> None:
         self.rows: list[tuple[str, JsonObject]] = []
-        self.places: dict[Node | IRModule, int] = {}
+        self.places: dict[object, int] = {}
         self.levels = 0  # of lists and dicts around the value at hand
 
-    def node(self, node: Node | IRModule) -> dict[str, int]:
+    def node(self, node: object) -> dict[str, int]:
         location = self.places.get(node)
         if location is None:
             outer, self.levels = self.levels, 0  # a row of its own
@@ -125,7 +127,7 @@ class _Writer:
             self.rows.append((_name(node), fields))
         return {"@": location}
 
-    def _fields(self, node: Node | IRModule) -> JsonObject:
+    def _fields(self, node: object) -> JsonObject:
         if isinstance(node, Op):
             return {"name": node.name}
         if isinstance(node, IRModule):
@@ -144,7 +146,7 @@ class _Writer:
             if later is None:
                 raise NotSaved(node)
             return {name: self.value(content) for name, content in later.items()}
-        if type(node).__name__ not in NODE_TYPES and type(node) is not SizeVar:
+        if not isinstance(node, Node) or (type(node).__name__ not in NODE_TYPES and type(node) is not SizeVar):
             raise NotSaved(node)
         return {field.name: self.value(getattr(node, field.name)) for field in node.node_fields}
 
@@ -173,6 +175,8 @@ class _Writer:
             return saved
         if isinstance(value, Target):
             return {"target": value.export()}
+        if _layer(value) in _LATER:
+            return self.node(value)
         array = value if isinstance(value, np.ndarray) else value.numpy() if hasattr(value, "numpy") else None
         if isinstance(array, np.ndarray) and not array.dtype.hasobject:
             data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
@@ -186,7 +190,7 @@ class _Writer:
 
 
 def _layer(node: object) -> str:
-    return type(node).__module__.split(".")[1]
+    return type(node).__module__.partition(".")[2].partition(".")[0]
 
 
 def _name(node: object) -> str:

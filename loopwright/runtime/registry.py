@@ -116,12 +116,14 @@ def convert(value: object) -> Any:
     """`value` as it is seen outside Python: lists as arrays, dicts as maps, callables as functions.
 
     Integers become literals of programs, also in lists and dicts; nodes of programs (any object of this package) stay
-    themselves.
+    themselves, and so does a dict that has some as keys: they are found by identity, which is Python's.
     """
     tvm_ffi = ffi.load()
     value = from_upper_layer("literals")(value)
-    if isinstance(value, tvm_ffi.core.CObject) or type(value).__module__.startswith("loopwright."):
+    if isinstance(value, tvm_ffi.core.CObject) or _is_ours(value):
         return value
+    if isinstance(value, Mapping) and any([_is_ours(key) for key in value]):
+        return {key: convert(item) for key, item in value.items()}
     if callable(value):
         value = _carrying_exceptions(value)
     elif not (isinstance(value, _CONVERTIBLE) or hasattr(value, "__dlpack__")):
@@ -130,6 +132,10 @@ def convert(value: object) -> Any:
             hint="convert numbers, texts, bytes, lists, dictionaries, functions or tensors",
         )
     return tvm_ffi.convert(value)
+
+
+def _is_ours(value: object) -> bool:
+    return type(value).__module__.startswith("loopwright.")
 
 
 def register_error(name_or_class: str | type, cls: type | None = None) -> type | Callable[[type], type]:

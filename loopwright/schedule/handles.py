@@ -16,24 +16,32 @@ def block_key(block: Block) -> BlockKey:
 
 
 class BlockRV:
-    """A handle of a block."""
+    """A handle of a block; made by hand, without arguments, one of none yet, to write a trace with."""
 
     __slots__ = ("key", "name")
 
-    def __init__(self, key: BlockKey, name: str) -> None:
+    def __init__(self, key: BlockKey = "", name: str = "") -> None:
         self.key, self.name = key, name
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are one handle."""
+        return self is other
 
     def __repr__(self) -> str:
         return f"BlockRV({self.name})"
 
 
 class LoopRV:
-    """A handle of a loop."""
+    """A handle of a loop; made by hand, without arguments, one of none yet, to write a trace with."""
 
     __slots__ = ("var",)
 
-    def __init__(self, var: Var) -> None:
-        self.var = var
+    def __init__(self, var: Var | None = None) -> None:
+        self.var = Var("") if var is None else var
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are one handle."""
+        return self is other
 
     @property
     def name(self) -> str:
@@ -63,3 +71,7 @@ class ExprRV(int):
     """A sampled number; the trace remembers which sample it came from."""
 
     __slots__ = ()
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are one sample."""
+        return self is other

@@ -94,7 +94,7 @@ def _domain(dom: object, asked: str) -> Range:
     begin, end = match_types(as_expr(dom[0]), as_expr(dom[1]))
     if not begin.dtype.is_int or begin.dtype.lanes != 1:
         raise BadDomain(asked, f"the bounds have type {begin.dtype}", "use integers; // divides them")
-    extent = end - begin
+    extent = end if isinstance(begin, IntImm) and begin.value == 0 else end - begin
     if isinstance(extent, IntImm) and extent.value < 0:
         raise BadDomain(asked, f"the domain ({begin!r}, {end!r}) ends before it begins", "write (begin, end)")
     return Range.from_min_extent(begin, extent)

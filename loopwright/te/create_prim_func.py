@@ -28,6 +28,7 @@ from loopwright.ir import (
     deep,
     no_op,
     seq,
+    variables_in,
 )
 from loopwright.ir.machine_intrinsics import call_error
 from loopwright.runtime.dtype import DataType
@@ -96,16 +97,16 @@ class NoOutput(LoopwrightError, ValueError):
 class UndefinedVariable(LoopwrightError, ValueError):
     """The function would use a variable that no parameter gives a value.
 
-    A symbol gets its value from a parameter: a tensor that has it, alone, as one of its dimensions, or the variable
-    itself in the list.
+    A symbol gets its value from a parameter: a tensor that has it in one of its dimensions, or the variable itself in
+    the list.
 
     For example:
 
         from loopwright import te
 
         n = te.var("n")
-        A = te.placeholder((n * 2,), name="A")
-        B = te.compute((4,), lambda i: A[i] + 1, name="B")
+        A = te.placeholder((4,), name="A")
+        B = te.compute((4,), lambda i: A[i] + n, name="B")
         te.create_prim_func([A, B])  # nothing gives n a value: [A, B, n] would
     """
 
@@ -113,8 +114,8 @@ class UndefinedVariable(LoopwrightError, ValueError):
 
     def __init__(self, var: Var, user: str) -> None:
         super().__init__(
-            f"create_prim_func: {user} uses the variable {var.name}, which has no value: no parameter has a dimension "
-            f"of exactly {var.name}",
+            f"create_prim_func: {user} uses the variable {var.name}, which has no value: no parameter has it in its "
+            "shape",
             hint=f"add {var.name} to the list to make it a parameter",
             fields={"variable": var.name, "user": user},
         )
@@ -214,7 +215,8 @@ class _Function:
             params.append(Var(f"var_{buffer.name}", "handle"))
             buffer_map[params[-1]] = buffer
             given = (*buffer.shape, *buffer.strides, buffer.elem_offset)
-            defined.update([size for size in given if isinstance(size, Var)])
+            for size in given:  # a call solves sizes such as 8 * m for their variables, or build says that it cannot
+                defined.update([size] if isinstance(size, Var) else variables_in(size))
 
         inits = place_inits(self.order, self.arguments)
         nests: list[Stmt] = []

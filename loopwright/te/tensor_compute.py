@@ -90,7 +90,8 @@ class TensorIntrinCall:
         unknown = set(options) - {"reduce_axis", "scalar_inputs", "tensor_inputs"}
         if unknown:
             raise BadIntrinsicCall(intrin.name, f"there is no option {sorted(unknown)[0]}", "use reduce_axis=")
-        regions = [_region(intrin.name, k, arg) for k, arg in enumerate(args)]
+        by_place = [arg for arg in args if _is_number(arg)]  # scalars, wherever they stand
+        regions = [_region(intrin.name, k, arg) for k, arg in enumerate(args) if not _is_number(arg)]
         if len(regions) != len(intrin.inputs):
             problem = f"{len(regions)} tensors are given, and it has {len(intrin.inputs)} inputs"
             raise BadIntrinsicCall(intrin.name, problem, f"give {', '.join([item.name for item in intrin.inputs])}")
@@ -104,12 +105,16 @@ class TensorIntrinCall:
             )
         if not all([isinstance(axis, IterVar) and axis.iter_type is IterType.CommReduce for axis in given]):
             raise BadIntrinsicCall(intrin.name, f"reduce_axis is {axes!r}", "give axes made by te.reduce_axis")
-        scalars = options.get("scalar_inputs")
+        scalars = options.get("scalar_inputs", by_place or None)
         values = [] if scalars is None else list(scalars) if isinstance(scalars, (list, tuple)) else [scalars]
         if len(values) != len(intrin.scalar_params):
             problem = f"{len(values)} scalars are given, and it has {len(intrin.scalar_params)}"
             raise BadIntrinsicCall(intrin.name, problem, "give one value for each of its scalar_params")
         return TensorIntrinCall(intrin, regions, given, [as_expr(value) for value in values])
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, (Expr, int, float))
 
 
 def _region(name: str, position: int, given: object) -> TensorRegion:

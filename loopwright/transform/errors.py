@@ -20,7 +20,7 @@ class LoweringError(LoopwrightError):
         B = te.compute((8,), lambda i: A[i] + 1, name="B")
         sch = tir.Schedule(te.create_prim_func([A, B]))
         sch.bind(sch.get_loops("B")[0], "threadIdx.x")
-        loopwright.lower(sch.mod)
+        loopwright.lower(sch.mod, target="llvm")
     """
 
     code = "LW0700"
@@ -139,7 +139,7 @@ class RegionDoesNotMatch(LoweringError):
                     tile = T.match_buffer(A[vi * 4 : vi * 4 + 4, 0:4], (4, 4), strides=[4, 1])
                     tile[0, 0] = T.float32(1)
 
-        loopwright.lower(f)  # rows of A lie 16 elements apart, not 4
+        loopwright.lower(f, target="llvm")  # rows of A lie 16 elements apart, not 4
     """
 
     code = "LW0704"
@@ -264,7 +264,7 @@ class BadAnnotation(LoweringError, ValueError):
             for i in T.serial(8, annotations={"software_pipeline_stage": 1}):
                 A[i] = 1.0
         ''')
-        lw.lower(func)
+        lw.lower(func, target="llvm")
     """
 
     code = "LW0709"
@@ -296,7 +296,7 @@ class PipelineMismatch(LoweringError, ValueError):
                 A[i] = 1.0
                 B[i] = A[i]
         ''')
-        lw.lower(func)
+        lw.lower(func, target="llvm")
     """
 
     code = "LW0710"
@@ -329,7 +329,7 @@ class PipelineBreaksDependence(LoweringError, ValueError):
                 A[i] = 1.0
                 B[i] = A[i]
         ''')
-        lw.lower(func)
+        lw.lower(func, target="llvm")
     """
 
     code = "LW0711"
@@ -373,7 +373,7 @@ class NotAPipeline(LoweringError):
                 A[i] = 1.0
                 B[i] = A[i]
         ''')
-        lw.lower(func)
+        lw.lower(func, target="llvm")
     """
 
     code = "LW0712"

@@ -11,7 +11,7 @@ allocations; loads and stores of flat buffers with one int64 index (a scalar, a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.ir.pass_context import PassContext
@@ -19,8 +19,10 @@ from loopwright.ir.passes import Pass, Sequential
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
 from loopwright.transform.errors import NotForThisTarget, UnknownStage
+from loopwright.transform.on_request.drop_declarations import drop_declarations
+from loopwright.transform.on_request.launch_threads import launch_threads_where_possible
 from loopwright.transform.passes.auto_unroll import auto_unroll
-from loopwright.transform.passes.canonicalize_loops import canonicalize_loops
+from loopwright.transform.passes.canonicalize_loops import canonicalize_loops, canonicalize_loops_but_threads
 from loopwright.transform.passes.check_accesses import check_accesses
 from loopwright.transform.passes.check_bounds import check_bounds
 from loopwright.transform.passes.choose_index_width import choose_index_width
@@ -111,6 +113,35 @@ SOURCE_STEPS: dict[Pass, list[Step]] = {
         Step(scalarize_vectors, 2),  # after it, and before simplify: it makes new index arithmetic
     ],
 }
+
+# No target: the program as every machine has it. Threads stay, and what one machine or another does without stays too.
+_ANY_TARGET: Final[dict[Pass, tuple[Step, ...]]] = {
+    **dict.fromkeys(
+        [
+            *(precompute_constants, interchange_loops, vectorize_outer_loops),
+            *(lower_custom_datatypes, lower_intrinsics, legalize_low_precision, form_fma),
+            *(check_accesses, hoist_if_then_else, scalarize_long_vectors, choose_index_width),
+        ],
+        (),
+    ),
+    canonicalize_loops: (Step(canonicalize_loops_but_threads, 1),),
+    compact_buffers: (
+        Step(compact_buffers, 1),
+        Step(launch_threads_where_possible, 1),  # before vectorize_loops: a launch is around all that a kernel does
+    ),
+    vectorize_loops: (Step(vectorize_loops, 2), Step(unroll_small_loops, 2)),
+    simplify: (Step(simplify, 3), Step(drop_declarations, 3)),
+}
+ANY_TARGET_PIPELINE: list[Step] = [part for step in CPU_PIPELINE for part in _ANY_TARGET.get(step.run, (step,))]
+
+
+def lower_for_any_target(program: PrimFunc | IRModule, *, without: Sequence[str] = ()) -> IRModule:
+    """The module lowered as far as no target is needed for: flat buffers, vectors, launches of threads."""
+    context = PassContext.current()
+    chosen = [step for step in ANY_TARGET_PIPELINE if not step.setting or context.setting(step.setting)]
+    steps = _with_user_passes(chosen, context.setting("tir.add_lower_pass"))
+    mod = IRModule.from_expr(program) if isinstance(program, PrimFunc) else program
+    return Sequential([step.run for step in steps if step.run.info.name not in without], name="lower")(mod)
 
 
 def pipeline(target: Target | str) -> list[Step]:

@@ -131,7 +131,9 @@ def test_axes_of_one_iteration():
     assert [axis.var.name for axis in sch.get(outer).iter_vars] == ["v_i_o", "v_j_o", "v_k_o"]
     sch = Schedule(matmul(4, 6, 5))
     outer = sch.blockize(sch.get_loops("C")[1], preserve_unit_iters=False)
-    assert [axis.var.name for axis in sch.get(outer).iter_vars] == ["v_i_o"]
+    (around,) = sch.view().blocks_below(sch.view().root.block.body)
+    assert [str(value) for value in around.iter_values] == ["i", "0", "0"]
+    assert [str(region) for region in around.block.writes] == ["C[v_i_o, 0:6]"]
     check(sch, matmul(4, 6, 5))
 
 

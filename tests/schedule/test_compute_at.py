@@ -121,7 +121,7 @@ def test_compute_at_of_padding_keeps_within_what_there_is():
         for i in range(7):
             with T.block("B"):
                 vi = T.axis.spatial(5, i - 1)
-                T.where(i >= 1 and i < 6)
+                T.where(1 <= i and i < 6)
                 B[vi] = A[vi] * T.float32(2)
             with T.block("C"):
                 vi = T.axis.spatial(7, i)
@@ -478,7 +478,7 @@ def test_refusals_before_anything_is_built():
     sch = Schedule(two_steps)
     b, c = sch.get_loops("B")[0], sch.get_loops("C")[0]
     refused(sch, NothingUnderLoop, "nothing under loop i reads what is written by block 'C'", "compute_at", "C", b)
-    refused(sch, NotSupported, "loop i holds nothing but block 'B'", "compute_at", "B", b)
+    refused(sch, NotSupported, "loop i is an ancestor of block 'B'", "compute_at", "B", b)
     refused(sch, NotSupported, "the root block cannot move", "compute_at", "root", c)
 
 
@@ -500,7 +500,7 @@ def test_a_loop_of_another_block_is_refused():
 
     sch = Schedule(func)
     inner = sch.get_loops("C")[0]
-    refused(sch, NotInOneScope, "block 'B' and loop j stand in different blocks", "compute_at", "B", inner)
+    refused(sch, NotInOneScope, "block 'B' and loop j are not in the same block scope", "compute_at", "B", inner)
     sch.compute_at("B", sch.get_loops("outer")[0])
     check(sch, func)
 

@@ -39,10 +39,10 @@ def test_a_fill_and_a_shorter_copy():
                 B[vi] = T.float32(0)
         for i in range(8):
             with T.block("B"):
-                vi = T.axis.spatial(10, i + 1)
-                T.reads(A[vi - 1])
-                T.writes(B[vi])
-                B[vi] = A[vi - 1]
+                vi = T.axis.spatial(8, i)
+                T.reads(A[vi])
+                T.writes(B[vi + 1])
+                B[vi + 1] = A[vi]
         for i in range(10):
             with T.block("C"):
                 vi = T.axis.spatial(10, i)

@@ -59,8 +59,8 @@ def test_a_guard_where_less_is_used_than_made():
         for i in range(8):
             with T.block("B"):
                 vi = T.axis.spatial(8, i)
-                T.where(i >= 2 and i < 7)
-                C[vi - 2] = (A[vi] + T.float32(1)) * T.float32(2)
+                if 2 <= vi and vi < 7:
+                    C[vi - 2] = (A[vi] + T.float32(1)) * T.float32(2)
 
     check(sch, func, expected)
 

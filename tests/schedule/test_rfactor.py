@@ -69,7 +69,7 @@ def test_the_outer_part_of_a_split_reduction():
                 C_rf[vk_1, vi] = C_rf[vk_1, vi] + A[vi, vk_0 * 2 + vk_1]
         for i, k_1 in T.grid(4, 2):
             with T.block("C"):
-                vi, vk = T.axis.remap("SR", [i, k_1])
+                vk, vi = T.axis.remap("RS", [k_1, i])
                 with T.init():
                     C[vi] = 0.0
                 C[vi] = C[vi] + C_rf[vk, vi]

@@ -33,9 +33,9 @@ def test_as_python():
     assert sch.trace.as_python() == [
         'b0 = sch.get_block(name="C", func_name="main")',
         "l1, l2, l3 = sch.get_loops(block=b0)",
-        'l4, l5 = sch.split(loop=l1, factors=[None, 4], preserve_unit_iters=True, tail="guard")',
+        'l4, l5 = sch.split(loop=l1, factors=[None, 4], preserve_unit_iters=True)',
         f"v6, v7 = sch.sample_perfect_tile(loop=l2, n=2, max_innermost_factor=16, decision={sch.trace.decisions[3]})",
-        'l8, l9 = sch.split(loop=l2, factors=[v6, v7], preserve_unit_iters=True, tail="guard")',
+        'l8, l9 = sch.split(loop=l2, factors=[v6, v7], preserve_unit_iters=True)',
         "sch.reorder(l4, l8, l3, l5, l9)",
         'sch.annotate(block_or_loop=b0, ann_key="note", ann_val={"a": [1, "x"]})',
         "sch.unroll(loop=l5)",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright import ir, te
 from loopwright.analysis.queries import get_block_access_region
 from loopwright.arith import Analyzer
+from loopwright.evaluator import evaluate
 from loopwright.ir.structural import assert_structural_equal
 from loopwright.script import tir as T
 
@@ -337,11 +340,27 @@ def test_symbols_and_scalar_parameters():
 
 def test_a_symbol_that_no_parameter_gives():
     n = te.size_var("n")
-    A = te.placeholder((n * 2,), name="A")
-    B = te.compute((n * 2,), lambda i: A[i], name="B")
-    with pytest.raises(te.UndefinedVariable, match=r"uses the variable n, .*no parameter has a dimension of exactly n"):
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + n, name="B")
+    with pytest.raises(te.UndefinedVariable, match=r"uses the variable n, .*no parameter has it in its shape"):
         te.create_prim_func([A, B])
     assert te.create_prim_func([n, A, B]).params[0] is n
+
+
+def test_a_size_is_solved_for_its_symbol():
+    n = te.var("n")
+    A = te.placeholder((n * 2,), name="A")
+    B = te.compute((n * 2,), lambda i: A[i] + n, name="B")
+    s = te.create_schedule(B.op)
+    outer, inner = s[B].split(B.op.axis[0], 2)
+    bounds = te.schedule.InferBound(s)
+    assert bounds[outer].extent is n and bounds[inner].extent.value == 2
+    given, out = np.zeros(6, "float32"), np.zeros(6, "float32")
+    evaluate(te.create_prim_func([A, B]), given, out)
+    assert (out == 3).all()
+    half = te.placeholder((n // 2,), name="half")
+    with pytest.raises(lw.LoopwrightError, match="nothing gives the value of n"):
+        lw.build([half, te.compute((n // 2,), lambda i: half[i] + 1, name="C")])
 
 
 def test_local_names_are_not_parameters():

@@ -658,6 +658,27 @@ def test_modules_refuse_what_is_no_function(tmp_path):
         te.hybrid.HybridModule("def f(a): return a", "g")
     with pytest.raises(te.hybrid.HybridError, match=r"holds no function yet"):
         te.hybrid.HybridModule()(1)
-    with pytest.raises(lw.LoopwrightError, match=r"hybrid\.build of a te schedule is not built yet"):
+    with pytest.raises(te.hybrid.HybridError, match=r"object is no schedule"):
         A = te.placeholder((3,), name="A")
         te.hybrid.build(object(), [A], [outer_product(A, A)])
+
+
+def test_a_te_schedule_shows_its_loops_and_lists_may_be_arrays():
+    @te.hybrid.script
+    def weighted(a, table):
+        c = output_tensor(a.shape, a.dtype)
+        for i in const_range(2):
+            for j in range(4):
+                c[i, j] = a[i, j] * table[i, 1]
+        return c
+
+    A = te.placeholder((2, 4), name="A")
+    out = weighted(A, lw.runtime.convert([[1, 2], [3, 4]]))
+    module = te.hybrid.build(te.create_schedule(out.op), [A], [out])
+    given = np.ones((2, 4), "float32")
+    assert np.array_equal(module(given), [[2] * 4, [4] * 4])
+
+    B = te.compute((8,), lambda i: A[i // 4, i % 4] + 1, name="B")
+    s = te.create_schedule(B.op)
+    s[B].split(B.op.axis[0], 4)
+    assert "for i_inner in range(4)" in te.hybrid.build(s, [A], [B]).get_source()

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from loopwright.ir.expr.base import Expr, OperandMismatch
-from loopwright.ir.expr.literals import Var, as_expr, const
+from loopwright.ir.expr.literals import IntImm, Var, as_expr, const
 from loopwright.ir.expr.numpy_calls import answer_numpy
 from loopwright.ir.node import Node, node
 from loopwright.runtime.dtype import INT32, DataType
@@ -23,7 +23,12 @@ class Range(Node):
 
     def __init__(self, begin: object, end: object = None, span: object = None) -> None:
         set_field = object.__setattr__
-        low, extent = (const(0), as_expr(begin)) if end is None else (as_expr(begin), as_expr(end) - as_expr(begin))
+        if end is None:
+            low, extent = const(0), as_expr(begin)
+        else:
+            low, extent = as_expr(begin), as_expr(end)
+            if not (isinstance(low, IntImm) and low.value == 0 and low.dtype is extent.dtype):
+                extent = extent - low
         if end is None and extent.dtype is not INT32:
             low = const(0, extent.dtype)
         set_field(self, "min", low)
@@ -64,6 +69,10 @@ class IterVar(Node):
     CommReduce = IterType.CommReduce
     Ordered = IterType.Ordered
     Opaque = IterType.Opaque
+    Unrolled = IterType.Unrolled
+    Vectorized = IterType.Vectorized
+    Parallelized = IterType.Parallelized
+    Tensorized = IterType.Tensorized
 
     def __init__(
         self, dom: object, var: Var | str, iter_type: int | IterType, thread_tag: str = "", span: object = None

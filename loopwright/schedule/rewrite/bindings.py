@@ -8,8 +8,13 @@ from loopwright.analysis.may_fail import could_fail
 from loopwright.analysis.reduction_init import reducing_variables, variables_of
 from loopwright.arith import Analyzer
 from loopwright.ir import (
+    GE,
+    GT,
+    And,
     BlockRealize,
     Expr,
+    FloorDiv,
+    FloorMod,
     For,
     IfThenElse,
     IntImm,
@@ -19,6 +24,7 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    any_node,
     collect,
     conjuncts,
     const,
@@ -80,22 +86,21 @@ class _Simplify(Rewriter):
         return realize.with_(iter_values=tuple(values), predicate=predicate)
 
     def _predicate(self, realize: BlockRealize) -> Expr:
-        """The predicate simplified; that of a reduction still says of which loops it speaks.
+        """The predicate as it was written, without what always holds; that of a reduction still speaks of its loops.
 
         A condition on loops of the reduction alone says which updates happen, and one that ties them to others for
         which cells there are any (`analysis/reduction_init.py`): neither may come to speak of nothing.
         """
         reduced = reducing_variables(realize) if realize.block.init is not None else set()
-        if not uses_var(realize.predicate, reduced.__contains__):
-            return self.facts.simplify(realize.predicate)
         conditions = []
         for condition in conjuncts(realize.predicate):
             simple = self.facts.simplify(condition)
-            conditions.append(simple if _is_same_kind(condition, simple, reduced) else condition)
+            is_decided = isinstance(simple, IntImm) and _is_same_kind(condition, simple, reduced)
+            conditions.append(simple if is_decided else condition)
         return logical_and(TRUE, *conditions)
 
     def binding(self, value: Expr) -> Expr:
-        return self.facts.simplify(value)
+        return as_digits(self.facts.simplify(value))
 
     # --- a reduction of nothing still writes its init --------------------------------------------------------------
 
@@ -145,12 +150,32 @@ class _KeepUnits(_Simplify):
     def binding(self, value: Expr) -> Expr:
         units = {loop.loop_var for loop in self.loops if is_one(loop.extent)}
         if not units or not uses_var(value, units.__contains__):
-            return self.facts.simplify(value)
+            return as_digits(self.facts.simplify(value))
         others = Analyzer()
         for loop in self.loops:
             if loop.loop_var not in units:
                 others.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
-        return others.simplify(value)
+        return as_digits(others.simplify(value))
+
+
+class _AsDigits(Rewriter):
+    def visit_FloorMod(self, node: FloorMod) -> Expr:
+        a, b = self.visit(node.a), self.visit(node.b)
+        if isinstance(a, FloorDiv) and not isinstance(a.a, (FloorDiv, FloorMod)) and _is_constant_pair(a.b, b):
+            return a.a % (a.b * b) // a.b
+        return node.with_(a=a, b=b)
+
+
+def _is_constant_pair(a: Expr, b: Expr) -> bool:
+    return isinstance(b, IntImm) and b.value > 0 and (isinstance(a, Var) or (isinstance(a, IntImm) and a.value > 0))
+
+
+def as_digits(value: Expr) -> Expr:
+    """A binding with the digits of a loop written as maps of iterations write them: `f % 48 // 8`, not `f // 8 % 6`."""
+    if not any_node(value, lambda node: isinstance(node, FloorMod)):
+        return value
+    result: Expr = _AsDigits().visit(value)
+    return result
 
 
 @deep
@@ -186,6 +211,17 @@ class _Guard(Rewriter):
 
 def _may_be_empty(loop: For) -> bool:
     return not (isinstance(loop.extent, IntImm) and loop.extent.value > 0)
+
+
+def bound_first(condition: Expr) -> Expr:
+    """A condition as predicates are written: `16 <= i`, not `i >= 16`."""
+    if isinstance(condition, GE):
+        return condition.b <= condition.a
+    if isinstance(condition, GT):
+        return condition.b < condition.a
+    if isinstance(condition, And):
+        return logical_and(bound_first(condition.a), bound_first(condition.b))
+    return condition
 
 
 def is_true(predicate: Expr) -> bool:

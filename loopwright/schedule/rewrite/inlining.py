@@ -196,6 +196,9 @@ def _solve_one_by_one(indices: Sequence[Expr], domain: Mapping[Var, Span], facts
 
     def inverse(cell: Sequence[Expr]) -> dict[Var, Expr]:
         values: dict[Var, Expr] = {axis: cast(value, axis.dtype) for axis, value in fixed.items()}
+        for index, there in zip(indices, cell, strict=True):
+            if isinstance(index, Var) and index in fixed:
+                values[index] = cast(there, index.dtype)  # the one value that it has, by the name it has there
         for step in plan:
             base = substitute(step.base, values)
             rest = facts.simplify(cast(cell[step.place], base.dtype) - base)

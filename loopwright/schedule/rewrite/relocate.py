@@ -36,6 +36,7 @@ from loopwright.ir import (
 from loopwright.ir.operators import cast
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.rewrite.bindings import bound_first
 from loopwright.schedule.rewrite.iteration_domain import IterationDomain, iteration_domain
 from loopwright.schedule.rewrite.nests import nest_over
 from loopwright.schedule.rewrite.regions import Facts, Span, facts_under
@@ -73,7 +74,7 @@ class NotInOneScope(ScheduleError):
 
     def __init__(self, step: str, realize: BlockRealize, loop: For) -> None:
         super().__init__(
-            f"{step}: block {realize.block.name_hint!r} and loop {loop.loop_var.name} stand in different blocks",
+            f"{step}: block {realize.block.name_hint!r} and loop {loop.loop_var.name} are not in the same block scope",
             at=loop,
             hint="choose a loop of the block that both stand in",
         )
@@ -163,7 +164,8 @@ class Relocation:
             raise HasEffects(step, realize, self.touched.calls[0])
         without = View(view.replaced(path, None))
         if loop.loop_var not in without.index.loops:
-            problem = f"loop {loop.loop_var.name} holds nothing but block {self.block.name_hint!r}"
+            name = self.block.name_hint
+            problem = f"loop {loop.loop_var.name} is an ancestor of block {name!r}, and holds nothing else"
             raise NotSupported(step, problem, loop)
         self.view = without  # the program without the block
         self.path: Path = without.loop_path(loop.loop_var)
@@ -201,7 +203,7 @@ class Relocation:
         for axis in self.block.iter_vars:
             var = axis.var
             low, extent, exceeds = self._bounds(spans.get(var), self.runs.domain[var], facts)
-            low, extent = cast(low, var.dtype), cast(extent, var.dtype)
+            low, extent = facts.simplify(cast(low, var.dtype)), cast(extent, var.dtype)
             value: Expr = low
             if preserve_unit_loops or not (isinstance(extent, IntImm) and extent.value == 1):
                 counter = Var(f"ax{len(loops)}", var.dtype)
@@ -221,8 +223,8 @@ class Relocation:
         for guard in guards:
             simple = facts.simplify(guard)
             if not facts.can_prove(simple):
-                kept.append(simple)
-        bound = tuple([facts.simplify(values[axis.var]) for axis in self.block.iter_vars])
+                kept.append(bound_first(simple))
+        bound = tuple([values[axis.var] for axis in self.block.iter_vars])
         realize = self.realize.with_(iter_values=bound, predicate=logical_and(const(True), *kept))
         return nest_over([counter for counter, _ in loops], [extent for _, extent in loops], realize)
 

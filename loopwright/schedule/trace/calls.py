@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import Parameter, signature
 from typing import Any, Final, TypeAlias
 
+from loopwright.ir import Var
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 
-Handle = BlockRV | LoopRV | ExprRV
+Handle = BlockRV | LoopRV | ExprRV | Var
 # The arguments of a step by name: handles, numbers, texts, lists and tables of those, as the method declares them.
 Arguments: TypeAlias = Mapping[str, Any]
 Outputs: TypeAlias = list[Handle] | Handle | None  # of a step, as its caller gets them
@@ -61,13 +62,13 @@ def _shown(value: object, handle: Callable[[BlockRV | LoopRV], str]) -> str:
 
 def handles_in(values: Iterable[object]) -> list[BlockRV | LoopRV]:
     """Every handle of a block or loop among the values, lists entered."""
-    return [handle for handle in every_handle(list(values)) if not isinstance(handle, ExprRV)]
+    return [handle for handle in every_handle(list(values)) if isinstance(handle, (BlockRV, LoopRV))]
 
 
 def every_handle(value: object) -> Iterator[Handle]:
     """Every handle in a value, those of sampled numbers included."""
-    if isinstance(value, (BlockRV, LoopRV, ExprRV)):
-        yield value
+    if isinstance(value, (BlockRV, LoopRV, ExprRV, Var)):
+        yield value  # a variable stands for a sampled number in traces that were written by hand
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from every_handle(item)

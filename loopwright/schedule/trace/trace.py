@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from loopwright.display import progress
+from loopwright.ir import Var
 from loopwright.runtime.json_text import NestedTooDeep, read_json
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.primitives import PRIMITIVES
-from loopwright.schedule.trace.calls import Arguments, Handle, call_text, every_handle
-from loopwright.schedule.trace.trace_json import UnreadableMap, read_step, step_data
+from loopwright.schedule.trace.calls import Arguments, Handle, call_text, every_handle, handles_in
+from loopwright.schedule.trace.listed_arguments import Given, by_name
+from loopwright.schedule.trace.trace_json import OURS, UnreadableMap, read_step, step_data
 
 if TYPE_CHECKING:
     from loopwright.display.sheet import Sheet
@@ -47,6 +49,10 @@ class InstructionKind(str):
     def name(self) -> str:
         return str(self)
 
+    def same_as(self, other: object) -> bool:
+        """Whether both are one kind."""
+        return self == other
+
     @property
     def is_pure(self) -> bool:
         """Whether the step only gives results: without a use for them it can be left out."""
@@ -77,13 +83,33 @@ class Instruction:
     proof: str = ""  # how it was shown to keep every value: "order kept", "values proved, no races", …
     seconds: float = 0.0  # of the thread's own time, proof included
 
+    def __post_init__(self) -> None:
+        inputs, attrs = self.inputs, self.attrs
+        if not isinstance(inputs, Mapping) or not isinstance(attrs, Mapping):
+            row = PRIMITIVES[InstructionKind.get(str(self.kind))]
+            try:
+                inputs, attrs = by_name(str(self.kind), inputs, attrs, (row.inputs, row.attrs))
+            except (KeyError, IndexError, TypeError, ValueError):
+                problem = f"{row.kind} takes the inputs {list(row.inputs)} and the settings {list(row.attrs)}"
+                raise BadStepArgument("Instruction", f"{problem}, got {inputs!r} and {attrs!r}") from None
+            object.__setattr__(self, "several", row.gives_list)
+            object.__setattr__(self, "method", row.method)
+        object.__setattr__(self, "inputs", Given(inputs))
+        object.__setattr__(self, "attrs", Given(attrs))
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are one step."""
+        return self is other
+
     @property
     def is_proved(self) -> bool:
         """Whether the engine proved it; the caller vouches for unsafe steps."""
         return not self.kind.is_unsafe and (self.inside is None or self.inside.is_proved)
 
     def __str__(self) -> str:
-        """The step in the user's own names: split(i, [None, 4])."""
+        """The step in the user's own names: split(i, [None, 4]); written by hand, as a line with blanks for handles."""
+        if any([handle.name == "" for handle in handles_in([*self.inputs.values(), *self.outputs])]):
+            return _line(self, _Blanks())
         return call_text(self.method, {**self.inputs, **self.attrs}, lambda handle: handle.name)
 
 
@@ -114,13 +140,40 @@ class TraceDoesNotFit(BadStepArgument):
         super().__init__(method, f"entry {position} {problem}", hint=hint)
 
 
+class Decisions(dict[Any, Any]):
+    """What was sampled, by the position of the step; by the step itself too."""
+
+    def __init__(self, given: Mapping[Any, Any], insts: list[Instruction]) -> None:
+        super().__init__()
+        self.insts = insts
+        for key, value in given.items():
+            self[_position_in(insts, key) if isinstance(key, Instruction) else key] = value
+
+    def __missing__(self, key: object) -> Any:
+        position = _position_in(self.insts, key) if isinstance(key, Instruction) else None
+        if position not in self:
+            raise KeyError(key)
+        return self[position]
+
+
+def _position_in(insts: Sequence[Instruction], inst: Instruction) -> int:
+    result = next((position for position, other in enumerate(insts) if other is inst), None)
+    if result is None:
+        raise BadStepArgument("Trace", f"the step {inst} is not one of its own")
+    return result
+
+
 @dataclass
 class Trace:
     """The steps in order; `decisions` holds what was sampled, by the position of the step."""
 
     insts: list[Instruction] = field(default_factory=list)
-    decisions: dict[int, Any] = field(default_factory=dict)
+    decisions: dict[Any, Any] = field(default_factory=dict)
     is_checked: bool = True  # False once a step was done without its proof
+
+    def __post_init__(self) -> None:
+        self.insts = list(self.insts)
+        self.decisions = Decisions(self.decisions, self.insts)
 
     @property
     def is_proved(self) -> bool:
@@ -170,10 +223,7 @@ class Trace:
         return self._kept(reversed(kept))
 
     def _position(self, inst: Instruction) -> int:
-        result = next((position for position, other in enumerate(self.insts) if other is inst), None)
-        if result is None:
-            raise BadStepArgument("Trace", f"the step {inst} is not one of its own")
-        return result
+        return _position_in(self.insts, inst)
 
     def _length(self, remove_postproc: bool) -> int:
         """How many steps count: with `remove_postproc`, those before the mark."""
@@ -194,14 +244,7 @@ class Trace:
         names = _Names()
         lines = []
         for position, inst in enumerate(self.insts[: self._length(remove_postproc)]):
-            arguments = {**inst.inputs, **inst.attrs}
-            if position in self.decisions:
-                arguments["decision"] = self.decisions[position]
-            call = f"sch.{inst.method}({', '.join(_argument(names, *item) for item in arguments.items())})"
-            outputs = ", ".join(names.define(handle) for handle in inst.outputs)
-            if inst.several and len(inst.outputs) == 1:
-                outputs += ","
-            lines.append(f"{outputs} = {call}" if outputs else call)
+            lines.append(_line(inst, names, self.decisions.get(position)))
         return lines
 
     def __str__(self) -> str:
@@ -335,6 +378,20 @@ def _is_name(name: object) -> bool:
     return isinstance(name, str)
 
 
+def _line(inst: Instruction, names: _Names, decision: object = None) -> str:
+    """A step as a line of Python."""
+    usual = OURS.get(str(inst.kind), {})
+    settings = {name: value for name, value in inst.attrs.items() if name not in usual or value != usual[name]}
+    arguments = {**inst.inputs, **settings}
+    if decision is not None:
+        arguments["decision"] = decision
+    call = f"sch.{inst.method}({', '.join([_argument(names, *item) for item in arguments.items()])})"
+    outputs = ", ".join([names.define(handle) for handle in inst.outputs])
+    if inst.several and len(inst.outputs) == 1:
+        outputs += ","
+    return f"{outputs} = {call}" if outputs else call
+
+
 _ONE_BY_ONE = ("loops", "ordered_loops")  # fuse, reorder and merge take their loops as arguments of their own
 
 
@@ -356,13 +413,20 @@ class _Names:
         return self.names.setdefault(id(handle), f"{letter}{len(self.names)}")
 
     def text(self, value: object) -> str:
-        if isinstance(value, (BlockRV, LoopRV, ExprRV)):
+        if isinstance(value, (BlockRV, LoopRV, ExprRV, Var)):
             return self.names.get(id(value)) or (repr(int(value)) if isinstance(value, ExprRV) else self.define(value))
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(self.text(item) for item in value)}]"
         if isinstance(value, Mapping):
             return f"{{{', '.join([f'{self.text(key)}: {self.text(item)}' for key, item in value.items()])}}}"
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+class _Blanks(_Names):
+    """No names at all: a step alone does not say what its handles are called."""
+
+    def define(self, handle: Handle) -> str:
+        return "_"
 
 
 def _translated(value: object, known: Mapping[int, Handle]) -> object:

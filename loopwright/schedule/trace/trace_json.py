@@ -27,7 +27,8 @@ from loopwright.schedule.trace.calls import Arguments, Handle
 
 _SPREAD: Final = ("Split", "Fuse", "Reorder", "Merge")  # the items of their last input stand one by one
 _AS_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {"Annotate": ("ann_val",)}  # settings that stand with the inputs
-_OURS: Final[Mapping[str, Mapping[str, str | int | None]]] = {
+# Settings that others do not have, with what they usually are: left out where they are so.
+OURS: Final[Mapping[str, Mapping[str, str | int | None]]] = {
     "Split": {"tail": "guard"},
     "RollingBuffer": {"size": None},
     "Prefetch": {"levels": 0, "lines": 1},
@@ -96,7 +97,7 @@ def step_data(kind: str, inputs: Arguments, attrs: Arguments, names: HandleNames
     if kind in _SPREAD and given:
         given = [*given[:-1], *given[-1]]
     settings = {name: value for name, value in attrs.items() if name not in moved}
-    ours = _OURS.get(kind, {})
+    ours = OURS.get(kind, {})
     for name in reversed(list(settings)):
         if name not in ours or settings[name] != ours[name]:
             break
@@ -139,7 +140,7 @@ def read_step(
     given = dict(zip(names, values, strict=True))
     settings = {name: given.pop(name) for name in names[len(input_names) :]}
     rest = [name for name in attr_names if name not in settings]
-    ours = _OURS.get(kind, {})
+    ours = OURS.get(kind, {})
     lacking = [name for name in rest[len(attrs) :] if name in ours]
     read = [_from_attribute(value, known) for value in attrs]
     settings.update(zip(rest[: len(rest) - len(lacking)], read, strict=True))

@@ -79,6 +79,8 @@ WORDS: Final[dict[str, Any]] = {
     "ninf": lambda dtype="float32": -_infinity(dtype),
 }
 
+HYBRID_GLOBALS: Final = WORDS  # the name scripts know
+
 
 def run_as_python(function: types.FunctionType, arguments: tuple[object, ...], keywords: dict[str, object]) -> Any:
     """Call `function` with the words of hybrid script among its globals."""

@@ -229,7 +229,17 @@ class ExpressionReader:
         holder, indices = self.element(node)
         if isinstance(holder, Tensor):
             return holder(*indices)
-        position = literal_int(indices[0])
+        part: Meaning = holder
+        for depth, index in enumerate(indices):
+            if isinstance(part, Tensor):
+                return part(*indices[depth:])
+            part = self._item(node, part, index)
+        return part
+
+    def _item(self, node: ast.Subscript, holder: Meaning, index: Expr) -> Meaning:
+        if not isinstance(holder, tuple):
+            raise HybridError(f"{ast.unparse(node.value)} cannot be indexed so", self.place(node), "index a tensor")
+        position = literal_int(index)
         if position is None:
             raise HybridError(
                 "a tuple is indexed by a number that is not constant",
@@ -251,7 +261,7 @@ class ExpressionReader:
         holder = self.read(node.value)
         if isinstance(holder, Tensor):
             return self._checked(node, holder, indices)
-        if not isinstance(holder, tuple) or len(indices) != 1:
+        if not isinstance(holder, tuple):
             raise HybridError(f"{ast.unparse(node.value)} cannot be indexed so", self.place(node), "index a tensor")
         return holder, indices
 

@@ -18,7 +18,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -149,14 +149,19 @@ def script(function: Callable[..., object]) -> HybridFunction:
     return HybridFunction(function)
 
 
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether it holds arguments; `runtime.convert` makes an Array of a list."""
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
 def _is_symbolic(value: object) -> bool:
-    if isinstance(value, (list, tuple)):
+    if _is_list(value):
         return any(_is_symbolic(item) for item in value)
     return isinstance(value, (Tensor, TensorSlice, Expr))
 
 
 def _is_array(value: object) -> bool:
-    if isinstance(value, (list, tuple)):
+    if _is_list(value):
         return any(_is_array(item) for item in value)
     return isinstance(value, np.ndarray) or (hasattr(value, "__dlpack__") and not isinstance(value, Tensor))
 
@@ -169,7 +174,7 @@ def _argument(name: str, value: object) -> Meaning:
     """An argument of the call as what its name stands for."""
     if isinstance(value, (Tensor, str)):
         return value
-    if isinstance(value, (list, tuple)):
+    if _is_list(value):
         return tuple([_argument(name, item) for item in value])
     if isinstance(value, (Expr, bool, int, float, np.generic)):
         return as_expr(value)
@@ -182,7 +187,7 @@ def _argument(name: str, value: object) -> Meaning:
 def _tensors_in(value: object) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
-    return [tensor for item in value for tensor in _tensors_in(item)] if isinstance(value, (list, tuple)) else []
+    return [tensor for item in value for tensor in _tensors_in(item)] if _is_list(value) else []
 
 
 class _Stored(Rewriter):

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from loopwright.ir import PrimFunc
-from loopwright.runtime.errors import NotBuilt
+from loopwright.ir import IRModule, PrimFunc
 from loopwright.te.hybrid.dump import dump
 from loopwright.te.hybrid.errors import HybridError
 from loopwright.te.hybrid.function import HybridFunction, script
@@ -72,16 +71,24 @@ class HybridModule:
 def build(sch: object, inputs: Sequence[Tensor], outputs: Sequence[Tensor], name: str = "hybrid_func") -> HybridModule:
     """What computes `outputs` from `inputs` (te tensors), written as one hybrid function.
 
-    `sch` is None for the loops as they are, or a `tir.Schedule` of the function that `te.create_prim_func` makes from
-    the same tensors: the module then shows the loops as they were scheduled.
+    `sch` is None for the loops as they are, or a schedule: of te, or a `tir.Schedule` of the function that
+    `te.create_prim_func` makes from the same tensors. The module then shows the loops as they were scheduled.
     """
     from loopwright.te.create_prim_func import create_prim_func
+    from loopwright.te.schedule.schedule import Schedule
 
-    function = create_prim_func([*inputs, *outputs])
-    if sch is not None:
-        scheduled = getattr(sch, "mod", None)
+    if sch is None:
+        function = create_prim_func([*inputs, *outputs])
+    else:
+        scheduled: IRModule | None
+        if isinstance(sch, Schedule):
+            from loopwright.te.schedule.to_module import schedule_to_module  # runs the schedule engine
+
+            scheduled = schedule_to_module(sch, [*inputs, *outputs])
+        else:
+            scheduled = getattr(sch, "mod", None)
         if scheduled is None:
-            raise NotBuilt("hybrid.build of a te schedule", "schedule the function: Schedule(te.create_prim_func([…]))")
+            raise HybridError(f"{type(sch).__name__} is no schedule", hint="give a schedule of te or tir, or None")
         function = next(iter(scheduled.functions.values()))
     assert isinstance(function, PrimFunc)
     buffers = function.argument_buffers()

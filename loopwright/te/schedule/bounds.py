@@ -15,6 +15,8 @@ from loopwright.ir import (
     ProducerLoad,
     Range,
     Stmt,
+    Var,
+    cast,
     collect,
     const,
     post_order_visit,
@@ -61,7 +63,11 @@ def _lows(done: Replayed, stage: Stage, nest: Nest) -> dict[IterVar, Expr]:
     if not isinstance(stage.op, ComputeOp):
         return {}
     realize = done.schedule.view().realize(nest.block.key)
-    zero = {loop.var: const(0, loop.var.dtype) for loop in nest.loops.values()}
+    zero: dict[Var, Expr] = {}
+    for nests in done.nests.values():  # loops of other stages are told by their axes, as the user knows them
+        for other in nests:
+            zero.update({loop.var: cast(axis.var, loop.var.dtype) for axis, loop in other.loops.items()})
+    zero.update({loop.var: const(0, loop.var.dtype) for loop in nest.loops.values()})
     facts = Analyzer()
     axes = stage_axes(stage)
     values = [facts.simplify(substitute(value, zero)) for value in realize.iter_values]

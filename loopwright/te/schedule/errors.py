@@ -34,8 +34,8 @@ class NotAnOperation(TeScheduleError, TypeError):
     code = "LW0465"
 
     def __init__(self, given: object, hint: str) -> None:
-        shown = "the list is empty" if given is None else f"{with_article(type(given).__name__)} is not an operation"
-        super().__init__(f"te.create_schedule: {shown}", hint=hint)
+        shown = with_article(type(given).__name__)
+        super().__init__(f"te.create_schedule: {shown} is not an operation", hint=hint)
 
 
 class UnknownStage(TeScheduleError):

@@ -50,7 +50,8 @@ def rfactor(sch: ScheduleState, tensor: Tensor, axis: IterVar, factor_axis: int 
     rest: dict[IterVar, IterVar] = {}
     for leaf in stage.leaf_iter_vars:
         if leaf in touched and leaf is not axis:
-            rest[leaf] = IterVar(Range(sizes[leaf]), ReduceVar(leaf.var.name, leaf.var.dtype), IterType.CommReduce)
+            var = leaf.var if isinstance(leaf.var, ReduceVar) else ReduceVar(leaf.var.name, leaf.var.dtype)
+            rest[leaf] = IterVar(Range(sizes[leaf]), var, IterType.CommReduce)
     kept = [root for root in op.reduce_axis if root not in touched]
     values, conditions = roots_from_leaves(
         {axis: factored.var, **{old: new.var for old, new in rest.items()}},

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from loopwright.ir import Buffer, IRModule, IterVar, Var
+from loopwright.ir.node import dump_node, load_node
 from loopwright.runtime.shown import view
 from loopwright.te.schedule import caches, groups, normalize, rfactor
 from loopwright.te.schedule.errors import NotAnOperation
@@ -66,6 +67,14 @@ class Schedule(ScheduleState):
         """What lowering goes on with, once all directives are done: here, nothing is added to them."""
         return module
 
+    def __copy__(self) -> Self:
+        new = type(self).__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return load_node[0], (dump_node[0](self),)  # in one piece: stages share axes with operations
+
     def show(self, style: str | None = None) -> None:
         """Show the stages: their loops, and where each is computed."""
         view("te_schedule", self).show(style)
@@ -83,6 +92,4 @@ def create_schedule(ops: Any) -> Schedule:
             raise NotAnOperation(op, f"give the tensor's operation: te.create_schedule({op.name}.op)")
         if not isinstance(op, Operation):
             raise NotAnOperation(op, "give C.op of the tensor C to compute, or a list of such")
-    if not given:
-        raise NotAnOperation(None, "give C.op of the tensor C to compute")
     return Schedule(list(dict.fromkeys(given)))

@@ -36,8 +36,9 @@ class StageLoops(StageState):
         if axis.iter_type in (IterType.ThreadIndex, IterType.Opaque):
             raise NotALoop("split", self.name, axis.var.name, axis.iter_type is IterType.ThreadIndex)
         kind, dtype = axis.iter_type, axis.var.dtype
-        outer = IterVar(None, Var(f"{axis.var.name}.outer", dtype), kind)
-        inner = IterVar(None, Var(f"{axis.var.name}.inner", dtype), kind)
+        make = type(axis.var)  # a part of a reduce axis is defined in reductions only
+        outer = IterVar(None, make(f"{axis.var.name}.outer", dtype), kind)
+        inner = IterVar(None, make(f"{axis.var.name}.inner", dtype), kind)
         relation = Split(axis, outer, inner, size if name == "factor" else None, size if name == "nparts" else None)
         location = self.leaf_iter_vars.index(axis)
         self.leaf_iter_vars[location : location + 1] = [outer, inner]

@@ -48,9 +48,9 @@ VIRTUAL_THREAD: Final = "virtual_thread"
 
 
 class _CanonicalizeLoops(FoldingRewriter):
-    def __init__(self, keep_unit_loops: bool) -> None:
+    def __init__(self, keep_unit_loops: bool, keep_threads: bool = False) -> None:
         super().__init__()
-        self.keep_unit_loops = keep_unit_loops
+        self.keep_unit_loops, self.keep_threads = keep_unit_loops, keep_threads
         self.numbers = IndexArithmetic()
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
@@ -74,17 +74,21 @@ class _CanonicalizeLoops(FoldingRewriter):
     def _from_zero(self, loop: For, low: Expr, extent: Expr) -> Stmt:
         is_unit = isinstance(extent, IntImm) and extent.value == 1
         thread = loop.thread_binding
-        if loop.kind is ForKind.THREAD_BINDING and not is_unit:
+        is_kept = self.keep_threads and thread is not None and not is_virtual_tag(thread.thread_tag)
+        if loop.kind is ForKind.THREAD_BINDING and not is_unit and not is_kept:
             if thread is None or not is_virtual_tag(thread.thread_tag):
                 raise ThreadLoopOnCpu(loop)
             loop = loop.with_(annotations={**loop.annotations, VIRTUAL_THREAD: True})
         old = loop.loop_var
         dtype = _widest(old.dtype, low.dtype, extent.dtype)
         starts_at_zero = isinstance(low, IntImm) and low.value == 0
-        if is_unit and not loop.annotations and not self.keep_unit_loops:
+        if is_unit and not loop.annotations and not self.keep_unit_loops and not is_kept:
             return self._with_value(old, cast(low, old.dtype), loop.body)
         var = old if old.dtype is dtype else type(old)(old.name, dtype)
-        kind = ForKind.SERIAL if loop.kind is ForKind.THREAD_BINDING else loop.kind
+        if is_kept:
+            kind, binding = loop.kind, thread
+        else:
+            kind, binding = ForKind.SERIAL if loop.kind is ForKind.THREAD_BINDING else loop.kind, None
         if var is old and starts_at_zero:
             body = self.visit(loop.body)
         else:
@@ -92,7 +96,7 @@ class _CanonicalizeLoops(FoldingRewriter):
             body = self._with_value(old, cast(index, old.dtype), loop.body)
         zero = low if starts_at_zero and low.dtype is dtype else const(0, dtype)
         count = self._as(extent, dtype)
-        return loop.with_(loop_var=var, min=zero, extent=count, kind=kind, body=body, thread_binding=None)
+        return loop.with_(loop_var=var, min=zero, extent=count, kind=kind, body=body, thread_binding=binding)
 
     def _as(self, bound: Expr, dtype: DataType) -> Expr:
         """A bound in the type that the loop counts in; index arithmetic keeps its exact value in a wider one."""
@@ -106,6 +110,8 @@ class _CanonicalizeLoops(FoldingRewriter):
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
         thread = node.node
         if not isinstance(thread, IterVar) or node.attr_key not in LAUNCHES:
+            return self.rebuild(node)
+        if self.keep_threads and node.attr_key == "thread_extent" and not is_virtual_tag(thread.thread_tag):
             return self.rebuild(node)
         extent = self.visit(node.value)
         if isinstance(extent, IntImm) and extent.value == 1:
@@ -142,3 +148,11 @@ def canonicalize_loops(func: PrimFunc) -> PrimFunc:
     """Every loop counts from 0, and loops of one iteration are gone."""
     keep = PassContext.current().setting("tir.debug_keep_trivial_loop")
     return func.with_(body=_CanonicalizeLoops(keep).visit(func.body))
+
+
+@function_pass
+@deep
+def canonicalize_loops_but_threads(func: PrimFunc) -> PrimFunc:
+    """As `canonicalize_loops`, but for no particular machine: loops bound to blocks and threads stay bound."""
+    keep = PassContext.current().setting("tir.debug_keep_trivial_loop")
+    return func.with_(body=_CanonicalizeLoops(keep, keep_threads=True).visit(func.body))

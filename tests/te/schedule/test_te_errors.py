@@ -34,8 +34,7 @@ def test_create_schedule():
         te.create_schedule(C)
     with pytest.raises(TypeError, match=r"an int is not an operation"):
         te.create_schedule([C.op, 3])
-    with pytest.raises(ValueError, match="the list is empty"):
-        te.create_schedule([])
+    assert te.create_schedule([]).stages == []
 
 
 def test_unknown_stages():
@@ -171,7 +170,7 @@ def test_threads():
     A, B, k, s = reduction()
     s[B].bind(k, te.thread_axis("threadIdx.x"))
     with pytest.raises(ThreadLoopOnCpu, match=r"loop k of extent 8 is bound to threadIdx\.x, which a CPU"):
-        lw.lower(s, [A, B])
+        lw.lower(s, [A, B], target="llvm")
 
 
 def test_two_loops_on_one_thread_axis():
@@ -460,7 +459,8 @@ def test_instructions_on_parts_of_tensors():
     call(r"the part of A has shape \(1, 3\), its input x \(4,\)", A[0, 0:3])
     call(r"the part of A has shape \(4, 1\), its input x \(4,\)", A[0:4, 0])
     call("0 tensors are given, and it has 1 inputs")
-    call("input 0 is int 3", 3)
+    call("input 0 is str '3'", "3")
+    call("1 scalars are given, and it has 0", A[0, 0:4], 3)
     call("it does not reduce", A[0, 0:4], reduce_axis=k)
     call("there is no option axis", A[0, 0:4], axis=k)
     call(r"te\.compute B has tiles of shape \(5,\), and it gives \(4,\)", A[0, 0:4], shape=(8, 5))

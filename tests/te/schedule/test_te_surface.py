@@ -447,4 +447,4 @@ def test_an_instruction_that_pools(kind):
     s = te.create_schedule(P.op)
     s[P].tensorize(P.op.axis[1], pool)
     check(s, [A, P])
-    assert "lane * T.int64(36)" in text(lw.lower(s, [A, P])["main"])
+    assert "lane * 36" in text(lw.lower(s, [A, P])["main"])

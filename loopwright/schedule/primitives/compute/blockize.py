@@ -63,6 +63,7 @@ from loopwright.schedule.rewrite.insertion_points import common_path
 from loopwright.schedule.rewrite.regions import facts_inside
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
+from loopwright.transform.parts.purity import is_pure
 
 
 class TileNotWhole(ScheduleError):
@@ -309,13 +310,13 @@ def _outer_axes(realize: BlockRealize, cut: _Cut, keep_units: bool) -> tuple[lis
         outer, tile, inner = (cast(item, dtype) for item in (outer, tile, inner))
         first, count = cast(domain.min, dtype), cast(domain.extent, dtype)
         is_unit = isinstance(count, IntImm) and count.value == 1
-        if is_unit and not (keep_units and _is_zero(outer)):
-            bindings.append(outer + inner if not _is_zero(outer) else inner)  # what is added stays a number
+        if is_unit and not _is_zero(first):
+            bindings.append(outer + inner)  # what is added stays a number
             continue
         var = Var(f"{axis.var.name}_o", dtype)
         axes.append(IterVar(Range.from_min_extent(first, count), var, axis.iter_type))
-        values.append(outer)
-        bindings.append(var * tile + inner)
+        values.append(outer if keep_units or not is_unit else first)
+        bindings.append(inner if is_unit else var * tile + inner)  # one tile begins where the axis does
     return axes, values, bindings
 
 
@@ -351,7 +352,7 @@ def _widened(
         low = interval_of(facts.simplify(part.min), domains, facts)
         high = interval_of(facts.simplify(part.min + part.extent - 1), domains, facts)
         ends = None if low is None or high is None else (low.min_value, high.max_value)
-        if ends is None or any(uses_var(end, domains.__contains__) for end in ends):
+        if ends is None or any([uses_var(end, domains.__contains__) or not is_pure(end) for end in ends]):
             parts.append(Range.from_min_extent(const(0, size.dtype), size))
         else:
             extent = facts.simplify(ends[1] - ends[0] + 1)

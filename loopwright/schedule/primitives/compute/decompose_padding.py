@@ -3,9 +3,10 @@
     for i in range(10):                              →    for i_pad in range(10):
         with T.block("B"):                                    with T.block("B_pad_const"): B[vi] = 0
             B[vi] = T.if_then_else(1 <= vi and vi < 9,    for i in range(8):
-                                   A[vi - 1], 0)              with T.block("B"): B[vi] = A[vi - 1]      vi = i + 1
+                                   A[vi - 1], 0)              with T.block("B"): B[vi + 1] = A[vi]
 
-The fill stands before `loop`; the copy has no condition left where its loops can be shortened instead. Reason for the
+The fill stands before `loop`; the copy has no condition left where its loops can be shortened instead, and its axes
+count what it copies. Reason for the
 first half: of an axis value, exactly one of "copy where the condition holds" and "fill where it does not" runs, and
 gives what the block gave. Proved for the second, from there on: with the fill done everywhere and first, every read
 still sees a copy where there is one, and the fill elsewhere.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.analysis.reduction_init import reducing_variables
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.ir import (
     GE,
@@ -23,6 +25,7 @@ from loopwright.ir import (
     LT,
     Block,
     BlockRealize,
+    BufferLoad,
     BufferStore,
     Call,
     Cast,
@@ -31,10 +34,13 @@ from loopwright.ir import (
     For,
     IntImm,
     IterVar,
+    Range,
+    Rewriter,
     Select,
     SeqStmt,
     Stmt,
     Var,
+    cell_region,
     conjuncts,
     const,
     logical_and,
@@ -44,10 +50,11 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.origins import Origins
 from loopwright.schedule.primitives.compute.decompose_reduction import LoopNotAround, mirrored_loops
 from loopwright.schedule.rewrite.bindings import TRUE, is_true
 from loopwright.schedule.rewrite.regions import facts_inside
-from loopwright.schedule.rewrite.windows import region_in
+from loopwright.schedule.rewrite.windows import accesses, region_in
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
 from loopwright.transform.parts.known_ops import IF_THEN_ELSE
@@ -105,16 +112,23 @@ def decompose_padding(view: View, block: BlockRealize, loop: For) -> Step:
 
     nest = _fill_nest(view, block, fill, inner)
     shortened, rest = _shortened(block, condition, inner, path[start:])
+    cut = _cut(block.block, condition)
+    around = _facts_outside(view, block, inner)
+    bound = [substitute(item, shortened.shift) for item in block.iter_values]
     body: Stmt = block.with_(
-        block=copy,
-        iter_values=tuple([substitute(item, shortened.shift) for item in block.iter_values]),
-        predicate=substitute(logical_and(block.predicate, substitute(rest, values)), shortened.shift),
+        block=_with_reads(_counting(copy, cut)),
+        iter_values=tuple([around.simplify(item - low) for item, (low, _) in zip(bound, cut, strict=True)]),
+        predicate=substitute(
+            logical_and(TRUE, *conjuncts(substitute(rest, values)), *conjuncts(block.predicate)), shortened.shift
+        ),
     )
+    origins = Origins(renamed={key: (key, lambda axes: [axis + low for axis, (low, _) in zip(axes, cut, strict=True)])})
     after = shortened.rebuilt(path[start:], body)
     result = view.replaced(path[: start + 1], seq([nest, after]))
     return Step(
         result,
         Proof.VALUES,
+        origins,
         results=[BlockResult(block_key(fill))],
         at=block,
         buffers=[region.buffer for region in (*block.block.reads, *block.block.writes)],
@@ -151,9 +165,65 @@ def _is_literal(expr: Expr) -> bool:
 
 
 def _with_body(block: Block, body: BufferStore) -> Block:
-    new = block.with_(body=body)
-    reads = [region_in(new, region.buffer, writes=False) for region in block.reads]
-    return new.with_(reads=tuple([region for region in reads if region is not None]))
+    return _with_reads(block.with_(body=body))
+
+
+def _with_reads(block: Block) -> Block:
+    """The block with the regions that its loads read: cells where each buffer is loaded once."""
+    reads = []
+    for region in block.reads:
+        loads = accesses(block.body, region.buffer)
+        cells = [load.indices for load in loads if not load.writes and not load.loops]
+        is_cell = len(cells) == 1 == len([load for load in loads if not load.writes])
+        reads.append(cell_region(region.buffer, cells[0]) if is_cell else region_in(block, region.buffer, writes=False))
+    return block.with_(reads=tuple([region for region in reads if region is not None]))
+
+
+def _cut(block: Block, condition: Expr) -> list[tuple[Expr, Expr]]:
+    """Of each axis, the first value for which the condition may hold, and how many there are."""
+    facts = Analyzer()
+    result = []
+    for axis in block.iter_vars:
+        assert axis.dom is not None
+        dtype, (first, count) = axis.var.dtype, (axis.dom.min, axis.dom.extent)
+        low, high = 0, count.value if isinstance(count, IntImm) else 0
+        for part in conjuncts(condition):
+            limit = _limit(part, axis.var, facts)
+            if limit is not None:
+                low, high = max(low, limit[0]), min(high, limit[1])
+        is_plain = isinstance(first, IntImm) and first.value == 0 and high > low
+        result.append((const(low, dtype), const(high - low, dtype)) if is_plain else (const(0, dtype), count))
+    return result
+
+
+class _SimpleIndices(Rewriter):
+    def __init__(self, facts: Analyzer) -> None:
+        self.facts = facts
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        return load.with_(indices=tuple([self.facts.simplify(self.visit(index)) for index in load.indices]))
+
+    def visit_BufferStore(self, store: BufferStore) -> BufferStore:
+        indices = tuple([self.facts.simplify(self.visit(index)) for index in store.indices])
+        return store.with_(value=self.visit(store.value), indices=indices)
+
+
+def _counting(block: Block, cut: Sequence[tuple[Expr, Expr]]) -> Block:
+    """The block with axes that count from where the copy begins."""
+    pairs = list(zip(block.iter_vars, cut, strict=True))
+    values = {axis.var: axis.var + low for axis, (low, _) in pairs if not (isinstance(low, IntImm) and low.value == 0)}
+    axes = []
+    for axis, (_, count) in pairs:
+        assert axis.dom is not None
+        axes.append(axis.with_(dom=Range.from_min_extent(axis.dom.min, count)))
+    store = block.body
+    assert isinstance(store, BufferStore)
+    moved = _SimpleIndices(Analyzer()).visit(substitute(store, values))
+    return block.with_(
+        iter_vars=tuple(axes),
+        writes=(cell_region(store.buffer, moved.indices),),
+        body=moved,
+    )
 
 
 def _fill(view: View, block: Block, body: BufferStore) -> Block:
@@ -170,9 +240,12 @@ def _fill(view: View, block: Block, body: BufferStore) -> Block:
 
 def _fill_nest(view: View, realize: BlockRealize, fill: Block, loops: Sequence[For]) -> Stmt:
     """The fill over everything that the block runs over inside the loop."""
-    mirrored, guards = mirrored_loops(view, realize, realize.iter_values, loops)
+    mirrored, guards = list(loops), conjuncts(realize.predicate)
+    if reducing_variables(realize):
+        mirrored, guards = mirrored_loops(view, realize, realize.iter_values, loops)
+    facts = _facts_outside(view, realize, loops)
     counters = {loop.loop_var: Var(f"{loop.loop_var.name}_pad", loop.loop_var.dtype) for loop in mirrored}
-    values = tuple([substitute(value, counters) for value in realize.iter_values])
+    values = tuple([substitute(facts.simplify(value), counters) for value in realize.iter_values])
     nest: Stmt = BlockRealize(values, logical_and(TRUE, *[substitute(guard, counters) for guard in guards]), fill)
     for loop in reversed(mirrored):
         nest = loop.with_(
@@ -182,6 +255,15 @@ def _fill_nest(view: View, realize: BlockRealize, fill: Block, loops: Sequence[F
             body=nest,
         )
     return nest
+
+
+def _facts_outside(view: View, realize: BlockRealize, inner: Sequence[For]) -> Analyzer:
+    """What is known of the loops that stay around both blocks."""
+    facts = Analyzer()
+    for loop in view.loops_of(block_key(realize.block)):
+        if not any([loop is other for other in inner]):
+            facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    return facts
 
 
 class _Shortened:

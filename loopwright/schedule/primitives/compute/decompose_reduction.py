@@ -38,6 +38,7 @@ from loopwright.ir import (
     substitute,
     uses_var,
 )
+from loopwright.ir.annotations import TENSORIZED
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import Origins
@@ -157,6 +158,7 @@ def _init_nest(view: View, realize: BlockRealize, loops: Sequence[For]) -> Stmt:
         tuple([substitute(region, fresh) for region in block.writes]),
         view.fresh_block_name(f"{block.name_hint}_init"),
         substitute(block.init, fresh),
+        annotations={key: value for key, value in block.annotations.items() if key != TENSORIZED},
     )
     reads = [region_in(result, buffer, writes=False) for buffer in _read_by(result.body)]
     result = result.with_(reads=tuple([region for region in reads if region is not None]))

@@ -14,6 +14,7 @@ gets the value it got.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from loopwright.arith import LoadsReplaced, as_stored
 from loopwright.ir import (
@@ -23,11 +24,14 @@ from loopwright.ir import (
     BufferLoad,
     BufferStore,
     Expr,
+    IfThenElse,
     Rewriter,
     Stmt,
     Var,
+    conjuncts,
     deep,
     logical_and,
+    reads_memory,
     structural_equal,
     substitute,
 )
@@ -37,6 +41,7 @@ from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.primitives.compute.compute_inline import check_uses, the_store
 from loopwright.schedule.proof.speculative_runs import check_speculative_runs
+from loopwright.schedule.rewrite.bindings import TRUE, bound_first
 from loopwright.schedule.rewrite.inlining import (
     Attribution,
     SubstituteLoads,
@@ -85,7 +90,8 @@ def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
     if view.scope_of(path) is not view.scope_of(view.block_path(block_key(producer.block))):
         name = producer.block.name_hint
         raise NotFoldable(block, f"stands in another block than {name!r}, which makes what it reads")
-    produced = the_store(STEP, view.block_path(block_key(producer.block)))
+    plain, guarded = _without_guard(producer)
+    produced = the_store(STEP, (*view.block_path(block_key(producer.block))[:-1], plain))
     buffer = produced.buffer
     check_uses(STEP, view, producer, buffer)
     _check_sole_reader(view, block, producer, buffer)
@@ -99,8 +105,9 @@ def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
 
     # The producer's iteration v does the work of the consumer's iteration `values`.
     values = inverse(produced.indices)
-    fold = _Fold(block.block, producer.block, store, produced, values)
-    new = producer.with_(block=fold.block(), predicate=_predicate(producer, runs, cell, produced, values))
+    guards = _guards(producer, runs, cell, produced, values)
+    fold = _Fold(block.block, producer.block, store, produced, values, [*guarded, *guards.inside])
+    new = producer.with_(block=fold.block(), predicate=logical_and(producer.predicate, *guards.outside))
     without = View(view.replaced(path, None))
     folded = without.replaced(without.block_path(block_key(producer.block)), new)
     after = folded.with_(body=_without_buffer(folded.body, buffer))
@@ -172,14 +179,27 @@ def _check_made_once(block: BlockRealize, producer: BlockRealize, produced: Buff
         raise NotFoldable(block, f"reads a cell of {buffer} that several iterations of block {name!r} write", hint)
 
 
-def _predicate(
+def _without_guard(producer: BlockRealize) -> tuple[BlockRealize, list[Expr]]:
+    """The producer without the condition that an earlier fold has left in its body, and that condition."""
+    body = producer.block.body
+    if not isinstance(body, IfThenElse) or body.else_case is not None or reads_memory(body.condition):
+        return producer, []
+    return producer.with_(block=producer.block.with_(body=body.then_case)), conjuncts(body.condition)
+
+
+class _Guards(NamedTuple):
+    inside: Sequence[Expr]  # on the axes of the producer
+    outside: Sequence[Expr]  # on its loops: what reads memory
+
+
+def _guards(
     producer: BlockRealize,
     runs: IterationDomain,
     cell: Sequence[Expr],
     produced: BufferStore,
     values: Mapping[Var, Expr],
-) -> Expr:
-    """When the folded block runs: when the producer did, and there is an iteration of the consumer for it."""
+) -> _Guards:
+    """When the folded block stores, beside when the producer did: when there is an iteration of the consumer for it."""
     facts = facts_inside(producer.block)
     wanted: list[Expr] = []
     for var, span in runs.domain.items():
@@ -192,25 +212,36 @@ def _predicate(
         if not facts.can_prove_equal(there, result):
             wanted.append(there.equal(cast(result, there.dtype)))
     bound = {axis.var: value for axis, value in zip(producer.block.iter_vars, producer.iter_values, strict=True)}
-    guards = [facts.simplify(guard) for guard in wanted]
-    kept = [substitute(guard, bound) for guard in guards if not facts.can_prove(guard)]
-    return logical_and(producer.predicate, *kept)
+    guards = [bound_first(facts.simplify(guard)) for guard in wanted]
+    kept = [guard for guard in guards if not facts.can_prove(guard)]
+    return _Guards(
+        [guard for guard in kept if not reads_memory(guard)],
+        [substitute(guard, bound) for guard in kept if reads_memory(guard)],
+    )
 
 
 class _Fold:
     """The producer's block with the consumer's store in it."""
 
     def __init__(
-        self, consumer: Block, producer: Block, store: BufferStore, produced: BufferStore, values: Mapping[Var, Expr]
+        self,
+        consumer: Block,
+        producer: Block,
+        store: BufferStore,
+        produced: BufferStore,
+        values: Mapping[Var, Expr],
+        guards: Sequence[Expr],
     ) -> None:
         self.consumer, self.producer, self.store, self.produced = consumer, producer, store, produced
-        self.values = values
+        self.values, self.guards = values, guards
         self.old_axes = [values[axis.var] for axis in consumer.iter_vars]
         self.made = Attribution()
 
     def block(self) -> Block:
         folded = _FoldedStore(self, block_key(self.consumer), self.values, self.old_axes)
         body = folded.run(self.store)
+        if self.guards:
+            body = IfThenElse(logical_and(TRUE, *self.guards), body)
         new = self.producer.with_(body=body)
         return with_fresh_regions(new, self.produced.buffer, (), writes=True)
 

@@ -8,10 +8,10 @@
                 C[vi] = 0                                       C_rf[vk_1, vi] = C_rf[vk_1, vi] + A[vi, vk_0 * 2 + vk_1]
             C[vi] = C[vi] + A[vi, vk]                       for i, k_1 in T.grid(4, 2):
                                                                 with T.block("C"):
-        rfactor(k_1, factor_axis=0)                                 vi, vk = T.axis.remap("SR", [i, k_1])
+        rfactor(k_1, factor_axis=0)                                 vk_1, vi = T.axis.remap("RS", [k_1, i])
                                                                     with T.init():
                                                                         C[vi] = 0
-                                                                    C[vi] = C[vi] + C_rf[vk, vi]
+                                                                    C[vi] = C[vi] + C_rf[vk_1, vi]
 
 The partial results are data of `k_1`, which may now run in parallel or as lanes. The old handle of the block stays with
 what writes C; those of its loops stay with the partial results.
@@ -169,10 +169,11 @@ def rfactor(view: View, loop: For, factor_axis: int) -> Step:
     second = _combining_nest(nest, answer, partial, axis)
     edits = Edits()
     path = view.block_path(block_key(nest.realize.block))
-    edits.replaced[nest.loops[0]] = seq([first.statement, second])
+    edits.replaced[nest.loops[0]] = seq([first.statement, second.statement])
     edits.allocated[view.scope_of(path)] = list(partial)
     result = BlockResult(block_key(first.block))
-    return Step(edits.apply(view.function), Proof.GIVEN, results=[result], at=loop)
+    moved = {block_key(nest.realize.block): block_key(second.block)}
+    return Step(edits.apply(view.function), Proof.GIVEN, results=[result], at=loop, moved=moved)
 
 
 # --- checks -------------------------------------------------------------------------------------------------------
@@ -505,24 +506,18 @@ def _inside(value: Expr, inner: Mapping[Var, Expr], facts: Analyzer) -> Expr:
 # --- combining them -----------------------------------------------------------------------------------------------
 
 
-def _combining_nest(nest: _Nest, result: Reduction, partial: Sequence[Buffer], axis: int) -> Stmt:
+def _combining_nest(nest: _Nest, result: Reduction, partial: Sequence[Buffer], axis: int) -> _Made:
     realize, loop = nest.realize, nest.factored
     block = realize.block
     loops = [item for item in nest.loops if item in nest.data or item is loop]
     fresh = {item.loop_var: Var(item.loop_var.name, item.loop_var.dtype) for item in loops}
-    axes: list[IterVar] = []
-    bound: list[Expr] = []
-    at: Var | None = None
+    at = Var(f"v{loop.loop_var.name}", loop.loop_var.dtype)
+    axes = [IterVar(Range.from_min_extent(loop.min, loop.extent), at, IterType.CommReduce)]
+    bound: list[Expr] = [fresh[loop.loop_var]]
     for old, value in zip(block.iter_vars, realize.iter_values, strict=True):
         if old.iter_type != IterType.CommReduce:
             axes.append(old)
             bound.append(substitute(value, fresh))
-        elif at is None:
-            at = old.var
-            domain = Range.from_min_extent(cast(loop.min, at.dtype), cast(loop.extent, at.dtype))
-            axes.append(IterVar(domain, at, IterType.CommReduce))
-            bound.append(cast(fresh[loop.loop_var], at.dtype))
-    assert at is not None
     cell = result.indices
     there = _place(cell, axis, _offset(loop, at))
     mine = [BufferLoad(buffer, cell) for buffer in result.buffers]
@@ -547,7 +542,7 @@ def _combining_nest(nest: _Nest, result: Reduction, partial: Sequence[Buffer], a
             thread_binding=binding,
             body=statement,
         )
-    return statement
+    return _Made(statement, new)
 
 
 def _uses_others(guard: Expr, nest: _Nest) -> bool:

@@ -24,6 +24,7 @@ from loopwright.ir import (
     PrimFunc,
     Var,
     const,
+    is_one,
     product,
     uses_var,
 )
@@ -68,12 +69,14 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
         extents = [loop.extent for loop in loops]  # a product with one negative extent is no iterations either
     total = Analyzer().simplify(product(extents))
     fused = Var("_".join(loop.loop_var.name for loop in loops) + "_fused", total.dtype)
+    facts = Analyzer()
     values: dict[Var, Expr] = {}
-    rest: Expr = fused
-    for loop, extent in reversed(list(zip(loops[1:], extents[1:], strict=True))):
-        values[loop.loop_var] = value_at(loop, rest % extent)
-        rest = rest // extent
-    values[loops[0].loop_var] = value_at(loops[0], rest)
+    below: Expr = const(1, fused.dtype)  # iterations of the loops inside
+    for loop, extent in reversed(list(zip(loops, extents, strict=True))):
+        through = facts.simplify(below * extent)
+        digit = fused if loop is loops[0] else fused % through
+        values[loop.loop_var] = value_at(loop, digit if is_one(below) else digit // below)
+        below = through
     new = For(fused, const(0, fused.dtype), total, ForKind.SERIAL, loops[-1].body)
     body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new], preserve_unit_iters)
     after = view.replaced(path, nest([new], body))
