@@ -13,7 +13,7 @@ from loopwright.arith.bounds import ConstIntBound
 from loopwright.arith.common_subexpr import detect_common_subexpr
 from loopwright.arith.deduce import deduce_bound, detect_clip_bound
 from loopwright.arith.int_constraints import IntConstraints, IntConstraintsTransform, IntGroupBounds
-from loopwright.arith.int_set import IntervalSet, IntSet, int_set, neg_inf, pos_inf
+from loopwright.arith.int_set import IntervalSet, IntSet, neg_inf, pos_inf
 from loopwright.arith.iter_map import (
     IterMapResult,
     detect_iter_map,

@@ -12,6 +12,7 @@ from typing import Any
 from loopwright.arith.bounds import form_range
 from loopwright.arith.engine import Engine
 from loopwright.arith.linear import LinearForm, is_index
+from loopwright.arith.modular import ANYTHING, intersection
 from loopwright.ir import (
     EQ,
     GE,
@@ -26,6 +27,7 @@ from loopwright.ir import (
     Expr,
     FloorMod,
     IntImm,
+    Mod,
     Not,
     Op,
     Or,
@@ -113,11 +115,15 @@ def _assume_inequality(s: Engine, d: LinearForm) -> None:
 def _assume_remainder(s: Engine, d: LinearForm) -> None:
     if len(d.terms) == 1:
         ((atom, k),) = d.terms.items()
-        if type(atom) is FloorMod and atom in s.parts and abs(k) == 1:
+        # Also the remainder of rounding towards zero, whose sign is that of x, differs from x by a multiple of c.
+        if type(atom) in (FloorMod, Mod) and atom in s.parts and abs(k) == 1:
             x, c = s.parts[atom]
-            variable = x.atom()
-            if not c.terms and c.const > 1 and variable is not None and variable not in s.facts.modular:
-                s.facts.put(s.facts.modular, variable, (c.const, -d.const * k % c.const))
+            variable = LinearForm(x.terms, 0).atom()
+            if not c.terms and c.const > 1 and variable is not None:
+                known = s.facts.modular.get(variable, ANYTHING)
+                both = intersection(known, (c.const, (-d.const * k - x.const) % c.const))
+                if both is not None and both != known:
+                    s.facts.put(s.facts.modular, variable, both)
 
 
 def narrow(s: Engine, atom: Expr, low: int, high: int) -> None:

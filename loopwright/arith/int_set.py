@@ -35,6 +35,7 @@ from loopwright.ir import (
     Select,
     Sub,
     Var,
+    any_node,
     as_expr,
     const,
     deep,
@@ -144,6 +145,25 @@ class IntervalSet(_Ends, IntSet):
         return IntSet.nothing() if result.is_nothing() else result
 
 
+def union_lower_bound(sets: Sequence[IntervalSet]) -> IntervalSet:
+    """An interval within the union: sets that touch are joined; of two that leave a gap, the first counts."""
+    result = IntSet.nothing()
+    for other in sets:
+        if result.is_nothing() or result.is_everything():
+            result = other if result.is_nothing() else result
+        elif _reaches(result, other) and _reaches(other, result):
+            result = result.union(other)
+    return result
+
+
+def _reaches(a: IntervalSet, b: IntervalSet) -> bool:
+    """Whether `b` begins no later than just after `a` ends, as far as literals tell."""
+    low, high = b.min_value, a.max_value
+    if low is NEG_INF or high is POS_INF:
+        return True
+    return isinstance(low, IntImm) and isinstance(high, IntImm) and low.value <= high.value + 1
+
+
 Set = IntervalSet | Range | tuple[Any, Any]
 
 
@@ -195,6 +215,10 @@ class _Eval:
         # What depends on no set is one value (lanes apart).
         if e.dtype.lanes == 1 and not uses_var(e, self.sets.__contains__):
             return IntSet.single_point(e)
+        if isinstance(e, FloorMod):
+            within = self._in_one_block(e, self.of(e.a), self.of(e.b))
+            if within is not None:
+                return within
         tight = self._affine(e)
         if tight is not None:
             return tight
@@ -275,14 +299,21 @@ class _Eval:
         least: Expr = const(0, e.dtype)
         if isinstance(e, Mod) and (_is_infinite(a.min_value) or self.sign(a.min_value) <= 0):
             least = 1 - divisor
-        if b.is_single_point() and _is_finite(*a):
-            low, high = a
-            block = floordiv(low, divisor)
-            # Within one block of the divisor the remainder is the value less a constant.
-            if self.sign(low) > 0 or isinstance(e, FloorMod):
-                if self.analyzer.can_prove_equal(block, floordiv(high, divisor)):
-                    return IntervalSet(low - block * divisor, high - block * divisor)
-        return IntervalSet(least, divisor - 1)
+        return self._in_one_block(e, a, b) or IntervalSet(least, divisor - 1)
+
+    def _in_one_block(self, e: BinaryExpr, a: IntervalSet, b: IntervalSet) -> IntervalSet | None:
+        """Between two multiples of the divisor the remainder is the value less a constant."""
+        low, high = a
+        if not b.is_single_point() or not _is_finite(*a) or not _is_finite(*b) or self.sign(b.min_value - 1) <= 0:
+            return None
+        block = floordiv(low, b.min_value)
+        if not (isinstance(e, FloorMod) or self.sign(low) > 0):
+            return None
+        if not self.analyzer.can_prove_equal(block, floordiv(high, b.min_value)):
+            return None
+        ends = [self.analyzer.simplify(end - block * b.min_value) for end in a]
+        # A shift that divides says no more than the remainder did.
+        return None if any(any_node(end, _divides) for end in ends) else IntervalSet(*ends)
 
     def minimum(self, e: BinaryExpr) -> IntervalSet:
         a, b = self.of(e.a), self.of(e.b)
@@ -346,6 +377,10 @@ def _is_infinite(end: Expr) -> bool:
 
 def _is_finite(low: Expr, high: Expr) -> bool:
     return not (_is_infinite(low) or _is_infinite(high))
+
+
+def _divides(node: object) -> bool:
+    return isinstance(node, (FloorDiv, FloorMod, Div, Mod))
 
 
 def _uses(e: Expr, variables: Mapping[Var, object]) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from loopwright.arith.bounds import HUGE
 from loopwright.arith.engine import Engine
 from loopwright.arith.linear import LinearForm, is_index
-from loopwright.ir import Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Select
+from loopwright.ir import Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Mul, Select
 
 
 class ModularSet(NamedTuple):
@@ -71,12 +71,42 @@ def _structural(s: Engine, e: Expr) -> tuple[int, int]:
         return _either(expr_modular(s, e.a), expr_modular(s, e.b))
     if isinstance(e, Select):
         return _either(expr_modular(s, e.true_value), expr_modular(s, e.false_value))
-    if isinstance(e, Call) and e.op.name == "tir.if_then_else":
-        return _either(expr_modular(s, e.args[1]), expr_modular(s, e.args[2]))
+    if isinstance(e, Call):
+        if e.op.name == "tir.if_then_else":
+            return _either(expr_modular(s, e.args[1]), expr_modular(s, e.args[2]))
+        return _bits(s, e) if e.op.name in ("tir.shift_right", "tir.bitwise_and") else ANYTHING
+    if isinstance(e, Let):
+        return _let(s, e)
     if isinstance(e, Cast) and is_index(e.value.dtype) and e.value.dtype.bits <= e.dtype.bits:
         if s.is_within(e.value):
             return expr_modular(s, e.value)
     return ANYTHING
+
+
+def _bits(s: Engine, e: Call) -> tuple[int, int]:
+    """A call works on the low bits of an index, so remainders modulo powers of two count."""
+    a, b = e.args
+    if not isinstance(b, IntImm) or not is_index(a.dtype) or b.value < 0:
+        return ANYTHING
+    m, base = form_modular(s, s.form(a))
+    low = gcd(m, 1 << e.dtype.bits)
+    if e.op.name == "tir.shift_right":
+        power = 1 << min(b.value, e.dtype.bits)
+        return _reduced(low // power, base // power) if low % power == 0 and low > power else ANYTHING
+    lowest = b.value & -b.value
+    if not lowest:
+        return 0, 0
+    return (lowest, 0) if lowest >= low else _reduced(low, base & b.value)
+
+
+def _let(s: Engine, e: Let) -> tuple[int, int]:
+    value = expr_modular(s, e.value) if is_index(e.var.dtype) else ANYTHING
+    saved = s.enter()
+    try:
+        s.facts.put(s.facts.modular, e.var, value)
+        return expr_modular(s, e.body)
+    finally:
+        s.leave(saved)
 
 
 def _reduced(m: int, b: int) -> tuple[int, int]:
@@ -84,6 +114,18 @@ def _reduced(m: int, b: int) -> tuple[int, int]:
     if (m or abs(b)) > HUGE:
         return ANYTHING
     return (m, b % m) if m else (0, b)
+
+
+def intersection(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int] | None:
+    """What follows from both (the Chinese remainder theorem); None when they exclude each other, or say one value."""
+    (m, b), (n, c) = one, other
+    if not m or not n:
+        return None
+    common = gcd(m, n)
+    if (c - b) % common:
+        return None
+    steps = (c - b) // common * pow(m // common, -1, n // common) if n != common else 0
+    return _reduced(m // common * n, b + m * steps)
 
 
 def _either(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:

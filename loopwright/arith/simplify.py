@@ -375,11 +375,10 @@ class Simplifier:
             return (divide.floordiv if cls is Div else divide.floormod)(self, a, b, e.dtype)
         if not b.terms and b.const:
             if not a.terms:
-                value = abs(a.const) // abs(b.const) * (1 if (a.const < 0) == (b.const < 0) else -1)
-                return LinearForm({}, value if cls is Div else a.const - value * b.const)
-            if not a.const % b.const and not any([k % b.const for k in a.terms.values()]):  # nothing is rounded
-                quotient = LinearForm({atom: k // b.const for atom, k in a.terms.items()}, a.const // b.const)
-                return quotient if cls is Div else LinearForm({}, 0)
+                quotient = abs(a.const) // abs(b.const) * (1 if (a.const < 0) == (b.const < 0) else -1)
+                return LinearForm({}, quotient if cls is Div else a.const - quotient * b.const)
+            if abs(b.const) == 1:
+                return a.times(b.const) if cls is Div else LinearForm({}, 0)
         return self.atom(cls, a, b, e.dtype, e)
 
     def _read_as_written(self, e: Any) -> LinearForm:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 
+import loopwright.arith.int_set as int_set
 from loopwright import te, tir
-from loopwright.arith import Analyzer, ConstIntBound, _ffi_api
+from loopwright.arith import Analyzer, ConstIntBound, IntervalSet, _ffi_api
 from loopwright.ir import Range, structural_equal, substitute
 from loopwright.script import tir as T
 
@@ -85,3 +86,28 @@ def test_bounds_of_quotients_shifts_and_types() -> None:
     assert bound(x >> z) == ConstIntBound(-5, 2)
     assert bound(te.size_var("m") * 2) == ConstIntBound(0, ConstIntBound.POS_INF)
     assert bound(n - 1).min_value == ConstIntBound.NEG_INF
+
+
+def test_remainders_that_conditions_say() -> None:
+    facts = Analyzer()
+    with facts.constraint_scope(tir.EQ(tir.truncmod(x, 4), 1)), facts.constraint_scope(tir.EQ(x % 9, 5)):
+        assert facts.modular_set(x) == (36, 5)
+        assert facts.modular_set(x * 2 + y * 8) == (8, 2)
+    with facts.constraint_scope(tir.EQ((x + 2) % 5, 1)), facts.constraint_scope(tir.EQ(x % 3, 2)):
+        assert facts.modular_set(x) == (15, 14)
+    assert facts.modular_set(x) == (1, 0)
+    assert facts.modular_set((x * 8 + 4) >> 2) == (2, 1)
+    assert facts.modular_set((x * 8 + 4) & 23) == (8, 4)
+    assert facts.modular_set(x & 48) == (16, 0)
+    assert facts.modular_set(tir.Let(x, y * 6, x + 1)) == (6, 1)
+
+
+def test_intervals_that_touch_are_joined() -> None:
+    join, interval = int_set.union_lower_bound, IntervalSet
+    assert [int(end) for end in join([interval(0, 4), interval(5, 9)])] == [0, 9]
+    assert [int(end) for end in join([interval(0, 4), interval(6, 9)])] == [0, 4]
+    assert join([interval(int_set.neg_inf(), 3), interval(2, int_set.pos_inf())]).is_everything()
+    facts = Analyzer()
+    facts.bind(x, Range(0, 2))
+    found = facts.int_set(y % 8, {y: interval(z * 8 + x * 4, z * 8 + x * 4 + 3)})
+    assert structural_equal(found.min_value, x * 4) and structural_equal(found.max_value, x * 4 + 3)

@@ -45,10 +45,18 @@ class _Canonical(Rewriter):
         result = super()._binary(e)
         if isinstance(result, _ARITHMETIC) and is_index(result.dtype) and not is_data(self.engine, result):
             try:
-                return self._write(self.engine.form(result), result.dtype)
+                return self._write(self._form(result), result.dtype)
             except TooWide:
                 return result
         return result
+
+    def _form(self, e: Any) -> LinearForm:
+        if isinstance(e, (Div, Mod)) and isinstance(e.b, IntImm):
+            form, d = self.engine.form(e.a), e.b.value
+            if d and not form.const % d and not any([k % d for k in form.terms.values()]):  # nothing is rounded
+                quotient = LinearForm({atom: k // d for atom, k in form.terms.items()}, form.const // d)
+                return quotient if isinstance(e, Div) else LinearForm({}, 0)
+        return self.engine.form(e)
 
     def _write(self, form: LinearForm, dtype: DataType) -> Expr:
         terms = [(self._atom(atom), k, _lower_factor(atom)) for atom, k in form.terms.items()]
