@@ -28,7 +28,7 @@ from loopwright.transform.passes.check_bounds import check_bounds
 from loopwright.transform.passes.choose_index_width import choose_index_width
 from loopwright.transform.passes.compact_buffers import compact_buffers
 from loopwright.transform.passes.double_buffer import double_buffer
-from loopwright.transform.passes.flatten_buffers import flatten_buffers
+from loopwright.transform.passes.flatten_buffers import flatten_buffers, flatten_buffers_by_separators
 from loopwright.transform.passes.form_fma import form_fma
 from loopwright.transform.passes.hoist_if_then_else import hoist_if_then_else
 from loopwright.transform.passes.inject_virtual_thread import inject_virtual_thread
@@ -129,6 +129,7 @@ _ANY_TARGET: Final[dict[Pass, tuple[Step, ...]]] = {
         Step(compact_buffers, 1),
         Step(launch_threads_where_possible, 1),  # before vectorize_loops: a launch is around all that a kernel does
     ),
+    flatten_buffers: (Step(flatten_buffers_by_separators, 2),),
     vectorize_loops: (Step(vectorize_loops, 2), Step(unroll_small_loops, 2)),
     simplify: (Step(simplify, 3), Step(drop_declarations, 3)),
 }

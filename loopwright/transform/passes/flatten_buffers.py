@@ -33,6 +33,7 @@ from loopwright.ir import (
     PrimFunc,
     Rewriter,
     Stmt,
+    Var,
     collect,
     const,
     deep,
@@ -46,8 +47,10 @@ from loopwright.transform.parts.prefetch_loops import prefetch_loops
 
 
 class _FlattenBuffers(Rewriter):
-    def __init__(self) -> None:
+    def __init__(self, by_separators: bool = False) -> None:
+        self.by_separators = by_separators
         self.flat: dict[Buffer, Buffer] = {}
+        self.memory: dict[Var, Buffer] = {}  # what stands for an allocation whose axes are separated
         self.facts = Analyzer()
         self.numbers = IndexArithmetic()
 
@@ -62,15 +65,22 @@ class _FlattenBuffers(Rewriter):
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         flat = self.flat.get(buffer)
         if flat is None:
-            flat = self.flat[buffer] = buffer if is_flat(buffer) else flattened(buffer)
+            if self.is_separated(buffer):
+                flat = self.memory[buffer.data] = buffer.get_flattened_buffer()
+            else:
+                flat = buffer if is_flat(buffer) else flattened(buffer)
+            self.flat[buffer] = flat
         return flat
+
+    def is_separated(self, buffer: Buffer) -> bool:
+        return self.by_separators and bool(buffer.axis_separators) and not buffer.strides
 
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
         indices = rewrite_tuple(load.indices, self.visit)
         flat = self.visit_Buffer(load.buffer)
         if flat is load.buffer:
             return load.with_(indices=indices)
-        return BufferLoad._make(flat, (self.index(load.buffer, indices),), span=load.span)
+        return BufferLoad._make(flat, self.indices(load.buffer, indices), span=load.span)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         indices = rewrite_tuple(store.indices, self.visit)
@@ -78,7 +88,19 @@ class _FlattenBuffers(Rewriter):
         flat = self.visit_Buffer(store.buffer)
         if flat is store.buffer:
             return store.with_(value=value, indices=indices)
-        return BufferStore(flat, value, (self.index(store.buffer, indices),), span=store.span)
+        return BufferStore(flat, value, self.indices(store.buffer, indices), span=store.span)
+
+    def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """One flat index, or one for the axes between any two separators."""
+        if not self.is_separated(buffer):
+            return (self.index(buffer, indices),)
+        begins, ends = [0, *buffer.axis_separators], [*buffer.axis_separators, len(indices)]
+        return tuple(
+            [
+                self.index(buffer.with_(shape=buffer.shape[begin:end], axis_separators=()), indices[begin:end])
+                for begin, end in zip(begins, ends, strict=True)
+            ]
+        )
 
     def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
         """The flat index, without the quotients and remainders that cancel in it."""
@@ -99,7 +121,9 @@ class _FlattenBuffers(Rewriter):
         return index
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
-        return node.with_(extents=one_extent(node.extents), body=self.visit(node.body))
+        body = self.visit(node.body)
+        separated = self.memory.get(node.buffer_var)
+        return node.with_(extents=one_extent(node.extents) if separated is None else separated.shape, body=body)
 
     def visit_AllocateConst(self, node: AllocateConst) -> Stmt:
         return node.with_(extents=one_extent(node.extents), body=self.visit(node.body))
@@ -156,7 +180,17 @@ def one_extent(extents: tuple[Expr, ...]) -> tuple[Expr, ...]:
 @deep
 def flatten_buffers(func: PrimFunc) -> PrimFunc:
     """Every buffer has one dimension."""
-    rewriter = _FlattenBuffers()
+    return _flatten(func, _FlattenBuffers())
+
+
+@function_pass
+@deep
+def flatten_buffers_by_separators(func: PrimFunc) -> PrimFunc:
+    """As `flatten_buffers`, but axes on two sides of a separator stay apart: some memory has two dimensions."""
+    return _flatten(func, _FlattenBuffers(by_separators=True))
+
+
+def _flatten(func: PrimFunc, rewriter: _FlattenBuffers) -> PrimFunc:
     arguments = func.argument_buffers()
     body: Stmt = rewriter.visit(func.body)
     for buffer in reversed(arguments):
