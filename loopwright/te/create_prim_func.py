@@ -38,7 +38,7 @@ from loopwright.te.extern import ExternOp
 from loopwright.te.function_in_making import FunctionInMaking
 from loopwright.te.hybrid.operation import HybridOp
 from loopwright.te.lower_body import IndexTypes
-from loopwright.te.lower_compute import LAYOUT_FREE, compute_nest
+from loopwright.te.lower_compute import compute_nest, layout_free
 from loopwright.te.lower_extern import lower_extern
 from loopwright.te.lower_scan import lower_scan, place_inits
 from loopwright.te.operation import ComputeOp, PlaceholderOp
@@ -251,7 +251,7 @@ class _Function:
         checks = self.size_checks(list(buffer_map.values()))
         root = Block((), (), (), "root", seq([*checks, *nests]), alloc_buffers=tuple(making.allocated))
         attrs: dict[str, object] = {"global_symbol": "main", "tir.noalias": True}
-        free = [tensor for op in self.order for tensor in _layout_free(op)]
+        free = [tensor for op in self.order for tensor in layout_free(op)]
         if free:
             positions = [k for k, argument in enumerate(self.arguments) if isinstance(argument, Tensor)]
             attrs["layout_free_buffers"] = [k for k in positions if any(self.arguments[k] is tensor for tensor in free)]
@@ -287,7 +287,3 @@ class _Function:
         if missing:
             raise MissingPlaceholder(missing, [argument.name for argument in self.arguments])
 
-
-def _layout_free(op: Operation) -> list[Tensor]:
-    value = op.attrs.get(LAYOUT_FREE)
-    return [tensor for tensor in value if isinstance(tensor, Tensor)] if isinstance(value, (list, tuple)) else []

@@ -33,10 +33,17 @@ from loopwright.te.assumed_sizes import ASSUMED
 from loopwright.te.block_accesses import BlockAccesses
 from loopwright.te.function_in_making import FunctionInMaking, Names, identifier
 from loopwright.te.lower_body import BodyLowering
-from loopwright.te.operation import ComputeOp
+from loopwright.te.operation import ComputeOp, PlaceholderOp
+from loopwright.te.tensor import Operation, Tensor
 
 LAYOUT_FREE = "layout_free_placeholders"
 FOR_FUNCTION = (LAYOUT_FREE, ASSUMED)  # attributes for the function, not for the block
+
+
+def layout_free(op: Operation) -> list[Tensor]:
+    """The tensors whose layout somebody else may choose."""
+    value = op.attrs.get(LAYOUT_FREE)
+    return [tensor for tensor in value if isinstance(tensor, Tensor)] if isinstance(value, (list, tuple)) else []
 
 
 class Steps(NamedTuple):
@@ -130,6 +137,9 @@ class _Nest(NamedTuple):
         reads = tuple(result.reads(own_results, indices, lowering.analyzer, reduced_ranges(iter_vars)))
         writes = tuple([cell_region(buffer, indices) for buffer in targets])
         annotations = {key: making.annotation(value) for key, value in op.attrs.items() if key not in FOR_FUNCTION}
+        inside = [making.buffers[tensor] for tensor in layout_free(op) if not isinstance(tensor.op, PlaceholderOp)]
+        if inside:  # the function says which of its parameters have a free layout; of its own memory, the block does
+            annotations[LAYOUT_FREE] = inside
         given = steps.axis if steps is not None and steps.loop is not None else None
         label = making.block_name(op, name, given)
         block = Block(tuple(iter_vars), reads, writes, label, body, init, annotations=annotations)
