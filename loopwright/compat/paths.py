@@ -177,7 +177,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     relay.testing.yolo_detection relay.utils
     runtime.disco  runtime.profiler_vm runtime.profiling runtime.support
     script.parser_v1 script.relax
-    target.codegen target.compilation_config target.detect_target target.intrin target.virtual_device
+    target.compilation_config target.detect_target target.intrin target.virtual_device
     target.x86
     testing.aot testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner testing.usmp
     tir.block_dependence_info tir.block_scope tir.sparse tir.tensor_intrin tir.usmp

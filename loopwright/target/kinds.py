@@ -45,6 +45,7 @@ _GPU: Final[dict[str, ValueType]] = {
     "max_threads_per_block": int,
     "registers_per_block": int,
     "l2_cache_size_bytes": int,
+    "from_device": int,  # the number of a device whose properties are meant
 }
 _VULKAN: Final[dict[str, ValueType]] = {
     **dict.fromkeys(
@@ -153,6 +154,7 @@ _define("hybrid", ("cpu",), 1, {})
 _define("composite", (), 1, {"devices": list})
 _define("sdaccel", ("sdaccel", "hls"), 4, {})
 _define("aocl", ("aocl", "hls"), 5, {})
+_define("aocl_sw_emu", ("aocl", "hls"), 5, {})
 _define("test", ("cpu",), 1, {"my_bool": bool, "your_names": list})
 
 

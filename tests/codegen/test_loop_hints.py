@@ -111,3 +111,15 @@ def test_results_do_not_depend_on_the_hints():
     c = np.zeros((64, 128), "float32")
     build(blocked)(a, b, c)
     np.testing.assert_allclose(c, a.astype("float64") @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_scalable_vectors_go_two_side_by_side():
+    @T.prim_func
+    def product(a: T.handle, b: T.handle):
+        n = T.int32()
+        A, B = T.match_buffer(a, (n,)), T.match_buffer(b, (n,))
+        for i in range(n):
+            B[i] = A[i] * A[i]
+
+    text = assembly(product, Target("llvm -mtriple=aarch64-linux-gnu -mattr=+sve"))
+    assert len(re.findall(r"fmul\tz", text)) == 2

@@ -39,7 +39,7 @@ class FunctionEmitter(ControlFlow):
         self, module: ModuleText, builder: FunctionBuilder, target: CpuDescription, bodies: Callable[..., str]
     ) -> None:
         super().__init__(module, builder, target, bodies)
-        self.hints = LoopHints()
+        self.hints = LoopHints(target.units.has_scalable_vectors)
         self._stack_bytes = 0
 
     def visit_Call(self, call: ir.Call) -> str:

@@ -37,6 +37,8 @@ _VECTORIZE: Final = (
     "llvm.loop.unroll.disable",
     "llvm.loop.vectorize.followup_vectorized -> llvm.loop.isvectorized, i32 1",
 )
+# A loop of scalable vectors is never unrolled: how many iterations are left over is not known. So two go side by side.
+_SIDE_BY_SIDE: Final = (*_VECTORIZE, "llvm.loop.interleave.count, i32 2")
 _NO_VECTORS: Final = ("llvm.loop.vectorize.enable, i1 false",)
 
 
@@ -50,8 +52,9 @@ class Hints(NamedTuple):
 class LoopHints:
     """Answers for the loops of one function."""
 
-    def __init__(self) -> None:
+    def __init__(self, scalable: bool = False) -> None:
         self.facts = Analyzer()
+        self.vectorize = _SIDE_BY_SIDE if scalable else _VECTORIZE
 
     def of(self, loop: ir.For) -> Hints:
         """What is known of a loop."""
@@ -67,7 +70,7 @@ class LoopHints:
         if look.has_loops:
             return Hints(_NO_VECTORS) if any(stride not in (-1, 0, 1) for stride in strides) else Hints()
         if look.is_plain and _is_long(loop) and self._is_independent(look.accesses, strides):
-            return Hints(_VECTORIZE)
+            return Hints(self.vectorize)
         if any(stride is not None and abs(stride) > _FARTHEST for stride in strides):
             return Hints(_NO_VECTORS, self._carried(look, strides))
         return Hints((), self._carried(look, strides))
