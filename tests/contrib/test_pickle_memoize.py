@@ -5,10 +5,10 @@ import numpy as np
 from loopwright.contrib import pickle_memoize
 from loopwright.contrib.pickle_memoize import memoize
 
+calls: list[tuple[int, ...]] = []
+
 
 def test_a_result_is_computed_once_for_its_arguments():
-    calls = []
-
     @memoize("tests.squares")
     def squares(x, power=2):
         calls.append(x.shape)

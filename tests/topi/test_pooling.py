@@ -8,7 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright import te, topi
 from loopwright.evaluator import evaluate
-from loopwright.topi.testing import poolnd_python
+from loopwright.topi.testing.pooling import pool_in_layout
 
 nn = topi.nn
 
@@ -18,7 +18,7 @@ def check(op, shape, kernel, stride, dilation, padding, kind, ceil=False, layout
     out = op(data, kernel, stride, dilation, padding, kind, ceil, layout, counted)
     x = np.random.default_rng(len(shape)).integers(-9, 10, shape).astype(dtype)
     count = len(kernel)
-    expected = poolnd_python(
+    expected = pool_in_layout(
         x, kernel, stride, dilation, padding[:count], padding[count:], kind, counted, ceil, dtype, layout
     )
     assert tuple(int(size) for size in out.shape) == expected.shape

@@ -28,7 +28,7 @@ from loopwright.topi.parts.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.parts.sizes import check_rank, each, places, simplify, tap_index
 from loopwright.topi.registry import Sample, operator, ulps
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.testing.pooling import poolnd_python
+from loopwright.topi.testing.pooling import pool_in_layout
 from loopwright.topi.types import Dim, Dims, Padding
 
 TAPS: Final = {"D": "rz", "H": "ry", "W": "rx"}
@@ -50,7 +50,7 @@ def _pooled(spatial: str) -> Callable[..., np.ndarray]:
     ) -> np.ndarray:
         pads = padding[: len(kernel)], padding[len(kernel) :]
         layout = "".join(letter for letter in layout if not letter.isdigit())
-        return poolnd_python(
+        return pool_in_layout(
             data, kernel, stride, dilation, *pads, pool_type, count_include_pad, ceil_mode, str(data.dtype), layout
         )
 

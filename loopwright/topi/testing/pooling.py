@@ -43,6 +43,29 @@ def pool_python(
     return (total / count).astype(data.dtype)
 
 
+def pool_in_layout(
+    np_data: np.ndarray,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilation: Sequence[int],
+    padding_before: Sequence[int],
+    padding_after: Sequence[int],
+    pool_type: str,
+    count_include_pad: bool = True,
+    ceil_mode: bool = False,
+    dtype: str = "float32",
+    layout: str = "NCHW",
+) -> np.ndarray:
+    """Pooling of an array in `layout`, computed in `dtype`."""
+    spatial = [axis for axis, letter in enumerate(layout) if letter in "DHW"]
+    order = [axis for axis in range(np_data.ndim) if axis not in spatial] + spatial
+    moved = np_data.astype(dtype).transpose(order)
+    out = pool_python(
+        moved, kernel, strides, dilation, padding_before, padding_after, pool_type, count_include_pad, ceil_mode
+    )
+    return out.transpose(np.argsort(order))
+
+
 def poolnd_python(
     np_data: np.ndarray,
     kernel: Sequence[int],
@@ -56,16 +79,10 @@ def poolnd_python(
     dtype: str = "float32",
     layout: str = "NCHW",
 ) -> np.ndarray:
-    """Pooling of an array in `layout`, computed in `dtype`; a window that has no cell of the array gives 0."""
-    spatial = [axis for axis, letter in enumerate(layout) if letter in "DHW"]
-    order = [axis for axis in range(np_data.ndim) if axis not in spatial] + spatial
-    moved = np_data.astype(dtype).transpose(order)
-    out = pool_python(
-        moved, kernel, strides, dilation, padding_before, padding_after, pool_type, count_include_pad, ceil_mode
-    )
+    """The same; but where a window has no cell of the array, its maximum is 0 (and not the least number there is)."""
+    args = kernel, strides, dilation, padding_before, padding_after, pool_type, count_include_pad, ceil_mode
+    result = pool_in_layout(np_data, *args, dtype, layout)
     if pool_type == "max":
-        inside = pool_python(
-            np.ones(moved.shape), kernel, strides, dilation, padding_before, padding_after, "max", True, ceil_mode
-        )
-        out = np.where(inside == 1, out, np.zeros((), out.dtype))
-    return out.transpose(np.argsort(order))
+        inside = pool_in_layout(np.ones(np_data.shape), *args, "float32", layout)
+        result = np.where(inside == 1, result, np.zeros((), result.dtype))
+    return result
