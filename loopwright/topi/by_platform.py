@@ -25,13 +25,15 @@ _OPERATORS: Final = (
 
 # A way of computing an operator → the operator.
 _WAYS: Final[dict[str, str]] = {
-    **{f"dense_{way}": "dense" for way in ("nopack", "cblas", "mkl", "dnnl", "vnni", "int8")},
+    **{f"dense_{way}": "dense" for way in ("nopack", "cblas", "mkl", "dnnl", "vnni", "int8", "dynamic")},
     **{f"matmul_{way}": "matmul" for way in ("cblas", "mkl", "dnnl")},
     **{f"batch_matmul_{way}": "batch_matmul" for way in ("cblas", "mkl", "vnni")},
     "conv2d_nchw_spatial_pack": "conv2d_nchw",
     "conv2d_nhwc_spatial_pack": "conv2d_nhwc",
     "conv2d_nchw_winograd": "conv2d_nchw",
     "conv2d_nchw_int8": "conv2d_nchw",
+    "conv2d_int8": "conv2d_nchw",
+    "compute_depthwise_conv2d_nhwc": "depthwise_conv2d_nhwc",
     "depthwise_conv2d_nchw_spatial_pack": "depthwise_conv2d_nchw",
 }
 

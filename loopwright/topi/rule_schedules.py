@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 FAMILIES: Final = (
     "adaptive_pool argsort argwhere batch_matmul batch_matmul_cblas batch_matmul_mkl batch_matmul_vnni batch_norm "
     "binarize_pack binary_dense bitserial_conv2d_nchw bitserial_conv2d_nhwc conv2d_gemm_weight_transform "
-    "conv2d_winograd_weight_transform conv3d_winograd_weight_transform dense_vnni depthwise_conv2d_backward_input_nhwc "
+    "conv2d_winograd_weight_transform conv3d_winograd_weight_transform dense_dynamic dense_vnni "
+    "conv2d_nhwc_pack_int8 depthwise_conv2d_backward_input_nhwc depthwise_conv2d_nchw_spatial_pack "
     "depthwise_conv2d_backward_weight_nhwc group_conv1d_transpose_ncw group_conv3d_transpose_ncdhw "
     "bitserial_dense broadcast concatenate conv1d_ncw conv1d_nwc conv1d_transpose_ncw conv2d_NCHWc conv2d_NCHWc_int8 "
     "conv2d_hwcn conv2d_nchw conv2d_nchw_int8 conv2d_nhwc conv2d_nhwc_pack conv2d_transpose_nchw conv2d_winograd_nhwc "

@@ -69,7 +69,7 @@ def _reverse_reference(
 ) -> np.ndarray:
     result = a.copy()
     time = seq_axis % a.ndim
-    batch = None if batch_axis in (None, -1) else batch_axis
+    batch = batch_axis
     for b, length in enumerate(np.atleast_1d(seq_lengths)):
         count = int(min(max(length, 1), a.shape[time]))
         cut: list[slice | int] = [slice(None)] * a.ndim
@@ -85,7 +85,8 @@ def _reverse_samples() -> Iterator[Sample]:
     yield Sample((numbers((5, 4)), lengths))
     yield Sample((numbers((4, 5, 2)), lengths.astype("int64"), 0, 1))
     yield Sample((numbers((5, 2, 3)), lengths, -1, 0))
-    yield Sample((numbers((3, 6)), np.array([4], "int32"), 1, -1))
+    yield Sample((numbers((3, 6)), np.array([4], "int32"), 1, None))
+    yield Sample((numbers((4, 5)), lengths, 0, -1))
     yield Sample((numbers((3, 6)), np.array(4, "int32"), 1, None))
     yield Sample((numbers((0, 4)), np.zeros((0,), "int32")))
     for dtype in TYPES:
@@ -96,18 +97,18 @@ def _reverse_samples() -> Iterator[Sample]:
 def reverse_sequence(a: te.Tensor, seq_lengths: te.Tensor, seq_axis: int = 1, batch_axis: int | None = 0) -> te.Tensor:
     """`a` with the first elements of each sequence turned round, as many as its length; the others stay.
 
-    A length less than 1 is 1, one past the end is all. Without a batch (`batch_axis` None or -1) there is one length.
+    A length less than 1 is 1, one past the end is all. Without a batch (`batch_axis` None) there is one length.
     """
     op = "reverse_sequence"
     time = axis_of(op, seq_axis, a.ndim, "seq_axis")
     places_of(op, seq_lengths)
-    if batch_axis is None or batch_axis == -1:
+    if batch_axis is None:
         if seq_lengths.ndim > 1 or (seq_lengths.ndim == 1 and not one_size(seq_lengths.shape[0], 1)):
             raise InvalidShapeError(
                 op,
                 f"without a batch axis there is one length, and {seq_lengths.name} has "
                 f"{' × '.join(dim_text(size) for size in seq_lengths.shape)}",
-                "name the batch axis, counted from 0",
+                "name the batch axis",
             )
         batch = None
     else:
