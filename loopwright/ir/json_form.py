@@ -175,7 +175,7 @@ class _Writer:
             return saved
         if isinstance(value, Target):
             return {"target": value.export()}
-        if _layer(value) in _LATER:
+        if _layer(value) in _LATER and not isinstance(value, np.ndarray):
             return self.node(value)
         array = value if isinstance(value, np.ndarray) else value.numpy() if hasattr(value, "numpy") else None
         if isinstance(array, np.ndarray) and not array.dtype.hasobject:

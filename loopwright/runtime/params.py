@@ -63,7 +63,7 @@ def save_param_dict(params: Mapping[str, object]) -> bytearray:
     for name, value in params.items():
         if not isinstance(name, str):
             raise BadParameters(f"save_param_dict: {name!r} is no name", hint="names are texts")
-        tensors[name] = value if isinstance(value, NDArray) else array(value)
+        tensors[name] = value if type(value) is NDArray else array(value)
     out = bytearray(struct.pack("<QQQ", _LIST_MAGIC, 0, len(tensors)))
     for name in tensors:
         data = name.encode()

@@ -130,3 +130,12 @@ def test_unknown_sizes_that_must_be_equal_are_one():
     assert layer(np.ones((2, 4), "float32")).shape == (2, 3)
     with pytest.raises(BadModelInput, match="dimension 1 is 3, not 4"):
         layer(np.ones((2, 3), "float32"))
+
+
+def test_results_count_as_tensors():
+    x = relay.var("x", shape=(2,))
+    main = relay.IRModule.from_expr(relay.Function([x], x + x))
+    result = relay.create_executor("vm", main).evaluate()(np.ones(2, "float32"))
+    assert isinstance(result, lw.nd.NDArray) and result.numpy().tolist() == [2, 2]
+    assert not isinstance(np.ones(2), lw.nd.NDArray)
+    assert type(lw.nd.array(result)) is lw.nd.NDArray
