@@ -45,7 +45,7 @@ class BadTensorData(LoopwrightError, ValueError):
 
 class _Tensors(type):
     def __instancecheck__(cls, value: object) -> bool:
-        """Arrays that answer as tensors do (`relay/arrays.py`) count as tensors, for scripts that ask what came back."""
+        """Arrays that answer as tensors do (`relay/arrays.py`) count as tensors for scripts that ask what came back."""
         return super().__instancecheck__(value) or getattr(type(value), "answers_as_tensor", False)
 
 
