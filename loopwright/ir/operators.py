@@ -1,4 +1,4 @@
-"""Python's operators on expressions: match the operand types, fold constants, build the node; nothing else.
+"""Python's operators on expressions: match the operand types, fold constants and identities, build the node.
 
 Type matching: lanes broadcast; float beats integer; the wider float or integer wins; of one width, unsigned wins;
 bfloat16 and float8 beat integers. A Python number takes the type of the other operand.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from math import copysign
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from loopwright.ir.expr import (
     NE,
     Add,
     And,
+    BinaryExpr,
     Broadcast,
     Call,
     Cast,
@@ -38,6 +40,7 @@ from loopwright.ir.expr import (
     Or,
     StringImm,
     Sub,
+    Var,
     as_expr,
     binary_operators,
     const,
@@ -224,8 +227,47 @@ _FOLD_FLOAT: Final[dict[type[Expr], Callable[[Any, Any], Any]]] = {
 }
 
 
+# Node class → the literal that leaves the other operand as it is, on the right and on the left.
+_RIGHT_IDENTITY: Final[dict[type[Expr], int]] = {Add: 0, Sub: 0, Mul: 1, FloorDiv: 1, Div: 1}
+_LEFT_IDENTITY: Final[dict[type[Expr], int]] = {Add: 0, Mul: 1}
+_LITERALS: Final = frozenset({IntImm, FloatImm})
+
+
+def identity(cls: type[Expr], a: Expr, b: Expr) -> Expr | None:
+    """What `x + 0`, `x * 1`, `0 * x`, `x // 1`, `x % 1` … are without the operation; None where it is needed.
+
+    Of floats only what is exact: `x * 1`, `x / 1`, `x - 0`.
+    """
+    if type(b) is IntImm:
+        if _RIGHT_IDENTITY.get(cls) == b.value:
+            return a
+        if b.value == 0 and cls is Mul and _has_no_data(a):
+            return b
+        if b.value == 1 and (cls is FloorMod or cls is Mod) and _has_no_data(a):
+            return const(0, b.dtype)
+    elif type(a) is IntImm:
+        if _LEFT_IDENTITY.get(cls) == a.value:
+            return b
+        if a.value == 0 and cls is Mul and _has_no_data(b):
+            return a
+    elif type(b) is FloatImm and not b.dtype.custom:
+        if (b.value == 1 and (cls is Mul or cls is Div)) or (cls is Sub and b.value == 0 and copysign(1, b.value) > 0):
+            return a
+    elif type(a) is FloatImm and not a.dtype.custom:
+        if a.value == 1 and cls is Mul:
+            return b
+    return None
+
+
+def _has_no_data(e: Expr) -> bool:
+    """Whether `e` is arithmetic on variables: nothing is called or loaded in it, so that it may be left out."""
+    if isinstance(e, (Var, IntImm)):
+        return True
+    return isinstance(e, BinaryExpr) and _has_no_data(e.a) and _has_no_data(e.b)
+
+
 def fold_or_build(cls: type[Any], a: Expr, b: Expr) -> Expr:
-    """`cls(a, b)`, or its value when both are literals."""
+    """`cls(a, b)`, or its value when both are literals, or the operand that it leaves as it is."""
     if type(a) is IntImm and type(b) is IntImm:
         if cls in _FOLD_INT and not (b.value == 0 and cls in (Div, Mod, FloorDiv, FloorMod)):
             value = _FOLD_INT[cls](a.value, b.value)
@@ -239,6 +281,10 @@ def fold_or_build(cls: type[Any], a: Expr, b: Expr) -> Expr:
         with np.errstate(all="ignore"):
             result = _FOLD_FLOAT[cls](number(a.value), number(b.value))
         return const(bool(result), BOOL) if isinstance(result, (bool, np.bool_)) else const(float(result), a.dtype)
+    elif type(a) in _LITERALS or type(b) in _LITERALS:
+        same = identity(cls, a, b)
+        if same is not None:
+            return same
     built: Expr = cls(a, b)
     return built
 

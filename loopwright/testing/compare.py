@@ -11,8 +11,9 @@
             for i in range(4):
                 A[i] = T.float32(0)
 
-`before` and `expected` are programs (a PrimFunc, an IRModule), functions in the script language as above, or methods
-and fixtures that return a program. `expected` may be an exception class: the pass must raise it.
+`before` and `expected` are programs (a PrimFunc, an IRModule), functions and classes in the script language as above,
+which are parsed when the test runs, or methods and fixtures that return a program. `expected` may be an exception
+class: the pass must raise it.
 """
 
 from __future__ import annotations
@@ -42,34 +43,45 @@ class CompareBeforeAfter:
                 transform(_as_given(before, transform))
             return
         after = transform(_as_given(before, transform))
-        if isinstance(expected, PrimFunc):
-            after = _only_function(after)
+        if isinstance(expected, PrimFunc) or isinstance(after, PrimFunc):
+            after, expected = _only_function(after), _only_function(expected)
             # The name of a function is where it stands; one that was not decorated has another than the other side.
             after, expected = after.without_attr("global_symbol"), expected.without_attr("global_symbol")
         assert_structural_equal(after, expected)
 
 
 def _as_fixture(name: str, value: object) -> Any:
+    """A fixture that gives what `value` stands for."""
     pytest = load_pytest()
-    if not isinstance(value, FunctionType):
-        if hasattr(value, "_pytestfixturefunction") or type(value).__name__ == "FixtureFunctionDefinition":
-            return value
-
-        def constant(self: object) -> object:
-            return value
-
-        return pytest.fixture(name=name)(constant)
-    first = next(iter(inspect.signature(value).parameters), None)
-    if name != "transform" and first != "self":
-        from loopwright.script import tir as T
-
-        program = T.prim_func(value)
+    if hasattr(value, "_pytestfixturefunction") or type(value).__name__ == "FixtureFunctionDefinition":
+        return value
+    if name != "transform" and _is_script(value):
 
         def script(self: object) -> object:
-            return program
+            return _parse(value)
 
         return pytest.fixture(name=name)(script)
-    return pytest.fixture(name=name)(value)
+    if isinstance(value, FunctionType) and next(iter(inspect.signature(value).parameters), None) == "self":
+        return pytest.fixture(name=name)(value)
+    plain = value.__func__ if isinstance(value, staticmethod) else value
+
+    def constant(self: object) -> object:
+        return plain
+
+    return pytest.fixture(name=name)(constant)
+
+
+def _is_script(value: object) -> bool:
+    """Whether it is a function or a class that still has to be parsed."""
+    if inspect.isclass(value):
+        return not issubclass(value, BaseException)
+    return isinstance(value, FunctionType) and next(iter(inspect.signature(value).parameters), None) != "self"
+
+
+def _parse(value: Any) -> object:
+    from loopwright.script import ir as I, tir as T
+
+    return I.ir_module(value) if inspect.isclass(value) else T.prim_func(value)
 
 
 def _as_given(program: object, transform: object) -> object:

@@ -174,9 +174,20 @@ def test_signed_zeros_survive():
     assert np.signbit((minus + minus).value) and not np.signbit((zero + minus).value)
 
 
-def test_variables_fold_nothing():
+def test_identities_fold():
+    x, y = ir.Var("x"), ir.Var("y", "float32")
+    assert all([e is x for e in (x + 0, 0 + x, x - 0, x * 1, 1 * x, x // 1, truncdiv(x, 1))])
+    assert all([ir.structural_equal(e, const(0)) for e in (x * 0, 0 * (x + 1), x % 1)])
+    assert y * 1.0 is y and 1.0 * y is y and y - 0.0 is y and y / 1.0 is y
+    # What an operand may say beside its value stays: the sign of zero, a load, a call.
+    loaded = ir.decl_buffer((4,), "int32")[x]
+    assert isinstance(y + 0.0, ir.Add) and isinstance(y * 0.0, ir.Mul) and isinstance(loaded * 0, ir.Mul)
+    assert isinstance(x - x, ir.Sub) and isinstance(0 - x, ir.Sub)
+
+
+def test_an_identity_that_was_not_folded_is_read_back():
     x = ir.Var("x")
-    assert isinstance(x + 0, ir.Add) and isinstance(x * 1, ir.Mul) and isinstance(x - x, ir.Sub)
+    assert repr(ir.Add(x, const(0))) == "T.Add(x, 0)" and repr(ir.Mul(const(1), x)) == "T.Mul(1, x)"
 
 
 # --- division ---

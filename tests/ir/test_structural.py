@@ -57,14 +57,14 @@ def test_names_do_not_matter():
 
 def test_mismatch_names_the_path_and_shows_both_sides():
     with pytest.raises(StructuralMismatch) as caught:
-        assert_structural_equal(matmul(value=1.0), matmul(value=2.0))
+        assert_structural_equal(matmul(value=3.0), matmul(value=2.0))
     text = str(caught.value)
     path = "body.block.body.body.body.block.body.value.b.b.value"
-    assert text.startswith(f"the programs differ at {path}: 1.0 != 2.0 [LW0510]")
-    assert "left:" in text and "B[vi] + A[vi, vk] * T.float32(1)" in text.replace("i_out", "B")
+    assert text.startswith(f"the programs differ at {path}: 3.0 != 2.0 [LW0510]")
+    assert "left:" in text and "B[vi] + A[vi, vk] * T.float32(3)" in text.replace("i_out", "B")
     assert "right:" in text and "A[vi, vk] * T.float32(2)" in text and "^^^^" in text
     assert caught.value.fields["path"] == path
-    assert get_first_structural_mismatch(matmul(value=1.0), matmul(value=2.0)) == (path, path)
+    assert get_first_structural_mismatch(matmul(value=3.0), matmul(value=2.0)) == (path, path)
     assert isinstance(caught.value, AssertionError) and isinstance(caught.value, ValueError)
 
 

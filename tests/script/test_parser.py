@@ -683,7 +683,7 @@ def test_comprehensions_and_lambdas_see_names_of_the_script():
         A[0] = total[0] + total[2]
         A[1] = (lambda x: x * n)(2)
 
-    assert body_text(func) == "A[0] = n + 0 + (n + 2)\nA[1] = 2 * n"
+    assert body_text(func) == "A[0] = n + (n + 2)\nA[1] = 2 * n"
 
 
 # --- size ---
@@ -769,3 +769,12 @@ def test_assertions_and_prefetch():
     assert isinstance(func.body.seq[1], AssertStmt)
     assert structural_equal(from_source(func.script()), func)
     assert not isinstance(func.body, BlockRealize)
+
+
+def test_range_takes_annotations():
+    @T.prim_func
+    def func(A: T.Buffer((8,), "int32")):
+        for i in range(2, 8, annotations={"unroll_hint": 4}):
+            A[i] = i
+
+    assert body_text(func).startswith('for i in T.serial(2, 8, annotations={"unroll_hint": 4}):')

@@ -184,6 +184,14 @@ class TestModule(testing.CompareBeforeAfter):
             A[1 + 1] = T.float32(0)
 
     expected = before
+
+class TestParsedWhenRun(testing.CompareBeforeAfter):
+    transform = passes.simplify
+
+    def before(A: T.Buffer((4,), "float32")):
+        unknown[0] = 0
+
+    expected = before
 """,
     )
     assert found["TestScript::test_compare"] == "PASSED", shown
@@ -191,6 +199,7 @@ class TestModule(testing.CompareBeforeAfter):
     assert found["TestMethods::test_compare[1]"] == found["TestMethods::test_compare[2]"] == "PASSED", shown
     assert found["TestRaises::test_compare"] == "PASSED", shown
     assert found["TestModule::test_compare"] == "PASSED", shown
+    assert found["TestParsedWhenRun::test_compare"] == "ERROR"
 
 
 def test_main_runs_the_file(tmp_path):

@@ -138,13 +138,15 @@ class StatementParser(Assignments):
             function = self.scopes.get(node.func.id)
             if function is builtins.range:
                 bounds = [self.value(arg) for arg in node.args]
-                if node.keywords or not 1 <= len(bounds) <= 2:
+                notes = {keyword.arg: keyword.value for keyword in node.keywords}
+                if notes.keys() - {"annotations"} or not 1 <= len(bounds) <= 2:
                     raise WrongIterator(
                         f"range takes an extent, or begin and end, got {count(len(bounds), 'argument')}",
                         self.place(node),
                         _without_step(bounds),
                     )
-                return d.LoopSpec(ForKind.SERIAL, bounds[0], bounds[1] if len(bounds) == 2 else None, None, {})
+                kept: Any = self.value(notes["annotations"]) if notes else {}
+                return d.LoopSpec(ForKind.SERIAL, bounds[0], bounds[1] if len(bounds) == 2 else None, None, kept or {})
         value = self.evaluate(node)
         if not isinstance(value, (d.LoopSpec, d.GridSpec)):
             raise WrongIterator(f"a for loop cannot run over {describe(value)}", self.place(node))

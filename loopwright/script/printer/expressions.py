@@ -496,6 +496,8 @@ def _is_rebuilt(cls: type[BinaryExpr], a: Expr, b: Expr) -> bool:
         return False
     if issubclass(cls, CompareExpr):
         return True
+    if operators.identity(cls, a, b) is not None:
+        return False
     if cls is And or cls is Or:
         return not isinstance(a, IntImm) and not isinstance(b, IntImm)
     dtype = a.dtype
