@@ -13,8 +13,9 @@ too); annotations and attributes do. In annotations and attributes a Python numb
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,12 +26,47 @@ from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import Node
 from loopwright.ir.program_size import MOST_PLACES, TooLarge
 from loopwright.ir.stmt import Block, Stmt
-from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, float_bits, plain_value
+from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, elements, float_bits, plain_value
 from loopwright.ir.types import PrimType
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.object_path import ObjectPath
 
 Pairs: TypeAlias = dict[object, object]  # what of one program stands for what of the other
+
+
+Extend: TypeAlias = Callable[[ObjectPath], ObjectPath]
+
+
+class _Step(NamedTuple):
+    """One step of the way to a difference: as text, and for the path in either program."""
+
+    text: str
+    left: Extend
+    right: Extend
+
+
+def _entry(text: str, left: object, right: object) -> _Step:
+    return _Step(text, lambda path: path.map_value(left), lambda path: path.map_value(right))
+
+
+def _missing(position: int, on_the_left: bool) -> _Step:
+    steps: list[Extend] = [
+        lambda path: path.missing_array_element(position),
+        lambda path: path.array_index(position),
+    ]
+    return _Step(".length", *(steps if on_the_left else reversed(steps)))
+
+
+def _missing_entry(a: Mapping[Any, object], b: Mapping[Any, object], text: str = ".keys") -> _Step:
+    on_the_right = [key for key in a if key not in b]
+    key = on_the_right[0] if on_the_right else next(key for key in b if key not in a)
+    steps: list[Extend] = [lambda path: path.map_value(key), lambda path: path.missing_map_entry()]
+    return _Step(text, *(steps if on_the_right else reversed(steps)))
+
+
+def _of_function(var: object) -> Extend:
+    return lambda path: path.attr("functions").map_value(var)
 
 
 class _Comparison:
@@ -44,7 +80,7 @@ class _Comparison:
         self.undo: list[tuple[Pairs, object, object]] = []
         self.equal: Pairs = {}  # expressions found equal under the pairs of now: objects may stand many times
         self.left = MOST_PLACES
-        self.path: list[str] = []
+        self.path: list[str | _Step] = []
         self.values: tuple[object, object] = (None, None)  # what differs
         self.shown: tuple[Node, Node] | None = None  # the nodes to show for it
 
@@ -101,22 +137,22 @@ class _Comparison:
         return self._each(a, b, self.node)
 
     def _each(self, a: Sequence[object], b: Sequence[object], same: Callable[[Any, Any], bool]) -> bool:
-        if len(a) != len(b):
-            self.path.append(".length")
-            return self.differ(len(a), len(b))
-        for k, item in enumerate(a):
-            if not same(item, b[k]):
+        for k, (item, other) in enumerate(zip(a, b)):
+            if not same(item, other):
                 self.path.append(f"[{k}]")
                 return False
+        if len(a) != len(b):
+            self.path.append(_missing(min(len(a), len(b)), len(a) < len(b)))
+            return self.differ(len(a), len(b))
         return True
 
     def mapping(self, a: Mapping[Any, object], b: Mapping[Any, object]) -> bool:
         if a.keys() != b.keys():
-            self.path.append(".keys")
+            self.path.append(_missing_entry(a, b))
             return self.differ(sorted(map(str, a)), sorted(map(str, b)))
         for key, value in a.items():
             if not self.data(value, b[key]):
-                self.path.append(f"[{key!r}]")
+                self.path.append(_entry(f"[{key!r}]", key, key))
                 return False
         return True
 
@@ -133,10 +169,11 @@ class _Comparison:
                 return self.differ(a, b)
             same = float_bits(a) == float_bits(b) if isinstance(a, float) and isinstance(b, float) else a is b
             return same or self.differ(a, b)
-        if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-            return self._each(a, b, self.data)
+        if isinstance(a, Sequence) and isinstance(b, Sequence) and not isinstance(a, (str, bytes)):
+            return self.differ(a, b) if isinstance(b, (str, bytes)) else self._each(a, b, self.data)
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             return self.mapping(a, b)
+        a, b = elements(a), elements(b)
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
             same = a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
             return same or self.differ(a, b)
@@ -236,24 +273,25 @@ class _Comparison:
             buffer, other = a.buffer_map.get(left), b.buffer_map.get(right)
             if buffer is None or other is None:
                 if buffer is not other:
-                    self.path.append(f"[params[{k}]]")
+                    self.path.append(_entry(f"[params[{k}]]", left, right))
                     return self.differ(buffer, other)
             elif not self.declare(buffer, other):
-                self.path.append(f"[params[{k}]]")
+                self.path.append(_entry(f"[params[{k}]]", left, right))
                 return False
         return True
 
     def module(self, a: IRModule, b: IRModule) -> bool:
         left, right = dict(a.functions_items()), dict(b.functions_items())
         if left.keys() != right.keys():
-            self.path.append(".functions")
+            self.path += [_missing_entry(left, right, ""), ".functions"]
             return self.differ(sorted(left), sorted(right))
         if not self.mapping(a.attrs, b.attrs):
             self.path.append(".attrs")
             return False
         for name in sorted(left):
             if not self.node(left[name], right[name]):
-                self.path.append(f'["{name}"]')
+                names = a.get_global_var(name), b.get_global_var(name)
+                self.path.append(_Step(f'["{name}"]', *[_of_function(var) for var in names]))
                 return False
         return True
 
@@ -331,7 +369,32 @@ class StructuralMismatch(LoopwrightError, AssertionError, ValueError):
 
 
 def _path_text(result: _Comparison) -> str:
-    return "".join(reversed(result.path)).removeprefix(".") or "the root"
+    texts = [step.text if isinstance(step, _Step) else step for step in result.path]
+    return "".join(reversed(texts)).removeprefix(".") or "the root"
+
+
+_STEP_TEXT: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+
+def _object_path(result: _Comparison, side: int) -> ObjectPath:
+    path = ObjectPath.root()
+    for step in reversed(result.path):
+        if isinstance(step, _Step):
+            path = (step.left, step.right)[side](path)
+            continue
+        for name, position in _STEP_TEXT.findall(step):
+            path = path.attr(name) if name else path.array_index(int(position))
+    values = result.values
+    # A Python number stands for the literal of it, whose value is what differs.
+    if all([isinstance(value, (int, float)) for value in values]) and _is_plain_number(result.path):
+        path = path.attr("value")
+    return path
+
+
+def _is_plain_number(path: list[str | _Step]) -> bool:
+    """Whether the last step leads into a container, where a number is a literal that was not looked into."""
+    last = path[0] if path else "."
+    return last.text.startswith("[") if isinstance(last, _Step) else last.startswith("[")
 
 
 def _value_text(value: object) -> str:
@@ -371,7 +434,9 @@ def assert_structural_equal(a: object, b: object, map_free_vars: bool = False, *
         raise StructuralMismatch(a, b, result)
 
 
-def get_first_structural_mismatch(a: object, b: object, map_free_vars: bool = False) -> tuple[str, str] | None:
+def get_first_structural_mismatch(
+    a: object, b: object, map_free_vars: bool = False
+) -> tuple[ObjectPath, ObjectPath] | None:
     """The paths in `a` and in `b` to the first difference, or None."""
     same, result = _compare(a, b, map_free_vars, False)
-    return None if same else (_path_text(result), _path_text(result))
+    return None if same else (_object_path(result, 0), _object_path(result, 1))

@@ -7,7 +7,7 @@ the text. What is equal is said in `structural.py`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Final
 
@@ -20,7 +20,7 @@ from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import Node
 from loopwright.ir.sharing import tree_size
 from loopwright.ir.stmt import Block
-from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, float_bits, plain_value
+from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, elements, float_bits, plain_value
 from loopwright.ir.types import PrimType
 from loopwright.ir.visitor import has_children, post_order_visit
 from loopwright.runtime.dtype import DataType
@@ -138,15 +138,15 @@ class Serialization:
             self.parts.append(repr(value))
         elif isinstance(value, float):
             self.parts.append(float_bits(value).hex())
-        elif isinstance(value, (list, tuple)):
+        elif isinstance(value, Sequence) and not isinstance(value, bytes):
             self.parts.append(f"({len(value)}")
             for item in value:
                 self.data(item)
         elif isinstance(value, Mapping):
             self.mapping(value)
-        elif isinstance(value, np.ndarray):
-            content = hashlib.blake2b(value.tobytes(), digest_size=16).hexdigest()
-            self.text(f"{value.dtype}{value.shape}{content}")
+        elif isinstance(array := elements(value), np.ndarray):
+            content = hashlib.blake2b(array.tobytes(), digest_size=16).hexdigest()
+            self.text(f"{array.dtype}{array.shape}{content}")
         else:
             self.text(type(value).__name__)
 

@@ -128,6 +128,12 @@ def plain_value(value: object) -> object:
     return value
 
 
+def elements(value: object) -> object:
+    """The elements of a tensor as an array; anything else as it is."""
+    numpy = getattr(value, "numpy", None) if hasattr(value, "__dlpack__") else None
+    return value if numpy is None else numpy()
+
+
 def float_bits(value: float) -> bytes:
     return b"nan" if math.isnan(value) else struct.pack("<d", value)
 

@@ -30,6 +30,7 @@ _HOME = {
     "library_file": "seal",
     "load": "load_module load_static_library system_lib",
     "module": "Module",
+    "object_path": "ObjectPath",
     "params": "load_param_dict load_param_dict_from_file save_param_dict save_param_dict_to_file",
     "registry": "convert get_global_func list_global_func_names register_error register_func remove_global_func",
     "tensor": "NDArray array empty empty_like from_dlpack from_numpy numpyasarray",

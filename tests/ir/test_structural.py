@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from loopwright import ir
+from loopwright import ir, nd
 from loopwright.ir import (
     StructuralMismatch,
     assert_structural_equal,
@@ -19,6 +19,7 @@ from loopwright.ir import (
     structural_equal,
     structural_hash,
 )
+from loopwright.runtime import ObjectPath, convert
 
 NOP = ir.Evaluate(const(0))
 SERIAL = ir.ForKind.SERIAL
@@ -64,7 +65,8 @@ def test_mismatch_names_the_path_and_shows_both_sides():
     assert "left:" in text and "B[vi] + A[vi, vk] * T.float32(3)" in text.replace("i_out", "B")
     assert "right:" in text and "A[vi, vk] * T.float32(2)" in text and "^^^^" in text
     assert caught.value.fields["path"] == path
-    assert get_first_structural_mismatch(matmul(value=3.0), matmul(value=2.0)) == (path, path)
+    paths = get_first_structural_mismatch(matmul(value=3.0), matmul(value=2.0))
+    assert [str(one) for one in paths] == [f"<root>.{path}"] * 2
     assert isinstance(caught.value, AssertionError) and isinstance(caught.value, ValueError)
 
 
@@ -400,3 +402,32 @@ def test_numbers_in_attributes_are_literals():
     assert [func.attrs["n"].value, func.attrs["m"].value] == [1, 2]
     assert ir.IRModule({"main": func}, attrs={"a": 5}).attrs["a"].value == 5
     assert ir.python_value(notes["many"]) == [1, (2, 0.5)]
+
+
+def test_containers_and_tensors_are_compared_by_content():
+    root = ObjectPath.root()
+    for a, b, paths in [
+        ([1, 2, 3], [1, 4, 3], (root.array_index(1).attr("value"),) * 2),
+        ([1, 2], [1, 2, 3], (root.missing_array_element(2), root.array_index(2))),
+        ({"a": 1}, {"a": 2}, (root.map_value("a").attr("value"),) * 2),
+        ({"a": 1, "b": 2}, {"a": 1}, (root.map_value("b"), root.missing_map_entry())),
+    ]:
+        a, b, again = convert(a), convert(b), convert(a)
+        assert same(a, again) and not same(a, b)
+        assert get_first_structural_mismatch(a, b) == paths
+    a, again, b = nd.array(np.arange(3)), nd.array(np.arange(3)), nd.array(np.ones(3))
+    assert same(a, again) and not same(a, b)
+
+
+def test_paths_lead_to_parameters_and_functions():
+    def reader(extent):
+        buffer = ir.decl_buffer((extent,), "float32", "A")
+        return ir.IRModule({"main": ir.PrimFunc([buffer], ir.Evaluate(buffer[0]))})
+
+    one, other = reader(4), reader(5)
+    path, _ = get_first_structural_mismatch(one, other)
+    var = one["main"].params[0]
+    wanted = ObjectPath.root().attr("functions").map_value(one.get_global_var("main")).attr("buffer_map").map_value(var)
+    assert path == wanted.attr("shape").array_index(0).attr("value")
+    assert wanted.is_prefix_of(path) and path.get_prefix(wanted.length) == wanted and not path.is_prefix_of(wanted)
+    assert "^" in one.script(path_to_underline=[path])

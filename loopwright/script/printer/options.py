@@ -73,8 +73,8 @@ def make_options(root: object, given: Mapping[str, Any]) -> Options:
     for name in chosen:
         if name not in OPTION_NAMES:
             raise UnknownOption(name)
-    underlined = [node_at(root, str(path)) for path in chosen.pop("path_to_underline", ())]
-    comments = {node_at(root, str(path)): text for path, text in chosen.pop("path_to_annotate", {}).items()}
+    underlined = [node_at(root, path) for path in chosen.pop("path_to_underline", ())]
+    comments = {node_at(root, path): text for path, text in chosen.pop("path_to_annotate", {}).items()}
     if underlined:
         chosen["obj_to_underline"] = [*chosen.get("obj_to_underline", ()), *underlined]
     if comments:

@@ -1,13 +1,17 @@
-"""Paths to a part of a program, as `get_first_structural_mismatch` gives them: `body.seq[1].value.b`, `["main"]`."""
+"""Paths to a part of a program: an `ObjectPath`, as `get_first_structural_mismatch` gives it, or its text.
+
+The text may do without the root: `body.seq[1].value.b`, `["main"]`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from loopwright.ir import IRModule, Node, PrimFunc
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.object_path import ObjectPath, PathStep
 
 _STEP: Final = re.compile(r"""\.?([A-Za-z_]\w*)|\[params\[(\d+)\]\]|\[(-?\d+)\]|\[(["'])(.*?)\4\]""")
 
@@ -39,20 +43,14 @@ class NoSuchPart(LoopwrightError, LookupError):
         )
 
 
-def node_at(root: Any, path: str) -> Node:
+def node_at(root: Any, path: str | ObjectPath) -> Node:
     """The part of `root` that `path` leads to; the node that holds it when it is no node itself."""
     result, nearest = root, root
-    for match in _STEP.finditer("" if path == "the root" else path):
-        name, param, position, _, key = match.groups()
+    for text, step in _steps(path):
         try:
-            if name is not None:
-                result = len(result) if name == "length" and isinstance(result, tuple) else getattr(result, name)
-            elif param is not None:
-                result = result[nearest.params[int(param)]]
-            else:
-                result = result[int(position) if position is not None else key]
+            result = step(result, nearest)
         except (AttributeError, LookupError, TypeError):
-            raise NoSuchPart(path, match.group(0).lstrip("."), result) from None
+            raise NoSuchPart(str(path), text, result) from None
         if isinstance(result, (Node, IRModule)):
             nearest = result
         elif not isinstance(result, (tuple, Mapping)):
@@ -61,3 +59,29 @@ def node_at(root: Any, path: str) -> Node:
         nearest = nearest.body if isinstance(nearest, PrimFunc) else next(iter(nearest.functions.values())).body
     assert isinstance(nearest, Node)
     return nearest.body if isinstance(nearest, PrimFunc) else nearest
+
+
+def _steps(path: str | ObjectPath) -> Iterator[tuple[str, Callable[[Any, Any], Any]]]:
+    """Every step of a path: its text, and how to get from an object (and the nearest node) to the next."""
+    if isinstance(path, ObjectPath):
+        for kind, key in path.steps():
+            if kind is PathStep.ATTR:
+                yield str(key), lambda owner, _, name=key: getattr(owner, name)
+            elif kind in (PathStep.ARRAY_INDEX, PathStep.MAP_VALUE):
+                yield f"[{key}]", lambda owner, _, at=key: owner[at]
+            else:
+                return  # what is missing has no text
+        return
+    for match in _STEP.finditer("" if path == "the root" else path.removeprefix("<root>")):
+        name, param, position, _, key = match.groups()
+        text = match.group(0).lstrip(".")
+        if name is not None:
+            yield text, lambda owner, _, name=name: _field(owner, name)
+        elif param is not None:
+            yield text, lambda owner, nearest, k=int(param): owner[nearest.params[k]]
+        else:
+            yield text, lambda owner, _, at=int(position) if position is not None else key: owner[at]
+
+
+def _field(owner: Any, name: str) -> Any:
+    return len(owner) if name == "length" and isinstance(owner, tuple) else getattr(owner, name)
