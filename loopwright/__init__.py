@@ -45,6 +45,7 @@ __all__ = [*_NAMES, *_MODULES]
 _UPPER_LAYERS = {
     "ignored settings": "loopwright.compat.settings:IGNORED_SETTINGS",
     "index maps of traces": "loopwright.compat.node_graph:",  # the module itself
+    "literal": "loopwright.ir:const",
     "literals": "loopwright.ir.attributes:attribute_value",
     "pass names": "loopwright.compat.pass_names:PEER_PASSES",
     "view of error": "loopwright.display.error_sheet:error_sheet",

@@ -6,6 +6,8 @@ machines and of the runtime are in `machine_intrinsics.py`, those behind Python'
 
 from __future__ import annotations
 
+import builtins
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -30,6 +32,7 @@ from loopwright.ir.op import CallEffect, Op, register_op
 from loopwright.ir.operators import (
     BadOperand,
     cast,
+    check_conditions,
     floordiv,
     logical_and,
     logical_not,
@@ -113,11 +116,32 @@ def _unary_float(name: str) -> Callable[[object], Expr]:
     return _named(build, name, f"{name} of a floating-point value, lane by lane.")
 
 
+def _half_away(x: float) -> float:
+    whole = math.trunc(x)
+    return math.copysign(math.fabs(whole) + (math.fabs(x - whole) >= 0.5), x)
+
+
+# Rounding of a literal; infinities, NaN and the sign of zero stay.
+_ROUND: Final[dict[str, Callable[[float], float]]] = {
+    name: lambda x, rounded=rounded: math.copysign(rounded(x), x) if math.isfinite(x) else x  # type: ignore[misc]
+    for name, rounded in {
+        "ceil": math.ceil,
+        "floor": math.floor,
+        "nearbyint": builtins.round,
+        "round": _half_away,
+        "trunc": math.trunc,
+    }.items()
+}
+
+
 def _rounding(name: str) -> Callable[[object], Expr]:
     op = Op.get(f"tir.{name}")
+    fold = _ROUND[name]
 
     def build(x: object) -> Expr:
         value = _number(name, as_expr(x))
+        if isinstance(value, FloatImm) and not value.dtype.custom:
+            return const(fold(value.value), value.dtype)
         return Call(value.dtype, op, (value,)) if value.dtype.is_float else value
 
     return _named(build, name, f"{name}, as a value of the same type; integers come back unchanged.")
@@ -157,8 +181,16 @@ atan2, copysign, fmod, hypot, nextafter, power = map(_binary_float, "atan2 copys
 isnan, isinf, isfinite = map(_predicate, "isnan isinf isfinite".split())
 pow = power
 
-all = logical_and
-any = logical_or
+def all(*conditions: object) -> Expr:
+    """All conditions, left to right; later ones are evaluated only when the earlier hold."""
+    check_conditions(*conditions)
+    return logical_and(*conditions)
+
+
+def any(*conditions: object) -> Expr:
+    """Any condition, left to right; later ones are evaluated only when the earlier fail."""
+    check_conditions(*conditions)
+    return logical_or(*conditions)
 
 
 def abs(x: object) -> Expr:
@@ -194,6 +226,7 @@ def fma(x: object, y: object, z: object) -> Expr:
 
 def if_then_else(cond: object, t: object, f: object) -> Expr:
     """`t` when `cond` holds, else `f`; only the chosen one is evaluated, so it may guard a load."""
+    check_conditions(cond)
     condition = logical_and(cond)
     a, b = match_types(t, f)
     if isinstance(condition, IntImm):

@@ -169,8 +169,14 @@ def cast(value: Expr, dtype: DataType) -> Expr:
     if isinstance(value, (IntImm, FloatImm)) and dtype.is_float and not value.dtype.custom:
         rounded = _as_float(value, dtype)
         return const(rounded, dtype) if rounded is not None else Cast(dtype, value)
+    if isinstance(value, FloatImm) and dtype.is_int and not value.dtype.custom:
+        number = value.value
+        if np.isfinite(number) and dtype.lowest <= int(number) <= dtype.highest:
+            return const(int(number), dtype)
     if isinstance(value, Broadcast):
         return Broadcast(cast(value.value, dtype.element), value.lanes)
+    if isinstance(value, StringImm):
+        raise BadOperand("astype", value, None, f"a text cannot become {dtype}", "cast numbers")
     return Cast(dtype, value)
 
 
@@ -218,6 +224,7 @@ _FOLD_FLOAT: Final[dict[type[Expr], Callable[[Any, Any], Any]]] = {
     Add: operator.add,
     Sub: operator.sub,
     Mul: operator.mul,
+    Div: operator.truediv,
     EQ: operator.eq,
     NE: operator.ne,
     LT: operator.lt,
@@ -414,6 +421,13 @@ def _as_condition(value: object) -> Expr:
     if condition.dtype.is_int:
         return fold_or_build(NE, condition, cast(const(0), condition.dtype))
     raise NotACondition(condition)
+
+
+def check_conditions(*values: object) -> None:
+    """Refuse expressions that are no truth values, integers among them: a mistyped operand is the likely reason."""
+    for value in values:
+        if isinstance(value, Expr) and not value.dtype.is_bool:
+            raise NotACondition(value)
 
 
 class NoConditions(LoopwrightError, ValueError):

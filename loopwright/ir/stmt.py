@@ -20,6 +20,7 @@ from loopwright.ir.expr import (
     as_exprs,
     const,
 )
+from loopwright.ir.expr.arithmetic import bound_value
 from loopwright.ir.node import Node, base_node, node
 from loopwright.runtime.dtype import DataType
 
@@ -93,6 +94,13 @@ class LetStmt(Stmt):
     var: Var
     value: Expr
     body: Stmt
+
+    def __init__(self, var: Var, value: object, body: Stmt, span: object = None) -> None:
+        set_field = object.__setattr__
+        set_field(self, "var", var)
+        set_field(self, "value", bound_value("LetStmt", var, value))
+        set_field(self, "body", body)
+        set_field(self, "span", span)
 
 
 @node

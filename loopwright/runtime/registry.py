@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from loopwright.runtime import ffi
 from loopwright.runtime.call_errors import SEPARATOR
 from loopwright.runtime.errors import LoopwrightError, with_article
@@ -115,10 +117,12 @@ def remove_global_func(name: str) -> None:
 def convert(value: object) -> Any:
     """`value` as it is seen outside Python: lists as arrays, dicts as maps, callables as functions.
 
-    Integers become literals of programs, also in lists and dicts; nodes of programs (any object of this package) stay
-    themselves, and so does a dict that has some as keys: they are found by identity, which is Python's.
+    Numbers become literals of programs, in lists and dicts the integers; nodes of programs (any object of this package)
+    stay themselves, and so does a dict that has some as keys: they are found by identity, which is Python's.
     """
     tvm_ffi = ffi.load()
+    if isinstance(value, (float, np.generic)) and not isinstance(value, np.void):
+        return from_upper_layer("literal")(value)
     value = from_upper_layer("literals")(value)
     if isinstance(value, tvm_ffi.core.CObject) or _is_ours(value):
         return value

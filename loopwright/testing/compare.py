@@ -79,7 +79,8 @@ def _is_script(value: object) -> bool:
 
 
 def _parse(value: Any) -> object:
-    from loopwright.script import ir as I, tir as T
+    from loopwright.script import ir as I
+    from loopwright.script import tir as T
 
     return I.ir_module(value) if inspect.isclass(value) else T.prim_func(value)
 

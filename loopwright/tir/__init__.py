@@ -105,8 +105,6 @@ from loopwright.ir.operators import (
     truncdiv,
     truncmod,
 )
-from loopwright.ir.operators import maximum as max
-from loopwright.ir.operators import minimum as min
 from loopwright.ir.operators import mul as multiply
 from loopwright.ir.operators import sub as subtract
 
@@ -123,6 +121,8 @@ _NAMES = {
     "BlockRV": "loopwright.schedule.handles",
     "BlockScope": "loopwright.schedule",
     "IndexMap": "loopwright.arith.index_map",
+    "max": "loopwright.te",
+    "min": "loopwright.te",
     "Layout": "loopwright.arith.layout",
     "LoopRV": "loopwright.schedule.handles",
     "Schedule": "loopwright.schedule",

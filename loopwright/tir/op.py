@@ -1,5 +1,7 @@
 """`tir.op`: the functions that build expressions, and the registry of operators."""
 
+from typing import Any
+
 from loopwright.ir import Call, Op, const, register_intrin_lowering, register_intrin_rule, register_op_attr
 from loopwright.ir.intrinsics import *  # noqa: F403
 from loopwright.ir.machine_intrinsics import *  # noqa: F403
@@ -19,9 +21,15 @@ from loopwright.ir.operators import (
     truncdiv,
     truncmod,
 )
-from loopwright.ir.operators import maximum as max
-from loopwright.ir.operators import minimum as min
 from loopwright.ir.operators import mul as multiply
 from loopwright.ir.operators import sub as subtract
 
 indexdiv, indexmod = floordiv, floormod
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("max", "min", "sum"):  # of values, and over axes
+        from loopwright import te
+
+        return getattr(te, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -157,7 +157,7 @@ def test_float_literals_fold_in_their_own_precision(dtype):
     assert (largest + largest).value == np.inf
     nan = const(float("nan"), dtype)
     assert (nan == nan).value == 0 and (nan < a).value == 0 and (nan != a).value == 1
-    assert isinstance(a / b, ir.Div)  # rounding of quotients is left to the machine that runs it
+    assert (a / b).value == float(number(0.1) / number(0.2))
 
 
 def test_small_floats_are_not_folded():
@@ -241,7 +241,8 @@ def test_casts_that_stay():
     x = ir.Var("x")
     assert x.astype("int32") is x
     assert isinstance(x.astype("int8"), ir.Cast)
-    assert isinstance(const(2.5).astype("int32"), ir.Cast)  # how floats saturate is said in one place only
+    assert const(-2.5).astype("int32").value == -2
+    assert isinstance(const(1e20).astype("int32"), ir.Cast)  # how floats saturate is said in one place only
     assert isinstance(const(1 << 20).astype("float16"), ir.Cast)  # overflows
     assert isinstance(ir.Broadcast(x, 4).astype("int8x4"), ir.Broadcast)
     assert x.astype("int8x4").dtype == "int8x4"
@@ -270,6 +271,27 @@ def test_integers_count_as_conditions_and_floats_do_not():
     assert repr(ir.logical_and(x)) == "x != 0"
     with pytest.raises(NotACondition, match=r"the condition y of type float32 is neither true nor false \[LW0513\]"):
         ir.logical_or(ir.Var("y", "float32"))
+    for build in (tir.all, tir.any, lambda value: tir.if_then_else(value, 1, 2)):  # what users write is a comparison
+        with pytest.raises(NotACondition, match="the condition x of type int32 is neither true nor false"):
+            build(x)
+    assert tir.all(x > 0, True).same_as(tir.any(x > 0)) is False and tir.all(True, False).value == 0
+
+
+def test_functions_of_literals_are_literals():
+    rounded = [(tir.ceil, 4.0), (tir.floor, 3.0), (tir.round, 4.0), (tir.nearbyint, 4.0), (tir.trunc, 3.0)]
+    assert [f(const(3.5)).value for f, _ in rounded] == [wanted for _, wanted in rounded]
+    assert tir.nearbyint(const(2.5)).value == 2.0 and tir.round(const(-2.5)).value == -3.0
+    assert np.signbit(tir.ceil(const(-0.5)).value) and np.isnan(tir.floor(const(float("nan"))).value)
+    assert tir.max(1, 5, 3).value == 5 and isinstance(tir.min(ir.Var("x"), 2), ir.Min)
+
+
+def test_a_let_has_the_type_of_its_variable():
+    x = ir.Var("x", "int8")
+    assert ir.Let(x, 3, x).value.dtype == "int8" and ir.LetStmt(x, 3, ir.Evaluate(x)).value.dtype == "int8"
+    with pytest.raises(TypeError, match="Let: operands have different types, int8 and int16"):
+        ir.Let(x, ir.Var("y", "int16"), x)
+    with pytest.raises(TypeError, match="the name of a variable is a text, not int 1"):
+        ir.Var(1)
 
 
 @pytest.mark.parametrize("build", [lambda x: x & x, lambda x: x << 1, lambda x: ~x])

@@ -97,12 +97,12 @@ BROKEN = {
     "while condition": (ir.While(const(1), STORE), "a condition has type int32", "compare it with something"),
     "vector condition": (ir.IfThenElse(const(True, "boolx4"), STORE), "a condition has type boolx4", "compare it"),
     "let of another type": (
-        ir.LetStmt(x, const(1.0), STORE),
+        ir.LetStmt._make(x, const(1.0), STORE),
         "let x has type int32, its value float32",
         "cast the value",
     ),
     "let expression of another type": (
-        ir.BufferStore(A, ir.Let(x, const(1.0), ir.Cast("float32", x)), [0]),
+        ir.BufferStore(A, ir.Let._make(x, const(1.0), ir.Cast("float32", x)), [0]),
         "let x has type int32, its value float32",
         "cast the value",
     ),

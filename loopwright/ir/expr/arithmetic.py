@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright.ir.expr.base import Expr, OperandMismatch
-from loopwright.ir.expr.literals import FloatImm, IntImm, Var, const
+from loopwright.ir.expr.literals import FloatImm, IntImm, Var, as_expr, const
 from loopwright.ir.node import base_node, derived, node
 from loopwright.runtime.dtype import BOOL, DataType
 
@@ -246,3 +246,22 @@ class Let(Expr):
     value: Expr
     body: Expr
     dtype: DataType = derived("body.dtype")
+
+    def __init__(self, var: Var, value: object, body: object, span: object = None) -> None:
+        result = as_expr(body)
+        set_field = object.__setattr__
+        set_field(self, "var", var)
+        set_field(self, "value", bound_value("Let", var, value))
+        set_field(self, "body", result)
+        set_field(self, "dtype", result.dtype)
+        set_field(self, "span", span)
+
+
+def bound_value(name: str, var: Var, value: object) -> Expr:
+    """`value` as an expression of the type of `var`: a number takes it, anything else must have it."""
+    if type(value) in (int, float) and var.dtype.kind not in ("handle", "bool"):
+        return const(value, var.dtype)
+    result = as_expr(value)
+    if result.dtype is not var.dtype:
+        raise OperandMismatch(name, var, result)
+    return result

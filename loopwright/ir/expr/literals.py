@@ -69,6 +69,25 @@ def as_exprs(values: Iterable[object]) -> tuple[Expr, ...]:
 convert_arguments(Expr, as_expr, as_exprs)
 
 
+class NotAName(LoopwrightError, TypeError):
+    """The name of a variable is a text.
+
+    For example:
+
+        from loopwright import tir
+
+        tir.Var(1, "int32")
+    """
+
+    code = "LW0586"
+
+    def __init__(self, given: object) -> None:
+        super().__init__(
+            f"Var: the name of a variable is a text, not {type(given).__name__} {given!r}",
+            hint='write tir.Var("n", "int32")',
+        )
+
+
 @node
 class Var(Expr):
     """A named value, bound once; two variables are the same only when they are one object."""
@@ -78,6 +97,8 @@ class Var(Expr):
     dtype: DataType = derived("dtype_of_type(type_annotation)")
 
     def __init__(self, name: str, dtype: str | DataType | Type = INT32, span: object = None) -> None:
+        if not isinstance(name, str):
+            raise NotAName(name)
         annotation = dtype if isinstance(dtype, Type) else PrimType(DataType(dtype))
         set_field = object.__setattr__
         set_field(self, "name", name)

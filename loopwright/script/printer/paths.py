@@ -80,7 +80,8 @@ def _steps(path: str | ObjectPath) -> Iterator[tuple[str, Callable[[Any, Any], A
         elif param is not None:
             yield text, lambda owner, nearest, k=int(param): owner[nearest.params[k]]
         else:
-            yield text, lambda owner, _, at=int(position) if position is not None else key: owner[at]
+            where: int | str = int(position) if position is not None else key
+            yield text, lambda owner, _, at=where: owner[at]
 
 
 def _field(owner: Any, name: str) -> Any:
