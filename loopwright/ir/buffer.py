@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from loopwright.ir.expr import Call, Expr, IntImm, Ramp, Range, StringImm, Var, as_expr, as_exprs, const, pointer
-from loopwright.ir.node import Node, base_node, derived, node
+from loopwright.ir.node import Node, base_node, derived, node, when_used
 from loopwright.ir.op import CallEffect, register_op
 from loopwright.ir.products import product
 from loopwright.ir.types import PointerType
@@ -112,6 +112,9 @@ class Buffer(Node):
     `strides` is empty for the compact row-major layout. `elem_offset` counts elements from `data`.
     """
 
+    READ: ClassVar[int] = 1  # bits of `access_ptr`
+    WRITE: ClassVar[int] = 2
+
     __slots__ = (
         "axis_separators",
         "buffer_type",
@@ -200,15 +203,24 @@ class Buffer(Node):
             last = last + (extent - 1) * stride
         return (last + 1,)
 
-    def offset_of(self, indices: Sequence[object]) -> Expr:
-        """The element offset from `data` of the element at `indices`."""
+    def offset_of(self, indices: Sequence[object]) -> list[Expr]:
+        """Where the element at `indices` stands in the flattened buffer: one offset, or one a group of axes."""
         given = as_exprs(indices)
         if len(given) != self.ndim:
             raise WrongIndexCount(self.name, self.ndim, len(given))
-        offset = self.elem_offset
-        for index, stride in zip(given, self.effective_strides(), strict=True):
-            offset = offset + index * stride
-        return offset
+        if not self.axis_separators:
+            offset = self.elem_offset
+            for index, stride in zip(given, self.effective_strides(), strict=True):
+                offset = offset + index * stride
+            return [_analyzer().simplify(offset)]
+        result, begin = [], 0
+        for end in (*self.axis_separators, self.ndim):
+            offset = const(0, self.elem_offset.dtype)
+            for index, extent in zip(given[begin:end], self.shape[begin:end], strict=True):
+                offset = offset * extent + index
+            result.append(_analyzer().simplify(offset))
+            begin = end
+        return result
 
     def __iter__(self) -> NoReturn:
         raise BufferNotASequence(self)  # without it, Python would try the indices 0, 1, 2, … and never stop
@@ -258,6 +270,8 @@ class Buffer(Node):
 
     def get_flattened_buffer(self) -> Buffer:
         """The same memory as one dimension in row-major order; with axis separators, one for each group of axes."""
+        if self.ndim == len(self.axis_separators) + 1 and not self.strides:
+            return self
         if self.strides and self.shape and not self.axis_separators:
             return self.with_(shape=(self.strides[0] * self.shape[0],), strides=(), axis_separators=())
         ends = [*self.axis_separators, self.ndim]
@@ -304,6 +318,7 @@ def _element_count(buffer: Buffer) -> Expr:
 
 _ACCESS_PTR: Final = register_op("tir.tvm_access_ptr", CallEffect.READ_STATE)
 _TYPE_ANNOTATION: Final = register_op("tir.type_annotation", CallEffect.PURE)
+_analyzer: Final = when_used("loopwright.arith", "Analyzer")
 store_statement: Final[list[Any]] = []  # how to make a store: statements come after buffers, and put it here
 
 

@@ -130,7 +130,7 @@ _NAMES = {
     "ScheduleState": "loopwright.schedule",
     "StmtSRef": "loopwright.schedule",
     "TensorIntrin": "loopwright.transform.tensor_intrinsics",
-    "bijective_layout": "loopwright.arith.layout",
+    "bijective_layout": "loopwright.tir.data_layout",
     "bind_constants": "loopwright.ir.bind_constants",
     "check_intrinsic": "loopwright.transform.tensor_intrinsics.check",
     "comm_reducer": "loopwright.te",

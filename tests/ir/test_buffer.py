@@ -36,11 +36,17 @@ def test_an_offset_factor_makes_an_offset_variable():
 
 def test_offsets_of_elements():
     i, j, n = ir.Var("i"), ir.Var("j"), ir.Var("n")
-    assert text(ir.decl_buffer((4, n)).offset_of([i, j])) == "i * n + j"
-    assert text(ir.decl_buffer((2, 3, 4)).offset_of([1, i, 2])) == "i * 4 + 14"
-    assert text(ir.decl_buffer((4, 8), strides=[1, 4]).offset_of([i, j])) == "i + j * 4"
-    assert text(ir.decl_buffer((4,), elem_offset=100).offset_of([i])) == "i + 100"
-    assert int(ir.decl_buffer(()).offset_of([])) == 0
+
+    def offset(buffer, *indices):
+        return ", ".join([text(one) for one in buffer.offset_of(indices)])
+
+    assert offset(ir.decl_buffer((4, n)), i, j) == "i * n + j"
+    assert offset(ir.decl_buffer((2, 3, 4)), 1, i, 2) == "i * 4 + 14"
+    assert offset(ir.decl_buffer((4, 8), strides=[1, 4]), i, j) == "j * 4 + i"
+    assert offset(ir.decl_buffer((4,), elem_offset=100), i) == "i + 100"
+    assert offset(ir.decl_buffer(())) == "0"
+    assert offset(ir.decl_buffer((2, 3, 4), axis_separators=[2]), 1, i, 2) == "i + 3, 2"
+    assert offset(ir.decl_buffer((4, n)), i // n, i % n) == "i"
     assert [int(stride) for stride in ir.decl_buffer((2, 3, 4)).effective_strides()] == [12, 4, 1]
 
 
@@ -122,6 +128,8 @@ def test_flattened():
     assert text(ir.decl_buffer((4, 3), strides=[8, 1]).get_flattened_buffer().shape[0]) == "32"
     A = ir.decl_buffer((4, 3))
     assert A.get_flattened_buffer().data is A.data
+    flat = ir.decl_buffer((12,))
+    assert flat.get_flattened_buffer() is flat
 
 
 @pytest.mark.parametrize(

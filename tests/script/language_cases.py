@@ -391,7 +391,7 @@ FLOATS = {
         T.evaluate(A.access_ptr('r'))
         T.evaluate(A.access_ptr('rw', offset=4))
         A.vstore(0, B.vload(0, 'float32x4'))
-        T.evaluate(A.offset_of([3]))
+        T.evaluate(A.offset_of([3])[0])
         T.evaluate(A.elem_offset)
         T.evaluate(A.shape[0])
     """,
