@@ -92,6 +92,8 @@ VIEWS: Final[dict[str, str]] = {
     "runtime.script_printer": "loopwright.script",
     "script.parser.ir": "loopwright.script.ir",
     "script.parser.tir": "loopwright.script.tir",
+    "script.printer.doc": "loopwright.compat.script_doc",
+    "script.printer.doc_printer": "loopwright.compat.script_doc_printer",
     "target.generic_func": "loopwright.target",
     "target.tag": "loopwright.target",
     "te": "loopwright.ir.intrinsics",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from loopwright.ir import Node, Stmt
@@ -68,30 +68,36 @@ def add_marks(printer: Any, options: Options) -> None:
 
 def finish(lines: list[str], options: Options) -> str:
     """The text: marks become underlines and comments, lines get their numbers."""
+    return excerpt([_resolve(line) for line in lines], options.print_line_numbers, options.num_context_lines)
+
+
+def excerpt(lines: Sequence[tuple[str, str | None]], print_line_numbers: bool, num_context_lines: int) -> str:
+    """Lines, each with what underlines it; of others than those around underlined ones only how many they are."""
     rows: list[tuple[str, bool]] = []  # (text, whether it is or has an underline)
     numbers: list[str] = []
     width = len(str(len(lines)))
-    for number, line in enumerate(lines, 1):
-        text, underline = _resolve(line)
+    for number, (text, underline) in enumerate(lines, 1):
         rows.append((text, underline is not None))
         numbers.append(f"{number:>{width}} ")
         if underline is not None:
             rows.append((underline, True))
             numbers.append(" " * (width + 1))
     texts = [text for text, _ in rows]
-    if options.print_line_numbers:
+    if print_line_numbers:
         texts = [number + text for number, text in zip(numbers, texts)]
-    context = options.num_context_lines
     marked = [k for k, (_, mark) in enumerate(rows) if mark]
-    if context >= 0 and marked:
-        kept = [min(abs(k - mark) for mark in marked) <= context for k in range(len(rows))]
-        texts = [text if keep else None for text, keep in zip(texts, kept)]  # type: ignore[misc]
+    if num_context_lines >= 0 and marked:
         shown: list[str] = []
-        for text in texts:
+        skipped = 0
+        for k, text in enumerate([*texts, None]):
+            if text is not None and min(abs(k - mark) for mark in marked) > num_context_lines:
+                skipped += 1
+                continue
+            if skipped:
+                shown.append(f"(... {skipped} line{'s' * (skipped != 1)} skipped ...)")
+                skipped = 0
             if text is not None:
                 shown.append(text)
-            elif not shown or shown[-1] != "...":
-                shown.append("...")
         texts = shown
     return "\n".join([text.rstrip() for text in texts])
 
