@@ -13,9 +13,8 @@ from loopwright.script.printer.literals import quote
 from loopwright.script.printer.marks import excerpt
 
 # Python's precedence, loosest first.
-_LAMBDA, _CHOICE, _OR, _AND, _NOT, _COMPARE, _BIT_OR, _BIT_XOR, _BIT_AND, _SHIFT, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = (
-    range(15)
-)
+_LAMBDA, _CHOICE, _OR, _AND, _NOT, _COMPARE, _BIT_OR, _BIT_XOR, _BIT_AND = range(9)
+_SHIFT, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(9, 15)
 _UNARY: Final = {
     OperationKind.USub: ("-", _SIGN),
     OperationKind.Invert: ("~", _SIGN),

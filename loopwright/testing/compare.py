@@ -36,7 +36,7 @@ class CompareBeforeAfter:
             if name in cls.__dict__:
                 setattr(cls, name, _as_fixture(name, cls.__dict__[name]))
 
-    def test_compare(self, before: object, expected: object, transform: Callable[[Any], object]) -> None:
+    def test_compare(self, before: object, expected: Any, transform: Callable[[Any], object]) -> None:
         """The pass makes `expected` of `before`, or raises it."""
         if inspect.isclass(expected) and issubclass(expected, Exception):
             with load_pytest().raises(expected):

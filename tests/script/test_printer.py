@@ -486,7 +486,7 @@ def test_underline_and_annotate():
         obj_to_annotate={stmt.body: "here"},
     )
     near = stmt.script(obj_to_underline=[value], num_context_lines=0)
-    assert near == "...\n    T.evaluate(i + 1)\n               ^^^^^"
+    assert near == "(... 1 line skipped ...)\n    T.evaluate(i + 1)\n               ^^^^^"
 
 
 def test_values_without_a_spelling():

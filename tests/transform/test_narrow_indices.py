@@ -53,7 +53,7 @@ def test_large_offsets_wrap_to_the_same_cell():
     @T.prim_func
     def after(A: T.Buffer((16,), "float32")):
         for i in range(4):
-            A[i + 0 - T.int32(-3)] = T.float32(1)
+            A[T.Add(i, 0) - T.int32(-3)] = T.float32(1)
 
     check(choose_index_width, before, after, THUMB)
 

@@ -89,14 +89,13 @@ def excerpt(lines: Sequence[tuple[str, str | None]], print_line_numbers: bool, n
     if num_context_lines >= 0 and marked:
         shown: list[str] = []
         skipped = 0
-        for k, text in enumerate([*texts, None]):
-            if text is not None and min(abs(k - mark) for mark in marked) > num_context_lines:
-                skipped += 1
-                continue
-            if skipped:
+        for k, text in enumerate(texts):
+            is_near = min(abs(k - mark) for mark in marked) <= num_context_lines
+            skipped += not is_near
+            if skipped and (is_near or k == len(texts) - 1):
                 shown.append(f"(... {skipped} line{'s' * (skipped != 1)} skipped ...)")
                 skipped = 0
-            if text is not None:
+            if is_near:
                 shown.append(text)
         texts = shown
     return "\n".join([text.rstrip() for text in texts])

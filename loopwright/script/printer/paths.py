@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from loopwright.ir import IRModule, Node, PrimFunc
 from loopwright.runtime.errors import LoopwrightError
@@ -61,14 +61,17 @@ def node_at(root: Any, path: str | ObjectPath) -> Node:
     return nearest.body if isinstance(nearest, PrimFunc) else nearest
 
 
-def _steps(path: str | ObjectPath) -> Iterator[tuple[str, Callable[[Any, Any], Any]]]:
-    """Every step of a path: its text, and how to get from an object (and the nearest node) to the next."""
+Step: TypeAlias = Callable[[Any, Any], Any]  # from an object, and the nearest node, to the next object
+
+
+def _steps(path: str | ObjectPath) -> Iterator[tuple[str, Step]]:
+    """Every step of a path, with its text."""
     if isinstance(path, ObjectPath):
         for kind, key in path.steps():
             if kind is PathStep.ATTR:
-                yield str(key), lambda owner, _, name=key: getattr(owner, name)
+                yield str(key), _field(key)
             elif kind in (PathStep.ARRAY_INDEX, PathStep.MAP_VALUE):
-                yield f"[{key}]", lambda owner, _, at=key: owner[at]
+                yield f"[{key}]", _entry(key)
             else:
                 return  # what is missing has no text
         return
@@ -76,13 +79,23 @@ def _steps(path: str | ObjectPath) -> Iterator[tuple[str, Callable[[Any, Any], A
         name, param, position, _, key = match.groups()
         text = match.group(0).lstrip(".")
         if name is not None:
-            yield text, lambda owner, _, name=name: _field(owner, name)
+            yield text, _field(name)
         elif param is not None:
-            yield text, lambda owner, nearest, k=int(param): owner[nearest.params[k]]
+            yield text, _parameter(int(param))
         else:
-            where: int | str = int(position) if position is not None else key
-            yield text, lambda owner, _, at=where: owner[at]
+            yield text, _entry(int(position) if position is not None else key)
 
 
-def _field(owner: Any, name: str) -> Any:
-    return len(owner) if name == "length" and isinstance(owner, tuple) else getattr(owner, name)
+def _field(name: str) -> Step:
+    def step(owner: Any, nearest: Any) -> Any:
+        return len(owner) if name == "length" and isinstance(owner, tuple) else getattr(owner, name)
+
+    return step
+
+
+def _entry(key: object) -> Step:
+    return lambda owner, nearest: owner[key]
+
+
+def _parameter(index: int) -> Step:
+    return lambda owner, nearest: owner[nearest.params[index]]
