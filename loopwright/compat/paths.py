@@ -94,6 +94,7 @@ VIEWS: Final[dict[str, str]] = {
     "script.parser.tir": "loopwright.script.tir",
     "script.printer.doc": "loopwright.compat.script_doc",
     "script.printer.doc_printer": "loopwright.compat.script_doc_printer",
+    "target._ffi_api": "loopwright.target.codegen",
     "target.generic_func": "loopwright.target",
     "target.tag": "loopwright.target",
     "te": "loopwright.ir.intrinsics",
@@ -179,7 +180,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     relay.testing.yolo_detection relay.utils
     runtime.disco  runtime.profiler_vm runtime.profiling runtime.support
     script.parser_v1 script.relax
-    target.compilation_config target.detect_target target.intrin target.virtual_device
+    target.compilation_config target.detect_target target.intrin
     target.x86
     testing.aot testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner testing.usmp
     tir.block_dependence_info tir.block_scope tir.sparse tir.tensor_intrin tir.usmp

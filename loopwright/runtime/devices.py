@@ -37,6 +37,10 @@ _TYPES: Final = {
     "ext_dev": 12,
     "webgpu": 15,
     "hexagon": 16,
+    "composite": CPU,
+    "sdaccel": 4,
+    "aocl": 5,
+    "aocl_sw_emu": 5,
 }
 _NAMES: Final = {code: name for name, code in reversed(_TYPES.items()) if name not in ("cl", "mtl")}
 
@@ -91,6 +95,12 @@ class Device(core.Device):
     """One device: `type` ("cpu", "cuda", …) and `index`; passes to functions as it is."""
 
     __slots__ = ()
+
+    # DLPack's codes by the names of its header, and what each word means.
+    kDLCPU, kDLCUDA, kDLCUDAHost, kDLOpenCL, kDLVulkan, kDLMetal, kDLVPI = 1, 2, 3, 4, 7, 8, 9
+    kDLROCM, kDLROCMHost, kDLExtDev, kDLCUDAManaged, kDLOneAPI, kDLWebGPU, kDLHexagon = 10, 11, 12, 13, 14, 15, 16
+    STR2MASK: Final = _TYPES
+    MASK2STR: Final = _NAMES
 
     def __init__(self, device_type: str | int, index: int | None = None) -> None:
         code, index = _parse(device_type, index)
@@ -212,9 +222,9 @@ if core._CLASS_DEVICE is core.Device:
     core._set_class_device(Device)
 
 
-def device(device_type: str | int, index: int | None = None) -> Device:
+def device(dev_type: str | int, dev_id: int | None = None) -> Device:
     """The device named `"cuda"`, `"cuda:1"`, by a target kind (`"llvm"`), or by DLPack's number."""
-    return Device(device_type, index)
+    return Device(dev_type, dev_id)
 
 
 def cpu(index: int = 0) -> Device:
@@ -273,6 +283,8 @@ mtl = metal
 
 
 def _parse(asked: str | int, index: int | None) -> tuple[int, int]:
+    if index is not None and (isinstance(index, str) or int(index) != index):
+        raise UnknownDevice(asked, why=f"{index!r} is no index")
     if not isinstance(asked, str):
         if asked not in core.Device._DEVICE_TYPE_TO_NAME:  # type: ignore[attr-defined]
             raise UnknownDevice(asked)

@@ -11,6 +11,8 @@ then `cpu.py` (the description), `architectures.py` (the table of instruction fe
 user's own number types.
 """
 
+from typing import Any
+
 from loopwright.target.availability import TargetNotBuildable, require_buildable
 from loopwright.target.boards import (
     UnknownBoard,
@@ -51,6 +53,15 @@ from loopwright.target.moves import Moves
 from loopwright.target.tags import list_tags
 from loopwright.target.target import Target, TargetLike, describe, host_description
 
+
+def __getattr__(name: str) -> Any:
+    if name == "VirtualDevice":  # devices load tvm_ffi
+        from loopwright.target.virtual_device import VirtualDevice
+
+        return VirtualDevice
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "BadTargetAttribute",
     "BadTargetText",
@@ -71,6 +82,7 @@ __all__ = [
     "UnknownCpu",
     "UnknownTargetAttribute",
     "UnknownTargetKind",
+    "VirtualDevice",
     "adreno",
     "arm_cpu",
     "available_cores",

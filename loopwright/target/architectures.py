@@ -232,6 +232,7 @@ CORTEX_M_TRIPLES: Final = {
     "cortex-m7": "thumbv7em-none-eabi",
     "cortex-m4": "thumbv7em-none-eabi",
     "cortex-m33": "thumbv8m.main-none-eabi",
+    **dict.fromkeys(("cortex-m52", "cortex-m55", "cortex-m85"), "thumbv8.1m.main-none-eabi"),
     "cortex-m3": "thumbv7m-none-eabi",
     "cortex-m0": "thumbv6m-none-eabi",
     "cortex-m0plus": "thumbv6m-none-eabi",

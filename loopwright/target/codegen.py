@@ -17,6 +17,7 @@ from loopwright.target.host import detect_host
 from loopwright.target.target import Target, TargetLike, as_target, describe
 
 __all__ = [
+    "llvm_cpu_has_feature",
     "llvm_cpu_has_features",
     "llvm_get_cpu_archlist",
     "llvm_get_cpu_features",
@@ -63,9 +64,9 @@ def llvm_get_system_cpu() -> str:
 
 
 def llvm_get_system_x86_vendor() -> str:
-    """The word of LLVM for who made this machine's CPU, or the empty text where that is no x86."""
+    """The word of LLVM for who made this machine's CPU, "other" where that is no x86."""
     if architecture_of(detect_host().triple).name != "x86_64":
-        return ""
+        return "other"
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             words = next((line.split(":")[1].strip() for line in file if line.startswith("vendor_id")), "")
@@ -76,7 +77,7 @@ def llvm_get_system_x86_vendor() -> str:
 
 def llvm_get_targets() -> list[str]:
     """The architectures that code can be generated for."""
-    return ["aarch64", "arm", "riscv32", "riscv64", "x86", "x86-64"]
+    return ["aarch64", "arm", "riscv32", "riscv64", "x86_64"]
 
 
 def llvm_get_cpu_archlist(target: TargetLike | None = None) -> list[str]:
@@ -98,6 +99,9 @@ def target_has_features(cpu_features: str | Sequence[str], target: TargetLike | 
     """Whether the target has all of these features, by its CPU's name or by `-mattr`."""
     wanted = [cpu_features] if isinstance(cpu_features, str) else list(cpu_features)
     return set(wanted) <= describe(_chosen(target)).features
+
+
+llvm_cpu_has_feature = llvm_cpu_has_features  # of one, by the name it has behind the functions
 
 
 def _chosen(target: TargetLike | None) -> Target:

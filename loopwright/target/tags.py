@@ -28,6 +28,16 @@ def _arm(cpu: str, cores: int, *features: str) -> dict[str, object]:
     }
 
 
+# Boards that differ in their compute capability alone, as far as a compiler asks.
+_TESLA: Final = {"k80": "sm_37", "m40": "sm_52", "m60": "sm_52", "p4": "sm_61", "p40": "sm_61", "p100": "sm_60"}
+_GEFORCE: Final = {
+    **dict.fromkeys("gtx-750 gtx-750-ti".split(), "sm_50"),
+    **dict.fromkeys("gtx-960 gtx-970 gtx-980 gtx-980-ti".split(), "sm_52"),
+    **dict.fromkeys("gtx-1050 gtx-1060 gtx-1070 gtx-1070-ti gtx-1080 gtx-1080-ti".split(), "sm_61"),
+    **dict.fromkeys("gtx-1650 gtx-1650-ti gtx-1660-ti rtx-2060 rtx-2070 rtx-2080 rtx-2080-ti".split(), "sm_75"),
+    **dict.fromkeys("rtx-3060 rtx-3070 rtx-3080 rtx-3080-ti".split(), "sm_86"),
+}
+
 TAGS: Final[dict[str, dict[str, object]]] = {
     "raspberry-pi/3b-aarch64": _arm("cortex-a53", 4),
     "raspberry-pi/4b-aarch64": _arm("cortex-a72", 4),
@@ -38,6 +48,14 @@ TAGS: Final[dict[str, dict[str, object]]] = {
     "nvidia/nvidia-t4": _nvidia("sm_75", l2=4194304),
     "nvidia/nvidia-a100": _nvidia("sm_80", l2=41943040),
     "nvidia/nvidia-h100": _nvidia("sm_90", l2=52428800),
+    **{f"nvidia/tesla-{name}": _nvidia(arch) for name, arch in _TESLA.items()},
+    **{f"nvidia/geforce-{name}": _nvidia(arch) for name, arch in _GEFORCE.items()},
+    "nvidia/jetson-nano": _nvidia("sm_53", registers=32768),
+    "nvidia/jetson-tx1": _nvidia("sm_53", registers=32768),
+    "nvidia/jetson-tx2": _nvidia("sm_62", registers=32768),
+    "nvidia/nvidia-a10": _nvidia("sm_86"),
+    "nvidia/nvidia-a30": _nvidia("sm_80"),
+    "nvidia/nvidia-a40": _nvidia("sm_86"),
     "nvidia/geforce-rtx-3090": _nvidia("sm_86", l2=6291456),
     "nvidia/geforce-rtx-4090": _nvidia("sm_89", l2=75497472),
     "nvidia/jetson-agx-xavier": {**_nvidia("sm_72"), "host": _arm("carmel", 8)},

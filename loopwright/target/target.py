@@ -21,6 +21,8 @@ from typing import Any, TypeAlias
 from loopwright.runtime.errors import NotBuilt
 from loopwright.runtime.json_text import NestedTooDeep, read_json
 from loopwright.runtime.shown import view
+from loopwright.target import canonical
+from loopwright.target.architectures import architecture_with_cpu
 from loopwright.target.cpu import CpuDescription, describe_cpu
 from loopwright.target.errors import (
     BadTargetAttribute,
@@ -63,6 +65,8 @@ class Target:
         given_keys = attrs.pop("keys", None)
         device = attrs.get("device")
         keys = [*(given_keys if isinstance(given_keys, list) else ()), *([str(device)] if device else ())]
+        if str(attrs.get("mcpu", "")).startswith("cortex-m") and not device:
+            keys.append("arm_cpu")  # whose operators the small cores have
         self.keys = tuple(dict.fromkeys(keys if given_keys is not None else [*keys, *kind.default_keys]))
         self.attrs = MappingProxyType({**kind.defaults, **attrs})
         chosen_host = host if host is not None else own_host
@@ -99,13 +103,38 @@ class Target:
         """The names of all tags."""
         return list_tags()
 
+    @staticmethod
+    def canon_target(target: TargetLike | None) -> Target | None:
+        """The target itself; None stays None."""
+        return None if target is None else as_target(target)
+
+    @staticmethod
+    def canon_target_and_host(target: Any, target_host: Any = None) -> tuple[Target | None, Target | None]:
+        """The target, which knows its host, and the host."""
+        return canonical.target_and_host(Target, target, target_host)
+
+    @staticmethod
+    def canon_multi_target(multi_targets: Any) -> list[Target] | None:
+        """The targets of a map by device, a list, or one alone."""
+        return None if multi_targets is None else canonical.several(Target, multi_targets)
+
+    @staticmethod
+    def canon_multi_target_and_host(target: Any, target_host: Any = None) -> list[Target]:
+        """The targets of a map by device, a list, or one alone; each knows the host."""
+        return canonical.several(Target, target, target_host)
+
+    @staticmethod
+    def canon_target_map_and_host(target_map: Any, target_host: Any = None) -> tuple[dict[Target, Any], Target | None]:
+        """What belongs to each target, by targets that know the host, and the host."""
+        return canonical.map_and_host(Target, target_map, target_host)
+
     def with_host(self, host: TargetLike) -> Target:
         """The same target with another host."""
         return Target(self, host=host)
 
     def export(self) -> dict[str, object]:
         """The target as a plain dict, ready for JSON; `Target(target.export()) == target`."""
-        attrs = {name: list(value) if isinstance(value, list) else value for name, value in self.attrs.items()}
+        attrs = {name: _exported(value) if isinstance(value, list) else value for name, value in self.attrs.items()}
         exported: dict[str, object] = {"kind": str(self.kind), "tag": self.tag, "keys": list(self.keys), **attrs}
         if self.host is not None:
             exported["host"] = self.host.export()
@@ -151,8 +180,12 @@ class Target:
 
     @property
     def features(self) -> TargetFeatures:
-        """What the processor can do: `target.features.has_dotprod`; of a device target, that of its host."""
-        return TargetFeatures(describe(self))
+        """What the processor can do: `target.features.has_dotprod`; of a device target, that of its host.
+
+        A CPU that is named without a triple is asked about as what it is, also where this machine is another.
+        """
+        home = architecture_with_cpu(self.mcpu) if self.mcpu and "mtriple" not in self.attrs else None
+        return TargetFeatures(describe(self if home is None else Target({**self.export(), "mtriple": home[1]})))
 
     @property
     def max_num_threads(self) -> int:
@@ -325,7 +358,7 @@ def _value(kind: str, name: str, value: object, attributes: Mapping[str, ValueTy
     elif wanted is bool and type(value) is int and value in (0, 1):
         value = bool(value)
     elif name == "devices" and isinstance(value, (list, tuple)):
-        value = [str(as_target(item)) for item in value]
+        return [as_target(item) for item in value]
     elif wanted is list and isinstance(value, (list, tuple)):
         value = [_expect(item, str, kind, name) for item in value]
     checked = _expect(value, wanted, kind, name)
@@ -336,6 +369,10 @@ def _value(kind: str, name: str, value: object, attributes: Mapping[str, ValueTy
     if name in ("num-cores", "vector-width") and checked < 1:
         raise BadTargetAttribute(kind, name, value, "a positive integer")
     return checked
+
+
+def _exported(items: list[object]) -> list[object]:
+    return [str(item) if isinstance(item, Target) else item for item in items]
 
 
 def _expect(value: object, wanted: ValueType, kind: str, name: str):  # type: ignore[no-untyped-def]

@@ -178,7 +178,7 @@ def test_every_path_imports(path):
         ("import tvm\ndef f(x: tvm.autotvm.Tuner | None) -> None | tvm.autotvm.Task: pass", None),
         ("from tvm.tir.transform import StorageRewrite", None),
         ("import tvm; tvm.tir.transform.DefaultGPUSchedule()", r"tir\.transform\.DefaultGPUSchedule"),
-        ("import tvm; tvm.target.VirtualDevice()", r"tvm\.target\.VirtualDevice"),
+        ("import tvm; tvm.target.vta()", r"tvm\.target\.vta"),
     ],
 )
 def test_what_is_not_built_says_so_when_it_is_used(text, named):
@@ -313,7 +313,7 @@ def test_closing_the_door_leaves_nothing():
     import tvm
     import tvm.ir.module
 
-    assert isinstance(tvm.target.VirtualDevice, StandIn)
+    assert isinstance(tvm.target.vta, StandIn)
     assert door.is_open()
     door.uninstall()
     door.uninstall()
@@ -321,7 +321,7 @@ def test_closing_the_door_leaves_nothing():
     assert not [name for name in sys.modules if name.split(".")[0] == "tvm"]
     assert type(loopwright.te) is types.ModuleType
     with pytest.raises(AttributeError):
-        loopwright.target.VirtualDevice
+        loopwright.target.vta
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("tvm")
 
