@@ -196,6 +196,8 @@ def _layer(node: object) -> str:
 def _name(node: object) -> str:
     """The name of a node's class; of a later layer, which has a `Var` and a `Call` too, with the layer before it."""
     layer = _layer(node)
+    if isinstance(node, Op) and layer in _LATER:
+        return f"{layer}.Op"
     return f"{layer}.{type(node).__name__}" if layer in _LATER else type(node).__name__
 
 

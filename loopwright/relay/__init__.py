@@ -32,6 +32,7 @@ _HOMES = {
     "loopwright.relay.scope_builder": "ScopeBuilder",
     "loopwright.relay.with_fields": "CallWithFields ConstantWithFields FunctionWithFields IfWithFields LetWithFields "
     "RefCreateWithFields RefReadWithFields RefWriteWithFields TupleGetItemWithFields TupleWithFields VarWithFields",
+    "loopwright.relay.spans": "SequentialSpan SourceName Span",
     "loopwright.relay.text": "astext fromtext parse parse_expr",
     "loopwright.runtime.params": "load_param_dict save_param_dict",
     "loopwright.relay.errors": "DiagnosticError",

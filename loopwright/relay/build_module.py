@@ -28,7 +28,7 @@ from loopwright.model.program import Program
 from loopwright.relay.adt import Constructor, Match
 from loopwright.relay.backend.options import Executor, Runtime, as_executor, as_runtime
 from loopwright.relay.built import BuiltModule, Params
-from loopwright.relay.errors import CannotCompile, NotAGraph
+from loopwright.relay.errors import CannotCompile, NameOfSeveral, NotAGraph
 from loopwright.relay.expr import Constant, Function, Var
 from loopwright.relay.external import compile_external
 from loopwright.relay.graph_functions import graph_function
@@ -152,6 +152,10 @@ def require_params(params: object) -> None:
 def bind_params_by_name(function: Function, params: Params) -> Function:
     """The function with the parameters of these names replaced by constants."""
     require_params(params)
+    names = [param.name_hint for param in function.params if param.name_hint in params]
+    if len(set(names)) < len(names):
+        double = next(name for name in names if names.count(name) > 1)
+        raise NameOfSeveral(double)
     values = {param: as_constant(params[param.name_hint]) for param in function.params if param.name_hint in params}
     return bind(function, values) if values else function
 

@@ -174,3 +174,23 @@ class NotAGraph(LoopwrightError, ValueError):
         elif hasattr(given, "functions"):
             kind = "a module without a graph function called main"
         super().__init__(f"relay.build compiles a module with a graph function called main, and not {kind}", hint=hint)
+
+
+class NameOfSeveral(LoopwrightError, ValueError):
+    """A value is given by the name of a parameter, and several parameters have that name.
+
+    For example:
+
+        from loopwright import relay
+
+        one, other = relay.var("a", shape=(1,)), relay.var("a", shape=(1,))
+        relay.build_module.bind_params_by_name(relay.Function([one, other], one + other), {"a": [1.0]})
+    """
+
+    code = "LW1257"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"several parameters are called {name!r}, so the name does not say which one is meant",
+            hint="relay.bind replaces variables by the objects themselves",
+        )

@@ -109,6 +109,8 @@ def _check(cls: type, fields: dict[str, object]) -> None:
 
 def load_fields(name: str, fields: dict[str, Any]) -> object:
     """The node of that class; KeyError or TypeError where the fields are not its own."""
+    if name == "Op":
+        return get(fields["name"])
     if name == "TensorType":
         if not isinstance(fields["dtype"], str):
             raise TypeError(f"the type of a tensor's elements is {fields['dtype']!r}")
