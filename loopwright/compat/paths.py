@@ -35,6 +35,7 @@ VIEWS: Final[dict[str, str]] = {
     "ir.instrument": "loopwright.transform loopwright.ir.instrument",
     "ir.module": "loopwright.ir",
     "ir.op": "loopwright.ir.op loopwright.ir",
+    "ir.supply": "loopwright.compat.supply",
     "ir.tensor_type": "loopwright.ir loopwright.relay.types",
     "ir.transform": "loopwright.transform",
     "ir.type": "loopwright.ir loopwright.relay.types",
@@ -61,6 +62,7 @@ VIEWS: Final[dict[str, str]] = {
     "ir.supply": "loopwright.compat.supply",
     "relay.backend.executor": "loopwright.relay.backend",
     "relay.backend.runtime": "loopwright.relay.backend",
+    "relay.backend.interpreter": "loopwright.relay.interpreter loopwright.relay.adt",
     "relay.backend.name_transforms": "loopwright.compat.name_transforms",
     "relay.backend.utils": "loopwright.compat.name_transforms",
     "relay.backend.vm": "loopwright.relay.vm",
@@ -169,7 +171,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     contrib.tf_op contrib.tflite_runtime contrib.thrust contrib.torch contrib.tvmjs contrib.uma contrib.verilator
     contrib.vitis_ai contrib.vllm contrib.xcode
     driver.tvmc
-    ir.adt ir.affine_type ir.analysis ir.diagnostics ir.json_compact ir.memory_pools  ir.type_relation
+    ir.adt ir.affine_type ir.analysis ir.diagnostics ir.json_compact ir.memory_pools ir.type_relation
     relay.collage relay.data_dep_optimization relay.debug relay.feature relay.frontend.caffe
     relay.frontend.caffe2 relay.frontend.change_datatype relay.frontend.common relay.frontend.coreml
     relay.frontend.darknet relay.frontend.keras relay.frontend.mxnet relay.frontend.oneflow relay.frontend.paddlepaddle
@@ -179,7 +181,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     relay.testing.py_converter relay.testing.resnet_3d
     relay.testing.tf relay.testing.tflite
     relay.testing.yolo_detection relay.utils
-    runtime.disco  runtime.profiler_vm runtime.profiling runtime.support
+    runtime.disco runtime.profiler_vm runtime.profiling runtime.support
     script.parser_v1 script.relax
     target.compilation_config target.detect_target target.intrin
     target.x86

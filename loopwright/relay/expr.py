@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.ir.expr import Call as LoopCall
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.node import ModuleForm, Node, when_used
 from loopwright.ir.structural import compare_with
@@ -407,6 +408,8 @@ def require_expr(value: object, what: str) -> Expr:
         return value  # type: ignore[return-value]
     if isinstance(value, TupleWrapper):
         return value.tuple_value
+    if isinstance(value, LoopCall) and isinstance(value.op, GlobalVar):  # `GlobalVar(…)()` cannot tell whose call it is
+        return Call(value.op, [require_expr(arg, what) for arg in value.args])
     raise NotAnExpression(value, what)
 
 

@@ -62,6 +62,7 @@ class Inference(ExprFunctor[Type]):
     def __init__(self, global_type: Callable[[GlobalVar], Type] | None = None) -> None:
         super().__init__()
         self.global_type = global_type or _no_module
+        self.waiting: dict[Var, Function] = {}  # functions of which too little is known before they are called
 
     def _enter(self, expression: Expr) -> Type:
         result = super()._enter(expression)
@@ -117,6 +118,8 @@ class Inference(ExprFunctor[Type]):
             raise TypeMismatch(f"{len(args)} arguments are given to a function of {len(callee.arg_types)}")
         if callee.type_params:
             callee = self._for_these(callee, call, args)
+        if isinstance(call.op, Var) and call.op in self.waiting:
+            callee = self._finished(call.op, callee, args)
         for index, (given, wanted) in enumerate(zip(args, callee.arg_types, strict=True)):
             arg = call.args[index]
             if isinstance(given, IncompleteType) and isinstance(arg, Var):
@@ -262,9 +265,7 @@ class Inference(ExprFunctor[Type]):
             if isinstance(body.value, Function) and body.var.type_annotation is None:
                 answer = self._of_function(body.value, body.var)
                 if isinstance(answer, FuncType) and _unfinished(answer.ret_type):
-                    raise TypeMismatch(
-                        f"the type of what {body.var.name_hint} returns cannot be found: it never returns"
-                    )
+                    self._wait(body.var, body.value, answer)
                 self.memo_map[body.value] = answer
                 body.value.checked_type_ = answer
                 self.learn(body.var, answer)
@@ -283,6 +284,28 @@ class Inference(ExprFunctor[Type]):
         for one in reversed(chain[1:]):
             one.checked_type_ = result
         return result
+
+    def _wait(self, var: Var, function: Function, known: FuncType) -> None:
+        """Nothing is said of the parameters: the first call will; where they are known, the function never returns."""
+        if not any(map(_unfinished, known.arg_types)):
+            raise TypeMismatch(f"the type of what {var.name_hint} returns cannot be found: it never returns")
+        self.waiting[var] = function
+
+    def _finished(self, var: Var, callee: FuncType, args: list[Type]) -> FuncType:
+        """The type of a function that waited for its first call, which this is, or is among others like it."""
+        function = self.waiting[var]
+        if any(map(_unfinished, args)):
+            return callee
+        del self.waiting[var]
+        for param, given in zip(function.params, args, strict=True):
+            if _unfinished(self.memo_map.get(param, _UNKNOWN)):
+                self.learn(param, given)
+        self._forget(function)
+        answer = self._of_function(function, var)
+        self.memo_map[function] = function.checked_type_ = answer
+        self.learn(var, answer)
+        assert isinstance(answer, FuncType)
+        return answer
 
     def _forget_calls_of(self, var: Var, function: Function) -> None:
         """Type the body again, now that the type of its own calls is known."""

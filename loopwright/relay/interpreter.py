@@ -65,6 +65,9 @@ class _Closure:
         self.function = function
         self.around = around
 
+    def __call__(self, *args: object) -> RunValue:
+        return run(self, [_argument(arg) for arg in args])
+
 
 class RefValue:
     """A reference: `value` is what it holds."""

@@ -98,3 +98,19 @@ def test_same_type():
     assert same_type(relay.TensorType((1, relay.AnyDim())), relay.TensorType((1, relay.AnyDim())))
     assert not same_type(relay.TensorType((1, 2)), relay.TensorType((1, 2), "int32"))
     assert not same_type(relay.TensorType((1, 2)), relay.TensorType((1, relay.AnyDim())))
+
+
+def test_a_function_of_which_nothing_is_said_learns_from_its_first_call():
+    f, v = relay.var("f"), relay.var("v")
+    let = relay.Let(f, relay.Function([v], v), f(relay.const(2)))
+    assert relay.transform.InferTypeLocal(let) == relay.scalar_type("int32") == v.checked_type
+    again, w = relay.var("g"), relay.var("w", shape=(1,))
+    endless = relay.Let(again, relay.Function([w], again(w)), again(w))
+    with pytest.raises(TypeError, match="the type of what g returns cannot be found: it never returns"):
+        relay.transform.InferTypeLocal(endless)
+
+
+def test_a_parameter_that_is_called_is_a_function():
+    x, f = relay.var("x", "int32"), relay.var("f")
+    of = relay.transform.InferTypeLocal(relay.Function([x, f], f(x), relay.scalar_type("int32")))
+    assert str(of) == "fn (int32, fn (int32) -> int32) -> int32"

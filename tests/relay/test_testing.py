@@ -65,3 +65,10 @@ def test_numbers_as_data():
     assert testing.count(prelude, value) == 6 == testing.count(prelude, testing.make_nat_value(prelude, 6))
     with pytest.raises(ValueError, match=r"there is no 'other.rly' to import; there are prelude.rly, nat.rly"):
         prelude.mod.import_from_std("other.rly")
+
+
+def test_values_as_python_computes_them():
+    cell = relay.var("cell")
+    pair = relay.Tuple([relay.const(1), relay.Tuple([])])
+    value = testing.run_as_python(relay.Let(cell, relay.RefCreate(pair), relay.Tuple([relay.RefRead(cell), cell])))
+    assert len(value) == 2 and value[0][0].numpy() == 1 and len(value[0][1]) == 0 and len(value[1].value) == 2

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.passes import Pass, Sequential
+from loopwright.relay.adt import ConstructorValue
+from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Expr, Function
 from loopwright.relay.graph_functions import graph_function
-from loopwright.relay.infer_type import infer
+from loopwright.relay.infer_type import infer, infer_module
+from loopwright.relay.interpreter import RefValue, evaluate
 from loopwright.relay.testing.workload import create_workload
+from loopwright.runtime.containers import ADT
 from loopwright.runtime.tensor import NDArray, array
 
 _FILES: Final = "dcgan densenet dqn inception_v3 layers lstm mlp mobilenet nat resnet squeezenet synthetic vgg".split()
@@ -51,6 +56,26 @@ def rand(dtype: str, *shape: int) -> NDArray:
     return array(np.random.rand(*shape).astype(dtype))
 
 
+def run_as_python(expr: Expr, mod: IRModule | None = None, target: object = "llvm") -> object:
+    """The value of an expression as Python computes it: tensors, ADTs for tuples, cells and cases of data types."""
+    module = IRModule() if mod is None else mod.copy()
+    function = Function([], expr)
+    module["run_as_python"] = function  # type: ignore[assignment]
+    with suppress(TypeMismatch):  # Python needs no types; those that are found say the element types of results
+        infer_module(module)
+    return _as_object(evaluate(function, (), module))
+
+
+def _as_object(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return array(value)
+    if isinstance(value, (list, tuple)):
+        return ADT(0, [_as_object(item) for item in value])
+    if isinstance(value, ConstructorValue):
+        return ConstructorValue(value.constructor, [_as_object(field) for field in value.fields])
+    return RefValue(_as_object(value.value)) if isinstance(value, RefValue) else value  # type: ignore[arg-type]
+
+
 def __getattr__(name: str) -> Any:
     if name in _FILES:
         return importlib.import_module(f"loopwright.relay.testing.{name}")
@@ -59,4 +84,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["create_workload", "rand", "run_infer_type", "run_opt_pass", *_FILES, *_HOMES]
+__all__ = ["create_workload", "rand", "run_as_python", "run_infer_type", "run_opt_pass", *_FILES, *_HOMES]
