@@ -33,7 +33,7 @@ from loopwright.relay.analysis.variables import (
     free_type_vars,
     free_vars,
 )
-from loopwright.relay.analysis.well_formed import well_formed
+from loopwright.relay.analysis.well_formed import check_basic_block_normal_form, well_formed
 from loopwright.relay.visitor import post_order_visit
 
 
@@ -50,6 +50,7 @@ __all__ = [
     "all_vars",
     "bound_type_vars",
     "bound_vars",
+    "check_basic_block_normal_form",
     "check_constant",
     "check_kind",
     "count_layers",

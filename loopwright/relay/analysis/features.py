@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
+from loopwright.relay.adt import Constructor, Match
 from loopwright.relay.blocks import is_leaf
 from loopwright.relay.expr import (
     Call,
@@ -61,6 +62,8 @@ _OF_CLASS = {
     RefCreate: Feature.fRefCreate,
     RefRead: Feature.fRefRead,
     RefWrite: Feature.fRefWrite,
+    Constructor: Feature.fConstructor,
+    Match: Feature.fMatch,
 }
 
 

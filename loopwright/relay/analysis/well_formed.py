@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from loopwright.ir.function import IRModule
 from loopwright.relay.blocks import Block, Layout, is_leaf
+from loopwright.relay.blocks import Scopes as BlocksOf
 from loopwright.relay.expr import Expr, Function, If, Let, Var
 from loopwright.relay.graph_functions import graph_functions
 from loopwright.relay.visitor import parts
@@ -82,3 +83,8 @@ def _within(block: Block | None, scope: Block) -> bool:
             return True
         block = block.parent
     return False
+
+
+def check_basic_block_normal_form(expr: Expr) -> bool:
+    """Whether every value is used in its own block only, or has a name where blocks inside that one use it."""
+    return all(map(is_leaf, BlocksOf(expr).used_elsewhere))

@@ -73,7 +73,11 @@ def _as_object(value: object) -> object:
         return ADT(0, [_as_object(item) for item in value])
     if isinstance(value, ConstructorValue):
         return ConstructorValue(value.constructor, [_as_object(field) for field in value.fields])
-    return RefValue(_as_object(value.value)) if isinstance(value, RefValue) else value  # type: ignore[arg-type]
+    if isinstance(value, RefValue):
+        return RefValue(_as_object(value.value))  # type: ignore[arg-type]
+    if callable(value) and not isinstance(value, Expr):  # a function that closes over values
+        return lambda *args: _as_object(value(*args))
+    return value
 
 
 def __getattr__(name: str) -> Any:

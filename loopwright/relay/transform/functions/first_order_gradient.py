@@ -4,7 +4,8 @@
 
 Backwards from the result, which counts as a sum of its elements: each operator says what the gradient of its result
 makes of those of its inputs (`Operator.gradient`), and what several uses say is added. Functions that are called stand
-where they are called, and names where they are used, before that.
+where they are called, and names where they are used, before that. Programs for which that is not enough are those of
+`higher_order_gradient.py`.
 """
 
 from __future__ import annotations
@@ -19,32 +20,13 @@ from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGe
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.op.registry import Op, make
+from loopwright.relay.transform.functions.gradient_errors import NoGradient
+from loopwright.relay.transform.functions.higher_order_gradient import with_noted_gradients
 from loopwright.relay.transform.functions.normal_forms import ToGraphNormalForm
 from loopwright.relay.transform.functions.partial_evaluate import PartialEvaluate
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.types import FuncType, TensorType
 from loopwright.relay.visitor import post_order
-from loopwright.runtime.errors import LoopwrightError
-
-
-class NoGradient(LoopwrightError, ValueError):
-    """The gradient was asked of something that has none: an operator without one, or a choice made when it runs.
-
-    For example:
-
-        from loopwright import relay
-
-        x = relay.var("x", shape=(3,))
-        mod = relay.IRModule.from_expr(relay.Function([x], relay.sort(x)))
-        relay.transform.FirstOrderGradient()(mod)
-    """
-
-    code = "LW1220"
-
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"{what} has no gradient", hint="an operator says its own: gradient(self, call, grad) of its class"
-        )
 
 
 # The gradient of a tensor is an expression, that of a tuple a list; None is nothing yet.
@@ -170,8 +152,16 @@ def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str 
         raise ValueError(f"gradient: mode is 'higher_order' or 'first_order', and not {mode!r}")
     module = IRModule() if mod is None else mod
     function = expr if isinstance(expr, Function) else graph_function(module, expr)
-    result = with_gradients(function, module)
-    infer_module(IRModule({"main": result}))  # type: ignore[dict-item]
+    infer_module(module)
+    try:
+        result = with_gradients(function, module)
+    except NoGradient:
+        if mode == "first_order":
+            raise
+        result = with_noted_gradients(function, module)
+    typed = module.copy()
+    typed["main"] = result  # type: ignore[assignment]
+    infer_module(typed)
     return result
 
 
