@@ -99,7 +99,7 @@ class UserOp(Op):
 
     def add_type_rel(self, rel_name: str, type_rel_func: Callable[..., Type] | None = None) -> None:
         """The type of the result: by a relation that is known by name, or by a function of the types and attributes."""
-        self.relation = relation(rel_name) if type_rel_func is None else type_rel_func
+        self.relation = type_rel_func or relation(rel_name).rule
 
     def set_attr(self, name: str, value: object, plevel: int = 10) -> None:
         super().set_attr(name, value, plevel)

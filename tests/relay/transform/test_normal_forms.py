@@ -206,18 +206,20 @@ def test_loops():
         fn (%x: Tensor[(3), float32]) {
           let %loop = fn (%y: Tensor[(3), float32]) -> Tensor[(3), float32] {
             let %v0 = sum(%y);
-            let %v1 = less(%v0, 9f);
-            let %v4 = if (%v1) {
-              let %v2 = add(%y, 4f);
-              let %v3 = %loop(%v2);
-              %v3
+            let %v1 = 9f;
+            let %v2 = less(%v0, %v1);
+            let %v6 = if (%v2) {
+              let %v3 = 4f;
+              let %v4 = add(%y, %v3);
+              let %v5 = %loop(%v4);
+              %v5
             } else {
               %y
             };
-            %v4
+            %v6
           };
-          let %v5 = %loop(%x);
-          %v5
+          let %v7 = %loop(%x);
+          %v7
         }
         """,
     )

@@ -28,7 +28,6 @@ from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.types import FuncType, TensorType
 from loopwright.relay.visitor import post_order
 
-
 # The gradient of a tensor is an expression, that of a tuple a list; None is nothing yet.
 Gradient: TypeAlias = Expr | list["Gradient"] | None
 

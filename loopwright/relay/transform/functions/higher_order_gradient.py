@@ -29,7 +29,9 @@ from loopwright.relay.expr import (
     RefWrite,
     Tuple,
     TupleGetItem,
+    TupleWrapper,
     Var,
+    require_expr,
 )
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.op.registry import Op, make
@@ -219,8 +221,8 @@ class _Reverse:
         return pair
 
 
-def _expressions(grads: Sequence[object]) -> list[Expr]:
-    return [getattr(grad, "tuple_value", grad) for grad in grads]
+def _expressions(grads: Sequence[Expr | TupleWrapper]) -> list[Expr]:
+    return [require_expr(grad, "a gradient") for grad in grads]
 
 
 def _add(block: _Block, pair: Expr, grad: Expr, of: Type) -> None:

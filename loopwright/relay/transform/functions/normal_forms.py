@@ -16,6 +16,7 @@ from loopwright.relay.adt import Clause, Match
 from loopwright.relay.blocks import Scope, Scopes
 from loopwright.relay.expr import (
     Call,
+    Constant,
     Expr,
     Function,
     If,
@@ -60,6 +61,9 @@ class _Name(ExprMutator):
 
     def visit_call(self, call: Call) -> Expr:
         return self._named(call, super().visit_call(call))
+
+    def visit_constant(self, constant: Constant) -> Expr:
+        return self._named(constant, constant) if self.everything else constant
 
     def visit_tuple(self, tup: Tuple) -> Expr:
         return self._named(tup, super().visit_tuple(tup))
