@@ -59,7 +59,6 @@ VIEWS: Final[dict[str, str]] = {
     "relay.op.op": "loopwright.relay.op loopwright.relay.op.registry loopwright.relay.op.user_operators "
     "loopwright.relay.transform",
     "relay.op.random": "loopwright.relay.random",
-    "ir.supply": "loopwright.compat.supply",
     "relay.backend.executor": "loopwright.relay.backend",
     "relay.backend.runtime": "loopwright.relay.backend",
     "relay.backend.interpreter": "loopwright.relay.interpreter loopwright.relay.adt",
