@@ -97,6 +97,7 @@ PEER_PASSES: Final[dict[str, str]] = {
 
 PEER_FORMS: Final[dict[str, str]] = {
     "AnnotateDeviceRegions": "annotate_device_regions",
+    "CompactBufferAllocation": "compact_allocations",
     "DecorateDeviceScope": "statement_passes:decorate_device_scope",
     "FlattenBuffer": "flatten_to_memory",
     "InstallDebugSpans": "statement_passes:install_debug_spans",

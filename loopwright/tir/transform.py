@@ -49,9 +49,6 @@ def BindTarget(target: Target | str) -> Pass:
     return _own.bind_target(target)
 
 
-def CompactBufferAllocation(is_strict: bool = True) -> Pass:
-    """Allocations shrink to what is used of them; ours never grow a buffer, whatever `is_strict` says."""
-    return _own.compact_buffers
 
 
 def ThreadSync(storage_scope: str = "shared") -> Pass:

@@ -350,3 +350,18 @@ def test_loops_whose_bounds_are_loaded():
     unchanged(compact_buffers, func)
     same_at_every_stage(func)
     same_native(func, func)
+
+
+def test_memory_seen_as_another_type_keeps_its_size():
+    """The extents of the allocation count bytes, those of the buffer integers."""
+
+    @T.prim_func
+    def before(B: T.Buffer((10,), "int32")):
+        data = T.allocate([1024], "int8", "global")
+        A = T.decl_buffer((256,), "int32", data=data)
+        for i in range(10):
+            A[i] = i
+        for i in range(10):
+            B[i] = A[i]
+
+    unchanged(compact_buffers, before)

@@ -13,7 +13,24 @@ from typing import Final, TypeGuard
 
 from loopwright.arith import Analyzer
 from loopwright.arith.linear import LinearForm, is_index
-from loopwright.ir import EQ, GE, GT, LE, LT, NE, And, CompareExpr, Expr, Not, Or, Var, const, logical_not
+from loopwright.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    And,
+    Call,
+    CompareExpr,
+    Expr,
+    Not,
+    Or,
+    Rewriter,
+    Var,
+    const,
+    logical_not,
+)
 from loopwright.transform.parts.purity import has_data
 
 MOST_STEPS: Final = 4  # comparisons that are chained
@@ -129,6 +146,18 @@ class KnownInequalities:
                 return LT(e.a, e.b)
             return LT(e.b, e.a) if self.follows(GE(e.a, e.b)) else e
         return e
+
+
+def conditions_of(condition: Expr) -> Expr:
+    """The condition without hints of how likely it is."""
+    result: Expr = _WithoutHints().visit(condition)
+    return result
+
+
+class _WithoutHints(Rewriter):
+    def visit_Call(self, call: Call) -> Expr:
+        hinted: Expr = self.visit(call.args[0]) if call.op.name == "tir.likely" else self.rebuild(call)
+        return hinted
 
 
 def _parts(condition: Expr) -> list[Expr]:

@@ -87,17 +87,8 @@ class _LowerOpaqueBlocks(FoldingRewriter):
         aligned = self.aligned.get(buffer)
         lowered = self.visit(buffer)
         notes = {ALIGN_KEY: aligned} if aligned else {}
-        extents = self._extents(lowered)
+        extents = strided_extents(lowered, self.facts)
         return Allocate(lowered.data, lowered.dtype, extents, const(True), DeclBuffer(lowered, body), notes)
-
-    def _extents(self, buffer: Buffer) -> tuple[Expr, ...]:
-        """The allocated shape: with strides, each dimension is as long as the stride of the one before says."""
-        if not buffer.strides:
-            return buffer.shape
-        extents = [buffer.shape[0]]
-        for outer, inner in zip(buffer.strides, buffer.strides[1:], strict=False):
-            extents.append(self.facts.simplify(outer // inner))
-        return tuple(extents)
 
     def visit_For(self, loop: For) -> Stmt:
         low, extent = self.visit(loop.min), self.visit(loop.extent)
@@ -114,6 +105,16 @@ class _LowerOpaqueBlocks(FoldingRewriter):
         if len(kept) < len(loop.annotations):
             lowered = lowered.with_(annotations=kept)
         return _with_pragmas(loop.annotations, lowered, loop.loop_var)
+
+
+def strided_extents(buffer: Buffer, facts: Analyzer) -> tuple[Expr, ...]:
+    """The allocated shape: with strides, each dimension is as long as the stride of the one before says."""
+    if not buffer.strides:
+        return buffer.shape
+    extents = [buffer.shape[0]]
+    for outer, inner in zip(buffer.strides, buffer.strides[1:], strict=False):
+        extents.append(facts.simplify(outer // inner))
+    return tuple(extents)
 
 
 def _launch(loop: For, low: Expr, extent: Expr, body: Stmt) -> Stmt:

@@ -62,31 +62,41 @@ LARGE: Final = 1 << 16  # a variable that may be so large counts as one that not
 UNKNOWN_HIGH: Final = (1 << 31) - 1  # what the bound of a 32-bit index is when nothing is known
 
 
-class _Span(NamedTuple):
+class Span(NamedTuple):
     """The indices from `low` to `high`, both included."""
 
     low: Expr
     high: Expr
 
 
-class _Use:
+class Compact(NamedTuple):
+    """The buffer that takes the place of an old one, and the index of the old one that is its first, each dimension."""
+
+    old: Buffer
+    buffer: Buffer
+    first: tuple[Expr, ...]
+
+
+class Use:
     """How one allocation is used: the hull of the indices of each dimension (None: all of it), as far as seen."""
 
     def __init__(self, depth: int) -> None:
         self.depth = depth  # of loops around the allocation
         self.buffer: Buffer | None = None
         self.is_plain = True  # one buffer without offset, used by loads and stores alone
-        self.spans: list[_Span | None] = []
+        self.spans: list[Span | None] = []
         self.hidden: list[Var] = []  # variables bound inside, other than loops
 
 
-class _Collect(Visitor):
+class CollectUses(Visitor):
+    """Finds what of each allocation is used, and what takes its place."""
+
     def __init__(self) -> None:
         self.facts = Analyzer()
         self.loops: list[tuple[Var, Range]] = []
         self.lets: list[Var] = []
-        self.uses: dict[Var, _Use] = {}  # by memory
-        self.found: dict[Var, _Compact] = {}
+        self.uses: dict[Var, Use] = {}  # by memory
+        self.found: dict[Var, Compact] = {}
         self.has_notes = False  # on allocations, to be removed
 
     # -- what is around
@@ -109,14 +119,16 @@ class _Collect(Visitor):
     visit_LetStmt = visit_Let = _let
 
     def visit_Allocate(self, node: Allocate) -> None:
-        use = _Use(len(self.loops))
+        use = Use(len(self.loops))
         use.hidden = list(self.lets)
         self.uses[node.buffer_var] = use
         self.visit(node.body)
+        if use.buffer is not None and use.buffer.dtype is not node.dtype:
+            use.is_plain = False  # its extents count other elements than the allocation's
         aligned = python_value(node.annotations.get(ALIGN_KEY))
         self.has_notes = self.has_notes or ALIGN_KEY in node.annotations
         if use.is_plain and (aligned or any(span is not None for span in use.spans)):
-            compact = _compacted(use, aligned, self.facts)
+            compact = self.compacted(use, aligned)
             if compact is not None:
                 self.found[node.buffer_var] = compact
 
@@ -176,14 +188,14 @@ class _Collect(Visitor):
             return
         is_first = not use.spans
         if is_first:
-            use.spans = [_Span(const(0), const(0))] * len(indices)
+            use.spans = [Span(const(0), const(0))] * len(indices)
         for axis, index in enumerate(indices):
             known = use.spans[axis]
             if known is not None:
                 span = self._span(index, buffer.shape[axis], use)
                 use.spans[axis] = span if is_first or span is None else self._hull(known, span)
 
-    def _span(self, index: Expr, size: Expr, use: _Use) -> _Span | None:
+    def _span(self, index: Expr, size: Expr, use: Use) -> Span | None:
         """The values of `index` while the loops inside the allocation run, in terms of what is known around it."""
         first = last = index
         if isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value >= 0:
@@ -206,45 +218,42 @@ class _Collect(Visitor):
             greatest = self.facts.simplify(size - 1)
         if is_literal(least, 0) and self.facts.can_prove_equal(greatest, size - 1):
             return None  # all of it
-        return _Span(least, greatest)
+        return Span(least, greatest)
 
-    def _hull(self, a: _Span, b: _Span) -> _Span | None:
+    def _hull(self, a: Span, b: Span) -> Span | None:
         low, high = self._end(a.low, b.low, least=True), self._end(a.high, b.high, least=False)
-        return None if low is None or high is None else _Span(low, high)
+        return None if low is None or high is None else Span(low, high)
 
     def _end(self, a: Expr, b: Expr, least: bool) -> Expr | None:
         if structural_equal(a, b) or self.facts.can_prove(a <= b):
             return a if least else b
         return (b if least else a) if self.facts.can_prove(b <= a) else None
 
+    def compacted(self, use: Use, aligned: object) -> Compact | None:
+        """What takes the place of the buffer; None where nothing changes."""
+        buffer = use.buffer
+        if buffer is None or not use.is_plain:
+            return None
+        shape, first = list(buffer.shape), [const(0, extent.dtype) for extent in buffer.shape]
+        for axis, span in enumerate(use.spans):
+            extent = None if span is None else self.extent(span, buffer.shape[axis])
+            if span is not None and extent is not None:
+                shape[axis], first[axis] = extent, span.low
+        changed = any(new is not old for new, old in zip(shape, buffer.shape, strict=True))
+        if not changed and not aligned:
+            return None
+        strides = buffer.strides
+        if isinstance(aligned, (list, tuple)):
+            strides = strides_for(tuple(shape), aligned) or strides
+        return Compact(buffer, buffer.with_(shape=tuple(shape), strides=strides), tuple(first))
 
-class _Compact(NamedTuple):
-    """The buffer that takes the place of an old one, and the index of the old one that is its first, each dimension."""
-
-    old: Buffer
-    buffer: Buffer
-    first: tuple[Expr, ...]
-
-
-def _compacted(use: _Use, aligned: object, facts: Analyzer) -> _Compact | None:
-    buffer = use.buffer
-    if buffer is None or not use.is_plain:
-        return None
-    shape, first = list(buffer.shape), [const(0, extent.dtype) for extent in buffer.shape]
-    for axis, span in enumerate(use.spans):
-        extent = None if span is None else _extent(span, buffer.shape[axis], facts)
-        if span is not None and extent is not None:
-            shape[axis], first[axis] = const(extent, buffer.shape[axis].dtype), span.low
-    changed = any(new is not old for new, old in zip(shape, buffer.shape, strict=True))
-    if not changed and not aligned:
-        return None
-    strides = buffer.strides
-    if isinstance(aligned, (list, tuple)):
-        strides = strides_for(tuple(shape), aligned) or strides
-    return _Compact(buffer, buffer.with_(shape=tuple(shape), strides=strides), tuple(first))
+    def extent(self, span: Span, size: Expr) -> Expr | None:
+        """How many cells hold the span, if that is a number and fewer than there are."""
+        count = _extent(span, size, self.facts)
+        return None if count is None else const(count, size.dtype)
 
 
-def _extent(span: _Span, size: Expr, facts: Analyzer) -> int | None:
+def _extent(span: Span, size: Expr, facts: Analyzer) -> int | None:
     """How many cells hold the span, if that is a number here and fewer than there are."""
     extent = facts.simplify(span.high - span.low + 1)
     greatest = extent.value if isinstance(extent, IntImm) else int(facts.interval(extent)[1])
@@ -270,8 +279,10 @@ def _grows_with_a_size(extent: Expr, greatest: int, facts: Analyzer) -> bool:
         return int(facts.interval(extent)[1]) < greatest
 
 
-class _CompactBuffers(Rewriter):
-    def __init__(self, compact: Mapping[Var, _Compact]) -> None:
+class ShrinkBuffers(Rewriter):
+    """Puts the smaller buffers in."""
+
+    def __init__(self, compact: Mapping[Var, Compact]) -> None:
         self.compact = compact
         self.found = {each.old: each for each in compact.values()}
         self.facts = Analyzer()
@@ -329,8 +340,8 @@ class _CompactBuffers(Rewriter):
 @deep
 def compact_buffers(func: PrimFunc) -> PrimFunc:
     """An allocation shrinks to the part of it that is used where it lives."""
-    collect = _Collect()
+    collect = CollectUses()
     collect.visit(func.body)
     if not collect.found and not collect.has_notes:
         return func
-    return func.with_(body=_CompactBuffers(collect.found).visit(func.body))
+    return func.with_(body=ShrinkBuffers(collect.found).visit(func.body))

@@ -195,3 +195,35 @@ def test_vtcm_limit():
     tir.transform.VerifyVTCMLimit(64)(uses)
     with pytest.raises(TooMuchMemory, match=r"64 bytes in global.vtcm at a time, and there are 63"):
         tir.transform.VerifyVTCMLimit(63)(uses)
+
+
+def test_a_buffer_of_a_block_shrinks_to_what_conditions_leave():
+    @T.prim_func(private=True)
+    def before(A: T.Buffer((16, 16)), C: T.Buffer((16, 16))):
+        for i in range(16):
+            with T.block(""):
+                B = T.alloc_buffer((16, 16))
+                for j in range(16):
+                    with T.block("B"):
+                        vj = T.axis.spatial(16, j)
+                        if 4 <= vj and vj < 12:
+                            B[i, vj] = A[i, vj]
+                            C[i, vj] = B[i, vj]
+
+    @T.prim_func(private=True)
+    def expected(A: T.Buffer((16, 16)), C: T.Buffer((16, 16))):
+        for i in range(16):
+            with T.block(""):
+                T.reads(A[i, 0:16])
+                T.writes(C[i, 0:16])
+                B = T.alloc_buffer((1, 8))
+                for j in range(16):
+                    with T.block("B"):
+                        vj = T.axis.spatial(16, j)
+                        T.reads(A[i, vj], B[0, vj - 4])
+                        T.writes(B[0, vj - 4], C[i, vj])
+                        if 4 <= vj and vj < 12:
+                            B[0, vj - 4] = A[i, vj]
+                            C[i, vj] = B[0, vj - 4]
+
+    assert_structural_equal(tir.transform.CompactBufferAllocation()(before), expected)
