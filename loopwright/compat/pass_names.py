@@ -97,8 +97,12 @@ PEER_PASSES: Final[dict[str, str]] = {
 
 PEER_FORMS: Final[dict[str, str]] = {
     "AnnotateDeviceRegions": "annotate_device_regions",
+    "BF16ComputeLegalize": "promote_small_floats:promote_bfloat16",
+    "BF16StorageLegalize": "promote_small_floats:store_bfloat16_as_integers",
     "CompactBufferAllocation": "compact_allocations",
     "DecorateDeviceScope": "statement_passes:decorate_device_scope",
+    "FP8ComputeLegalize": "promote_small_floats:promote_float8",
+    "FP8StorageLegalize": "promote_small_floats:store_float8_as_integers",
     "FlattenBuffer": "flatten_to_memory",
     "InstallDebugSpans": "statement_passes:install_debug_spans",
     "LiftAttrScope": "statement_passes:lift_attr_scope",
