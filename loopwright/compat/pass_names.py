@@ -104,13 +104,17 @@ PEER_FORMS: Final[dict[str, str]] = {
     "FP8ComputeLegalize": "promote_small_floats:promote_float8",
     "FP8StorageLegalize": "promote_small_floats:store_float8_as_integers",
     "FlattenBuffer": "flatten_to_memory",
+    "HoistExpression": "hoist_conditions:hoist_expression",
+    "HoistIfThenElse": "hoist_conditions:hoist_if_then_else",
     "InstallDebugSpans": "statement_passes:install_debug_spans",
+    "InstrumentProfileIntrinsics": "instrument_profile",
     "LiftAttrScope": "statement_passes:lift_attr_scope",
     "LiftThreadBinding": "statement_passes:lift_thread_binding",
     "LowerInitBlock": "lower_init_blocks",
     "LowerOpaqueBlock": "lower_opaque_blocks",
     "PlanAndUpdateBufferAllocationLocation": "plan_allocations",
     "PointerValueTypeRewrite": "statement_passes:pointer_value_type_rewrite",
+    "ReduceBranchingThroughOvercompute": "reduce_branches",
     "Simplify": "simplify_in_place",
     "SplitHostDevice": "split_host_device",
     "UnifyThreadBinding": "unify_thread_bindings",
@@ -120,7 +124,8 @@ PEER_FORMS: Final[dict[str, str]] = {
 
 # Those of `compat/passes/device_passes.py`: they change nothing, and refuse a program with work for them.
 DEVICE_PASSES: Final = (
-    "CoProcSync CombineContextCall InferFragment InjectPTXAsyncCopy InjectPTXLDG32 InjectPermutedLayout LowerAsyncDMA "
+    "CoProcSync CombineContextCall InferFragment InjectPTXAsyncCopy InjectPTXLDG32 InjectPermutedLayout "
+    "InjectRollingBuffer LowerAsyncDMA "
     "LowerAutoCopy LowerThreadAllreduce LowerVtcmAlloc LowerWarpMemory ManifestSharedMemoryLocalStage "
     "RemoveWeightLayoutRewriteBlock TextureFlatten TransformMmaBufferLayout UseAssumeToReduceBranches "
     "ApplyLayoutTransforms LowerCrossThreadReduction"

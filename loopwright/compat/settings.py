@@ -34,13 +34,26 @@ class HoistIfThenElseConfig:
     support_block_scope_hosting: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class OvercomputeConfig:
+    """How much is tried to do without a branch."""
+
+    use_dataflow_analysis: bool = False
+
+
 _IGNORED: Final = "scripts may switch it; no pass of ours reads it"
 
 IGNORED_SETTINGS: Final[dict[str, ConfigKey]] = {
-    "tir.Simplify": ConfigKey(SimplifyConfig, SimplifyConfig(), _IGNORED),
+    "tir.Simplify": ConfigKey(SimplifyConfig, SimplifyConfig(), "what tir.transform.Simplify tries; ours does not"),
     "tir.RemoveNoOp": ConfigKey(RemoveNoOpConfig, RemoveNoOpConfig(), _IGNORED),
-    "tir.HoistIfThenElse": ConfigKey(HoistIfThenElseConfig, HoistIfThenElseConfig(), _IGNORED),
-    "tir.vtcm_capacity": ConfigKey(int, 0, _IGNORED),
+    "tir.HoistIfThenElse": ConfigKey(HoistIfThenElseConfig, HoistIfThenElseConfig(), "what HoistIfThenElse moves"),
+    "tir.ReduceBranchingThroughOvercompute": ConfigKey(OvercomputeConfig, OvercomputeConfig(), _IGNORED),
+    "tir.lwp_disable_func_prof": ConfigKey(bool, False, "InstrumentProfileIntrinsics: leave the whole function out"),
+    "tir.instr_siblings": ConfigKey(bool, True, "InstrumentProfileIntrinsics: only loops beside other loops"),
+    "tir.lwp_max_depth": ConfigKey(int, 0, "InstrumentProfileIntrinsics: loops down to this depth; 0 is no limit"),
+    "tir.lwp_min_height": ConfigKey(int, 1, "InstrumentProfileIntrinsics: loops with so many loops inside"),
+    "tir.reset_start_id": ConfigKey(bool, False, _IGNORED),
+    "tir.vtcm_capacity": ConfigKey(int, 0, "VerifyVTCMLimit: the bytes there are; 0 is no limit"),
     "cuda.kernels_output_dir": ConfigKey(str, "", _IGNORED),
     "relay.backend.use_auto_scheduler": ConfigKey(bool, False, _IGNORED),
     "relay.backend.use_meta_schedule": ConfigKey(bool, False, _IGNORED),

@@ -391,7 +391,7 @@ class NotAPipeline(LoweringError):
 class UndefinedValueUsed(LoweringError, ValueError):
     """`T.undef()` stands where a value is needed.
 
-    It may only be stored, which says that the cell holds nothing of interest from then on.
+    It, and what is computed from it, may only be stored: then the cell holds nothing of interest from then on.
 
     For example:
 
@@ -401,7 +401,7 @@ class UndefinedValueUsed(LoweringError, ValueError):
         remove_store_undef(from_source('''
         @T.prim_func
         def main(A: T.Buffer((8,), "int32")):
-            A[0] = T.undef(dtype="int32") + 1
+            A[T.undef(dtype="int32")] = 1
         '''))
     """
 

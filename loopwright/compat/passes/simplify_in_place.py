@@ -63,7 +63,9 @@ from loopwright.transform.parts.size_facts import size_facts
 from loopwright.transform.passes.simplify import SimplifyStatements
 
 
-class _SimplifyInPlace(SimplifyStatements):
+class InPlaceSimplifier(SimplifyStatements):
+    """What `simplify_in_place` does, for passes that ask it about parts of a function."""
+
     def __init__(self, func: PrimFunc, settings: SimplifyConfig) -> None:
         super().__init__(size_facts(func))
         self.settings = settings
@@ -239,7 +241,7 @@ def _describes_a_buffer(body: Stmt, var: Var) -> bool:
 def simplify_in_place(func: PrimFunc) -> PrimFunc:
     """Expressions and conditions in their simplest form; statements stay."""
     settings = PassContext.current().setting("tir.Simplify")
-    walk = _SimplifyInPlace(func, settings)
+    walk = InPlaceSimplifier(func, settings)
     with ExitStack() as sizes:
         for buffer in func.argument_buffers():
             for extent in buffer.shape:
