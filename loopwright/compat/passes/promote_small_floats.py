@@ -174,7 +174,7 @@ class _Promote(BufferRewriter):
 
     def visit_Let(self, node: Let) -> Expr:
         value = self._let(node)
-        return Let(self.vars.get(node.var, node.var), value, self.visit(node.body), span=node.span)
+        return Let(self.vars.get(node.var, node.var), value, self.visit(node.body))
 
     def _let(self, node: LetStmt | Let) -> Expr:
         value: Expr = self.visit(node.value)
@@ -191,7 +191,7 @@ class _Promote(BufferRewriter):
     def visit_BinaryExpr(self, e: BinaryExpr) -> Expr:
         if not self.kind.is_small(e.a.dtype):
             return self.rebuild(e)
-        return type(e)(self._widened(self.visit(e.a)), self._widened(self.visit(e.b)), span=e.span)
+        return type(e)._make(self._widened(self.visit(e.a)), self._widened(self.visit(e.b)), span=e.span)
 
     visit_CompareExpr = visit_BinaryExpr
 
@@ -199,11 +199,11 @@ class _Promote(BufferRewriter):
         if not self.kind.is_small(e.dtype):
             return self.rebuild(e)
         sides = [self._widened(self.visit(side)) for side in (e.true_value, e.false_value)]
-        return Select(self.visit(e.condition), *sides, span=e.span)
+        return Select(self.visit(e.condition), *sides)
 
     def visit_Broadcast(self, e: Broadcast) -> Expr:
         value = self.visit(e.value)
-        return e if value is e.value else Broadcast(self._widened(value), e.lanes, span=e.span)
+        return e if value is e.value else Broadcast(self._widened(value), e.lanes)
 
     def visit_Cast(self, e: Cast) -> Expr:
         value: Expr = self.visit(e.value)
@@ -216,7 +216,7 @@ class _Promote(BufferRewriter):
         if call.op.name in _COMPUTED or call.op is IF_THEN_ELSE:
             args = tuple([self._widened(self.visit(argument)) for argument in call.args])
             dtype = self.wide.with_lanes(call.dtype.lanes) if self.kind.is_small(call.dtype) else call.dtype
-            return Call(dtype, call.op, args, span=call.span)
+            return Call._make(dtype, call.op, args, span=call.span)
         kept = []
         for argument in call.args:
             new = self.visit(argument)
