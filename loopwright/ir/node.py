@@ -116,6 +116,11 @@ class Node:
     def __reduce__(self) -> tuple[object, ...]:
         return load_node[0], (dump_node[0](self),)
 
+    def __setstate__(self, state: tuple[object, Mapping[str, object]]) -> None:
+        """Take over what `__getstate__` of a node of the same class gave."""
+        for name, value in state[1].items():
+            object.__setattr__(self, name, value)
+
     def astext(self, show_meta_data: bool = True) -> str:
         """The script, under the name that older programs call."""
         return self.script(show_meta=show_meta_data)
@@ -301,11 +306,14 @@ def _generate(
     defaults: Mapping[str, object],
 ) -> None:
     parameters, body = [], []
+    unsaid = []  # None for a container that may be left out is the same as leaving it out
     for field in fields:
         name = field.name
         if name in defaults:
             scope[f"_default_{name}"] = defaults[name]
             parameters.append(f"{name}=_default_{name}")
+            if isinstance(defaults[name], (tuple, Mapping)):
+                unsaid.append(f"if {name} is None: {name} = _default_{name}")
         else:
             parameters.append(name)
         body += _conversion(name, texts[name])
@@ -316,7 +324,7 @@ def _generate(
     names = [field.name for field in fields]
     visited = [field for field in fields if field.kind is not FieldKind.DATA and not field.binds]
 
-    source = [f"def __init__(self, {signature}):", *_indent(body)]
+    source = [f"def __init__(self, {signature}):", *_indent([*unsaid, *body])]
     source += [f"def _make(cls, {signature}):", "    self = _new(cls)", *_indent(body), "    return self"]
 
     source.append("def each_child(self, visit):")

@@ -194,7 +194,7 @@ class NoSuchBlock(ScheduleError, ValueError):
         )
 
 
-class HandleGone(ScheduleError, ValueError):
+class HandleGone(ScheduleError, ValueError, IndexError):
     """A handle names a loop or block that an earlier step replaced.
 
     For example:

@@ -12,9 +12,11 @@ from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.trace.trace import Trace
 
 
-def assert_structural_equal_ignore_global_symbol(lhs: PrimFunc | IRModule, rhs: PrimFunc | IRModule) -> None:
+def assert_structural_equal_ignore_global_symbol(
+    lhs: PrimFunc | IRModule, rhs: PrimFunc | IRModule, map_free_vars: bool = False
+) -> None:
     """Both are the same program, whatever their functions are called."""
-    assert_structural_equal(_unnamed(lhs), _unnamed(rhs))
+    assert_structural_equal(_unnamed(lhs), _unnamed(rhs), map_free_vars)
 
 
 def _unnamed(program: PrimFunc | IRModule) -> PrimFunc | IRModule:

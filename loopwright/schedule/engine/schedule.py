@@ -230,7 +230,7 @@ class Schedule(
     @property
     def state(self) -> ScheduleState:
         """The program as it is now, to be asked about its structure."""
-        return ScheduleState(self.mod, debug_mask=self.debug_mask, enable_check=self.enable_check)
+        return ScheduleState(self.mod, debug_mask=self.debug_mask, enable_check=self.enable_check, owner=self)
 
     def get_sref(self, handle: BlockRV | LoopRV | Block | For) -> StmtSRef:
         """A loop or block in its place; the marks of `sample_compute_location` for their handles."""
@@ -249,7 +249,8 @@ class Schedule(
         """The current version of a function, for primitives and analyses."""
         name = self._function if func_name is None else func_name
         if name is None:
-            raise BadStepArgument("schedule", "the module has several functions", hint='say which: sch.work_on("name")')
+            problem = "the schedule does not know which function to be working on: the module has several"
+            raise BadStepArgument("schedule", problem, hint='say which: sch.work_on("name")')
         return self._views[self._own_name("schedule", name)]
 
     def views(self) -> Mapping[str, View]:

@@ -31,7 +31,6 @@ from loopwright.ir import (
     Stmt,
     Var,
 )
-from loopwright.ir.verifier import verify
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.view import Path, View
@@ -61,6 +60,13 @@ class NotInState(ScheduleError, IndexError):
         super().__init__(f"{what} is no loop or block of this schedule")
 
 
+class ScheduleDebugMask(IntEnum):
+    """What a schedule looks at again after each step, as bits: the index of loops and blocks, the proof."""
+
+    VERIFY_SREF_TREE = 1
+    VERIFY_CACHED_FLAGS = 2
+
+
 class DepKind(IntEnum):
     """How one block depends on another: it reads what that writes, writes it again, or writes what that reads."""
 
@@ -73,8 +79,12 @@ class DepKind(IntEnum):
 class StmtSRef:
     """A loop or block in its place: `stmt`, the nearest one around it, and its position among siblings."""
 
-    def __init__(self, view: View | None, path: Path, mark: str = "") -> None:
-        self._view, self._path, self._mark = view, path, mark
+    def __init__(self, view: View | None, path: Path, mark: str = "", owner: object = None) -> None:
+        self._view, self._path, self._mark, self._owner = view, path, mark, owner
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are one statement of one schedule; a copy of the schedule has statements of its own."""
+        return isinstance(other, StmtSRef) and self == other and self._owner is other._owner
 
     @property
     def stmt(self) -> Block | For | None:
@@ -90,7 +100,7 @@ class StmtSRef:
         """The nearest loop or block around it."""
         for length in range(len(self._path) - 1, 0, -1):
             if isinstance(self._path[length - 1], (BlockRealize, For)):
-                return StmtSRef(self._view, self._path[:length])
+                return StmtSRef(self._view, self._path[:length], owner=self._owner)
         return None
 
     @property
@@ -187,9 +197,18 @@ class CachedFlags(NamedTuple):
 class ScheduleState:
     """One version of a program, to be asked about; a later step of the schedule makes another."""
 
-    def __init__(self, mod: PrimFunc | IRModule, *, debug_mask: str | int = "none", enable_check: bool = True) -> None:
+    def __init__(
+        self,
+        mod: PrimFunc | IRModule,
+        *,
+        debug_mask: str | int = "none",
+        enable_check: bool = True,
+        owner: object = None,
+    ) -> None:
         self.mod = IRModule({"main": mod}) if isinstance(mod, PrimFunc) else mod
         self.debug_mask, self.enable_check = debug_mask, enable_check
+        self._owner = self if owner is None else owner  # the schedule whose state it is
+        self._given: list[StmtSRef] = []  # those that `replace` keeps up to date
         self._views = [View(function) for _, function in self.mod.functions_items() if isinstance(function, PrimFunc)]
 
     def get_sref(self, stmt: Block | For) -> StmtSRef:
@@ -198,7 +217,9 @@ class ScheduleState:
             for path in [*view.index.loops.values(), *view.index.blocks.values()]:
                 last = path[-1]
                 if last is stmt or (isinstance(last, BlockRealize) and last.block is stmt):
-                    return StmtSRef(view, path)
+                    result = StmtSRef(view, path, owner=self._owner)
+                    self._given.append(result)
+                    return result
         raise NotInState(getattr(stmt, "name_hint", None) or type(stmt).__name__)
 
     def replace(
@@ -207,7 +228,9 @@ class ScheduleState:
         """Put another block in the place of a block, or another loop or block in that of a loop.
 
         This state's own program changes, that of a schedule does not: there, every change is a step that is proved.
-        What is looked up afterwards is in the new program, so `block_sref_reuse` says nothing that is needed.
+        Whether the result is well formed is checked by whoever uses it.
+        What was looked up before follows: a loop by its variable, a block as itself or as what `block_sref_reuse` says
+        it became; what is in the new program no more stands for nothing (`stmt` is None).
         """
         answer = [name for name, function in self.mod.functions_items() if _is_of(src_sref, function)]
         if not answer or src_sref._view is None:
@@ -222,10 +245,24 @@ class ScheduleState:
             kinds = "a block by a block, and a loop by a loop or a BlockRealize"
             raise BadStepArgument("replace", f"{src_sref} cannot become {type(tgt).__name__}", hint=f"replace {kinds}")
         result = src_sref._view.replaced(src_sref._path, new)
-        verify(result)
         functions = {name: result if name == answer[0] else function for name, function in self.mod.functions_items()}
         self.mod = IRModule(functions)  # type: ignore[arg-type]
         self._views = [View(function) for _, function in self.mod.functions_items() if isinstance(function, PrimFunc)]
+        became = block_sref_reuse or {}
+        for sref in self._given:
+            sref._view, sref._path = self._now(sref.stmt, became)
+
+    def _now(self, old: Block | For | None, became: Mapping[Block, Block]) -> tuple[View | None, Path]:
+        """Where a statement that was looked up before is now."""
+        wanted = became.get(old, old) if isinstance(old, Block) else old
+        for view in self._views:
+            if isinstance(wanted, For) and wanted.loop_var in view.index.loops:
+                return view, view.index.loops[wanted.loop_var]
+            for path in view.index.blocks.values():
+                last = path[-1]
+                if isinstance(last, BlockRealize) and last.block is wanted:
+                    return view, path
+        return None, ()
 
     def get_block_scope(self, block_sref: StmtSRef) -> BlockScope:
         """The dependencies between the blocks right inside a block."""

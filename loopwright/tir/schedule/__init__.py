@@ -2,4 +2,12 @@
 
 from loopwright.schedule import *  # noqa: F403
 from loopwright.schedule import Schedule, ScheduleError, analysis, testing, transform
-from loopwright.schedule.engine.state import BlockScope, CachedFlags, Dependency, DepKind, ScheduleState, StmtSRef
+from loopwright.schedule.engine.state import (
+    BlockScope,
+    CachedFlags,
+    Dependency,
+    DepKind,
+    ScheduleDebugMask,
+    ScheduleState,
+    StmtSRef,
+)
