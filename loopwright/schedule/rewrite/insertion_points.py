@@ -58,22 +58,19 @@ def doing_in(path: Path, position: int, buffer: Buffer) -> int:
     return next(k for k in range(start, len(path)) if not isinstance(path[k], _DECLARING))
 
 
-def place_before(
-    view: View, scope: BlockRealize, consumers: Sequence[Path], writers: Sequence[Path]
-) -> tuple[Path, bool]:
-    """The statement that the copy stands next to, and whether it stands after it.
+def place_before(view: View, scope: BlockRealize, consumers: Sequence[Path], writers: Sequence[Path]) -> Path:
+    """The statement that the copy stands before.
 
     Where a writer shares loops with the first consumer, the copy stands in these loops, too: each iteration copies.
     """
-    result: tuple[Path, bool] | None = None
+    result: Path | None = None
     while writers:
         shared = common_path([*consumers, *writers])
         if not isinstance(shared[-1], SeqStmt):
             break
         order = list(shared[-1].seq)
         first = min(_position(order, child_on(path, shared)) for path in consumers)
-        earlier = [k for k in [_position(order, child_on(path, shared)) for path in writers] if k < first]
-        result = ((*shared, order[max(earlier)]), True) if earlier else ((*shared, order[first]), False)
+        result = (*shared, order[first])
         consumers, writers = (
             [path for path in paths if child_on(path, shared) is order[first]] for paths in (consumers, writers)
         )
@@ -87,7 +84,15 @@ def place_before(
         else:
             path.append(start)
             start = start.body
-    return (*path, start), False
+    return (*path, start)
+
+
+def place_beside(view: View, scope: BlockRealize, path: Path) -> Path:
+    """The nest of the block at the end of `path`, right in `scope`."""
+    length = len(view.block_path(block_key(scope.block))) + 1
+    while isinstance(path[length], (SeqStmt, AllocateConst, DeclBuffer)):
+        length += 1
+    return path[: length + 1]
 
 
 def _position(order: Sequence[Stmt], statement: Stmt) -> int:
@@ -104,3 +109,15 @@ def place_after(view: View, scope: BlockRealize, path: Path, readers: Sequence[P
     while isinstance(path[len(around)], (SeqStmt, AllocateConst, DeclBuffer, IfThenElse)):
         around = (*around, path[len(around)])
     return (*around, path[len(around)])
+
+
+def behind(location: Path, first: Sequence[Path], others: Sequence[Path]) -> Path:
+    """A statement of the same sequence, behind those of `first`, unless one of `others` stands before it."""
+    sequence = location[-2]
+    if not isinstance(sequence, SeqStmt):
+        return location
+    around, order = location[:-1], list(sequence.seq)
+    here = [_position(order, path[len(around)]) for path in first if path[: len(around)] == around]
+    last = max([_position(order, location[-1]), *here])
+    limits = [_position(order, path[len(around)]) for path in others if path[: len(around)] == around]
+    return (*around, order[last]) if all([limit > last for limit in limits]) else location

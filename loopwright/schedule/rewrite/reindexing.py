@@ -29,6 +29,7 @@ from loopwright.ir import (
     cell_region,
     const,
     deep,
+    is_one,
     is_zero,
     logical_and,
     structural_equal,
@@ -44,7 +45,7 @@ from loopwright.schedule.rewrite.buffers import check_plain_use, check_scope, fr
 from loopwright.schedule.rewrite.copies import Around, around_copy, loop_range
 from loopwright.schedule.rewrite.edits import Edits
 from loopwright.schedule.rewrite.index_map import LayoutMap
-from loopwright.schedule.rewrite.insertion_points import place_after, place_before, visible_from
+from loopwright.schedule.rewrite.insertion_points import place_after, place_before, place_beside, visible_from
 from loopwright.schedule.rewrite.iteration_domain import iteration_domain
 from loopwright.schedule.rewrite.nests import nest_over
 from loopwright.schedule.rewrite.regions import axis_end, axis_place, axis_room, axis_start, facts_inside, facts_under
@@ -137,7 +138,9 @@ def reindexed(view: View, step: str, block: BlockRealize, buffer: Buffer, writes
         readers = [view.block_path(block_key(item.block)) for item in others if touches(item.block.reads, buffer)]
         offset, after = place_after(view, scope, path, readers, visible_from(path, buffer)), True
     else:
-        offset, after = place_before(view, scope, [path], [view.block_path(block_key(item.block)) for item in writers])
+        paths = [view.block_path(block_key(item.block)) for item in writers]
+        beside = wanted.layout is None and not writers  # reindex of an input: beside the one that reads the copy
+        offset, after = place_beside(view, scope, path) if beside else place_before(view, scope, [path], paths), False
 
     # Build
     still = loops_within(offset[:-1], scope)
@@ -232,7 +235,7 @@ def _copy(
     into_new: bool,
 ) -> tuple[Stmt, Block]:
     """The nest over the axes that the access uses, with the values they really take, and its block."""
-    step, named = around.step, around.named
+    step = around.step
     runs = iteration_domain(step, view.block_path(block_key(realize.block)), (), around.loops)
     axes = {axis.var: Var(axis.var.name, axis.var.dtype) for axis in used}
     rest = {axis.var for axis in realize.block.iter_vars} - set(axes)
@@ -241,15 +244,20 @@ def _copy(
             problem = f"block {realize.block.name_hint!r} runs only where {condition}: what it touches depends on that"
             raise NotSupported(step, problem, realize)
     facts = facts_under(around.loops, [around.scope])
+    outside = {loop.loop_var for loop in around.loops}
     loops: list[tuple[Var, Expr]] = []
     values: dict[Var, Expr] = {}
     for position, axis in enumerate(used):
         span = runs.domain[axis.var]
         counter = Var(f"ax{position}", axis.var.dtype)
         extent = facts.simplify(span.high - span.low + 1)
+        if is_one(extent) and uses_var(span.low, outside.__contains__):
+            values[axis.var] = facts.simplify(span.low)  # the loops around count it
+            continue
         loops.append((counter, extent))
         facts.bind(counter, Range.from_min_extent(const(0, counter.dtype), extent))
         values[axis.var] = facts.simplify(span.low + counter)
+    named = [loop for loop in around.named if not _uses(list(values.values()), loop.loop_var)]  # told by no axis
     source, target = (old, new) if into_new else (new, old)
     from_indices, to_indices = ([substitute(index, axes) for index in side[1]] for side in (source, target))
     iter_vars = [

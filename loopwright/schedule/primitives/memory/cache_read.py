@@ -21,13 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir import (
-    Block,
     BlockRealize,
     Buffer,
-    BufferLoad,
-    Expr,
-    Rewriter,
-    deep,
 )
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
@@ -41,9 +36,10 @@ from loopwright.schedule.rewrite.buffers import (
     fresh_buffer,
     touches,
 )
-from loopwright.schedule.rewrite.copies import around_copy, cell_copy_nest
+from loopwright.schedule.rewrite.copies import around_copy, cell_copy_nest, copy_nest
 from loopwright.schedule.rewrite.edits import Edits
 from loopwright.schedule.rewrite.insertion_points import place_before
+from loopwright.schedule.rewrite.window_caches import in_window, is_tile
 from loopwright.schedule.rewrite.windows import loops_within, window_of
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import Path, View
@@ -123,11 +119,11 @@ def cache_read(
     for item in consumers:
         check_plain_use("cache_read", item, buffer)
 
-    # Where: after the last writer that stands before the consumers, seen from the statement around them all.
+    # Where: right before the first consumer, seen from the statement around them all and the writers.
     paths = [view.block_path(block_key(item.block)) for item in consumers]
     writers = [item for item in siblings if touches(item.block.writes, buffer)]
     writers = [item for item in writers if not any(item is other for other in consumers)]
-    offset, after = place_before(view, scope, paths, [view.block_path(block_key(item.block)) for item in writers])
+    offset = place_before(view, scope, paths, [view.block_path(block_key(item.block)) for item in writers])
 
     still = loops_within(offset[:-1], scope)
     # A consumer behind the loops that the copy stands in may read all that these have written.
@@ -136,13 +132,19 @@ def cache_read(
     leaves = [leaf for item in (*inside, *written) for leaf in leaves_of(view, item)]
     window = window_of(view, leaves, buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
-    cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
-    nest, result = cell_copy_nest(name, window, around_copy("cache_read", view, scope, still, buffer), buffer, cache)
+    around = around_copy("cache_read", view, scope, still, buffer)
+    tile = window if is_tile(view.block_path(block_key(scope.block)), still, window) else None
+    if tile is not None:
+        cache = fresh_buffer(name, tile.shape, buffer, storage_scope)
+        nest, result = copy_nest(name, tile, around, cache, list, into_other=True)
+    else:
+        cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
+        nest, result = cell_copy_nest(name, window, around, buffer, cache)
 
     edits = Edits()
     for item in consumers:
-        edits.replaced[item] = reading(item, buffer, cache)
-    (edits.after if after else edits.before).setdefault(offset[-1], []).append(nest)
+        edits.replaced[item] = in_window(item, buffer, cache, tile)
+    edits.before.setdefault(offset[-1], []).append(nest)
     edits.allocated[scope] = [cache]
     return Step(
         edits.apply(view.function),
@@ -156,24 +158,3 @@ def cache_read(
 
 def _stands_in(view: View, realize: BlockRealize, around: Path) -> bool:
     return view.block_path(block_key(realize.block))[: len(around)] == around
-
-
-@deep
-def reading(realize: BlockRealize, old: Buffer, new: Buffer) -> BlockRealize:
-    """The block with its reads of `old` going to `new`; what it writes stays."""
-    result: BlockRealize = _Reading(old, new).visit(realize)
-    return result
-
-
-class _Reading(Rewriter):
-    def __init__(self, old: Buffer, new: Buffer) -> None:
-        self.old, self.new = old, new
-
-    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        load = self.rebuild(load)
-        return load.with_(buffer=self.new) if load.buffer is self.old else load
-
-    def visit_Block(self, block: Block) -> Block:
-        new = block.rebuild(self.visit)
-        reads = tuple([r.with_(buffer=self.new) if r.buffer is self.old else r for r in block.reads])
-        return new.with_(reads=reads)

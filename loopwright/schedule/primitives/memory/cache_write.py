@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import BlockRealize, Buffer, IfThenElse, substitute
+from loopwright.ir import BlockRealize, Buffer, IfThenElse
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import Origins
-from loopwright.schedule.primitives.memory.cache_read import check_consumers, reading
+from loopwright.schedule.primitives.memory.cache_read import check_consumers
 from loopwright.schedule.rewrite.blocks import leaves_of
 from loopwright.schedule.rewrite.buffers import (
     BufferName,
@@ -30,9 +30,10 @@ from loopwright.schedule.rewrite.buffers import (
     fresh_buffer,
     touches,
 )
-from loopwright.schedule.rewrite.copies import around_copy, cell_copy_nest
+from loopwright.schedule.rewrite.copies import around_copy, cell_copy_nest, copy_nest
 from loopwright.schedule.rewrite.edits import Edits
-from loopwright.schedule.rewrite.insertion_points import common_path, place_after, visible_from
+from loopwright.schedule.rewrite.insertion_points import behind, common_path, place_after, visible_from
+from loopwright.schedule.rewrite.window_caches import in_window, is_tile
 from loopwright.schedule.rewrite.windows import loops_within, window_of
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
@@ -93,16 +94,23 @@ def cache_write(
         if touches(item.block.reads, buffer) and not any(item is other for other in listed)
     ]
     location = place_after(view, scope, path, readers, visible_from(path, buffer))
+    location = behind(location, [view.block_path(block_key(item.block)) for item in listed], readers)
     still = loops_within(location[:-1], scope)
     window = window_of(view, leaves_of(view, block), buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
-    cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
-    nest, result = cell_copy_nest(name, window, around_copy("cache_write", view, scope, still, buffer), cache, buffer)
+    around = around_copy("cache_write", view, scope, still, buffer)
+    tile = window if is_tile(view.block_path(block_key(scope.block)), still, window) and not listed else None
+    if tile is not None:
+        cache = fresh_buffer(name, tile.shape, buffer, storage_scope)
+        nest, result = copy_nest(name, tile, around, cache, list, into_other=False)
+    else:
+        cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
+        nest, result = cell_copy_nest(name, window, around, cache, buffer)
 
     edits = Edits()
-    edits.replaced[block] = substitute(block, {}, {buffer: cache})
+    edits.replaced[block] = in_window(block, buffer, cache, tile, writes=True)
     for item in listed:
-        edits.replaced[item] = reading(item, buffer, cache)
+        edits.replaced[item] = in_window(item, buffer, cache, None)
     edits.after[location[-1]] = [nest]
     edits.allocated[scope] = [cache]
     return Step(

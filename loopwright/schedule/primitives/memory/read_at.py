@@ -39,7 +39,6 @@ from loopwright.ir import (
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.primitives.compute.decompose_reduction import LoopNotAround
-from loopwright.schedule.primitives.memory.cache_read import reading
 from loopwright.schedule.rewrite.allocations import check_visible
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.blocks import leaves_of
@@ -56,6 +55,7 @@ from loopwright.schedule.rewrite.edits import Edits
 from loopwright.schedule.rewrite.insertion_points import doing_in
 from loopwright.schedule.rewrite.nests import counters_over, nest_over
 from loopwright.schedule.rewrite.regions import facts_under
+from loopwright.schedule.rewrite.window_caches import in_window
 from loopwright.schedule.rewrite.windows import Window, inside_shape, loops_within, window_of
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
@@ -112,7 +112,7 @@ def _copied_at(
     result = _block(step, name, view, scope, still, window, source, target)
     edits = Edits()
     for item in users:
-        edits.replaced[item] = substitute(item, {}, {buffer: cache}) if writes else reading(item, buffer, cache)
+        edits.replaced[item] = substitute(item, {}, {buffer: cache}) if writes else in_window(item, buffer, cache, None)
     location = paths[0][doing_in(paths[0], position, buffer)]
     (edits.after if writes else edits.before)[location] = [result]
     edits.allocated[scope] = [cache]
