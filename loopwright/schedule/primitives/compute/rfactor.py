@@ -466,13 +466,14 @@ def _partial_nest(name: str, nest: _Nest, answer: Reduction, partial: Sequence[B
         # The guard tells members from what is none; it is about loops, which the block sees as axes of its own.
         guard = logical_and(TRUE, *[_guard_inside(item, inner, nest, reduced) for item in nest.on_loop])
         operands = [if_then_else(guard, operand, unit) for operand, unit in zip(operands, units, strict=True)]
+    combined = answer.combine(old_values, operands) if reduced else operands  # a partial result may be one member
     new = Block(
         tuple(axes),
         tuple([substitute(region, values) for region in block.reads if region.buffer not in answer.buffers]),
         tuple([cell_region(buffer, cell) for buffer in partial]),
         name,
-        update_statement(partial, cell, answer.combine(old_values, operands)),
-        init=_init(partial, cell, units),
+        update_statement(partial, cell, combined),
+        init=_init(partial, cell, units) if reduced else None,
         annotations=block.annotations,
     )
     statement: Stmt = BlockRealize(tuple(bound), logical_and(TRUE, *nest.kept), new)
@@ -509,7 +510,10 @@ def _inside(value: Expr, inner: Mapping[Var, Expr], facts: Analyzer) -> Expr:
 def _combining_nest(nest: _Nest, result: Reduction, partial: Sequence[Buffer], axis: int) -> _Made:
     realize, loop = nest.realize, nest.factored
     block = realize.block
-    loops = [item for item in nest.loops if item in nest.data or item is loop]
+    pairs = zip(block.iter_vars, realize.iter_values, strict=True)
+    reduced = [value for old, value in pairs if old.iter_type == IterType.CommReduce]
+    idle = [item for item in nest.loops if is_one(item.extent) and not _is_used(item.loop_var, reduced)]
+    loops = [item for item in nest.loops if item in nest.data or item is loop or item in idle]
     fresh = {item.loop_var: Var(item.loop_var.name, item.loop_var.dtype) for item in loops}
     at = Var(f"v{loop.loop_var.name}", loop.loop_var.dtype)
     axes = [IterVar(Range.from_min_extent(loop.min, loop.extent), at, IterType.CommReduce)]
