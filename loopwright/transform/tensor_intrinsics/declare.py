@@ -32,7 +32,7 @@ from loopwright.script import tir as T
 def main(
     A: T.Buffer((4,), "{a}", offset_factor=1),
     B: T.Buffer(({lanes}, 4), "{b}", offset_factor=1),
-    C: T.Buffer(({lanes},), "int32", offset_factor=1),
+    C: T.Buffer(({lanes},), "{c}", offset_factor=1),
 ):
     with T.block("root"):
         T.reads(C[0:{lanes}], A[0:4], B[0:{lanes}, 0:4])
@@ -40,7 +40,7 @@ def main(
         for i, k in T.grid({lanes}, 4):
             with T.block("update"):
                 vi, vk = T.axis.remap("SR", [i, k])
-                C[vi] = C[vi] + T.Cast("int32", A[vk]) * T.Cast("int32", B[vi, vk])
+                C[vi] = C[vi] + T.Cast("{c}", A[vk]) * T.Cast("{c}", B[vi, vk])
 """
 
 _DOT_INSTRUCTION = """
@@ -50,19 +50,36 @@ from loopwright.script import tir as T
 def main(
     A: T.Buffer((4,), "{a}", offset_factor=1),
     B: T.Buffer(({lanes}, 4), "{b}", offset_factor=1),
-    C: T.Buffer(({lanes},), "int32", offset_factor=1),
+    C: T.Buffer(({lanes},), "{c}", offset_factor=1),
 ):
     with T.block("root"):
         T.reads(C[0:{lanes}], A[0:4], B[0:{lanes}, 0:4])
         T.writes(C[0:{lanes}])
         four = T.reinterpret("int32", A.vload([0], "{a}x4"))
         C[T.ramp(0, 1, {lanes})] = T.call_llvm_pure_intrin(
-            "int32x{lanes}",
+            "{c}x{lanes}",
             "{instruction}",
-            C.vload([0], "int32x{lanes}"),
+            C.vload([0], "{c}x{lanes}"),
             T.reinterpret("{a}x{bytes}", T.broadcast(four, {lanes})),
             B.vload([0, 0], "{b}x{bytes}"),
         )
+"""
+
+
+_DOT_LOOPS = """
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(
+    A: T.Buffer((4,), "{a}", offset_factor=1),
+    B: T.Buffer(({lanes}, 4), "{b}", offset_factor=1),
+    C: T.Buffer(({lanes},), "{c}", offset_factor=1),
+):
+    with T.block("root"):
+        T.reads(C[0:{lanes}], A[0:4], B[0:{lanes}, 0:4])
+        T.writes(C[0:{lanes}])
+        for i, k in T.grid({lanes}, 4):
+            C[i] = C[i] + T.Cast("{c}", A[k]) * T.Cast("{c}", B[i, k])
 """
 
 
@@ -75,13 +92,17 @@ def from_text(text: str) -> PrimFunc:
     return result
 
 
-def register_dot(name: str, instruction: str, lanes: int, a: str, b: str) -> None:
+def register_dot(name: str, instruction: str | None, lanes: int, a: str, b: str, c: str = "int32") -> None:
     """C[i] += sum over k of A[k] * B[i, k], for `lanes` results and four products each, by one LLVM intrinsic.
 
-    The four elements of A are spread over the register; B is contiguous.
+    The four elements of A are spread over the register; B is contiguous. None: by loops, which LLVM vectorizes with the
+    instructions that there are, exactly (those that add pairs of products saturate).
     """
-    sizes = {"lanes": lanes, "a": a, "b": b}
-    impl = _DOT_INSTRUCTION.format(**sizes, bytes=4 * lanes, instruction=instruction)
+    sizes = {"lanes": lanes, "a": a, "b": b, "c": c}
+    if instruction is None:
+        impl = _DOT_LOOPS.format(**sizes)
+    else:
+        impl = _DOT_INSTRUCTION.format(**sizes, bytes=4 * lanes, instruction=instruction)
     TensorIntrin.register(name, from_text(_DOT_DESCRIPTION.format(**sizes)), from_text(impl))
 
 

@@ -1,8 +1,9 @@
 """NEON: the dot-product instructions of Armv8.2, and multiply-add on eight float16.
 
 `dot_4x4_i8i8s32_sdot`: C[i] += sum over k of A[k] * B[i, k], for 4 results and 4 products each (feature dotprod); udot
-is the same on uint8. The four elements of A are spread over the register; B is contiguous, so it is packed as [.., 4
-columns, 4 rows of the reduction]. `fma_8_f16_neon`: C[i] += A[0] * B[i] with one rounding (feature fullfp16).
+is the same on uint8, into int32 or uint32; `dot_4x4_i8i8s32_neon` is for machines without the feature. The four
+elements of A are spread over the register; B is contiguous, so it is packed as [.., 4 columns, 4 rows of the
+reduction]. `fma_8_f16_neon`: C[i] += A[0] * B[i] with one rounding (feature fullfp16).
 (Arm Architecture Reference Manual, C7.2: SDOT, UDOT, FMLA.)
 """
 
@@ -16,6 +17,9 @@ def register() -> None:
     """Declare the intrinsics of this file."""
     register_dot("dot_4x4_i8i8s32_sdot", "llvm.aarch64.neon.sdot.v4i32.v16i8", 4, "int8", "int8")
     register_dot("dot_4x4_u8u8s32_udot", "llvm.aarch64.neon.udot.v4i32.v16i8", 4, "uint8", "uint8")
+    register_dot("dot_4x4_i8i8s32_neon", None, 4, "int8", "int8")
+    register_dot("dot_4x4_u8u8u32_udot", "llvm.aarch64.neon.udot.v4i32.v16i8", 4, "uint8", "uint8", "uint32")
+    register_dot("dot_4x4_u8u8i32_hdot", "llvm.aarch64.neon.udot.v4i32.v16i8", 4, "uint8", "uint8")
     TensorIntrin.register("fma_8_f16_neon", from_text(_FMA_DESCRIPTION), from_text(_FMA_INSTRUCTION))
 
 

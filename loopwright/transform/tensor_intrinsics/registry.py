@@ -116,11 +116,15 @@ TRANSPOSES: Final = {
 # Where the intrinsics of the machines we know are declared; read when one of them is first asked for.
 _BUILT_IN: Final = {
     "dot_16x4_vnni": "x86_vnni",
+    "dot_16x4_avx512": "x86_vnni",
     "amx_dot_16x16x64_u8s8s32": "x86_amx",
     "amx_dot_16x16x64_s8s8s32": "x86_amx",
     "amx_dot_16x16x32_bf16bf16f32": "x86_amx",
     "dot_4x4_i8i8s32_sdot": "neon",
     "dot_4x4_u8u8s32_udot": "neon",
+    "dot_4x4_i8i8s32_neon": "neon",
+    "dot_4x4_u8u8u32_udot": "neon",
+    "dot_4x4_u8u8i32_hdot": "neon",
     "fma_8_f16_neon": "neon",
     "interleave_4x16_int8": "interleave",
     "interleave_4x4_int8": "interleave",

@@ -1,0 +1,1 @@
+"""`tir.tensor_intrin`: the names of the tensor intrinsics of each machine."""
