@@ -6,10 +6,13 @@ What a tensor intrinsic could compute is asked in `tensorize_mapping.py`; its na
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from loopwright.arith import Analyzer, linear_coefficients
+from loopwright.arith import Analyzer
 from loopwright.arith.index_map import IndexMap
-from loopwright.ir import Buffer, Expr, For, IntImm, Var, as_expr, const
+from loopwright.arith.iter_map import normalize_to_iter_sum
+from loopwright.ir import Buffer, Expr, For, IntImm, Range, Var, as_expr, const
+from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.engine.schedule import Schedule
 from loopwright.schedule.handles import BlockRV
 from loopwright.schedule.primitives.queries import get_output_blocks
@@ -51,36 +54,43 @@ def suggest_index_map(
 ) -> IndexMap | None:
     """A layout in which the loops, in their order, walk through the buffer; None where the indices are no such walk.
 
-    The index of each dimension is a sum of loops times strides; a new dimension is made for each loop, outermost first.
-    Loops that no index uses are left out; what a guard (`predicate`) says is not used.
+    The offset of the element is a sum of digits of the loops, `i // 16 * 64 + j % 4 * 16 + …`, whose strides leave no
+    gap; the layout has a dimension for each digit, those of outer loops first. What a guard (`predicate`) says is not
+    used.
     """
-    facts = Analyzer()
-    extents: dict[Var, int] = {}
-    for loop in loops:
-        if not isinstance(loop.extent, IntImm):
-            return None
-        extents[loop.loop_var] = loop.extent.value
+    shape = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
+    if len(shape) != buffer.ndim or not all([isinstance(loop.extent, IntImm) for loop in loops]):
+        return None
     inputs = [Var(f"i{position}", extent.dtype) for position, extent in enumerate(buffer.shape)]
-    digits: dict[Var, Expr] = {}
-    for index, given, extent in zip(indices, inputs, buffer.shape, strict=True):
-        linear = linear_coefficients(as_expr(index), list(extents), facts)
-        if linear is None or not facts.can_prove_equal(linear[1], 0) or not isinstance(extent, IntImm):
+    ranges = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops}
+    try:
+        walk = normalize_to_iter_sum(_offset([as_expr(index) for index in indices], shape), ranges)
+    except LoopwrightError:
+        return None
+    positions = {loop.loop_var: position for position, loop in enumerate(loops)}
+    digits: list[tuple[int, int, int, int]] = []  # the loop, its digit, and the stride and extent of that
+    reach = 1
+    for split in reversed(walk.args):
+        parts = (split.lower_factor, split.scale, split.extent)
+        numbers = [part.value for part in parts if isinstance(part, IntImm)]
+        if len(numbers) != len(parts) or not isinstance(split.source.source, Var) or numbers[1] != reach:
             return None
-        parts = [
-            (factor.value, var)
-            for factor, var in zip(linear[0], extents, strict=True)
-            if isinstance(factor, IntImm) and factor.value
-        ]
-        if any(not isinstance(factor, IntImm) for factor in linear[0]):
-            return None
-        reach = 1
-        for stride, var in sorted(parts, key=lambda part: part[0]):
-            if stride != reach or var in digits:
-                return None
-            digit: Expr = given if stride == 1 else given // const(stride, given.dtype)
-            reach = stride * extents[var]
-            digits[var] = digit if reach >= extent.value else digit % const(extents[var], given.dtype)
-        if reach < extent.value:
-            return None
-    results = [facts.simplify(digits[var]) for var in extents if var in digits]
+        factor, stride, extent = numbers
+        digits.append((positions[split.source.source], -factor, stride, extent))
+        reach *= extent
+    if reach != prod(shape) or not (isinstance(walk.base, IntImm) and walk.base.value == 0):
+        return None
+    facts = Analyzer()
+    for given, size in zip(inputs, buffer.shape, strict=True):
+        facts.bind(given, Range.from_min_extent(const(0, given.dtype), size))
+    offset = _offset(inputs, shape)
+    results = [facts.simplify(offset // stride % extent) for _, _, stride, extent in sorted(digits)]
     return IndexMap(tuple(inputs), tuple(results))
+
+
+def _offset(indices: Sequence[Expr], shape: Sequence[int]) -> Expr:
+    """The element's place in a compact buffer."""
+    result: Expr = const(0, indices[0].dtype) if indices else const(0)
+    for index, extent in zip(indices, shape, strict=True):
+        result = result * extent + index
+    return result
