@@ -21,10 +21,11 @@ from loopwright.arith.bounds import ROOMY
 from loopwright.arith.iter_map import detect_iter_map, inverse_affine_iter_map
 from loopwright.arith.iter_nodes import IterMapLevel
 from loopwright.arith.linear import imm
-from loopwright.arith.loop_bounds import interval_of
+from loopwright.arith.loop_bounds import interval_of, linear_coefficients
 from loopwright.ir import (
     NE,
     Add,
+    And,
     BinaryExpr,
     Cast,
     Expr,
@@ -35,12 +36,16 @@ from loopwright.ir import (
     Min,
     Mul,
     Node,
+    Or,
     Range,
+    Rewriter,
     Sub,
     Var,
     as_expr,
     collect,
     const,
+    is_one,
+    logical_and,
     logical_or,
     node,
     post_order_visit,
@@ -220,32 +225,62 @@ class IndexMap(Node):
     def non_surjective_inverse(self, shape: Sequence[object]) -> tuple[IndexMap, Expr]:
         """The map back, and where it leads outside `shape`: the new indices that are only padding."""
         domains = self._domains(shape)
+        offsets = {var: _offset_of(var, self.final_indices) for var in domains}
+        if any(offsets.values()):
+            return self._from_offsets(domains, offsets)
         padded = {var: _padded(var, domain, self.final_indices) for var, domain in domains.items()}
         back = self._inverse(padded, shape)
+        return back, self._outside(back, domains, padded)
+
+    def _from_offsets(self, domains: Mapping[Var, Range], offsets: Mapping[Var, int]) -> tuple[IndexMap, Expr]:
+        """The same for `(i + 3) // 8`, whose blocks begin before the first index: in terms of `i + 3`."""
+        facts = Analyzer()
+        values = {var: var - imm(offset, var.dtype) for var, offset in offsets.items()}
+        moved = IndexMap(
+            self.initial_indices, tuple([facts.simplify(substitute(item, values)) for item in self.final_indices])
+        )
+        inside = {
+            var: Range.from_min_extent(facts.simplify(domain.min + offsets[var]), domain.extent)
+            for var, domain in domains.items()
+        }
+        padded = {
+            var: _padded(var, Range.from_min_extent(imm(0, var.dtype), domain.min + domain.extent), moved.final_indices)
+            for var, domain in inside.items()
+        }
+        back = moved._inverse(padded, list(inside.values()))
+        pairs = zip(back.final_indices, offsets.values(), strict=True)
+        results = tuple([facts.simplify(item - imm(offset, item.dtype)) for item, offset in pairs])
+        return back.with_(final_indices=results), moved._outside(back, inside, padded)
+
+    def _outside(self, back: IndexMap, domains: Mapping[Var, Range], padded: Mapping[Var, Range]) -> Expr:
         facts = Analyzer()
         for var, size in zip(back.initial_indices, self._padded_sizes(padded), strict=True):
             facts.bind(var, Range.from_min_extent(const(0, var.dtype), size.astype(var.dtype)))
         outside: Expr = const(False)
         for result, domain in zip(back.final_indices, domains.values(), strict=True):
-            if not facts.can_prove(result < domain.min + domain.extent):
-                outside = logical_or(outside, result >= domain.min + domain.extent)
+            here: Expr = const(False)
             if not facts.can_prove(result >= domain.min):
-                outside = logical_or(outside, result < domain.min)
+                here = _before(result, domain.min, facts)
+            if not facts.can_prove(result < domain.min + domain.extent):
+                here = logical_or(here, _behind(result, facts.simplify(domain.min + domain.extent), facts))
+            outside = logical_or(outside, here)
         # An index with an offset, or a constant one, never takes some values: from those the way back ends elsewhere.
         for cell, again in zip(back.initial_indices, self.map_indices(back.final_indices), strict=True):
             if not facts.can_prove_equal(again, cell):
                 outside = logical_or(outside, NE(again.astype(cell.dtype), cell))
-        return back, facts.simplify(outside)
+        return outside if isinstance(outside, Or | And) else facts.simplify(outside)
 
     def is_equivalent_to(self, other_map: IndexMap) -> bool:
         """Whether both maps are proved to give the same indices."""
         if len(self.initial_indices) != len(other_map.initial_indices):
             return False
-        mine, others = self.final_indices, other_map.map_indices(self.initial_indices)
-        if len(mine) != len(others):
+        if len(self.final_indices) != len(other_map.final_indices):
             return False
+        wide = DataType("int64")
+        inputs = [Var(var.name, wide) for var in self.initial_indices]
+        mine, others = (retyped(item.final_indices, item.initial_indices, inputs, wide) for item in (self, other_map))
         facts = Analyzer()
-        return all(facts.can_prove_equal(a, b.astype(a.dtype)) for a, b in zip(mine, others, strict=True))
+        return all([facts.can_prove_equal(a, b) for a, b in zip(mine, others, strict=True)])
 
     def _check_rank(self, given: Sequence[object], what: str) -> None:
         if len(given) != len(self.initial_indices):
@@ -279,6 +314,87 @@ class IndexMap(Node):
             # A loop of one iteration has no digits: it stays at its start.
             back.append(values.get(var, domain.min))
         return IndexMap(tuple(outputs), tuple(back))
+
+
+class _Retyped(Rewriter):
+    """An index computed in another width, from other variables."""
+
+    def __init__(self, values: Mapping[Var, Var], dtype: DataType) -> None:
+        self.values, self.dtype = values, dtype
+
+    def visit_Var(self, var: Var) -> Expr:
+        return self.values[var] if var in self.values else var.astype(self.dtype)
+
+    def visit_IntImm(self, number: IntImm) -> Expr:
+        return imm(number.value, self.dtype) if number.dtype.is_int else number
+
+    def visit_Cast(self, cast: Cast) -> Expr:
+        is_index = cast.dtype.is_int and cast.value.dtype.is_int
+        return self.visit(cast.value) if is_index else self.rebuild(cast)
+
+
+def retyped(results: Sequence[Expr], inputs: Sequence[Var], new: Sequence[Var], dtype: DataType) -> tuple[Expr, ...]:
+    """The results of a map in terms of other inputs, of another width: an index is a number, whatever holds it."""
+    rewriter = _Retyped(dict(zip(inputs, new, strict=True)), dtype)
+    return tuple([rewriter.visit(result) for result in results])
+
+
+def _offset_of(var: Var, results: Sequence[Expr]) -> int:
+    """What is added to an index before it is divided into blocks, where that is one number."""
+    offsets: set[int] = set()
+
+    def look(e: Node) -> None:
+        if isinstance(e, (FloorDiv, FloorMod)) and uses_var(e.a, var.same_as):
+            if not any([isinstance(part, (FloorDiv, FloorMod)) for part in _parts(e.a)]):
+                linear = linear_coefficients(e.a, [var])
+                plain = linear is not None and is_one(linear[0][0]) and isinstance(linear[1], IntImm)
+                offsets.add(linear[1].value if linear is not None and plain and isinstance(linear[1], IntImm) else 0)
+
+    for result in results:
+        post_order_visit(result, look)
+    return max(offsets.pop(), 0) if len(offsets) == 1 else 0
+
+
+def _parts(e: Expr) -> list[Node]:
+    result: list[Node] = []
+    post_order_visit(e, result.append)
+    return result
+
+
+def _leading(value: Expr, facts: Analyzer) -> tuple[Expr, int, Expr] | None:
+    """An index as `digit * block + rest`, the rest being less than a block."""
+    variables = list(dict.fromkeys(collect(value, Var)))
+    linear = linear_coefficients(value, variables)
+    if linear is None or not all([isinstance(factor, IntImm) for factor in linear[0]]):
+        return None
+    factors = [int(factor.value) for factor in linear[0] if isinstance(factor, IntImm)]
+    if len(factors) < 2 or min(factors) < 1:
+        return None
+    block = max(factors)
+    digit = variables[factors.index(block)]
+    rest = facts.simplify(value - digit * imm(block, digit.dtype))
+    return (digit, block, rest) if facts.can_prove(rest < block) and facts.can_prove(rest >= 0) else None
+
+
+def _before(value: Expr, low: Expr, facts: Analyzer) -> Expr:
+    """value < low, said of the first block where it is about that alone."""
+    parts = _leading(value, facts) if isinstance(low, IntImm) else None
+    if parts is None or not isinstance(low, IntImm) or not 0 < low.value < parts[1]:
+        return value < low
+    return logical_and(parts[0].equal(0), parts[2] < low)
+
+
+def _behind(value: Expr, end: Expr, facts: Analyzer) -> Expr:
+    """value >= end, said of the last block where it is about that alone."""
+    parts = _leading(value, facts) if isinstance(end, IntImm) else None
+    if parts is None or not isinstance(end, IntImm):
+        return value >= end
+    digit, block, rest = parts
+    last, left = divmod(end.value, block)
+    if left == 0 or not facts.can_prove(digit <= last):
+        return value >= end
+    is_one_value = left == block - 1 and isinstance(rest, Var)
+    return logical_and(digit.equal(last), rest.equal(left) if is_one_value else rest >= left)
 
 
 def _inputs(function: Callable[..., Any], ndim: int | None, dtype: DataType) -> tuple[list[Var], list[Var]]:

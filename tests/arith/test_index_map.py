@@ -20,7 +20,7 @@ from loopwright.arith import (
 )
 from loopwright.arith.index_map import BadIndexMap, IndexMap, NotBijective
 from loopwright.arith.layout import BadLayout, bijective_layout, layout
-from loopwright.ir import Range, SizeVar, Var, structural_equal
+from loopwright.ir import Range, SizeVar, Var, structural_equal, substitute
 from tests.arith.integers import as_python
 
 i, j, k = Var("i"), Var("j"), Var("k")
@@ -275,3 +275,14 @@ def test_predicates_divide_too():
     found = subspace_divide([i * 4 + k, j], SPACE, [k], predicate=tir.all(j < 6))
     assert [repr(mark.extent) for mark in found[-1]] == ["j < 6", "T.bool(True)"]
     assert subspace_divide([i * 4 + k, j], SPACE, [k], predicate=i * 4 + k < 30) == []
+
+
+def test_blocks_that_begin_before_the_first_index():
+    index_map = IndexMap.from_func(lambda i: ((i + 5) // 32, (i + 5) // 4 % 8, (i + 5) % 4), index_dtype="int32")
+    back, padding = index_map.non_surjective_inverse([116])
+    assert back.is_equivalent_to(IndexMap.from_func(lambda a, b, c: (a * 32 + b * 4 + c - 5,)))
+    assert str(padding) == "axis0 == 0 and axis1 * 4 + axis2 < 5 or axis0 == 3 and axis1 * 4 + axis2 >= 25"
+    for values in [(0, 1, 0), (0, 1, 1), (0, 1, 2), (3, 6, 0), (3, 6, 1), (3, 7, 3), (2, 7, 3)]:
+        flat = values[0] * 32 + values[1] * 4 + values[2] - 5
+        there = dict(zip(back.initial_indices, [tir.const(value, "int32") for value in values], strict=True))
+        assert bool(Analyzer().simplify(substitute(padding, there))) == (not 0 <= flat < 116)

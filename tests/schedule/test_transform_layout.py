@@ -272,3 +272,11 @@ def test_layouts_of_int64_indices_are_computed_in_int64(step):
     after = np.zeros((4, 6), "float32")
     evaluate(sch.mod["main"], data.reshape(shape), after)  # the second map keeps row-major order
     np.testing.assert_array_equal(after, before)
+
+
+def test_a_map_of_any_number_of_indices_and_one_in_64_bits():
+    for given in (lambda *indices: indices[::-1], tir.IndexMap.from_func(lambda i, j: (j, i))):
+        sch = tir.Schedule(matmul(4, 6, 5))
+        sch.transform_layout("C", ("write", 0), given)
+        assert [str(region) for region in sch.get(sch.get_block("C")).writes] == ["C[v_j, v_i]"]
+        assert "T.int64" not in sch.mod.script()

@@ -142,9 +142,11 @@ def size_text(factor: object) -> object:
     return repr(factor) if isinstance(factor, Expr) else factor
 
 
-def map_text(step: str, given: Callable[..., object] | str | None) -> str | None:
-    """A map of indices as a trace carries it."""
-    return None if given is None else LayoutMap.of(given, step).text
+def map_text(
+    step: str, given: Callable[..., object] | str | None, rank: Callable[[], int] | None = None
+) -> str | None:
+    """A map of indices as a trace carries it; one of any number of indices takes as many as `rank` says."""
+    return None if given is None else LayoutMap.of(given, step, rank).text
 
 
 # --- as a primitive gets them ---------------------------------------------------------------------------------------

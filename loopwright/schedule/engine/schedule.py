@@ -16,7 +16,7 @@ from typing import Any, Final, overload
 from loopwright.analysis.reduction_init import InitUsesReduction, write_inits
 from loopwright.analysis.strides import check_strides
 from loopwright.display import progress
-from loopwright.ir import Block, For, GlobalVar, IRModule, PrimFunc
+from loopwright.ir import Block, BlockRealize, For, GlobalVar, IRModule, PrimFunc
 from loopwright.ir.verifier import verify
 from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import caller, user_call_text
@@ -454,6 +454,12 @@ class Schedule(
         is_loop = isinstance(handle, LoopRV)
         gone = handle.var if isinstance(handle, LoopRV) else handle.key if isinstance(handle, BlockRV) else str(handle)
         raise self._with_history(HandleGone(gone, is_loop))
+
+    def _realize(self, block: BlockRV | str) -> BlockRealize:
+        if isinstance(block, BlockRV):
+            return self._view_of([block]).realize(block.key)
+        (result,) = PRIMITIVES["GetBlock"].function(self.view(), name=block)
+        return self.view().realize(result.key)
 
     def _with_handles(self, value: object, asked: list[Instruction]) -> object:
         """Blocks given by name become handles, as if `get_block` had been called."""

@@ -13,8 +13,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from loopwright.arith.index_map import AXIS_SEPARATOR, BadIndexMap, IndexMap
-from loopwright.ir import Cast, Expr, IntImm, Rewriter, Var, as_expr, const, node
+from loopwright.arith.index_map import AXIS_SEPARATOR, BadIndexMap, IndexMap, retyped
+from loopwright.ir import Cast, Expr, IntImm, Rewriter, Var, as_expr, collect, const, node
 from loopwright.ir.deep import deep
 from loopwright.ir.operators import maximum, minimum
 from loopwright.runtime.dtype import DataType
@@ -48,14 +48,19 @@ class LayoutMap(IndexMap):
     separators: tuple[int, ...] = ()
 
     @staticmethod
-    def of(given: IndexMap | str | Callable[..., object], step: str = "index map") -> LayoutMap:
-        """A map from a callable (`lambda i, j: (j, i)`) or from the text of one."""
+    def of(
+        given: IndexMap | str | Callable[..., object], step: str = "index map", rank: Callable[[], int] | None = None
+    ) -> LayoutMap:
+        """A map from a callable (`lambda i, j: (j, i)`) or from the text of one.
+
+        `rank` says how many indices there are, for a callable that takes any number of them.
+        """
         if isinstance(given, LayoutMap):
             return given
         if isinstance(given, str):
             return _read(step, given)
         if isinstance(given, IndexMap):
-            return LayoutMap(given.initial_indices, given.final_indices, None)
+            return _narrow(given)
         if not callable(given):
             raise BadStepArgument(step, f"expected a callable from indices to indices, got {type(given).__name__}")
         try:
@@ -63,9 +68,14 @@ class LayoutMap(IndexMap):
         except (ValueError, TypeError):  # a builtin need not have a signature
             problem = f"how many indices {getattr(given, '__name__', given)} takes is not known"
             raise BadStepArgument(step, problem, hint="name them: lambda i, j: (j, i)") from None
-        if any(item.kind not in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD) for item in parameters):
-            raise BadStepArgument(step, "the map takes any number of indices", hint="name them: lambda i, j: (j, i)")
-        inputs = [Var(item.name) for item in parameters]
+        named = [item for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)]
+        inputs = [Var(item.name) for item in named]
+        if len(named) < len(parameters):
+            *_, last = parameters
+            if rank is None or len(parameters) - len(named) > 1 or last.kind is not last.VAR_POSITIONAL:
+                problem = "the map takes any number of indices"
+                raise BadStepArgument(step, problem, hint="name them: lambda i, j: (j, i)")
+            inputs += [Var(f"{last.name}_{position}") for position in range(rank() - len(named))]
         try:
             answer = given(*inputs)
         except LoopwrightError:
@@ -105,6 +115,16 @@ class LayoutMap(IndexMap):
             return tuple(self.map_shape(sizes))
         except BadIndexMap as error:
             raise BadStepArgument(step, error.problem, hint=error.hint) from None
+
+
+def _narrow(given: IndexMap) -> LayoutMap:
+    """A map as texts hold it, in int32 where its numbers fit; `for_indices` widens it again."""
+    narrow = DataType("int32")
+    numbers = [number.value for result in given.final_indices for number in collect(result, IntImm)]
+    if all([var.dtype == narrow for var in given.initial_indices]) or any([abs(n) > narrow.highest for n in numbers]):
+        return LayoutMap(given.initial_indices, given.final_indices, None)
+    inputs = tuple([Var(var.name, narrow) for var in given.initial_indices])
+    return LayoutMap(inputs, retyped(given.final_indices, given.initial_indices, inputs, narrow), None)
 
 
 class _Widened(Rewriter):

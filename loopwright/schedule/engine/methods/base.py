@@ -11,6 +11,7 @@ from functools import wraps
 from inspect import isfunction, unwrap
 from typing import Any, ParamSpec, Self, TypeVar
 
+from loopwright.ir import BlockRealize
 from loopwright.schedule.errors import WrongCall, WrongType
 from loopwright.schedule.handles import BlockRV
 from loopwright.schedule.trace.calls import METHODS, Arguments
@@ -62,6 +63,10 @@ class Base(ABC):
     @abstractmethod
     def copy(self) -> Self:
         """One that goes its own way from here."""
+
+    @abstractmethod
+    def _realize(self, block: BlockRV | str) -> BlockRealize:
+        """The block as it is now; nothing is recorded."""
 
     @staticmethod
     def _list(step: str, name: str, given: object) -> list[Any]:

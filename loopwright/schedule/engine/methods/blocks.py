@@ -21,7 +21,7 @@ class BlockMethods(Base):
 
     def transform_block_layout(self, block: BlockRV | str, index_map: Callable[..., object] | str) -> None:
         """A block runs over the axes that `index_map` makes of its own."""
-        text = map_text("transform_block_layout", index_map)
+        text = map_text("transform_block_layout", index_map, lambda: len(self._realize(block).iter_values))
         return self._do("TransformBlockLayout", {"block": self._block(block)}, index_map=text)
 
     def decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:

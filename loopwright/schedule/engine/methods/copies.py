@@ -72,7 +72,7 @@ class CopyMethods(Base):
             {"block": self._block(block)},
             read_buffer_index=named(read_buffer_index),
             storage_scope=storage_scope,
-            index_map=map_text("reindex_cache_read", index_map),
+            index_map=map_text("reindex_cache_read", index_map, lambda: len(self._realize(block).iter_values)),
         )
 
     def reindex_cache_write(
@@ -88,7 +88,7 @@ class CopyMethods(Base):
             {"block": self._block(block)},
             write_buffer_index=named(write_buffer_index),
             storage_scope=storage_scope,
-            index_map=map_text("reindex_cache_write", index_map),
+            index_map=map_text("reindex_cache_write", index_map, lambda: len(self._realize(block).iter_values)),
         )
 
     def cache_inplace(

@@ -28,11 +28,17 @@ class MemoryMethods(Base):
         with `assume_injective_transform`: a map that puts two elements into one cell is found out.
         """
         inputs = {"block": self._block(block)}
+
+        def rank() -> int:
+            from loopwright.schedule.primitives.memory.reindex import side_of  # primitives load when they are used
+
+            return side_of("transform_layout", self._realize(block), buffer)[0].ndim
+
         return self._do(
             "TransformLayout",
             inputs,
             buffer=sided(buffer),
-            index_map=map_text("transform_layout", index_map),
+            index_map=map_text("transform_layout", index_map, rank),
             pad_value=map_text("transform_layout", pad_value) if callable(pad_value) else pad_value,
         )
 
