@@ -165,6 +165,7 @@ NAMES: Final[dict[str, str]] = {
         tvm_storage_sync tvm_struct_get tvm_struct_set tvm_thread_allreduce tvm_thread_invariant
         tvm_throw_last_error tvm_tuple tvm_warp_activemask tvm_warp_shuffle tvm_warp_shuffle_down
         tvm_warp_shuffle_up undef vectorcombine vectorhigh vectorlow""",
+    "testing.tir": "mma_schedule",
     "tir.analysis": """
         Block OOBChecker apply_prim_func_arg_and_result_memory_constraints calculate_allocated_bytes
         calculate_constant_bytes calculate_workspace_bytes detect_buffer_access_lca estimate_tir_flops expr_deep_equal

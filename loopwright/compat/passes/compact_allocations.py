@@ -213,7 +213,7 @@ class _Collect(CollectUses):
     def extent(self, span: Span, size: Expr) -> Expr | None:
         """How many cells hold the span, if they are fewer than there are."""
         count = super().extent(span, size)
-        if count is not None or isinstance(size, IntImm):
+        if count is not None or (isinstance(size, IntImm) and self.is_strict):
             return count
         symbolic = self.facts.simplify(span.high - span.low + 1)
         if not self.is_strict or self.facts.can_prove(symbolic <= size):
@@ -225,9 +225,9 @@ class _Shrink(ShrinkBuffers):
     def visit_Allocate(self, node: Allocate) -> Stmt:
         shrunk = super().visit_Allocate(node)
         compact = self.compact.get(node.buffer_var)
-        if compact is None or not compact.buffer.strides:
-            return shrunk
-        return shrunk.with_(extents=strided_extents(compact.buffer, self.facts))
+        if compact is not None and compact.buffer.strides:
+            shrunk = shrunk.with_(extents=strided_extents(compact.buffer, self.facts))
+        return shrunk.with_(annotations=node.annotations)
 
     def visit_Block(self, block: Block) -> Block:
         rebuilt = self.rebuild(block)

@@ -18,6 +18,7 @@ from loopwright.compat.passes.known_inequalities import KnownInequalities
 from loopwright.compat.passes.named_pass import named_pass
 from loopwright.compat.settings import SimplifyConfig
 from loopwright.ir import (
+    Add,
     Allocate,
     AllocateConst,
     And,
@@ -35,12 +36,14 @@ from loopwright.ir import (
     IntImm,
     IterVar,
     LetStmt,
+    Mul,
     Node,
     Not,
     Or,
     PrimFunc,
     Range,
     Stmt,
+    Sub,
     Var,
     any_node,
     const,
@@ -56,6 +59,7 @@ from loopwright.ir import (
 from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.pass_context import PassContext
 from loopwright.runtime.dtype import BOOL
+from loopwright.transform.parts.flat_index import is_literal
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.known_ops import IF_THEN_ELSE
 from loopwright.transform.parts.purity import has_data, is_pure
@@ -89,7 +93,14 @@ class InPlaceSimplifier(SimplifyStatements):
     def visit_BinaryExpr(self, expr: BinaryExpr) -> Expr:
         if is_index(expr.dtype) and expr.dtype.lanes == 1 and not has_data(expr):
             return self.simplest(expr)
-        return super().visit_BinaryExpr(expr)
+        simple = super().visit_BinaryExpr(expr)
+        if isinstance(simple, (Add, Sub, Mul)) and is_index(simple.dtype):
+            neutral = 1 if isinstance(simple, Mul) else 0
+            if is_literal(simple.b, neutral):
+                return simple.a
+            if is_literal(simple.a, neutral) and not isinstance(simple, Sub):
+                return simple.b
+        return simple
 
     def visit_CompareExpr(self, expr: CompareExpr) -> Expr:
         if expr.dtype.lanes > 1 or has_data(expr) or not is_index(expr.a.dtype):

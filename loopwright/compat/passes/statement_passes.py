@@ -5,6 +5,7 @@ from __future__ import annotations
 from loopwright.compat.passes.named_pass import named_pass
 from loopwright.ir import AttrStmt, PrimFunc, SeqStmt, Stmt, const, structural_equal
 from loopwright.ir.passes import Pass
+from loopwright.transform.on_request.make_blocks_opaque import make_blocks_opaque
 from loopwright.transform.parts.statements import StmtRewriter
 
 
@@ -56,9 +57,22 @@ def lift_attr_scope(attr_key: str) -> Pass:
     return run
 
 
+@named_pass("ConvertBlocksToOpaque", skips_te=True)
+def convert_blocks_to_opaque(func: PrimFunc) -> PrimFunc:
+    """A block's axes are replaced by what they are bound to."""
+    result: PrimFunc = make_blocks_opaque.__wrapped__(func)  # type: ignore[attr-defined]  # the function of the pass
+    return result
+
+
 @named_pass("LiftThreadBinding")
 def lift_thread_binding(func: PrimFunc) -> PrimFunc:
     """Bound loops stay where they are: `unify_thread_bindings` moves them around their kernel."""
+    return func
+
+
+@named_pass("LowerTVMBuiltin")
+def lower_tvm_builtin(func: PrimFunc) -> PrimFunc:
+    """Packed calls and allocations stay: code generation writes their stacks and their workspace itself."""
     return func
 
 

@@ -214,6 +214,15 @@ class StringImm(Expr):
     value: str
     dtype: DataType = derived("HANDLE")
 
+    def __eq__(self, other: object) -> Any:
+        # With a text this is no comparison of the program: scripts ask what an attribute says.
+        return self.value == other if isinstance(other, str) else super().__eq__(other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.value != other if isinstance(other, str) else super().__ne__(other)
+
+    __hash__ = Expr.__hash__
+
 
 class BadLanes(LoopwrightError, ValueError):
     """A vector is made of a scalar and has at least one lane.

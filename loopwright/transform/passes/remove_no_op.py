@@ -146,6 +146,8 @@ class _RemoveNoOp(StmtRewriter):
         needed = node.var in self.reads.used or node.var in self.reads.written
         if is_pure(node.value) and (is_no_op(body) or not needed):
             return body
+        if is_no_op(body):
+            return Evaluate(node.value)  # for its effect
         return node.with_(body=body)
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
