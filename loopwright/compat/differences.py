@@ -1,10 +1,10 @@
 """Which errors a script meets because Loopwright differs from TVM on purpose, and where the page explains it.
 
-While `import tvm` means Loopwright, such an error ends in a line that names the section of docs/coming_from_tvm.md:
+While `import tvm` means Loopwright, such an error ends in a line that names the page and its section:
 
     WouldRace: parallel: two iterations of i write C[0] [LW0207]
       …
-      see: docs/coming_from_tvm.md, "Programs that are refused"
+      see: "Coming from TVM" in the documentation, section "Programs that are refused"
 
 A new difference by design enters here with the code of its error and the heading of its section.
 """
@@ -15,7 +15,7 @@ from typing import Final
 
 from loopwright.runtime.errors import pages
 
-_PAGE = "docs/coming_from_tvm.md"
+_PAGE = '"Coming from TVM" in the documentation'
 
 _SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "What does not, and what it says": ("LW0003", "LW0103", "LW0607", "LW0701"),
@@ -27,7 +27,7 @@ _SECTIONS: Final[dict[str, tuple[str, ...]]] = {
 
 def name_pages() -> None:
     """From now on those errors name their section."""
-    pages.update({code: f'{_PAGE}, "{section}"' for section, codes in _SECTIONS.items() for code in codes})
+    pages.update({code: f'{_PAGE}, section "{section}"' for section, codes in _SECTIONS.items() for code in codes})
 
 
 def forget_pages() -> None:

@@ -21,7 +21,7 @@ class BadName(LoopwrightError, ValueError):
         to_c_function_style("run")
     """
 
-    code = "LW1391"
+    code = "LW0059"
 
 
 def _checked(name: str, what: str) -> str:

@@ -115,7 +115,7 @@ def test_tiles_in_registers_have_no_guards_that_depend_on_the_task() -> None:
     """Columns that are no whole panels, and tasks of several products: the last tile of each is shorter."""
     func = matmul(576, 96, 196, batch=4)
     target = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=2"
-    text = lw.lower(autosched.apply(func, target).mod).script()
+    text = lw.lower(autosched.apply(func, target).mod, target=target).script()
     places = re.findall(r"_local\[([^]]*)]", text)
     assert places and not any("fused" in place for place in places)
     got, exact, allowed = product(func, TWO)

@@ -35,7 +35,7 @@ RANGES = {
     "LW04": ("te",),
     "LW05": ("ir",),
     "LW06": ("target", "codegen"),
-    "LW07": ("transform", "as_module"),
+    "LW07": ("transform", "as_module", "compat.passes"),
     "LW08": ("analysis", "evaluator"),
     "LW09": ("arith",),
     "LW10": ("autosched",),

@@ -140,8 +140,8 @@ def test_a_classic_script(path, tmp_path):
     assert done.stderr == ""
 
 
-def test_there_are_twelve():
-    assert len(SCRIPTS) == 12
+def test_there_are_fifteen():
+    assert len(SCRIPTS) == 15
 
 
 def test_a_test_suite_of_the_peers_users(script):

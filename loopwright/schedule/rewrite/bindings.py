@@ -167,7 +167,7 @@ class _AsDigits(Rewriter):
 
 
 def _is_constant_pair(a: Expr, b: Expr) -> bool:
-    return isinstance(b, IntImm) and b.value > 0 and (isinstance(a, Var) or (isinstance(a, IntImm) and a.value > 0))
+    return isinstance(b, IntImm) and b.value > 0 and isinstance(a, IntImm) and a.value > 0
 
 
 def as_digits(value: Expr) -> Expr:

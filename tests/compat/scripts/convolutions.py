@@ -76,3 +76,4 @@ for each in (mod, changed):
     result = relay.create_executor("graph", each, tvm.cpu(), "llvm").evaluate()(nchw, oihw)
     tvm.testing.assert_allclose(result.numpy(), answer, rtol=1e-4, atol=1e-4)
 assert relay.analysis.get_total_mac_number(relay.transform.InferType()(mod)["main"]) == 28800
+print("ok")

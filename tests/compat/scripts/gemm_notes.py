@@ -108,3 +108,4 @@ s[C].bind(ty, te.thread_axis("threadIdx.y"))
 s[C].bind(tx, te.thread_axis("threadIdx.x"))
 text = str(tvm.lower(s, [A, B, C], simple_mode=True))
 assert "blockIdx.x" in text and "threadIdx.y" in text
+print("ok")

@@ -50,3 +50,4 @@ for each in (dense, lowered):
     result = relay.create_executor("vm", each, tvm.cpu(), "llvm").evaluate()(a, b).numpy()
     assert np.abs(result - real).max() < y_scale + inner * (a_scale + b_scale) / 2 * 0.1
     assert set(np.round(result / y_scale).ravel()) <= set(range(-128 - y_zero, 128 - y_zero))
+print("ok")

@@ -69,14 +69,7 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
         extents = [loop.extent for loop in loops]  # a product with one negative extent is no iterations either
     total = Analyzer().simplify(product(extents))
     fused = Var("_".join(loop.loop_var.name for loop in loops) + "_fused", total.dtype)
-    facts = Analyzer()
-    values: dict[Var, Expr] = {}
-    below: Expr = const(1, fused.dtype)  # iterations of the loops inside
-    for loop, extent in reversed(list(zip(loops, extents, strict=True))):
-        through = facts.simplify(below * extent)
-        digit = fused if loop is loops[0] else fused % through
-        values[loop.loop_var] = value_at(loop, digit if is_one(below) else digit // below)
-        below = through
+    values = {loop.loop_var: value_at(loop, digit) for loop, digit in zip(loops, _digits(fused, extents), strict=True)}
     new = For(fused, const(0, fused.dtype), total, ForKind.SERIAL, loops[-1].body)
     body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new], preserve_unit_iters)
     after = view.replaced(path, nest([new], body))
@@ -127,3 +120,24 @@ def _check_starts(view: View, after: PrimFunc, fused: Var, empty: Sequence[For])
                 name, block = loop.loop_var.name, view.realize(key).block.name_hint
                 problem = f"loop {name} may have no iterations, and block {block} starts a reduction all the same"
                 raise NotSupported("fuse", problem, loop)
+
+
+def _digits(fused: Var, extents: Sequence[Expr]) -> list[Expr]:
+    """What each loop is at an iteration of the fused one: `f // 48`, `f % 48 // 8`, `f % 8`.
+
+    Over open sizes `f // m // n`, `f // m % n`, `f % m`, which `arith/digits.py` reads.
+    """
+    result: list[Expr] = []
+    if not all([isinstance(extent, IntImm) for extent in extents[1:]]):
+        rest: Expr = fused
+        for extent in reversed(extents[1:]):
+            result.append(rest % extent)
+            rest = rest // extent
+        return [rest, *reversed(result)]
+    below: Expr = const(1, fused.dtype)  # iterations of the loops inside
+    for depth, extent in reversed(list(enumerate(extents))):
+        through = Analyzer().simplify(below * extent)
+        digit = fused if depth == 0 else fused % through
+        result.append(digit if is_one(below) else digit // below)
+        below = through
+    return list(reversed(result))
