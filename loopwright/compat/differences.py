@@ -18,7 +18,7 @@ from loopwright.runtime.errors import pages
 _PAGE = '"Coming from TVM" in the documentation'
 
 _SECTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "What does not, and what it says": ("LW0003", "LW0103", "LW0607", "LW0701"),
+    "What does not, and what it says": ("LW0003", "LW0103", "LW0607", "LW0701", "LW0748"),
     "Programs that are refused": ("LW0802", "LW0803", "LW0804", "LW0806", "LW0808", "LW0810", "LW0814", "LW0815"),
     "Steps that are refused": ("LW0205", "LW0206", "LW0207", "LW0221", "LW0233", "LW0258", "LW0260"),
     "Arguments of a call": ("LW0117", "LW0118"),

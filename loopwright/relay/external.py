@@ -19,6 +19,7 @@ import numpy as np
 
 from loopwright.model.given_arrays import array_of
 from loopwright.relay.expr import Function
+from loopwright.relay.types import FuncType
 from loopwright.runtime.c_source import CSourceModule
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.module import Module
@@ -60,10 +61,22 @@ def symbol_of(function: Function) -> str:
     return str(symbol)
 
 
+def _with_result_type(function: Function) -> Function:
+    """The function as compilers expect it: it says what it returns, declared or inferred."""
+    inferred = function.checked_type_
+    if function.ret_type is not None or not isinstance(inferred, FuncType):
+        return function
+    result = Function(
+        function.params, function.body, inferred.ret_type, function.type_params, function.attrs, function.span
+    )
+    result.checked_type_ = inferred
+    return result
+
+
 def compile_external(function: Function) -> tuple[Module, dict[str, np.ndarray]]:
     """The module that the compiler of a function makes of it, and the constants that it has by name."""
     name, symbol = str(function.attrs["Compiler"]), symbol_of(function)
-    result: object = _compiler(name)(function)
+    result: object = _compiler(name)(_with_result_type(function))
     if not isinstance(result, Module):
         raise NoSuchCompiler(
             f"relay.ext.{name} gave {type(result).__name__} for {symbol}, not a module",

@@ -51,7 +51,7 @@ class DeviceWorkLeft(LoopwrightError, NotImplementedError):
         super().__init__(
             f"tir.transform.{name} is not built, and there is work for it: {what}",
             at=at if not isinstance(at, Call) else Evaluate(at),
-            hint="docs/coming_from_tvm.md says which passes for devices are there; loopwright.build lowers by itself",
+            hint="loopwright.build lowers by itself",
             fields={"pass": name},
         )
 
