@@ -45,8 +45,10 @@ __all__ = [*_NAMES, *_MODULES]
 _UPPER_LAYERS = {
     "ignored settings": "loopwright.compat.settings:IGNORED_SETTINGS",
     "index maps of traces": "loopwright.compat.node_graph:",  # the module itself
+    "LLVM bitcode": "loopwright.codegen.llvm.bitcode:bitcode_of",
     "literal": "loopwright.ir:const",
     "literals": "loopwright.ir.attributes:attribute_value",
+    "object of LLVM": "loopwright.codegen.llvm.bitcode:object_of",
     "pass names": "loopwright.compat.pass_names:PEER_PASSES",
     "view of error": "loopwright.display.error_sheet:error_sheet",
     "view of traceback": "loopwright.display.error_sheet:traceback_lines",

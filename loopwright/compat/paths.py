@@ -160,12 +160,12 @@ VIEWS: Final[dict[str, str]] = {
 TO_COME: Final[tuple[str, ...]] = tuple(
     """
     auto_scheduler autotvm exec meta_schedule micro relax rpc
-    contrib._ffi_api contrib.binutil contrib.cblas contrib.coreml_runtime contrib.cublas contrib.cublaslt
+    contrib._ffi_api contrib.binutil contrib.coreml_runtime contrib.cublas contrib.cublaslt
     contrib.cuda_graph
     contrib.cudnn contrib.cusparse contrib.cutlass contrib.dnnl contrib.download contrib.emcc
     contrib.ethosu contrib.graph_runtime contrib.hexagon contrib.hipblas contrib.micro
     contrib.miopen contrib.mkl contrib.mps contrib.mrvl contrib.ndk contrib.nnpack contrib.peak
-    contrib.pipeline_executor contrib.pipeline_executor_build contrib.random contrib.relay_viz contrib.rocblas
+    contrib.pipeline_executor contrib.pipeline_executor_build contrib.random contrib.rocblas
     contrib.rocm contrib.rpc contrib.sdaccel contrib.sparse contrib.spirv_utils contrib.stackvm contrib.tedd
     contrib.tf_op contrib.tflite_runtime contrib.thrust contrib.torch contrib.tvmjs contrib.uma contrib.verilator
     contrib.vitis_ai contrib.vllm contrib.xcode

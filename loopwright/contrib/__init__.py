@@ -1,8 +1,9 @@
 """Tools around the compiler: C compilers, archives, temporary folders, worker processes, other libraries' tensors.
 
-Each file is one of them, and imports nothing of the compiler: `utils.py` (`tempdir`), `cc.py` (compile and link),
+Each file is one of them, and most import nothing of the compiler: `utils.py` (`tempdir`), `cc.py` (compile and link),
 `tar.py`, `clang.py`, `nvcc.py`, `dlpack.py`, `popen_pool.py` (`popen_worker.py` is its other end), `graph_executor.py`
-(compiled models), `debugger/` (the same with a clock in it). `compilers.py` runs the compilers of the others. They
+(compiled models), `debugger/` (the same with a clock in it), `cblas.py` (numpy's BLAS for te), `relay_viz/` (graphs
+of relay as trees or drawings). `compilers.py` runs the compilers of the others. They
 load when first used.
 """
 
@@ -11,7 +12,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("cc", "clang", "debugger", "dlpack", "graph_executor", "nvcc", "popen_pool", "tar", "utils")
+_MODULES = (
+    *("cblas", "cc", "clang", "debugger", "dlpack", "graph_executor", "nvcc", "popen_pool", "relay_viz"),
+    *("tar", "utils"),
+)
 
 __all__ = list(_MODULES)
 

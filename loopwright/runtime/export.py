@@ -40,6 +40,7 @@ from loopwright.runtime.link import (
     require_folder,
 )
 from loopwright.runtime.native_build import single_file
+from loopwright.runtime.upper_layers import from_upper_layer
 
 _NATIVE: Final = Path(__file__).with_name("native")
 _POOL, _LAST_ERROR = _NATIVE / "thread_pool.c", _NATIVE / "last_error.c"
@@ -195,6 +196,8 @@ def save(module: CodeModule, file_name: str, fmt: str = "") -> str:
         if module.object_code is None:
             raise NotExportable(module, f".{form}")
         return _write(file_name, module.object_code(), sealed=True)
+    if form == "bc" and "ll" in module.source_forms:
+        return _write(file_name, from_upper_layer("LLVM bitcode")(source_of(module, "ll", Path(file_name).stem)))
     if form in _TEXTS or form in module.source_forms:
         return _write(file_name, source_of(module, _TEXTS.get(form, form), Path(file_name).stem).encode())
     if form in ("so", "dylib"):

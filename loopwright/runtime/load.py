@@ -2,6 +2,7 @@
 
     load_module("model.so")      dlopen, after the checks of `library_file.py`
     load_module("model.o")       linked first, as are .a and .tar files
+    load_module("model.bc")      compiled and linked first, as are .ll files: the one case that needs the compiler
 
 Everything the Module knows comes from the description inside the file. Modules that were imported by the exported one
 are linked into the same library, and come back as its imports.
@@ -46,6 +47,7 @@ from loopwright.runtime.library_file import (
 )
 from loopwright.runtime.link import create_shared
 from loopwright.runtime.module import Module
+from loopwright.runtime.upper_layers import from_upper_layer
 
 ENTRY_PREFIX: Final = "__tvm_ffi_"
 
@@ -106,6 +108,12 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
             files = _with_runtime(_unpacked(name, data, form, Path(folder)))
             linked = create_shared(str(Path(folder) / "linked.so"), files)
             return _load_shared(linked, read_file(linked), shown=name)  # stays mapped when its file is gone
+    if form in ("ll", "bc"):  # needs the compiler, unlike all others
+        with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
+            compiled = Path(folder) / "compiled.o"
+            compiled.write_bytes(from_upper_layer("object of LLVM")(name, data, form))
+            linked = create_shared(str(Path(folder) / "linked.so"), _with_runtime([str(compiled)]))
+            return _load_shared(linked, read_file(linked), shown=name)
     raise NotALibrary(name, f"its form {form!r} is none that can be loaded")
 
 
@@ -126,7 +134,8 @@ def system_lib(symbol_prefix: str = "") -> Module:
 def load_static_library(path: str | os.PathLike[str], func_names: Sequence[str]) -> Module:
     """An object or archive as a module that cannot be called, but is linked into what imports it.
 
-    `func_names` are the functions it defines, by their C names, which the importing module calls with `call_extern`.
+    `func_names` are the functions it defines: by their C names, which the importing module calls with `call_extern`,
+    or as a module of ours names them.
     """
     name = os.fspath(path)
     data = read_file(name)
@@ -134,7 +143,7 @@ def load_static_library(path: str | os.PathLike[str], func_names: Sequence[str])
         raise NotALibrary(name, "a shared library cannot be linked into another; load_extern_library loads it")
     if data[:4] == MAGIC:
         defined = {symbol.name for symbol in checked_elf(name, data).symbols() if symbol.home and symbol.binding}
-        absent = [wanted for wanted in func_names if wanted not in defined]
+        absent = [one for one in func_names if not defined & {one, f"{ENTRY_PREFIX}{one}", f"loopwright_{one}"}]
         if absent:
             raise NotALibrary(name, f"it does not define {', '.join(absent)}")
     elif data.startswith(ARCHIVE):
@@ -142,7 +151,9 @@ def load_static_library(path: str | os.PathLike[str], func_names: Sequence[str])
     else:
         raise NotALibrary(name, "it is neither an object nor an archive of objects")
     suffix = ".a" if data.startswith(ARCHIVE) else ".o"
-    return Module({}, type_key="static_library", object_code=lambda: data, object_suffix=suffix)
+    result = Module({}, type_key="static_library", object_code=lambda: data, object_suffix=suffix)
+    result.static_functions = list(func_names)
+    return result
 
 
 def _form_of(name: str, data: bytes) -> str:

@@ -142,6 +142,7 @@ class Module:
         self.source_suffix = ".c"  # of its C text as a file to be compiled
         self.source_options: list[str] = []  # of the compiler, for that file
         self.imported_modules: list[Module] = []
+        self.static_functions: list[str] = []  # that a static library has for others to call
 
     def set_functions(self, functions: Mapping[str, PackedFunction]) -> None:
         """For the module's maker: these are its functions now."""
@@ -189,8 +190,8 @@ class Module:
         return function
 
     def implements_function(self, name: str, query_imports: bool = False) -> bool:
-        """Whether `get_function` would find `name`."""
-        return self._find(name, query_imports) is not None
+        """Whether `get_function` would find `name`, or a static library has it for others to call."""
+        return name in self.static_functions or self._find(name, query_imports) is not None
 
     @property
     def function_names(self) -> list[str]:

@@ -303,3 +303,17 @@ def test_an_archive_without_objects(tmp_path):
         archive.addfile(tarfile.TarInfo("readme.txt"), io.BytesIO())
     with pytest.raises(NotALoopwrightLibrary, match="the archive holds no objects"):
         load_module(tmp_path / "empty.tar")
+
+
+@pytest.mark.parametrize("name", ["add.ll", "add.bc"])
+def test_files_of_llvm_are_compiled_when_they_are_loaded(built, tmp_path, name):
+    built.save(tmp_path / name)
+    assert works(tmp_path / name)
+    (tmp_path / name).write_bytes(b"BC\xc0\xde no such thing" if name.endswith("bc") else b"no such thing")
+    with pytest.raises(NotALibrary, match="LLVM does not read it"):
+        load_module(tmp_path / name)
+
+
+def test_a_static_library_by_the_names_of_its_functions(built, tmp_path):
+    built.save(tmp_path / "add.o")
+    assert load_static_library(tmp_path / "add.o", ["add"]).implements_function("add")

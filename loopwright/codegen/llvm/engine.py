@@ -240,7 +240,8 @@ _making: Final = threading.Lock()
 
 
 @functools.cache
-def _initialize() -> None:
+def initialize() -> None:
+    """LLVM knows its targets from here on."""
     import llvmlite.binding as llvm
 
     llvm.initialize_all_targets()
@@ -258,7 +259,7 @@ def target_machine(cpu: CpuDescription, opt_level: int) -> TargetMachine:
 def _make_target_machine(triple: str, name: str, features: str, abi: str, opt_level: int) -> TargetMachine:
     import llvmlite.binding as llvm
 
-    _initialize()
+    initialize()
     try:
         target = llvm.Target.from_triple(triple)
     except RuntimeError as error:
