@@ -170,7 +170,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     contrib.tf_op contrib.tflite_runtime contrib.thrust contrib.torch contrib.tvmjs contrib.uma contrib.verilator
     contrib.vitis_ai contrib.vllm contrib.xcode
     driver.tvmc
-    ir.adt ir.affine_type ir.analysis ir.diagnostics ir.json_compact ir.memory_pools ir.type_relation
+    ir.adt ir.affine_type ir.analysis ir.json_compact ir.memory_pools ir.type_relation
     relay.collage relay.data_dep_optimization relay.debug relay.feature relay.frontend.caffe
     relay.frontend.caffe2 relay.frontend.change_datatype relay.frontend.common relay.frontend.coreml
     relay.frontend.darknet relay.frontend.keras relay.frontend.mxnet relay.frontend.oneflow relay.frontend.paddlepaddle

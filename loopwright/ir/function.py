@@ -155,6 +155,11 @@ class PrimFunc(Node):
         """The name callers use, or "main"."""
         return str(self.attrs.get("global_symbol", "main"))
 
+    @property
+    def __name__(self) -> str:
+        """The same, as of the Python function that the script is written as."""
+        return self.name
+
     def argument_buffers(self) -> list[Buffer]:
         """The buffers among the parameters, in order."""
         return [self.buffer_map[param] for param in self.params if param in self.buffer_map]
@@ -191,6 +196,8 @@ _standard: Final = when_used("loopwright.relay.prelude", "add_standard")
 
 class IRModule:
     """Functions by name. Unlike nodes a module may be changed; passes return new ones."""
+
+    __name__: str  # of the class in the script language that it was written as
 
     def __init__(
         self,

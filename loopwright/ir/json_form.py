@@ -4,7 +4,7 @@
 
 Every node is one row, after those it holds, so sharing survives and depth costs no recursion when reading. A value is a
 JSON value, or an object with one marker: `@` a row, `list`, `tuple`, `dict`, `dtype`, `enum`, `float`, `array`,
-`target`.
+`target`, and `items` and `map` for the containers of packed functions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from loopwright.ir.json_fields import wrong_field
 from loopwright.ir.node import NODE_TYPES, Node, when_used
 from loopwright.ir.op import Op, user_op
 from loopwright.ir.stmt import ForKind
+from loopwright.runtime import convert
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.json_text import MOST_LEVELS, JsonObject, NestedTooDeep, read_json
@@ -166,7 +167,7 @@ class _Writer:
             return number if math.isfinite(number) else {"float": repr(number)}
         if isinstance(value, str):
             return str(value)
-        if isinstance(value, (list, tuple, Mapping)):
+        if isinstance(value, (list, tuple, Mapping)) or _is_array(value):
             self.levels += 1
             if self.levels > _MOST_LISTS:
                 raise NestedLists()
@@ -185,8 +186,19 @@ class _Writer:
 
     def _container(self, value: Sequence[object] | Mapping[object, object]) -> JsonObject:
         if isinstance(value, Mapping):
-            return {"dict": [[self.value(key), self.value(item)] for key, item in value.items()]}
+            kind = "map" if _is_of_runtime(value) else "dict"
+            return {kind: [[self.value(key), self.value(item)] for key, item in value.items()]}
+        if _is_array(value):
+            return {"items": [self.value(item) for item in value]}
         return {"list" if isinstance(value, list) else "tuple": [self.value(item) for item in value]}
+
+
+def _is_of_runtime(value: object) -> bool:
+    return type(value).__module__.startswith("tvm_ffi")
+
+
+def _is_array(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, Sequence) and _is_of_runtime(value) and not isinstance(value, (str, bytes, tuple))
 
 
 def _layer(node: object) -> str:
@@ -216,6 +228,8 @@ class _Reader:
             "list": lambda items: [self.value(item) for item in items],
             "tuple": lambda items: tuple([self.value(item) for item in items]),
             "dict": lambda items: {self.value(key): self.value(item) for key, item in items},
+            "items": lambda items: convert([self.value(item) for item in items]),
+            "map": lambda items: convert({self.value(key): self.value(item) for key, item in items}),
             "enum": lambda parts: _ENUMS[parts[0]](parts[1]),
             "array": _array,
             "target": Target,

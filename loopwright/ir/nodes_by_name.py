@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
+from loopwright.ir.attributes import as_attributes
 from loopwright.ir.expr import Range
-from loopwright.ir.node import NODE_TYPES, Node
+from loopwright.ir.node import NODE_TYPES
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -26,8 +28,10 @@ class NoSuchNode(LoopwrightError, ValueError):
         super().__init__(f"no node is called {type_key!r}", hint=f"did you mean {', '.join(near)}?" if near else None)
 
 
-def make_node(type_key: str, **kwargs: object) -> Node:
-    """A node from the name of its class (`"IntImm"`, `"tir.For"`, `"Range"`) and its fields."""
+def make_node(type_key: str, **kwargs: object) -> Any:
+    """A node from the name of its class (`"IntImm"`, `"tir.For"`, `"Range"`) and its fields; or `"DictAttrs"`."""
+    if type_key == "DictAttrs":
+        return as_attributes(kwargs)
     cls = NODE_TYPES.get(type_key.rpartition(".")[2])
     if cls is None:
         raise NoSuchNode(type_key)

@@ -6,6 +6,7 @@ that says which constructor made them; as an argument it is the array of its fie
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +22,11 @@ Object = _tvm_ffi.Object
 PackedFunc = _tvm_ffi.Function
 ShapeTuple = _tvm_ffi.Shape
 String = _tvm_ffi.core.String
+
+
+# Nodes of programs, which they may hold, are known to Python's pickle alone.
+copyreg.pickle(Array, lambda array: (Array, ([*array],)))
+copyreg.pickle(Map, lambda mapping: (Map, (dict(mapping.items()),)))
 
 
 class ADT(list[Any]):

@@ -40,6 +40,16 @@ class SourceLine(NamedTuple):
     column: int | None = None
     end_column: int | None = None
     text: str | None = None  # the line itself, when it cannot be read back from `file`
+    last_line: int | None = None  # where what is meant ends, when that is another line
+
+    @property
+    def end_line(self) -> int:
+        """The line on which what is meant ends."""
+        return self.line if self.last_line is None else self.last_line
+
+    @property
+    def source_name(self) -> str:
+        return self.file
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.line}"

@@ -121,6 +121,8 @@ def convert(value: object) -> Any:
     stay themselves, and so does a dict that has some as keys: they are found by identity, which is Python's.
     """
     tvm_ffi = ffi.load()
+    from loopwright.runtime import containers  # noqa: F401 (it says how they are pickled, and loads tvm-ffi)
+
     if isinstance(value, (float, np.generic)) and not isinstance(value, np.void):
         return from_upper_layer("literal")(value)
     value = from_upper_layer("literals")(value)

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from loopwright.script import ir, tir
     from loopwright.script.parser import from_source, ir_module
+    from loopwright.script.parser import from_source as parse
 
-__all__ = ["from_source", "ir", "ir_module", "tir"]
+__all__ = ["from_source", "ir", "ir_module", "parse", "tir"]
 
 
 def __getattr__(name: str) -> Any:
     if name in ("ir", "tir"):
         return importlib.import_module(f"loopwright.script.{name}")
-    if name in ("from_source", "ir_module"):
-        return getattr(importlib.import_module("loopwright.script.parser"), name)
+    if name in ("from_source", "ir_module", "parse"):
+        return getattr(importlib.import_module("loopwright.script.parser"), "from_source" if name == "parse" else name)
     raise AttributeError(f"module 'loopwright.script' has no attribute {name!r}")

@@ -14,6 +14,7 @@ from loopwright.arith.index_map import IndexMap
 from loopwright.ir.json_form import BadJson, NotSaved
 from loopwright.ir.node import NODE_TYPES
 from loopwright.ir.nodes_by_name import NoSuchNode
+from loopwright.runtime import convert
 from loopwright.script import tir as T
 
 x, f = tir.Var("x"), tir.Var("f", "float32")
@@ -138,3 +139,11 @@ def test_make_node():
     with pytest.raises(NoSuchNode, match=r"no node is called 'tir.IntIm'(.|\n)*IntImm"):
         ir.make_node("tir.IntIm")
     assert "For" in NODE_TYPES
+
+
+def test_containers_of_packed_functions():
+    x = tir.Var("x")
+    for again in (lambda value: ir.load_json(ir.save_json(value)), lambda value: pickle.loads(pickle.dumps(value))):
+        items, mapping = again(convert([1, "a", [2]])), again(convert({"k": x + 1}))
+        assert isinstance(items, type(convert([]))) and [items[0].value, items[1], items[2][0].value] == [1, "a", 2]
+        assert isinstance(mapping, type(convert({}))) and repr(mapping["k"]) == "x + 1"

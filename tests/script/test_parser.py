@@ -14,6 +14,7 @@ from loopwright.ir import (
     AssertStmt,
     AttrStmt,
     BlockRealize,
+    Buffer,
     BufferStore,
     DeclBuffer,
     Evaluate,
@@ -27,8 +28,10 @@ from loopwright.ir import (
     SizeVar,
     While,
     assert_structural_equal,
+    diagnostics,
     structural_equal,
 )
+from loopwright.runtime import DiagnosticError
 from loopwright.script import from_source
 from loopwright.script import ir as I
 from loopwright.script import tir as T
@@ -207,7 +210,7 @@ def test_while_and_conditionals():
             A[1] = 2
         else:
             A[1] = 3
-        if True:
+        if T.bool(True):
             A[2] = 1
 
     loop, chosen, always = func.body.seq
@@ -778,3 +781,62 @@ def test_range_takes_annotations():
             A[i] = i
 
     assert body_text(func).startswith('for i in T.serial(2, 8, annotations={"unroll_hint": 4}):')
+
+
+def test_python_decides_conditions_that_it_knows():
+    def copy(doubled):
+        @T.prim_func
+        def func(A: T.Buffer((4,), "int32")):
+            if doubled:
+                A[0] = A[1] * 2
+            elif A[2] > 0:
+                A[0] = A[1]
+            if not doubled and A[1] is None:
+                A[3] = 1
+
+        return func
+
+    assert body_text(copy(True)) == "A[0] = A[1] * 2"
+    assert body_text(copy(False)) == "if A[2] > 0:\n    A[0] = A[1]"
+
+
+def test_buffers_outside_scripts():
+    pattern = T.Buffer((4, 8), "int8")
+    assert isinstance(pattern, Buffer) and pattern.dtype == "int8" and [int(n) for n in pattern.shape] == [4, 8]
+
+    @T.prim_func
+    def func(A: pattern, B: pattern):
+        A[0, 0] = B[1, 1]
+
+    (a, b) = func.argument_buffers()
+    assert a.name == "A" and a.data is not b.data and func.__name__ == "func"
+
+
+def test_a_method_may_be_a_macro():
+    class Scale:
+        def __init__(self, factor):
+            self.factor = factor
+
+        @T.macro
+        def apply(self, A, i):
+            A[i] = A[i] * self.factor
+
+    twice = Scale(2)
+
+    @T.prim_func
+    def func(A: T.Buffer((4,), "int32")):
+        twice.apply(A, 3)
+
+    assert body_text(func) == "A[3] = A[3] * 2"
+
+
+def test_a_renderer_of_ones_own_sees_what_is_wrong():
+    seen = []
+    diagnostics.override_renderer(lambda context: seen.extend(context.diagnostics))
+    try:
+        with pytest.raises(DiagnosticError):
+            from_source("@T.prim_func\ndef f(A: T.Buffer(4)):\n    for i in range(4):\n        A[i] = lost\n")
+    finally:
+        diagnostics.override_renderer(None)
+    assert [(one.span.line, one.message) for one in seen] == [(4, "name 'lost' is not defined")]
+    assert diagnostics.get_renderer() is None

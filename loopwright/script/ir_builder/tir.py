@@ -110,6 +110,8 @@ def _perform(spec: object) -> None:
 
 
 def _named(spec: object, name: str = "v") -> object:
+    if isinstance(spec, BufferNode):
+        return spec
     engine = IRBuilder.current().engine
     return engine.namers[type(spec)](engine, spec, name, NOWHERE)
 

@@ -8,9 +8,10 @@ may be read from several threads at once.
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loopwright.ir import (
     Buffer,
@@ -32,6 +33,15 @@ from loopwright.runtime.dtype import INT32, DataType
 if TYPE_CHECKING:
     from loopwright.script.parser.scopes import Environment
     from loopwright.script.parser.source import Source
+
+
+class _Reading(threading.local):
+    """How many scripts this thread is reading, one inside the other."""
+
+    depth = 0
+
+
+reading: Final = _Reading()
 
 
 class BufferSpec(NamedTuple):
@@ -68,6 +78,22 @@ class BufferSpec(NamedTuple):
             self.axis_separators,
             span,
         )
+
+
+def spec_like(buffer: Buffer) -> BufferSpec:
+    """What declares a buffer like `buffer`, with memory of its own."""
+    return BufferSpec(
+        buffer.shape,
+        str(buffer.dtype),
+        None,
+        buffer.strides or None,
+        buffer.elem_offset,
+        buffer.scope(),
+        buffer.data_alignment,
+        buffer.offset_factor,
+        buffer.buffer_type,
+        buffer.axis_separators,
+    )
 
 
 class AllocBuffer(NamedTuple):
@@ -256,6 +282,10 @@ class Macro:
 
     def __call__(self, *args: object, **kwargs: object) -> MacroCall:
         return MacroCall(self, args, kwargs)
+
+    def __get__(self, owner: object, cls: type | None = None) -> Any:
+        """As a method, its first parameter is the object."""
+        return self if owner is None else lambda *args, **kwargs: self(owner, *args, **kwargs)
 
 
 def region_of(value: object) -> BufferRegion | None:

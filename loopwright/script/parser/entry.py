@@ -12,8 +12,9 @@ from types import FrameType, FunctionType, ModuleType
 from typing import Any, ClassVar, Final, TypeVar, overload
 
 from loopwright.ir import IRModule, PrimFunc
+from loopwright.ir.diagnostics import report
 from loopwright.runtime.errors import DiagnosticError
-from loopwright.script.parser.directives import Macro
+from loopwright.script.parser.directives import Macro, reading
 from loopwright.script.parser.errors import BadModule, NoSource, NotAFunction, UnsupportedStatement
 from loopwright.script.parser.functions import FunctionParser, is_private, parse_function, parse_module
 from loopwright.script.parser.scopes import Environment, Scopes, closure_of
@@ -49,10 +50,14 @@ def _read_function(function: object, frame: FrameType, private: bool) -> PrimFun
 
 def _brief(parse: Callable[[], Result]) -> Result:
     """What `parse` returns. The place is in the message of a diagnostic; the parser's own frames would bury it."""
+    reading.depth += 1
     try:
         return parse()
     except DiagnosticError as error:
         failure = error.with_traceback(None)
+    finally:
+        reading.depth -= 1
+    report(failure)
     raise failure
 
 
@@ -110,7 +115,9 @@ def _read_class(cls: object, frame: FrameType) -> IRModule:
     # While decorators are applied, the running line is that of a decorator or of the class statement itself.
     file, line = frame.f_code.co_filename, frame.f_lineno
     environment = Environment(frame.f_locals, frame.f_globals)
-    return _brief(lambda: parse_module(*class_source(cls, file, line), environment, _closures(cls)))
+    module = _brief(lambda: parse_module(*class_source(cls, file, line), environment, _closures(cls)))
+    module.__name__ = cls.__name__  # as of the class that it stands for
+    return module
 
 
 def _closures(cls: type) -> dict[str, dict[str, object]]:

@@ -146,7 +146,9 @@ class Evaluator:
 
     def expression(self, node: ast.expr) -> Expr:
         """An expression of the program; Python numbers become literals."""
-        value = self.value(node)
+        return self._as_expression(self.value(node), node)
+
+    def _as_expression(self, value: object, node: ast.expr) -> Expr:
         if isinstance(value, Expr):
             return value
         try:
@@ -156,7 +158,11 @@ class Evaluator:
 
     def condition(self, node: ast.expr) -> Expr:
         """A truth value of the program; integers compare with zero."""
-        value = self.expression(node)
+        return self.as_condition(self.value(node), node)
+
+    def as_condition(self, given: object, node: ast.expr) -> Expr:
+        """What `node` evaluates to as a condition."""
+        value = self._as_expression(given, node)
         if value.dtype.is_bool:
             return value
         if not value.dtype.is_int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from loopwright.ir import (
     Block,
     BlockRealize,
+    Buffer,
     Expr,
     GlobalVar,
     IRModule,
@@ -103,8 +104,10 @@ class FunctionParser(StatementParser):
                 ast.copy_location(part, annotation)
             annotation = text
         value = self.evaluate(annotation)
-        if isinstance(value, d.BufferSpec):
-            buffer = self._buffer(value, name, annotation)
+        if isinstance(value, (d.BufferSpec, Buffer)):
+            # A buffer that was made outside is the pattern of this one.
+            spec = d.spec_like(value) if isinstance(value, Buffer) else value
+            buffer = self._buffer(spec, name, annotation)
             handle = Var(f"{name}_handle", "handle")
             frame.params.append(handle)
             frame.buffer_map[handle] = buffer

@@ -46,7 +46,10 @@ class Source:
             start = len(encoded[:start].decode(errors="ignore"))
             end = None if end is None else len(encoded[:end].decode(errors="ignore"))
         text = text.rstrip("\n")
-        return SourceLine(self.file, line, start, len(text) if end is None else end, text)
+        last: int | None = None
+        if end is None and node.end_lineno is not None:  # type: ignore[attr-defined]
+            last = node.end_lineno + self.offset  # type: ignore[attr-defined]
+        return SourceLine(self.file, line, start, len(text) if end is None else end, text, last)
 
 
 def function_source(function: FunctionType) -> tuple[Source, ast.FunctionDef]:

@@ -208,8 +208,12 @@ class StatementParser(Assignments):
         condition = self.condition(node.test)
         return While._make(condition, self.scoped_body(node.body, Frame("inside a while loop")), span=self.place(node))
 
-    def _if(self, node: ast.If) -> Stmt:
-        condition = self.condition(node.test)
+    def _if(self, node: ast.If) -> Stmt | None:
+        known = self.value(node.test)
+        if isinstance(known, bool):  # of Python, and so the choice is made now
+            chosen = node.body if known else node.orelse
+            return self.scoped_body(chosen, Frame("inside an if")) if chosen else None
+        condition = self.as_condition(known, node.test)
         then_case = self.scoped_body(node.body, Frame("inside an if"))
         else_case = self.scoped_body(node.orelse, Frame("inside an else")) if node.orelse else None
         return IfThenElse._make(condition, then_case, else_case, span=self.place(node))

@@ -69,8 +69,10 @@ def _spec(
 class _BufferWord:
     """`T.Buffer((16, 16), "float32")`: a parameter's annotation, or a buffer over memory that exists."""
 
-    def __call__(self, shape: object, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.BufferSpec:
-        return _spec(shape, dtype, *args, **kwargs)
+    def __call__(self, shape: object, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.BufferSpec | BufferNode:
+        spec = _spec(shape, dtype, *args, **kwargs)
+        # Outside a script there is no name to give: it is a buffer at once.
+        return spec if d.reading.depth else spec.make("buffer")
 
     def __getitem__(self, keys: object) -> d.BufferSpec:
         """The older spelling `T.Buffer[(16, 16), "float32"]`."""
