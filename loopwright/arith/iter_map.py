@@ -115,10 +115,11 @@ def iter_map_simplify(
     input_iters: Mapping[Var, Range],
     predicate: Expr | bool = True,
     check_level: int | str | IterMapLevel = IterMapLevel.Surjective,
+    simplify_trivial_iterators: bool = True,
 ) -> list[Expr]:
     """The indices, simplified as an iteration map where they are one, else as expressions."""
     analyzer = Analyzer.over(input_iters)
-    result = detect_iter_map(indices, input_iters, predicate, check_level).indices
+    result = detect_iter_map(indices, input_iters, predicate, check_level, simplify_trivial_iterators).indices
     return [analyzer.simplify(plain_expr(index)) for index in (result or indices)]
 
 

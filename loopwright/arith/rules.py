@@ -113,6 +113,8 @@ RULES: Final = [
     rule(GE(Max(x, y), x), TRUE),
     rule(GE(Max(x, y), y), TRUE),
     # conditions
+    rule(EQ(p, p), TRUE),
+    rule(NE(p, p), FALSE),
     rule(EQ(p, TRUE), p),
     rule(EQ(p, FALSE), Not(p)),
     rule(NE(p, TRUE), Not(p)),

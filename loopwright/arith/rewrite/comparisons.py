@@ -94,6 +94,8 @@ EQUAL: Final = [
 ]
 
 LOGIC: Final = [
+    rule(EQ(p, p), TRUE),
+    rule(NE(p, p), FALSE),
     rule(EQ(p, TRUE), p),
     rule(EQ(p, FALSE), Not(p)),
     rule(NE(p, TRUE), Not(p)),
