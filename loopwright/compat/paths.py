@@ -25,6 +25,16 @@ VIEWS: Final[dict[str, str]] = {
     "arith.iter_affine_map": "loopwright.arith",
     "arith.pattern": "loopwright.arith",
     "container": "loopwright.compat.containers loopwright.runtime loopwright.ir",
+    "contrib.target": "loopwright.compat.absent_accelerators",
+    "contrib.target.vitis_ai": "loopwright.compat.absent_accelerators",
+    "driver.tvmc": "loopwright.compat.tvmc",
+    **{
+        f"driver.tvmc.{name}": f"loopwright.compat.tvmc.{name}"
+        for name in """
+        compiler config_options frontends model pass_config pass_list result_utils runner shape_parser target tracker
+        transform
+        """.split()
+    },
     "instrument": "loopwright.transform loopwright.ir.instrument",
     "ir": "loopwright.compat.containers loopwright.runtime.containers loopwright.relay.types",
     "ir.attrs": "loopwright.ir",
@@ -65,6 +75,7 @@ VIEWS: Final[dict[str, str]] = {
     "relay.backend.name_transforms": "loopwright.compat.name_transforms",
     "relay.backend.utils": "loopwright.compat.name_transforms",
     "relay.backend.vm": "loopwright.relay.vm",
+    "relay.op.contrib.ethosn": "loopwright.compat.absent_accelerators",
     "relay.op.contrib.register": "loopwright.relay.op.contrib",
     "relay.op.random.kernel": "loopwright.relay.random",
     "relay.op.reduce": "loopwright.relay.op",
@@ -162,14 +173,15 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     auto_scheduler autotvm exec meta_schedule micro relax rpc
     contrib._ffi_api contrib.binutil contrib.coreml_runtime contrib.cublas contrib.cublaslt
     contrib.cuda_graph
-    contrib.cudnn contrib.cusparse contrib.cutlass contrib.dnnl contrib.download contrib.emcc
+    contrib.cudnn contrib.cusparse contrib.cutlass contrib.dnnl contrib.emcc
     contrib.ethosu contrib.graph_runtime contrib.hexagon contrib.hipblas contrib.micro
     contrib.miopen contrib.mkl contrib.mps contrib.mrvl contrib.ndk contrib.nnpack contrib.peak
     contrib.pipeline_executor contrib.pipeline_executor_build contrib.random contrib.rocblas
     contrib.rocm contrib.rpc contrib.sdaccel contrib.sparse contrib.spirv_utils contrib.stackvm contrib.tedd
     contrib.tf_op contrib.tflite_runtime contrib.thrust contrib.torch contrib.tvmjs contrib.uma contrib.verilator
     contrib.vitis_ai contrib.vllm contrib.xcode
-    driver.tvmc
+    driver.tvmc.arguments driver.tvmc.autotuner driver.tvmc.composite_target driver.tvmc.main driver.tvmc.micro
+    driver.tvmc.project driver.tvmc.registry driver.tvmc.workspace_pools
     ir.adt ir.affine_type ir.analysis ir.json_compact ir.memory_pools ir.type_relation
     relay.collage relay.data_dep_optimization relay.debug relay.feature relay.frontend.caffe
     relay.frontend.caffe2 relay.frontend.change_datatype relay.frontend.common relay.frontend.coreml

@@ -22,7 +22,7 @@ _INSTEAD = {
     "meta_schedule": "there is no search yet: build(…, autosched=True) schedules by rule, tir.Schedule by hand",
     "rpc": "there are no remote machines yet: build and run in this process",
     "micro": "build for the target and link the object yourself",
-    "driver.tvmc": "the command line is `loopwright`: loopwright --help",
+    "driver.tvmc": "tvmc.load, compile and run are there; the command line is `loopwright`: loopwright --help",
     "tir.transform": "lower(program) runs all lowering passes; transform.stages(program) gives the program after each",
 }
 

@@ -14,11 +14,13 @@ from typing import Any
 _HOME = {
     "compare": "CompareBeforeAfter",
     "expressions": "assert_prim_expr_equal check_bool_expr_is_true check_int_constraints_trans_consistency",
-    "features": "Feature is_ampere_or_newer requires_aprofile requires_arm_dot requires_cblas requires_corstone300 "
-    "requires_cuda requires_cuda_compute_version requires_cudagraph requires_cudnn requires_gpu requires_hexagon "
-    "requires_llvm requires_llvm_minimum_version requires_mac requires_metal requires_micro requires_nvcc_version "
-    "requires_nvptx requires_opencl requires_package requires_rocm requires_rpc requires_tensorcore requires_vulkan "
-    "requires_x86 skip_if_32bit skip_if_wheel_test slow uses_gpu",
+    "features": "Feature is_ampere_or_newer requires_aprofile requires_arm_dot requires_cblas requires_cmsisnn "
+    "requires_corstone300 requires_cublas requires_cuda requires_cuda_compute_version requires_cudagraph "
+    "requires_cudnn requires_ethosn requires_ethosu requires_gpu requires_hexagon requires_libtorch "
+    "requires_llvm requires_llvm_minimum_version requires_mac requires_metal requires_micro "
+    "requires_nvcc_version requires_nvptx requires_opencl requires_package requires_rocm requires_rpc "
+    "requires_tensorcore requires_vitis_ai requires_vulkan requires_x86 requires_x86_amx "
+    "requires_x86_avx512 requires_x86_vnni skip_if_32bit skip_if_wheel_test slow uses_gpu",
     "numbers": "assert_allclose check_numerical_grads strtobool",
     "fixtures": "fixture parameter parameters xfail_parameterizations",
     "spans": "disable_span_filling enable_span_filling",

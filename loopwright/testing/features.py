@@ -187,6 +187,16 @@ requires_corstone300 = Feature("corstone300", "the Corstone-300 model", check=la
 requires_aprofile = Feature("aprofile", "the A-profile model", check=lambda: False)
 requires_arm_dot = Feature("arm_dot", "ARM's dot product", check=lambda: _has_feature("dotprod"))
 requires_x86 = Feature("x86", "an x86 processor", check=lambda: platform.machine() in ("x86_64", "AMD64"))
+requires_x86_avx512 = Feature("x86_avx512", "AVX-512", check=lambda: _has_feature("avx512f"), parents=[requires_x86])
+requires_x86_vnni = Feature("x86_vnni", "VNNI", check=lambda: _has_feature("avx512vnni"), parents=[requires_x86])
+requires_x86_amx = Feature("x86_amx", "AMX", check=lambda: _has_feature("amx-int8"), parents=[requires_x86])
+# Accelerators and libraries that nothing is compiled for.
+requires_cmsisnn = Feature("cmsisnn", "CMSIS-NN", check=lambda: False)
+requires_cublas = Feature("cublas", "cuBLAS", check=lambda: False, parents=[requires_cuda])
+requires_ethosn = Feature("ethosn", "Ethos-N", check=lambda: False)
+requires_ethosu = Feature("ethosu", "Ethos-U", check=lambda: False)
+requires_libtorch = Feature("libtorch", "libtorch", check=lambda: False)
+requires_vitis_ai = Feature("vitis_ai", "Vitis AI", check=lambda: False)
 requires_mac = Feature("mac", "macOS", check=lambda: sys.platform == "darwin")
 
 
