@@ -33,6 +33,8 @@ _FILES: Final = {
     "layout.choose_layouts": "ChooseLayouts",
     "layout.convert_layout": "ConvertLayout LayoutConfig",
     "partition.annotate_target": "AnnotateTarget",
+    "partition.compiler_functions": "InlineCompilerFunctionsBoundTo MarkCompilerFunctionsAsExtern "
+    "OutlineCompilerFunctionsWithExistingGlobalSymbols",
     "partition.merge_compiler_regions": "MergeCompilerRegions",
     "partition.merge_composite": "MergeComposite",
     "partition.partition_graph": "PartitionGraph",

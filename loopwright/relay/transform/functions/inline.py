@@ -78,10 +78,11 @@ def inline_marked(mod: IRModule, context: PassContext) -> IRModule:
     if not marked:
         return mod
     finished: dict[str, Function] = {}
+    dropped = marked & set().union(*uses.values())  # one that nobody uses is there for whoever calls the module
     changed: dict[str | GlobalVar, Any] = {
         var: _Inline(mod, marked, finished).visit(functions[var.name]) if var.name in functions else function
         for var, function in mod.items()
-        if var.name not in marked
+        if var.name not in dropped
     }
     return infer_module(IRModule(changed, mod.type_definitions, mod.attrs))
 
