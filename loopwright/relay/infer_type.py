@@ -368,7 +368,7 @@ def fits(given: Type, wanted: Type) -> bool:
     if isinstance(given, TupleType) and isinstance(wanted, TupleType):
         return len(given.fields) == len(wanted.fields) and all(map(fits, given.fields, wanted.fields))
     if isinstance(given, FuncType) and isinstance(wanted, FuncType):
-        if given.type_params and not wanted.type_params:
+        if given.type_params:
             given = FuncType(
                 [opened(of, given.type_params) for of in given.arg_types], opened(given.ret_type, given.type_params)
             )
@@ -401,7 +401,9 @@ def joined(one: Type, other: Type, what: str = "branches of an if") -> Type:
     elif isinstance(one, TypeCall) and isinstance(other, TypeCall) and one.func is other.func:
         return TypeCall(one.func, [joined(a, b, what) for a, b in zip(one.args, other.args, strict=True)])
     elif fits(one, other):
-        return one
+        # A function for any types may stand where one for certain types does.
+        for_any = isinstance(one, FuncType) and one.type_params
+        return other if for_any and isinstance(other, FuncType) and not other.type_params else one
     raise TypeMismatch(
         f"the {what} are unable to show the following types match: {type_text(one)} and {type_text(other)}"
     )

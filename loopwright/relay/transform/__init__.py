@@ -23,6 +23,7 @@ _FILES: Final = {
     "functions.normal_forms": "ToANormalForm ToBasicBlockNormalForm ToGraphNormalForm",
     "functions.partial_evaluate": "PartialEvaluate",
     "functions.remove_unused_functions": "RemoveUnusedFunctions",
+    "functions.to_cps": "ToCPS to_cps un_cps",
     "fusion.combine_parallel_batch_matmul": "CombineParallelBatchMatmul",
     "fusion.combine_parallel_conv2d": "CombineParallelConv2D",
     "fusion.combine_parallel_dense": "CombineParallelDense",
