@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from loopwright import relay
 from loopwright.ir.function import IRModule
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.transform import EtaExpand, Inline, LambdaLift, PartialEvaluate, RemoveUnusedFunctions
@@ -305,3 +306,35 @@ def test_what_writes_stays():
         }
         """,
     )
+
+
+def test_partial_evaluation_follows_data():
+    mod = IRModule()
+    prelude = relay.Prelude(mod)
+    _, cons, nil = mod.get_type("List")
+    x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(2,))
+    both = prelude.map(relay.Function([y], relay.exp(y)), cons(x, cons(relay.tanh(x), nil())))
+    mod["main"] = relay.Function([x], prelude.hd(prelude.tl(both)))
+    main = PartialEvaluate()(mod)["main"]
+    assert main.body.op.name == "exp" and main.body.args[0].op.name == "tanh"
+    assert main.checked_type.ret_type == relay.TensorType((2,))
+
+
+def test_partial_evaluation_leaves_a_loop_whose_end_is_not_known():
+    mod = IRModule()
+    prelude = relay.Prelude(mod)
+    xs = relay.var("xs", mod.get_global_type_var("List")(relay.scalar_type("int32")))
+    mod["main"] = relay.Function([xs], prelude.length(xs))
+    assert "foldl" in str(PartialEvaluate()(mod)["main"])
+
+
+def test_what_a_function_is_given_decides_whether_a_call_is_pure():
+    mod = IRModule()
+    prelude = relay.Prelude(mod)
+    _, cons, nil = mod.get_type("List")
+    cell, y, unused = relay.var("cell"), relay.var("y", shape=()), relay.var("unused")
+    keep = relay.Function([y], relay.Let(relay.var("_"), relay.RefWrite(cell, y), y))
+    body = relay.Let(unused, prelude.map(keep, cons(relay.const(2.0), nil())), relay.RefRead(cell))
+    mod["main"] = relay.Function([], relay.Let(cell, relay.RefCreate(relay.const(1.0)), body))
+    mod = relay.transform.DeadCodeElimination()(PartialEvaluate()(mod))
+    assert evaluate(mod["main"], (), mod) == 2.0

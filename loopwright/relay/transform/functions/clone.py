@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import overload
 
+from loopwright.ir.types import Type
 from loopwright.relay.adt import Match
 from loopwright.relay.expr import Expr, Function, Let, Var
+from loopwright.relay.type_arguments import filled
+from loopwright.relay.types import TypeVar
 from loopwright.relay.visitor import ExprMutator
 
 
 class _Clone(ExprMutator):
+    def __init__(self, types: Mapping[TypeVar, Type] | None = None) -> None:
+        super().__init__()
+        self.types = types or {}  # what type variables are here
+
     def visit_let(self, let: Let) -> Expr:
         chain: list[tuple[Var, Expr, Let]] = []
         body: Expr = let
@@ -26,7 +33,8 @@ class _Clone(ExprMutator):
     def visit_function(self, function: Function) -> Expr:
         params = [self._new(param) for param in function.params]
         body = self.visit(function.body)
-        return Function(params, body, function.ret_type, function.type_params, function.attrs, function.span)
+        types = [of for of in function.type_params if of not in self.types]
+        return Function(params, body, self._type(function.ret_type), types, function.attrs, function.span)
 
     def visit_match(self, match: Match) -> Expr:
         for clause in match.clauses:
@@ -35,9 +43,12 @@ class _Clone(ExprMutator):
         return super().visit_match(match)
 
     def _new(self, var: Var) -> Var:
-        result = Var(var.name_hint, var.type_annotation, var.span)
+        result = Var(var.name_hint, self._type(var.type_annotation), var.span)
         self.memo_map[var] = result
         return result
+
+    def _type(self, of: Type | None) -> Type | None:
+        return filled(of, self.types) if self.types and of is not None else of
 
 
 @overload
@@ -49,9 +60,9 @@ def clone(expression: Expr) -> Expr:
     return _Clone().visit(expression)
 
 
-def applied(function: Function, args: Iterable[Expr]) -> Expr:
-    """The body of a function with its parameters replaced: what a call of it is."""
+def applied(function: Function, args: Iterable[Expr], types: Mapping[TypeVar, Type] | None = None) -> Expr:
+    """The body of a function with its parameters replaced: what a call of it is; `types` are its type arguments."""
     from loopwright.relay.visitor import bind
 
-    copy = clone(function)
+    copy = _Clone(types).apply(function)
     return bind(copy.body, dict(zip(copy.params, args, strict=True)))

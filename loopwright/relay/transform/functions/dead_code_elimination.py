@@ -11,15 +11,17 @@ may change the order in which values are computed, so impure ones stay where the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import overload
 
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
-from loopwright.relay.expr import Call, Expr, Function, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
+from loopwright.relay.adt import Constructor
+from loopwright.relay.expr import Call, Constant, Expr, Function, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.graph_pass import GraphPass
+from loopwright.relay.types import FuncType, IncompleteType
 from loopwright.relay.visitor import ExprMutator, parts, post_order
 
 
@@ -30,6 +32,7 @@ class Purity:
         self.mod = mod
         self._functions: dict[Function, bool] = {}
         self._bound: dict[Var, Expr] = {}  # variable → what a let says it is
+        self._given: set[Var] = set()  # parameters; every call that is looked at gives pure functions for them
 
     def learn(self, root: Expr) -> None:
         for expression in post_order(root):
@@ -48,10 +51,14 @@ class Purity:
                 return False
             if isinstance(current, Call):
                 is_operator = isinstance(current.op, Op)
-                if current.attrs.stateful if is_operator else not self._call_is_pure(current.op):
+                if current.attrs.stateful if is_operator else not self.call_is_pure(current.op, current.args):
                     return False
             stack.extend(parts(current))
         return True
+
+    def call_is_pure(self, callee: object, args: Sequence[Expr]) -> bool:
+        """Whether calling `callee` with these arguments does nothing but compute the result."""
+        return self._call_is_pure(callee) and all(map(self._may_be_given, args))
 
     def _call_is_pure(self, callee: object) -> bool:
         """Whether calling `callee` does nothing else; not where nobody knows what it is."""
@@ -59,14 +66,30 @@ class Purity:
             callee = self._bound[callee]
         if isinstance(callee, GlobalVar) and self.mod is not None and callee in self.mod:
             callee = self.mod[callee]
+        if isinstance(callee, Constructor) or callee in self._given:
+            return True
         if not isinstance(callee, Function):
             return False
         if callee not in self._functions:
+            self._given.update(callee.params)
             # A function that calls itself is as pure as the rest of it. (That it may never end is not counted.)
             self._functions[callee] = True
             self.learn(callee.body)
             self._functions[callee] = self.is_pure(callee.body)
         return self._functions[callee]
+
+    def _may_be_given(self, arg: Expr) -> bool:
+        """Whether a function may be given this value, and call it, and still be pure."""
+        if isinstance(arg, (Function, GlobalVar, Constructor)):
+            return self._call_is_pure(arg)
+        of = getattr(arg, "checked_type_", None) or getattr(arg, "type_annotation", None)
+        if of is not None and not isinstance(of, (FuncType, IncompleteType)):
+            return True
+        if isinstance(arg, Var):
+            return self._call_is_pure(arg)
+        # Of what is not typed yet, these are no functions.
+        makes_data = isinstance(arg, Call) and isinstance(arg.op, (Op, Constructor))
+        return of is None and (makes_data or isinstance(arg, (Constant, Tuple)))
 
 
 class _Eliminate(ExprMutator):

@@ -3,17 +3,21 @@
     let %f = fn (%y) { exp(%y) };            →    exp(exp(%x))
     %f(%f(%x))
 
-Calls of functions that are known become their bodies, an if whose condition is a constant its branch, a field of a
-tuple that is there its value; operators on constants are computed. A function that calls itself is unrolled as long as
-its condition is known each time. What writes cells is left as it is.
+Calls of functions that are known become their bodies, an if whose condition is a constant its branch, a match on a
+value that is there its clause, a field of a tuple that is there its value; operators on constants are computed. A
+function that calls itself is unrolled as long as its condition, or the case it looks at, is known each time. What writes cells is left as it is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
+from loopwright.ir.types import Type
+from loopwright.relay.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.functions.clone import applied
@@ -21,6 +25,8 @@ from loopwright.relay.transform.functions.dead_code_elimination import Purity
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.simplify.fold_constant import fold_call
 from loopwright.relay.transform.typed_rewrite import KnownTypes
+from loopwright.relay.type_arguments import learned_from
+from loopwright.relay.types import IncompleteType, TypeVar
 from loopwright.relay.visitor import ExprMutator, post_order
 
 _MOST_CALLS = 1000  # a loop that runs longer stays a loop
@@ -35,6 +41,7 @@ class _Partial(ExprMutator):
         self.functions: dict[Var, Function] = {}  # variable → the function it is
         self.loops: set[Var] = set()  # variables whose functions call themselves
         self.calls = 0
+        self.recursive: dict[str, bool] = {}  # function of the module → whether it comes to call itself
 
     def visit_let(self, let: Let) -> Expr:
         kept: list[tuple[Let, Expr]] = []
@@ -75,9 +82,11 @@ class _Partial(ExprMutator):
             changed = call if same else Call(call.op, args, call.attrs, call.type_args, call.span)
             return fold_call(changed, self.types)
         callee, is_loop = self._callee(call.op)
-        if callee is None or "Primitive" in callee.attrs or "Compiler" in callee.attrs or not self._is_pure(callee):
+        if callee is None or "Primitive" in callee.attrs or "Compiler" in callee.attrs:
             return super().visit_call(call)
-        body = applied(callee, args)
+        if not self.purity.call_is_pure(callee, args):
+            return super().visit_call(call)
+        body = applied(callee, args, self._type_arguments(callee, args))
         if is_loop:
             choice = self._chosen(body)
             if choice is None:
@@ -91,14 +100,62 @@ class _Partial(ExprMutator):
             function: object = self.mod[op]
             if not isinstance(function, Function):
                 return None, False
-            return function, any(isinstance(each, GlobalVar) for each in post_order(function))
+            return function, self._calls_itself(op.name)
         if isinstance(op, Var) and op in self.loops:
             return self.functions[op], True
         value = self.visit(op)
         return (value, False) if isinstance(value, Function) else (None, False)
 
+    def _calls_itself(self, name: str) -> bool:
+        """Whether a function of the module comes to call itself."""
+        if name not in self.recursive:
+            seen: set[str] = set()
+            stack = self._called(name)
+            while stack:
+                current = stack.pop()
+                if current not in seen:
+                    seen.add(current)
+                    stack += self._called(current)
+            self.recursive[name] = name in seen
+        return self.recursive[name]
+
+    def _called(self, name: str) -> list[str]:
+        function: object = self.mod[name] if name in self.mod else None
+        below: Iterable[object] = post_order(function) if isinstance(function, Function) else ()
+        return [each.name for each in below if isinstance(each, GlobalVar)]
+
+    def _type_arguments(self, callee: Function, args: list[Expr]) -> dict[TypeVar, Type]:
+        """What the type variables of a function are in a call of it; not known where the arguments do not say."""
+        result: dict[TypeVar, Type] = {}
+        if callee.type_params:
+            for param, arg in zip(callee.params, args, strict=True):
+                if param.type_annotation is not None:
+                    learned_from(param.type_annotation, self.types.visit(arg), result)
+        unknown = IncompleteType()
+        return {of: result.get(of, unknown) for of in callee.type_params if isinstance(of, TypeVar)}
+
+    def visit_match(self, match: Match) -> Expr:
+        clause = self._taken(match)
+        return super().visit_match(match) if clause is None else self.visit(clause)
+
+    def _taken(self, match: Match) -> Expr | None:
+        """The value of the clause that a known value takes."""
+        data = self.visit(match.data)
+        for clause in match.clauses:
+            found: dict[Var, Expr] = {}
+            fits = _fits(clause.lhs, data, found)
+            if fits is None:
+                return None
+            if fits:
+                for var, value in found.items():
+                    self._set(var, value)
+                return clause.rhs
+        return None
+
     def _chosen(self, body: Expr) -> Expr | None:
         """The branch that one more round of a loop takes, where that is known."""
+        if self.calls < _MOST_CALLS and isinstance(body, Match):
+            return self._taken(body)
         if self.calls >= _MOST_CALLS or not isinstance(body, If):
             return None
         condition = self.visit(body.cond)
@@ -120,6 +177,28 @@ class _Partial(ExprMutator):
 
     def visit_function(self, function: Function) -> Expr:
         return function if "Primitive" in function.attrs else super().visit_function(function)
+
+
+def _fits(pattern: Pattern, value: Expr, found: dict[Var, Expr]) -> bool | None:
+    """Whether a value fits a pattern, whose variables are then in `found`; None where that is not known."""
+    if isinstance(pattern, PatternVar):
+        found[pattern.var] = value
+        return True
+    if isinstance(pattern, PatternConstructor):
+        case: object = value.op if isinstance(value, Call) else value
+        if not isinstance(case, Constructor):
+            return None
+        if case.name_hint != pattern.constructor.name_hint:
+            return False
+        return _all_fit(pattern.patterns, value.args if isinstance(value, Call) else (), found)
+    if isinstance(pattern, PatternTuple):
+        return _all_fit(pattern.patterns, value.fields, found) if isinstance(value, Tuple) else None
+    return True
+
+
+def _all_fit(patterns: Sequence[Pattern], values: Sequence[Expr], found: dict[Var, Expr]) -> bool | None:
+    answers = [_fits(pattern, value, found) for pattern, value in zip(patterns, values, strict=True)]
+    return False if False in answers else None if None in answers else True
 
 
 @deep

@@ -115,8 +115,8 @@ class _Cps:
         if isinstance(value, If):
             yes, no = self.block(value.true_branch, after), self.block(value.false_branch, after)
             return If(self.atom(value.cond), yes, no)
-        clauses = [Clause(clause.lhs.with_vars(self.variable), self.block(clause.rhs, after)) for clause in value.clauses]
-        return Match(self.atom(value.data), clauses, value.complete)
+        cases = [(clause.lhs.with_vars(self.variable), self.block(clause.rhs, after)) for clause in value.clauses]
+        return Match(self.atom(value.data), [Clause(lhs, rhs) for lhs, rhs in cases], value.complete)
 
     def direct(self, value: Expr) -> Expr:
         """What is computed in place."""
