@@ -18,7 +18,19 @@ from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.adt import Constructor
-from loopwright.relay.expr import Call, Constant, Expr, Function, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
+from loopwright.relay.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.types import FuncType, IncompleteType

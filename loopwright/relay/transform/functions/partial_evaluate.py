@@ -5,7 +5,8 @@
 
 Calls of functions that are known become their bodies, an if whose condition is a constant its branch, a match on a
 value that is there its clause, a field of a tuple that is there its value; operators on constants are computed. A
-function that calls itself is unrolled as long as its condition, or the case it looks at, is known each time. What writes cells is left as it is.
+function that calls itself is unrolled as long as its condition, or the case it looks at, is known each time. What
+writes cells is left as it is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.types import Type
 from loopwright.relay.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
+from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.functions.clone import applied
 from loopwright.relay.transform.functions.dead_code_elimination import Purity
@@ -120,8 +122,8 @@ class _Partial(ExprMutator):
         return self.recursive[name]
 
     def _called(self, name: str) -> list[str]:
-        function: object = self.mod[name] if name in self.mod else None
-        below: Iterable[object] = post_order(function) if isinstance(function, Function) else ()
+        known = name in self.mod and isinstance(self.mod[name], Function)
+        below: Iterable[object] = post_order(graph_function(self.mod, name)) if known else ()
         return [each.name for each in below if isinstance(each, GlobalVar)]
 
     def _type_arguments(self, callee: Function, args: list[Expr]) -> dict[TypeVar, Type]:

@@ -72,7 +72,7 @@ class _Cps:
 
     def atom(self, expression: Expr) -> Expr:
         if isinstance(expression, GlobalVar):
-            return self.named(expression)  # type: ignore[return-value]
+            return self.named(expression)
         return self.vars.get(expression, expression)
 
     def named(self, var: GlobalVar) -> GlobalVar:

@@ -77,8 +77,9 @@ def MarkCompilerFunctionsAsExtern(compiler_filter: str = "") -> ModulePass:
         def marked(function: Any) -> Any:
             if not _is_for(function, compiler_filter):
                 return function
-            kept: tuple[Any, ...] = (function.params, function.body, function.ret_type, function.type_params)
-            return Function(*kept, {"Extern": 1}, function.span)
+            assert isinstance(function, Function)
+            attrs = {"Extern": 1}
+            return Function(function.params, function.body, function.ret_type, function.type_params, attrs)
 
         return infer_module(mod.map_functions(marked))
 
