@@ -14,6 +14,8 @@ from typing import Any, Final
 # Public name → file of this folder.
 _FILES: Final = {
     "graph_pass": "GraphPass function_pass graph_pass",
+    "functions.compiler_functions": "InlineCompilerFunctionsBoundTo MarkCompilerFunctionsAsExtern "
+    "OutlineCompilerFunctionsWithExistingGlobalSymbols",
     "functions.dead_code_elimination": "DeadCodeElimination",
     "functions.eta_expand": "EtaExpand",
     "functions.first_order_gradient": "FirstOrderGradient gradient",
@@ -34,8 +36,6 @@ _FILES: Final = {
     "layout.choose_layouts": "ChooseLayouts",
     "layout.convert_layout": "ConvertLayout LayoutConfig",
     "partition.annotate_target": "AnnotateTarget",
-    "partition.compiler_functions": "InlineCompilerFunctionsBoundTo MarkCompilerFunctionsAsExtern "
-    "OutlineCompilerFunctionsWithExistingGlobalSymbols",
     "partition.merge_compiler_regions": "MergeCompilerRegions",
     "partition.merge_composite": "MergeComposite",
     "partition.partition_graph": "PartitionGraph",
