@@ -99,6 +99,7 @@ PEER_FORMS: Final[dict[str, str]] = {
     "AnnotateDeviceRegions": "annotate_device_regions",
     "BF16ComputeLegalize": "promote_small_floats:promote_bfloat16",
     "BF16StorageLegalize": "promote_small_floats:store_bfloat16_as_integers",
+    "CommonSubexprElimTIR": "share_expressions",
     "CompactBufferAllocation": "compact_allocations",
     "ConvertBlocksToOpaque": "statement_passes:convert_blocks_to_opaque",
     "DecorateDeviceScope": "statement_passes:decorate_device_scope",

@@ -26,6 +26,7 @@ from loopwright.ir import (
     AssertStmt,
     AttrStmt,
     Buffer,
+    BufferLoad,
     DeclBuffer,
     Evaluate,
     Expr,
@@ -130,8 +131,12 @@ class _Binds:
             elif isinstance(item[1], str):
                 body = AssertStmt(item[0], StringImm(item[1]), body)
             else:
-                body = LetStmt(item[0], item[1], body)  # type: ignore[arg-type]
+                body = LetStmt(item[0], item[1], body)
         return body
+
+
+def _cell(buffer: Buffer, k: int) -> Expr:
+    return BufferLoad(buffer, (const(k),))
 
 
 def _bind_array(binds: _Binds, handle: Var, buffer: Buffer, name: str) -> None:
@@ -154,18 +159,18 @@ def _bind_array(binds: _Binds, handle: Var, buffer: Buffer, name: str) -> None:
     sizes = Buffer(shape, "int64", (buffer.ndim,), name=f"{arg}.shape")
     binds.around.append(sizes)
     for k, extent in enumerate(buffer.shape):
-        binds.bind(extent, sizes[k], f"Argument {arg}.shape[{k}]")
+        binds.bind(extent, _cell(sizes, k), f"Argument {arg}.shape[{k}]")
     strides = Var(f"{arg}.strides", PointerType(PrimType(DataType("int64"))))
     binds.let(strides, field(_STRIDES, HANDLE))
     steps = Buffer(strides, "int64", (buffer.ndim,), name=f"{arg}.strides")
     binds.around.append(steps)
     if buffer.strides:
         for k, stride in enumerate(buffer.strides):
-            binds.bind(stride, steps[k], f"Argument {arg}.strides[{k}]")
+            binds.bind(stride, _cell(steps, k), f"Argument {arg}.strides[{k}]")
     else:
         is_compact: Expr = const(True)
         for k, stride in enumerate(buffer.effective_strides()):
-            is_compact = logical_and(is_compact, cast(steps[k], stride.dtype).equal(stride))
+            is_compact = logical_and(is_compact, cast(_cell(steps, k), stride.dtype).equal(stride))
         choice = if_then_else(isnullptr(strides), const(True), is_compact)
         binds.check(choice, f"{arg}.strides: expected to be compact array")
     binds.let(buffer.data, field(_DATA, HANDLE))
@@ -192,7 +197,7 @@ def make_packed_api(func: PrimFunc) -> PrimFunc:
     binds.around.append(types)
     for k, param in enumerate(func.params):
         code = Var(f"{param.name}.code", INT32)
-        binds.let(code, types[k])
+        binds.let(code, _cell(types, k))
         dtype = HANDLE if param in func.buffer_map or param.dtype.kind == "handle" else param.dtype
         wide = dtype if dtype.kind == "handle" else DataType(f"{'float' if dtype.is_float else 'int'}64")
         binds.let(param, cast(tvm_struct_get(args, k, _VALUE, wide), param.dtype))

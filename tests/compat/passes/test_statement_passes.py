@@ -97,3 +97,24 @@ def test_a_branch_that_changes_nothing_goes():
     reduced = tir.transform.ReduceBranchingThroughOvercompute()(before)
     assert len(collect(reduced.body, IfThenElse)) == 1
     same_results(before, reduced)
+
+
+def test_arithmetic_of_a_statement_is_shared():
+    @T.prim_func(private=True)
+    def before(A: T.Buffer((64,), "int32"), n: T.int32, m: T.int32):
+        for i in range(8):
+            A[i * 4 + (n + m)] = i * 4 + (n + m)
+            A[i] = (n + m) * A[i]
+
+    @T.prim_func(private=True)
+    def expected(A: T.Buffer((64,), "int32"), n: T.int32, m: T.int32):
+        cse_var_1: T.int32 = n + m
+        for i in range(8):
+            cse_var_2: T.int32 = i * 4 + cse_var_1
+            A[cse_var_2] = cse_var_2
+            A[i] = cse_var_1 * A[i]
+
+    shared = tir.transform.CommonSubexprElimTIR(enable_cse_tir=True, identify_equiv_terms=False)(before)
+    assert_structural_equal(shared, expected)
+    assert "cse_var_2" in str(shared)
+    assert tir.transform.CommonSubexprElimTIR(enable_cse_tir=False)(before) is before
