@@ -108,6 +108,7 @@ PEER_FORMS: Final[dict[str, str]] = {
     "FlattenBuffer": "flatten_to_memory",
     "HoistExpression": "hoist_conditions:hoist_expression",
     "HoistIfThenElse": "hoist_conditions:hoist_if_then_else",
+    "InjectSoftwarePipeline": "pipeline_blocks",
     "InstallDebugSpans": "statement_passes:install_debug_spans",
     "InstrumentProfileIntrinsics": "instrument_profile",
     "LiftAttrScope": "statement_passes:lift_attr_scope",

@@ -115,3 +115,18 @@ def test_threads_after_one_that_returns_do_nothing():
     given, result = np.arange(8, dtype="int32"), np.zeros(8, "int32")
     loopwright.build(func)(given, result)
     assert result.tolist() == [1, 2, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_launch_of_virtual_threads_takes_turns_too():
+    @T.prim_func
+    def before(A: T.Buffer((2, 8)), C: T.Buffer((2,))):
+        v = T.launch_thread("vthread", 2)
+        B = T.decl_buffer((1,))
+        for k in range(8):
+            B[0] = A[v, k]
+            C[v] = C[v] + B[0]
+
+    turned = inject_virtual_thread(before)
+    assert [str(extent) for extent in turned.body.extents] == ["2", "1"]
+    assert "vthread" not in str(turned).replace("for vthread", "")
+    same_results(before, turned)

@@ -31,6 +31,7 @@ from loopwright.ir import (
     ForKind,
     IfThenElse,
     IntImm,
+    IterVar,
     LetStmt,
     Node,
     PrimFunc,
@@ -70,6 +71,17 @@ class _InjectVirtualThread(StmtRewriter):
         if any_node(loop.body, is_return):
             return loop  # what later threads do is left undone
         return _TakeTurns(loop.loop_var, loop.extent.value).visit(loop.body)
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        """A launch of virtual threads, where the pass is called by itself."""
+        node = node.with_(body=self.visit(node.body))
+        if node.attr_key != "virtual_thread" or not isinstance(node.node, IterVar):
+            return node
+        turns = _TakeTurns(node.node.var, node.value.value if isinstance(node.value, IntImm) else 0)
+        if not isinstance(node.value, IntImm) or node.value.value > MOST_THREADS or any_node(node.body, is_return):
+            return For(node.node.var, const(0, node.value.dtype), node.value, ForKind.SERIAL, node.body)
+        result: Stmt = turns.visit(node.body)
+        return result
 
 
 class _TakeTurns(StmtRewriter):

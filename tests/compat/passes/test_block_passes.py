@@ -11,6 +11,7 @@ from loopwright.compat.passes.unify_thread_bindings import ThreadExtentsDiffer
 from loopwright.ir import AttrStmt, IRModule, assert_structural_equal, collect
 from loopwright.script import tir as T
 from loopwright.target import Target
+from tests.transform.before_after import same_results
 
 
 @T.prim_func(private=True)
@@ -227,3 +228,24 @@ def test_a_buffer_of_a_block_shrinks_to_what_conditions_leave():
                             C[i, vj] = B[0, vj - 4]
 
     assert_structural_equal(tir.transform.CompactBufferAllocation()(before), expected)
+
+
+def test_a_software_pipeline_of_blocks():
+    @T.prim_func
+    def before(A: T.Buffer((16, 4)), C: T.Buffer((16, 4))):
+        for i in T.serial(16, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1]}):
+            with T.block("both"):
+                T.reads(A[i, 0:4])
+                T.writes(C[i, 0:4])
+                B = T.alloc_buffer((16, 4))
+                for j in range(4):
+                    with T.block("B"):
+                        B[i, j] = A[i, j] * T.float32(2)
+                for j in range(4):
+                    with T.block("C"):
+                        C[i, j] = B[i, j] + T.float32(1)
+
+    run = tir.transform.InjectSoftwarePipeline()
+    pipelined = run(before)
+    assert "T.block" not in str(pipelined) and "range(15)" in str(pipelined)
+    same_results(before, pipelined)
