@@ -89,13 +89,15 @@ class ExecutorOfModule:
         names = [param.name_hint for param in function.params]
 
         def call(*args: object, **named: object) -> RunValue:
-            given = {**dict(zip(names, args, strict=False)), **named}
-            missing = [name for name in names if name not in given]
-            if missing or len(args) > len(names) or set(named) - set(names):
-                raise ValueError(
-                    f"this function takes {', '.join(names) or 'nothing'}; {len(given)} arguments are given"
-                )
-            values = [_argument(given[param.name_hint], param.type_annotation) for param in function.params]
+            # By position first: parameters may share a name.
+            rest = names[len(args) :]
+            if len(args) > len(names) or set(rest) != set(named):
+                count = len(args) + len(named)
+                raise ValueError(f"this function takes {', '.join(names) or 'nothing'}; {count} arguments are given")
+            given = [*args, *(named[name] for name in rest)]
+            values = [_argument(one, param.type_annotation) for one, param in zip(given, function.params, strict=True)]
+            if self.kind == "graph":  # whose memory has the type of the parameter, whatever is copied into it
+                values = [_converted(one, param.type_annotation) for one, param in zip(values, function.params)]
             return _results(self._run(function, values))
 
         return call
@@ -202,6 +204,12 @@ def _argument(value: object, annotated: Type | None) -> Any:
     if isinstance(annotated, TensorType) and not isinstance(value, np.ndarray) and not hasattr(value, "numpy"):
         return array.astype(annotated.dtype.numpy())  # a Python number or list has the type that is wanted
     return array
+
+
+def _converted(value: Any, annotated: Type | None) -> Any:
+    if isinstance(value, np.ndarray) and isinstance(annotated, TensorType):
+        return value.astype(annotated.dtype.numpy(), copy=False)
+    return value
 
 
 def _unknown_result(of: Type) -> bool:

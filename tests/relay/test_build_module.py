@@ -300,3 +300,13 @@ def test_a_model_by_its_parts_converts_its_inputs():
     model.set_input("x", lw.nd.array(np.arange(3, dtype="int32")))
     model.run(**params)
     assert model.get_output(0).numpy().tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("kind", ["graph", "vm", "debug"])
+def test_parameters_may_share_a_name(kind):
+    first, second = relay.var("x", shape=(2,)), relay.var("x", shape=(3,))
+    function = relay.Function([first, second], relay.concatenate([first, second], axis=0))
+    result = relay.create_executor(kind, target="llvm").evaluate(function)(numbers(2), numbers(3, seed=1))
+    assert (np.asarray(result) == np.concatenate([numbers(2), numbers(3, seed=1)])).all()
+    built = relay.build(relay.IRModule.from_expr(function), "llvm")
+    assert built.input_names == ["x", "x_1"]

@@ -372,7 +372,7 @@ def lower_to_program(
     writer = _Writer(shared)
     inputs: list[Value] = []
     for param in function.params:
-        value = _inputs(param.checked_type, param.name_hint, inputs)
+        value = _inputs(param.checked_type, _unused_name(param.name_hint, inputs), inputs)
         writer.values[param] = value
     results = flat(writer.of(function.body))
     outputs: list[Value] = []
@@ -445,6 +445,13 @@ def _pick(sizes: Value, index: int) -> PrimFunc:
     vector = te.placeholder(sizes.shape, sizes.dtype, name="sizes")
     number = te.compute((), lambda: vector[index], name="number")
     return te.create_prim_func([vector, number]).with_attr("global_symbol", f"pick_{index}")
+
+
+def _unused_name(name: str, values: Sequence[Value]) -> str:
+    """`name`, numbered where an input has it already: variables are told apart by identity, inputs by name."""
+    taken = {value.name for value in values}
+    numbered = (f"{name}_{count}" for count in range(1, len(taken) + 2))
+    return next(one for one in (name, *numbered) if one not in taken)
 
 
 def _inputs(of: Type, name: str, result: list[Value]) -> Nested[Value]:

@@ -79,7 +79,7 @@ def gather_nd(node: Node, x: Expr, indices: Expr) -> Expr:
     return relay.gather_nd(x, _tuples_first(node, indices), batch_dims=batch, index_rank=depth)
 
 
-_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+_REDUCTIONS = {"none": "update", "update": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
 def _reduction(node: Node) -> str:
