@@ -15,7 +15,7 @@ from loopwright.relay.op.index_ranges import IndexRange
 from loopwright.relay.op.registry import FUNCTIONS, Kind, Operator, calls, make, register
 from loopwright.relay.op.reshaping import vector_length
 from loopwright.relay.op.sizes import broadcast, normal_axis, same_dtype, tensor_type_of
-from loopwright.relay.types import AnyDim, TensorType
+from loopwright.relay.types import AnyDim, TensorType, is_any, same_dim
 from loopwright.runtime.errors import NotBuilt
 
 
@@ -345,19 +345,29 @@ def segment_sum(data: Expr, segment_ids: Expr, num_segments: int | None = None) 
     """The rows of the data summed by the segment each belongs to; without a number, up to the last one there is."""
     from loopwright.relay.infer_type import infer
 
-    of = infer(data)
-    if not isinstance(of, TensorType) or any(not isinstance(size, int) for size in of.shape[1:]):
-        raise TypeMismatch(f"segment_sum: the sizes of a row of {of} are not known")
+    of, labels = infer(data), infer(segment_ids)
+    if not isinstance(of, TensorType) or not isinstance(labels, TensorType):
+        raise TypeMismatch(f"segment_sum: {of} and {labels} are no tensors")
     rows = of.shape[1:]
-    if num_segments is None:
-        last = make("max", make("cast", segment_ids, dtype="int64"))
-        count = make("add", last, const(np.array(1, "int64"), "int64"))
-        shape: object = make(
-            "concatenate",
-            [make("reshape", count, newshape=(1,)), const(np.array(rows, "int64").reshape(-1), "int64")],
-            axis=0,
+    known = all([isinstance(size, int) for size in rows])
+    if num_segments is None or not known:
+        if num_segments is None:
+            last = make("max", make("cast", segment_ids, dtype="int64"))
+            count: Expr = make("reshape", make("add", last, const(np.array(1, "int64"), "int64")), newshape=(1,))
+        else:
+            count = const(np.array([num_segments], "int64"), "int64")
+        sizes: Expr = (
+            const(np.array(rows, "int64").reshape(-1), "int64")
+            if known
+            else make("strided_slice", make("shape_of", data, dtype="int64"), begin=(1,), end=(len(of.shape),))
         )
+        shape: object = make("concatenate", [count, sizes], axis=0) if rows else count
     else:
         shape = (num_segments, *rows)
+    if not same_dim(of.shape[0], labels.shape[0]):  # rows past the last label belong nowhere
+        if isinstance(labels.shape[0], int):
+            data = make("strided_slice", data, begin=(0,), end=(labels.shape[0],), axes=(0,))
+        elif not is_any(of.shape[0]):
+            raise TypeMismatch(f"segment_sum: {of} has {of.shape[0]} rows, and {labels} labels them")
     empty = FUNCTIONS["zeros"](shape, str(of.dtype))
     return make("scatter_nd", empty, make("expand_dims", segment_ids, axis=0), data, mode="add")

@@ -128,7 +128,8 @@ class Mean(Reduction):
     """The mean along axes; of integers, rounded towards zero."""
 
     def _reduce(self, data: te.Tensor, axes: list[int]) -> te.Tensor:
-        return topi.divide(topi.sum(data, axes, self.keepdims), count_of(data, axes))
+        wide = widened(data)
+        return topi.cast(topi.divide(topi.sum(wide, axes, self.keepdims), count_of(wide, axes)), data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         axes = tuple(self.axes(data.ndim))
@@ -141,6 +142,11 @@ class Mean(Reduction):
         data = call.args[0]
         count = make("sum", make("ones_like", data), **dict(self.items()))
         return [self._spread(grad / count, data)]
+
+
+def widened(data: te.Tensor) -> te.Tensor:
+    """Halves as float32: neither a sum of many nor their number need fit into a half, where their mean does."""
+    return topi.cast(data, "float32") if data.dtype == "float16" else data
 
 
 def count_of(data: te.Tensor, axes: list[int]) -> PrimExpr:
@@ -187,9 +193,9 @@ class Variance(Reduction):
 
     def compute(self, data: te.Tensor, mean: te.Tensor) -> te.Tensor:  # type: ignore[override]
         axes = self.axes(data.ndim)
-        away = topi.subtract(data, mean)
-        count = count_of(data, axes) - int(self.unbiased)
-        return topi.divide(topi.sum(topi.multiply(away, away), axes, self.keepdims), count)
+        away = topi.subtract(widened(data), widened(mean))
+        count = count_of(away, axes) - int(self.unbiased)
+        return topi.cast(topi.divide(topi.sum(topi.multiply(away, away), axes, self.keepdims), count), data.dtype)
 
     def reference(self, data: np.ndarray, mean: np.ndarray) -> np.ndarray:  # type: ignore[override]
         axes = tuple(self.axes(data.ndim))

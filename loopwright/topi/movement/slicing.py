@@ -10,6 +10,7 @@ then the shape of the result is known only then, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TypeAlias
 
 import numpy as np
@@ -246,8 +247,7 @@ def _set_reference(
     a: np.ndarray, v: np.ndarray, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None = None
 ) -> np.ndarray:
     result = a.copy()
-    steps = [1] * len(begin) if strides is None else strides
-    result[tuple(slice(*cut) for cut in zip(begin, end, steps, strict=True))] = v
+    result[tuple(slice(*cut) for cut in zip_longest(begin, end, [] if strides is None else strides))] = v
     return result
 
 
@@ -260,6 +260,8 @@ def _set_samples() -> Iterator[Sample]:
     yield Sample((numbers((5, 2)), numbers((2, 2), seed=1), bounds(1), bounds(3)))
     yield Sample((numbers((5, 2)), numbers((3, 1), seed=1), bounds(9, 0), bounds(1, 2), bounds(-1, 1)))
     yield Sample((numbers((4,), "int64"), numbers((0,), "int64"), bounds(2), bounds(2)))
+    yield Sample((numbers((3, 4)), numbers((2, 4), seed=1), bounds(1, 0), bounds(3)))
+    yield Sample((numbers((3, 4)), numbers((2, 2), seed=1), bounds(1), bounds(3), bounds(1, -2)))
 
 
 @operator(reference=_set_reference, samples=_set_samples)
@@ -284,10 +286,12 @@ def strided_set(
             "give values of the same type and rank",
         )
     lows, highs = read_bounds(op, begin, a.ndim), read_bounds(op, end, a.ndim)
-    steps = [as_expr(1)] * len(lows) if strides is None else read_bounds(op, strides, a.ndim)
-    if not len(lows) == len(highs) == len(steps):
-        problem = f"begin has {len(lows)} entries, end {len(highs)}, strides {len(steps)}"
-        raise BadSlice(op, problem, "give as many of each")
+    steps = [] if strides is None else read_bounds(op, strides, a.ndim)
+    cut = max(len(lows), len(highs), len(steps))
+    # What is not given is as in a slice of Python: from the front to the end, in steps of 1.
+    steps += [as_expr(1)] * (cut - len(steps))
+    lows += [select(step < 0, size - 1, 0) for size, step in zip(a.shape[len(lows) : cut], steps[len(lows) :])]
+    highs += [select(step < 0, -1 - size, size) for size, step in zip(a.shape[len(highs) : cut], steps[len(highs) :])]
 
     def bounded(bound: Expr, size: Expr, step: Expr) -> Expr:
         location = select(bound < 0, bound + size, bound)
