@@ -40,6 +40,8 @@ class BitserialDense(FromTopi):
     unipolar: bool = True
 
     def infer(self, data: TensorType, weight: TensorType) -> Type:
+        if self.units is not None:  # says how many columns there are, whatever the layout of the weight
+            return TensorType((*data.shape[:-1], self.units), self.out_dtype)
         return self.type_of_compute(data, weight)
 
     def arguments(self, *inputs: object) -> list[object]:
