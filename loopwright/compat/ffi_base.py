@@ -26,6 +26,12 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> object:
+    if name == "_LIB":
+        return thread_pool.library()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class DataTypeCode(IntEnum):
     """The kinds of element types, by the numbers of DLPack."""
 

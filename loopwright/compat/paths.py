@@ -101,6 +101,8 @@ VIEWS: Final[dict[str, str]] = {
     "runtime.object_path": "loopwright.runtime",
     "runtime.packed_func": "loopwright.runtime",
     "runtime.params": "loopwright.runtime",
+    "runtime.profiler_vm": "loopwright.compat.profiler_vm",
+    "runtime.profiling": "loopwright.compat.profiling",
     "runtime.script_printer": "loopwright.script",
     "script.parser.ir": "loopwright.script.ir",
     "script.parser.tir": "loopwright.script.tir",
@@ -117,6 +119,7 @@ VIEWS: Final[dict[str, str]] = {
     "te.tag": "loopwright.te",
     "te.tensor": "loopwright.te",
     "te.tensor_intrin": "loopwright.te",
+    "testing": "loopwright.compat.ffi_testing",
     "testing.tir": "loopwright.testing",
     "testing.utils": "loopwright.testing",
     "tir": "loopwright.schedule",
@@ -192,7 +195,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     relay.testing.py_converter relay.testing.resnet_3d
     relay.testing.tf relay.testing.tflite
     relay.testing.yolo_detection relay.utils
-    runtime.disco runtime.profiler_vm runtime.profiling runtime.support
+    runtime.disco runtime.support utils
     script.parser_v1 script.relax
     target.compilation_config target.detect_target target.intrin
     target.x86

@@ -20,8 +20,49 @@ List = _tvm_ffi.List
 Map = _tvm_ffi.Map
 Object = _tvm_ffi.Object
 PackedFunc = _tvm_ffi.Function
-ShapeTuple = _tvm_ffi.Shape
-String = _tvm_ffi.core.String
+
+
+class ShapeTuple(_tvm_ffi.Shape):  # type: ignore[name-defined]
+    """Sizes that pass as a shape; equal to any list or tuple of the same numbers."""
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __reduce__(self) -> tuple[type[ShapeTuple], tuple[list[int]]]:
+        return ShapeTuple, ([*self],)
+
+
+class _Texts(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, str)
+
+
+class String(_tvm_ffi.core.String, metaclass=_Texts):  # type: ignore[name-defined]
+    """A text; every text of Python passes as one, so every one of them is one."""
+
+    @property
+    def __tvm_object__(self) -> SharedText:
+        return SharedText(self)
+
+    def __reduce__(self) -> tuple[type[String], tuple[str]]:
+        return String, (str(self),)
+
+
+class SharedText:
+    """A text as an object that others may hold too."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def same_as(self, other: object) -> bool:
+        """Whether the other is the same object, not just the same text."""
+        return isinstance(other, SharedText) and self.text is other.text
+
 
 
 # Nodes of programs, which they may hold, are known to Python's pickle alone.
