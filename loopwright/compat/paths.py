@@ -36,7 +36,8 @@ VIEWS: Final[dict[str, str]] = {
         """.split()
     },
     "instrument": "loopwright.transform loopwright.ir.instrument",
-    "ir": "loopwright.compat.containers loopwright.runtime.containers loopwright.relay.types",
+    "ir": "loopwright.compat.containers loopwright.runtime.containers loopwright.relay.types "
+    "loopwright.compat.type_solver",
     "ir.attrs": "loopwright.ir",
     "ir.base": "loopwright.ir",
     "ir.container": "loopwright.compat.containers loopwright.ir loopwright.runtime",
@@ -51,6 +52,7 @@ VIEWS: Final[dict[str, str]] = {
     "ir.type": "loopwright.ir loopwright.relay.types",
     "ndarray": "loopwright.nd",
     "parser": "loopwright.relay.text",
+    "relay.analysis._ffi_api": "loopwright.compat.type_solver",
     "relay.analysis.analysis": "loopwright.relay.analysis",
     "relay.analysis.call_graph": "loopwright.relay.analysis",
     "relay.base": "loopwright.relay",
