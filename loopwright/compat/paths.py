@@ -56,6 +56,8 @@ VIEWS: Final[dict[str, str]] = {
     "relay.analysis.analysis": "loopwright.relay.analysis",
     "relay.analysis.call_graph": "loopwright.relay.analysis",
     "relay.base": "loopwright.relay",
+    "relay.data_dep_optimization": "loopwright.relay.transform",
+    "relay.data_dep_optimization.simplify_fc_transpose": "loopwright.relay.transform.simplify.simplify_fc_transpose",
     "relay.expr_functor": "loopwright.relay.visitor",
     "relay.function": "loopwright.relay.expr",
     "relay.op": "loopwright.relay.op.registry loopwright.relay.op.user_operators loopwright.relay.transform",
@@ -139,6 +141,7 @@ VIEWS: Final[dict[str, str]] = {
     "tir.stmt": "loopwright.tir",
     "tir.transform.function_pass": "loopwright.transform",
     "tir.transform.transform": "loopwright.tir.transform",
+    "transform": "loopwright.ir.transform",
     "topi.generic.injective": "loopwright.topi.generic",
     "topi.generic.nn": "loopwright.topi.generic",
     "topi.math": "loopwright.topi",
@@ -188,7 +191,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     driver.tvmc.arguments driver.tvmc.autotuner driver.tvmc.composite_target driver.tvmc.main driver.tvmc.micro
     driver.tvmc.project driver.tvmc.registry driver.tvmc.workspace_pools
     ir.adt ir.affine_type ir.analysis ir.json_compact ir.memory_pools ir.type_relation
-    relay.collage relay.data_dep_optimization relay.debug relay.feature relay.frontend.caffe
+    relay.collage relay.debug relay.feature relay.frontend.caffe
     relay.frontend.caffe2 relay.frontend.change_datatype relay.frontend.common relay.frontend.coreml
     relay.frontend.darknet relay.frontend.keras relay.frontend.mxnet relay.frontend.oneflow relay.frontend.paddlepaddle
     relay.frontend.qnn_torch relay.frontend.tensorflow relay.frontend.tensorflow2 relay.frontend.tflite

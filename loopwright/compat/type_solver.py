@@ -3,7 +3,7 @@
     solver = _test_type_solver();  unify = solver("Unify");  unify(one, other)
 
 Types that are not known yet (`IncompleteType`) stand for others once they were unified with them. Relations
-(`relay/type_relations.py`) are kept until they say something: forward, from inputs to results, or the identity backward.
+(`relay/type_relations.py`) are kept until they say something: from inputs to results, the identity backward too.
 Our own inference (`relay/infer_type.py`) needs neither.
 """
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 # Public name → file of this folder.
 _FILES: Final = {
-    "graph_pass": "GraphPass function_pass graph_pass",
+    "graph_pass": "FunctionPass GraphPass function_pass graph_pass",
+    "functions.change_batch": "ChangeBatch",
     "functions.compiler_functions": "InlineCompilerFunctionsBoundTo MarkCompilerFunctionsAsExtern "
     "OutlineCompilerFunctionsWithExistingGlobalSymbols",
     "functions.dead_code_elimination": "DeadCodeElimination",
@@ -54,6 +55,7 @@ _FILES: Final = {
     "simplify.fold_scale_axis": "BackwardFoldScaleAxis FoldScaleAxis ForwardFoldScaleAxis",
     "simplify.legalize": "Legalize register_legalize",
     "simplify.simplify_expr": "SimplifyExpr SimplifyExprPostAlterOp",
+    "simplify.simplify_fc_transpose": "SimplifyFCTranspose",
     "simplify.simplify_inference": "SimplifyInference",
     "types.bind_sizes": "BindSizes",
     "types.dynamic_to_static": "DynamicToStatic",

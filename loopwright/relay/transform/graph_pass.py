@@ -63,6 +63,9 @@ class GraphPass(Pass):
         return infer_module(changed) if self.typed and changed is not mod else changed
 
 
+FunctionPass = GraphPass  # the name that scripts know
+
+
 def _has_type(function: object) -> bool:
     """Whether types were inferred before: expressions never change, so they are still right."""
     known = getattr(function, "checked_type_", None)
