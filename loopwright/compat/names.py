@@ -67,7 +67,7 @@ NAMES: Final[dict[str, str]] = {
         Any Call CallWithFields Clause Constant ConstantWithFields Constructor Expr ExprFunctor ExprMutator
         ExprVisitor FuncType Function FunctionWithFields GlobalTypeVar GlobalVar Id If IfWithFields IncompleteType
         Kind Let LetWithFields Match Pattern PatternConstructor PatternTuple PatternVar PatternWildcard Prelude
-        RefCreate RefRead RefType RefWrite ScopeBuilder ShapeVar SourceName Span TempExpr TensorType Tuple
+        RefCreate RefRead RefType RefWrite ScopeBuilder ShapeVar SourceName Span SpanCheck TempExpr TensorType Tuple
         TupleGetItem TupleType TupleWrapper Type TypeCall TypeConstraint TypeData TypeFunctor TypeMutator
         TypeRelation TypeVar TypeVisitor Var bind build const create_executor fromtext load_param_dict optimize
         parse pretty_print save_param_dict scalar_type setrecursionlimit var""",
@@ -90,6 +90,7 @@ NAMES: Final[dict[str, str]] = {
     "relay.testing": """
         check_grad count count_ops create_workload gradient init layers make_nat_expr mlp mobilenet nat_to_int rand
         resnet run_as_python run_infer_type run_opt_pass to_python vgg""",
+    "testing.aot": "convert_to_list create_relay_module_and_inputs_from_tflite_file get_dtype_range",
     "relay.transform": """
         AlterOpLayout AnnotateSpans AnnotateTarget AnnotateUsedMemory BackwardFoldScaleAxis BatchingOps
         CanonicalizeCast CanonicalizeOps CapturePostDfsIndexInSpans ChangeBatch CollagePartition

@@ -73,6 +73,8 @@ VIEWS: Final[dict[str, str]] = {
     "relay.op.op": "loopwright.relay.op loopwright.relay.op.registry loopwright.relay.op.user_operators "
     "loopwright.relay.transform",
     "relay.op.random": "loopwright.relay.random",
+    "micro.testing.aot_test_utils": "loopwright.testing.aot_options",
+    "micro.testing.utils": "loopwright.testing.aot_options",
     "relay.backend.executor": "loopwright.relay.backend",
     "relay.backend.runtime": "loopwright.relay.backend",
     "relay.backend.interpreter": "loopwright.relay.interpreter loopwright.relay.adt",
@@ -204,7 +206,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     script.parser_v1 script.relax
     target.compilation_config target.detect_target target.intrin
     target.x86
-    testing.aot testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner testing.usmp
+    testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner testing.usmp
     tir.block_dependence_info tir.block_scope tir.sparse tir.tensor_intrin.cuda
     tir.tensor_intrin.dot_product_common tir.tensor_intrin.hexagon tir.tensor_intrin.rocm tir.usmp
     topi.adreno topi.bifrost topi.cuda topi.gpu topi.hexagon topi.hls topi.intel_graphics topi.mali topi.rocm

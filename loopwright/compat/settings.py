@@ -59,6 +59,10 @@ IGNORED_SETTINGS: Final[dict[str, ConfigKey]] = {
     "relay.backend.use_meta_schedule": ConfigKey(bool, False, _IGNORED),
     "relay.backend.use_meta_schedule_dispatch": ConfigKey(int, 0, _IGNORED),
     "relay.backend.tir_converter": ConfigKey(str, "default", _IGNORED),
+    "tir.usmp.enable": ConfigKey(bool, False, _IGNORED),
+    "tir.usmp.use_workspace_io": ConfigKey(bool, False, _IGNORED),
+    "tir.usmp.algorithm": ConfigKey(str, "greedy_by_size", _IGNORED),
+    "tir.usmp.custom_algorithm": ConfigKey(str, "", _IGNORED),
     "relay.fallback_device_type": ConfigKey(int, 1, _IGNORED),
     "relay.remove_standalone_reshapes.enable": ConfigKey(bool, True, _IGNORED),
     **{

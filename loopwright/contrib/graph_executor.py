@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +26,6 @@ from loopwright.runtime.timing import BenchmarkResult, time_evaluator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from loopwright.ir import Expr
 
 
 def create(graph_json_str: object, libmod: object, device: object) -> GraphModule:
@@ -115,10 +114,15 @@ class GraphModule:
         names = list(self._inputs)
         return names.index(name) if name in names else -1
 
-    def get_input_info(self) -> tuple[dict[str, Sequence[Expr]], dict[str, str]]:
+    def get_input_info(self) -> tuple[dict[str, tuple[object, ...]], dict[str, str]]:
         """Shapes and element types of the inputs by name."""
         values = self._specs("inputs")
-        return {value.name: value.shape for value in values}, {value.name: str(value.dtype) for value in values}
+        shapes = {value.name: tuple(map(_number, value.shape)) for value in values}
+        return shapes, {value.name: str(value.dtype) for value in values}
+
+    def get_input_name(self, index: int) -> str:
+        """The name of an input."""
+        return list(self._inputs)[index]
 
     def get_output(self, index: int, out: object = None) -> Any:
         """Output `index` of the last run; copied into `out` if that is given."""
@@ -202,7 +206,33 @@ class GraphModule:
 
 
 class AotModule(GraphModule):
-    """The same surface under the name that the ahead-of-time executor has: every model is compiled ahead of time."""
+    """The same surface under the name that the ahead-of-time executor has: every model is compiled ahead of time.
+
+    It refuses names of inputs that the model does not have, and takes them as they are in C, too.
+    """
+
+    def set_input(self, key: str | int | None = None, value: object = None, **params: object) -> None:
+        """Set inputs by name or position."""
+        named = {self._name(name): one for name, one in params.items()}
+        super().set_input(None if key is None else self._name(key), value, **named)
+
+    def get_input_index(self, name: str) -> int:
+        """The position of an input."""
+        return list(self._inputs).index(self._name(name))
+
+    def _name(self, key: str | int) -> str:
+        names = list(self._inputs)
+        if isinstance(key, str) and key not in self._inputs:
+            in_c = {re.sub(r"[^0-9A-Za-z_]", "_", name): name for name in names}
+            if key not in in_c:
+                raise BadModelInput(f"Invalid input name. {key!r} is no input of the model; it has {', '.join(names)}")
+            return in_c[key]
+        return super()._name(key)
+
+
+def _number(size: object) -> object:
+    """A size as a number where it is one: of a library it is known as text."""
+    return int(size) if isinstance(size, str) and size.isdigit() else size
 
 
 def _array(value: object) -> np.ndarray:

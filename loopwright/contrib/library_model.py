@@ -45,6 +45,7 @@ class LibraryModel:
         self.inputs = [argument for argument in function.arguments if not argument.is_written]
         self.outputs = [argument for argument in function.arguments if argument.is_written]
         self.input_names = [argument.name for argument in self.inputs]
+        self.libmod_name = function.name
 
     def arguments(self, args: Sequence[TensorLike], named: Mapping[str, TensorLike]) -> list[TensorLike]:
         """The inputs in order."""

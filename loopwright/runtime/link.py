@@ -223,12 +223,19 @@ def _compile(
     require_folder(output)
     command = find_compiler(cc, triple)
     with _appearing(output) as result:
-        full = [*command, *flags, "-o", str(result), *_names(objects), *options]
+        full = [*command, *flags, "-o", str(result), *_in_c(command, _names(objects)), *options]
         _run(full)
         if not result.exists():
             raise LinkFailed(full, "it reported success, and wrote nothing")
         os.replace(result, output)
     return output
+
+
+def _in_c(command: Sequence[str], files: Sequence[str]) -> list[str]:
+    """The files for a compiler of C++, which would take C for C++."""
+    if not Path(command[0]).name.rstrip("0123456789.-").endswith("++"):
+        return list(files)
+    return [word for file in files for word in (("-x", "c", file, "-x", "none") if file.endswith(".c") else (file,))]
 
 
 def _names(files: str | Sequence[str]) -> list[str]:
