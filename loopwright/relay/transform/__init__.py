@@ -17,6 +17,7 @@ _FILES: Final = {
     "functions.change_batch": "ChangeBatch",
     "functions.compiler_functions": "InlineCompilerFunctionsBoundTo MarkCompilerFunctionsAsExtern "
     "OutlineCompilerFunctionsWithExistingGlobalSymbols",
+    "functions.annotate_used_memory": "AnnotateUsedMemory",
     "functions.dead_code_elimination": "DeadCodeElimination",
     "functions.eta_expand": "EtaExpand",
     "functions.first_order_gradient": "FirstOrderGradient gradient",
