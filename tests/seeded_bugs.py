@@ -40,7 +40,7 @@ from loopwright.te import block_accesses, reduction
 from loopwright.transform.parts import flat_index, vectorize_expr
 from loopwright.transform.passes.canonicalize_loops import _CanonicalizeLoops
 from loopwright.transform.passes.choose_index_width import _ChooseIndexWidth
-from loopwright.transform.passes.compact_buffers import _Collect as CompactCollect
+from loopwright.transform.passes.compact_buffers import CollectUses as CompactCollect
 from loopwright.transform.passes.partition_loops import _PartitionLoops
 from loopwright.transform.passes.plan_storage import _Pool
 from loopwright.transform.tensor_intrinsics import TensorIntrin
