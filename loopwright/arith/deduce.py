@@ -25,6 +25,8 @@ from loopwright.ir import (
     Expr,
     FloorDiv,
     IntImm,
+    Max,
+    Min,
     Not,
     Range,
     Var,
@@ -166,6 +168,20 @@ def _ceildiv(a: Expr, b: object) -> Expr:
     return -floordiv(-a, b)
 
 
+def _both(cond: Expr) -> list[Expr] | None:
+    """A minimum above something is two conditions, as a maximum below is; None for any other comparison."""
+    if not isinstance(cond, (LT, LE, GT, GE)):
+        return None
+    cls, below, above = type(cond), *((cond.a, cond.b) if isinstance(cond, (LT, LE)) else (cond.b, cond.a))
+    if isinstance(above, Min):
+        pairs = [(below, above.a), (below, above.b)]
+    elif isinstance(below, Max):
+        pairs = [(below.a, above), (below.b, above)]
+    else:
+        return None
+    return [cls(low, high) if isinstance(cond, (LT, LE)) else cls(high, low) for low, high in pairs]
+
+
 @deep
 def detect_clip_bound(expr: Expr, vars: Sequence[Var]) -> list[Expr | None]:
     """The least and greatest value of each variable that a conjunction allows: [min, max] for each, None for no bound.
@@ -182,6 +198,10 @@ def detect_clip_bound(expr: Expr, vars: Sequence[Var]) -> list[Expr | None]:
             continue
         if isinstance(cond, Call) and cond.op.name == "tir.likely":
             pending.append(cond.args[0])
+            continue
+        parts = _both(cond)
+        if parts is not None:
+            pending += parts
             continue
         used = [var for var in vars if uses_var(cond, lambda other, var=var: other is var)]  # type: ignore[misc]
         if not used and isinstance(cond, IntImm) and cond.value:

@@ -155,6 +155,8 @@ def _not_zero(s: Engine, d: LinearForm) -> bool:
 
 
 def _floordiv_symbolic(s: Engine, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None) -> LinearForm:
+    if d.const <= 0 and max(d.terms.values()) < 0:
+        return floordiv(s, n.times(-1), d.times(-1), dtype)
     if not n.terms and n.const == 0 and _not_zero(s, d):
         return n
     if n.equals(d) and _not_zero(s, d):
@@ -169,6 +171,8 @@ def _floordiv_symbolic(s: Engine, n: LinearForm, d: LinearForm, dtype: DataType,
 
 
 def _floormod_symbolic(s: Engine, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None) -> LinearForm:
+    if d.const <= 0 and max(d.terms.values()) < 0:
+        return floormod(s, n.times(-1), d.times(-1), dtype).times(-1)
     if (n.equals(d) or (not n.terms and n.const == 0)) and _not_zero(s, d):
         return LinearForm({}, 0)
     if n.terms and _within(s, n, d):
