@@ -6,21 +6,27 @@
 
 An `IterMark` is an iterator: a loop variable, or several iterators fused. An `IterSplitExpr` takes some of its digits,
 `(mark // lower_factor) % extent * scale`. An `IterSumExpr` adds such parts and a base. When every index is one iterator
-and no digit is used twice, the indices are independent and reach every value (surjective); when every digit is used,
-each point is reached once (bijective).
+and no digit is used twice, the indices are independent and reach every value (surjective; "onto", which our own passes
+ask for, when they also step by 1 and no division cuts a block); when every digit is used, each point is reached once
+(bijective).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 from loopwright.arith.analyzer import Analyzer
-from loopwright.arith.iter_nodes import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr, plain_expr
+from loopwright.arith.iter_nodes import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr, covers, plain_expr
 from loopwright.arith.iter_reader import IterReader, NoMap
 from loopwright.ir import (
+    Add,
     Expr,
+    FloorDiv,
+    FloorMod,
     IntImm,
+    Mul,
     Range,
     Sub,
     Var,
@@ -28,6 +34,8 @@ from loopwright.ir import (
     cast,
     const,
     deep,
+    is_one,
+    is_zero,
 )
 from loopwright.ir.operators import floordiv, floormod
 from loopwright.runtime.errors import LoopwrightError
@@ -74,11 +82,12 @@ def detect_iter_map(
     """The indices as iterators over `input_iters`, on the points where `predicate` holds."""
     level = IterMapLevel.of(check_level)
     try:
-        reader = IterReader(input_iters, simplify_trivial_iterators)
+        wide = level is IterMapLevel.Surjective
+        reader = IterReader(input_iters, simplify_trivial_iterators, wide)
         reader.restrict(as_expr(predicate))
         sums = [reader.read(as_expr(index)) for index in indices]
         if level is not IterMapLevel.NoCheck:
-            sums = [reader.as_one(total) for total in sums]
+            sums = [reader.as_one(total, unit=not wide) for total in sums]
             reader.check(sums, bijective=level is IterMapLevel.Bijective)
     except NoMap as reason:
         return IterMapResult([], [str(reason)], const(False))
@@ -105,8 +114,22 @@ def _sort_key(scale: Expr) -> tuple[int, int]:
 
 @deep
 def normalize_iter_map_to_expr(expr: Expr) -> Expr:
-    """An iterator expression as an ordinary one."""
-    return Analyzer().simplify(plain_expr(expr))
+    """An iterator expression as an ordinary one, with the sums and factors that it has."""
+    return _as_written(expr) if isinstance(expr, (IterSumExpr, IterSplitExpr)) else Analyzer().simplify(expr)
+
+
+def _as_written(e: Expr) -> Expr:
+    if isinstance(e, IterSumExpr):
+        terms = [_as_written(arg) for arg in e.args]
+        if not terms or not is_zero(e.base):
+            terms.append(e.base)
+        return reduce(Add, terms)
+    if isinstance(e, IterSplitExpr):
+        value = _as_written(e.source.source)
+        value = value if is_one(e.lower_factor) else FloorDiv(value, e.lower_factor)
+        value = value if covers(e) else FloorMod(value, e.extent)
+        return value if is_one(e.scale) else Mul(value, e.scale)
+    return e
 
 
 @deep
@@ -178,6 +201,7 @@ class _Inverse:
             ready.append(mark)
 
     def _spread(self, source: IterSumExpr, value: Expr, ready: list[IterMark]) -> None:
+        value = value - source.base
         for index, arg in enumerate(source.args):
             digits = floordiv(value, arg.scale)
             self._add(arg, digits if index == 0 else floormod(digits, arg.extent), ready)

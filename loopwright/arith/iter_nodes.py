@@ -35,7 +35,7 @@ class UnknownIterMapLevel(LoopwrightError, ValueError):
     def __init__(self, level: object) -> None:
         super().__init__(
             f"detect_iter_map: unknown check level {level!r}",
-            hint="use 'nocheck', 'surjective' or 'bijective', or a member of IterMapLevel",
+            hint="use 'nocheck', 'surjective', 'onto' or 'bijective', or a member of IterMapLevel",
         )
 
 
@@ -43,7 +43,8 @@ class IterMapLevel(IntEnum):
     """What must hold of the map; the numbers are those users' scripts know."""
 
     Bijective = 0
-    Surjective = 1
+    Surjective = 1  # onto: indices may have a stride, and the first and the last block of a division may be cut
+    Onto = 2  # and every index steps by 1, and no block is cut
     NoCheck = 3
 
     @staticmethod

@@ -35,7 +35,10 @@ class NoMap(Exception):
 class IterReader:
     """Reads index expressions over one set of loops; equal fusions become one mark."""
 
-    def __init__(self, input_iters: Mapping[Var, Range], simplify_trivial: bool) -> None:
+    def __init__(self, input_iters: Mapping[Var, Range], simplify_trivial: bool, wide: bool = False) -> None:
+        self.wide = wide  # whether divisions may cut the first and the last block
+        self.cut: dict[IterMark, tuple[int | None, int]] = {}  # iterators that start inside a block: offset, extent
+        self.shifted: dict[tuple[object, ...], IterMark] = {}
         self.analyzer = Analyzer()
         self.engine = self.analyzer.engine
         self.marks: dict[Var, IterMark] = {}
@@ -161,6 +164,10 @@ class IterReader:
             raise NoMap(f"{atom!r} divides by something that is not a positive constant")
         c = imm(d.const, dtype)
         total = self._read_form(x, dtype, strict=True)
+        if self.wide:
+            split = self._cut_split(atom, total, c.value, k)
+            if split is not None:
+                return split
         if not is_zero(total.base):
             raise NoMap(f"{atom!r} divides an iterator that does not start at a multiple of {c.value}")
         split = self.as_one(total, unit=False).args[0]
@@ -174,12 +181,58 @@ class IterReader:
         lower = self.analyzer.simplify(split.lower_factor * c)
         return IterSplitExpr(split.source, lower, self.analyzer.simplify(FloorDiv(split.extent, c)), scale)
 
+    def _cut_split(self, atom: FloorDiv | FloorMod, total: IterSumExpr, c: int, k: int) -> IterSplitExpr | None:
+        """Digits of an iterator whose first and last blocks of c values are not whole; None where they are.
+
+        The iterator with what is added to it becomes one that starts at that offset, and counts on as far as it goes.
+        """
+        one = self.as_one(IterSumExpr(total.args, imm(0, total.dtype)), unit=False).args[:1]
+        if not one or not is_one(one[0].scale) or not isinstance(one[0].extent, IntImm):
+            return None
+        split, dtype = one[0], total.dtype
+        mark, lower = split.source, split.lower_factor
+        if mark in self.cut and is_zero(total.base) and isinstance(lower, IntImm):
+            if not self._reaches_top(split):
+                return None
+            offset, extent = self.cut[mark]
+        elif is_zero(total.base) and self._divides(imm(c, dtype), split.extent):
+            return None
+        else:
+            base = self.analyzer.simplify(total.base)
+            offset, extent, lower = base.value if isinstance(base, IntImm) else None, split.extent.value, imm(1, dtype)
+            if offset is not None and not 0 <= offset < c:
+                return None
+            mark = self._shifted(split, base, extent)
+        if isinstance(atom, FloorMod):
+            return IterSplitExpr(mark, lower, imm(c, dtype), imm(k, dtype))
+        if offset is None:
+            return None  # how many blocks there are depends on the offset
+        block = lower.value * c
+        return IterSplitExpr(mark, imm(block, dtype), imm(-(-(offset + extent) // block), dtype), imm(k, dtype))
+
+    def _shifted(self, split: IterSplitExpr, base: Expr, extent: int) -> IterMark:
+        key = (split.source, self._key(split.lower_factor), self._key(split.extent), self._key(base))
+        mark = self.shifted.get(key)
+        if mark is None:
+            source = IterSumExpr((split,), base)
+            mark = self.shifted[key] = IterMark(source, self.analyzer.simplify(base + extent))
+            self.cut[mark] = base.value if isinstance(base, IntImm) else None, extent
+        return mark
+
+    def _reaches_top(self, split: IterSplitExpr) -> bool:
+        """Whether a split of a cut iterator takes all digits above its lower factor."""
+        offset, extent = self.cut[split.source]
+        assert isinstance(split.lower_factor, IntImm) and isinstance(split.extent, IntImm)
+        return offset is not None and split.lower_factor.value * split.extent.value >= offset + extent
+
     # --- fusing --------------------------------------------------------------------------------------------------
 
     def as_one(self, total: IterSumExpr, unit: bool = True) -> IterSumExpr:
         """The sum as one iterator: each scale must be the product of the extents below it. `unit`: with scale 1."""
         if not total.args:
             return total
+        if self.wide and self.limited:
+            total = self._with_limited(total)
         chain = self._chain(total)
         scale = chain[-1].scale
         if unit and not is_one(scale):
@@ -198,6 +251,33 @@ class IterReader:
             self.fused[key] = mark
         one = imm(1, total.dtype)
         return IterSumExpr((IterSplitExpr(mark, one, mark.extent, scale),), total.base)
+
+    def _with_limited(self, total: IterSumExpr) -> IterSumExpr:
+        """The sum with those of its parts as one iterator that a predicate bounds together."""
+        for key in self.limited:
+            mark = self.fused.get(key)
+            if mark is None or not isinstance(mark.source, IterSumExpr):
+                continue
+            parts = self._multiple_of(mark.source.args, total.args)
+            if parts is not None and len(parts) < len(total.args):
+                left = [arg for arg in total.args if not any(arg is part for part in parts)]
+                one = imm(1, total.dtype)
+                total = IterSumExpr((IterSplitExpr(mark, one, mark.extent, parts[-1].scale), *left), total.base)
+        return total
+
+    def _multiple_of(
+        self, wanted: Sequence[IterSplitExpr], args: Sequence[IterSplitExpr]
+    ) -> list[IterSplitExpr] | None:
+        """Those of `args` that are a multiple of the sum of `wanted`, whose last scale is 1."""
+        found = []
+        for one in wanted:
+            same = [arg for arg in args if arg.source is one.source and self._equal(arg.lower_factor, one.lower_factor)]
+            if len(same) != 1 or not self._equal(same[0].extent, one.extent):
+                return None
+            found.append(same[0])
+        step = found[-1].scale
+        fits = all([self._equal(part.scale, one.scale * step) for part, one in zip(found, wanted, strict=True)])
+        return found if fits else None
 
     def _chain(self, total: IterSumExpr) -> list[IterSplitExpr]:
         """The splits, outermost first, such that each continues where the next ends."""
@@ -241,6 +321,12 @@ class IterReader:
                     raise NoMap(f"the iterator {var.name} is not used")
 
     def _check_mark(self, mark: IterMark, splits: list[IterSplitExpr], bijective: bool) -> None:
+        if mark in self.cut and not (len(splits) == 1 and self._reaches_top(splits[0])):
+            # As many values as there are of the digits that are used, one after the other, take them all.
+            for split in splits:
+                assert isinstance(split.lower_factor, IntImm) and isinstance(split.extent, IntImm)
+                if split.lower_factor.value * split.extent.value > self.cut[mark][1]:
+                    raise NoMap(f"the iterator {self._show(mark.source)} does not take every value of its parts")
         expected: Expr = imm(1, mark.extent.dtype)
         left = list(splits)
         while left:

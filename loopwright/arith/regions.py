@@ -50,7 +50,7 @@ def estimate_region_strict_bound(
 
 def _fused(region: Sequence[Range], var_dom: Mapping[Var, Range], predicate: Expr | bool) -> list[IntervalSet] | None:
     """The same where dimensions fuse or split loops: they must form a map that reaches every point."""
-    answer = detect_iter_map([part.min for part in region], var_dom, predicate, "surjective")
+    answer = detect_iter_map([part.min for part in region], var_dom, predicate, "onto")
     if len(answer.indices) != len(region):
         return None
     facts = Analyzer()

@@ -35,12 +35,13 @@ def subspace_divide(
     if len(answer.indices) != len(given):
         return []
     inner = set(sub_iters)
+    inner_base = IterMapLevel.of(check_level) is IterMapLevel.Surjective  # what is added belongs to the inner part
     conditions = _divide_predicate(as_expr(predicate), inner, input_iters)
     if conditions is None:
         return []
     result = []
     for binding in given:
-        parts = _divide(normalize_to_iter_sum(binding, input_iters), inner)
+        parts = _divide(normalize_to_iter_sum(binding, input_iters), inner, inner_base)
         if parts is None:
             return []
         result.append(list(parts))
@@ -64,12 +65,19 @@ def _divide_predicate(predicate: Expr, inner: set[Var], loops: Mapping[Var, Rang
     return outside, inside
 
 
-def _divide(total: IterSumExpr, inner: set[Var]) -> tuple[IterMark, IterMark] | None:
+def _divide(total: IterSumExpr, inner: set[Var], inner_base: bool) -> tuple[IterMark, IterMark] | None:
     facts = Analyzer()
     dtype = total.dtype
     one, zero = imm(1, dtype), imm(0, dtype)
     low = [arg for arg in total.args if uses_var(plain_expr(arg), inner.__contains__)]
     high = [arg for arg in total.args if not any(arg is other for other in low)]
+    if inner_base and low and not is_zero(total.base):
+        parts = _divide(IterSumExpr(total.args, zero), inner, inner_base)
+        if parts is None:
+            return None
+        outside, inside = parts
+        assert isinstance(inside.source, IterSumExpr)
+        return outside, IterMark(IterSumExpr(inside.source.args, total.base), inside.extent)
     if not low:
         return IterMark(total, _extent(facts, total.args, one)), IterMark(IterSumExpr((), zero), one)
     if not high:

@@ -312,7 +312,7 @@ def _is_affine(view: View, realize: BlockRealize) -> bool:
         return True
     loops = view.loops_of(block_key(realize.block))
     domains = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops}
-    result = detect_iter_map(list(realize.iter_values), domains, realize.predicate, "surjective").indices
+    result = detect_iter_map(list(realize.iter_values), domains, realize.predicate, "onto").indices
     return bool(result)
 
 

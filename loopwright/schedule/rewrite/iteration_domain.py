@@ -169,7 +169,7 @@ def _fill_their_domain(realize: BlockRealize, loops: Sequence[For]) -> bool:
     plain = {value for value in values if isinstance(value, Var)}
     rest = [value for value in values if value not in plain]
     if len(plain) + len(rest) == len(values) and not any([uses_var(value, plain.__contains__) for value in rest]):
-        return not rest or bool(detect_iter_map(rest, variables, True, "surjective").indices)
+        return not rest or bool(detect_iter_map(rest, variables, True, "onto").indices)
     return False
 
 

@@ -273,7 +273,7 @@ def loops_from_axes(view: View, realize: BlockRealize) -> dict[Var, Expr]:
                 if any(uses_var(axes[axis], {var}.__contains__) for axis in chosen)
             }
             guard = _about(predicate, set(used))
-            result = detect_iter_map([facts.simplify(axes[axis]) for axis in chosen], used, guard).indices
+            result = detect_iter_map([facts.simplify(axes[axis]) for axis in chosen], used, guard, "onto").indices
             if not result:
                 continue
             try:

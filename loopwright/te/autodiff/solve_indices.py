@@ -92,7 +92,7 @@ class _Solver:
             for var in open_axes
             if any([uses_var(index, lambda one, var=var: one is var) for index, _ in digits])  # type: ignore[misc]
         }
-        result = detect_iter_map([index for index, _ in digits], used).indices if used else []
+        result = detect_iter_map([index for index, _ in digits], used, check_level="onto").indices if used else []
         if not result:
             return now
         try:

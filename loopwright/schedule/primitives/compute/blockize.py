@@ -230,9 +230,9 @@ def _divide(step: str, realize: BlockRealize, loops: Sequence[For], inner: Seque
     domains = {item.loop_var: Range.from_min_extent(item.min, item.extent) for item in loops}
     inside = [item.loop_var for item in inner]
     # Loops that run over axes of blocks further out stand still here.
-    result = subspace_divide(realize.iter_values, domains, inside, realize.predicate, simplify_trivial_iterators=False)
+    result = subspace_divide(realize.iter_values, domains, inside, realize.predicate, "onto", False)
     if not result:
-        result = subspace_divide(realize.iter_values, domains, inside, realize.predicate)
+        result = subspace_divide(realize.iter_values, domains, inside, realize.predicate, "onto")
     if not result:
         raise TileNotWhole(step, realize, *_why_not(realize, domains, inside))
     *pairs, (outside, within) = result
@@ -283,7 +283,7 @@ def _why_not(realize: BlockRealize, domains: Mapping[Var, Range], inside: Sequen
     """What stands in the way of tiles, and what to do about it where that is plain."""
     names = ", ".join([var.name for var in inside])
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if not subspace_divide([value], domains, inside):
+        if not subspace_divide([value], domains, inside, True, "onto"):
             return (
                 f"axis {axis.var.name} = {value} of block {realize.block.name_hint!r} does not divide into tiles over "
                 f"the loops {names}"
