@@ -349,6 +349,13 @@ class TupleWrapper:
     def astuple(self) -> Expr:
         return self.tuple_value
 
+    def astext(self, show_meta_data: bool = True, annotate: Callable[[Expr], str] | None = None) -> str:
+        """The text form of the tuple."""
+        return self.tuple_value.astext(show_meta_data, annotate)
+
+    def astype(self, dtype: str) -> Expr:
+        raise TypeError("a tuple has no element type: convert its fields")
+
     def __getitem__(self, index: int) -> TupleGetItem:
         location = index + self.size if index < 0 else index
         if not 0 <= location < self.size:

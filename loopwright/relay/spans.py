@@ -46,9 +46,15 @@ class Span(_Place):
         """The name of its source."""
         return "" if self.source_name is None else self.source_name.name
 
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}:{self.column}"
+
 
 @node
 class SequentialSpan(_Place):
     """Several parts, in order."""
 
     spans: tuple[Span, ...]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.spans))}]"

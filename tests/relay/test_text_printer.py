@@ -197,3 +197,18 @@ def test_an_error_shows_an_expression():
 
     error = TypeMismatch("it does not fit", at=relay.exp(relay.var("x", shape=(2,))))
     assert "  > free_var %x: Tensor[(2), float32];" in str(error)
+
+
+def test_spans_are_named_behind_values():
+    x = relay.var("x", shape=(2,))
+    add = relay.add(x, x)
+    span = relay.Span(relay.SourceName("layer1"), 3, 3, 5, 7)
+    one = relay.Call(add.op, add.args, add.attrs, span=span)
+    assert "add(%x, %x) /* span=layer1:3:5 */" in one.astext()
+    both = relay.Call(add.op, add.args, add.attrs, span=relay.SequentialSpan([span, span]))
+    assert "/* span=[layer1:3:5, layer1:3:5] */" in both.astext()
+    assert span == relay.Span(relay.SourceName("layer1"), 3, 3, 5, 7)
+
+
+def test_several_results_have_a_text():
+    assert "split(%x, indices_or_sections=2)" in relay.split(relay.var("x", shape=(4,)), 2).astext()

@@ -33,6 +33,7 @@ from loopwright.relay.expr import (
     Var,
 )
 from loopwright.relay.op.registry import Op
+from loopwright.relay.spans import SequentialSpan, Span
 from loopwright.relay.text.metadata import CONSTANT, PRIM_FUNC, Metadata
 from loopwright.relay.text.sizes import SizeNames, type_data_text
 from loopwright.relay.text.values import NoText, key_text, name_text, scalar_text, value_text
@@ -108,7 +109,10 @@ class _Printer:
             return f" /* {said} */" if said else ""
         result = expression.checked_type_
         known = result is not None and not isinstance(result, IncompleteType)
-        return f" /* ty={self.sizes.type(result)} */" if known else ""
+        said = [f"ty={self.sizes.type(result)}"] if known else []
+        if isinstance(expression.span, (Span, SequentialSpan)):
+            said.append(f"span={expression.span}")
+        return f" /* {' '.join(said)} */" if said else ""
 
     # -- lines --------------------------------------------------------------------------------------------------------
 

@@ -255,3 +255,10 @@ def test_one_call_used_as_two_branches():
         """,
         {**drawn(w=(5, 5), w1=(5, 5)), "weights": lambda w, w1: np.concatenate([w, w1])},
     )
+
+
+def test_batching_is_all_three():
+    x, w = relay.var("x", shape=(2, 3)), [relay.var(f"w{k}", shape=(4, 3)) for k in range(3)]
+    graph = relay.Tuple([relay.nn.dense(x, one) for one in w])
+    mod = relay.transform.BatchingOps()(relay.IRModule.from_expr(graph))
+    assert relay.analysis.list_op_freqs(mod)["nn.batch_matmul"] == 1

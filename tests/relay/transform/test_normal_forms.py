@@ -275,3 +275,9 @@ def test_long_chains():
     back = apply([ToANormalForm(), ToGraphNormalForm()], before)
     ir.assert_structural_equal(back, function(before))
     assert_unchanged(ToBasicBlockNormalForm(), before)
+
+
+def test_a_normal_form_of_an_expression():
+    x = relay.var("x", shape=(2,))
+    named = relay.transform.ToANormalFormExpr(relay.exp(relay.tanh(x)))
+    assert str(named).splitlines()[1:] == ["let %v0 = tanh(%x);", "let %v1 = exp(%v0);", "%v1"]

@@ -138,6 +138,13 @@ def ToANormalForm() -> GraphPass:
     return _normal("ToANormalForm", True)
 
 
+def ToANormalFormExpr(expr: Expr) -> Expr:
+    """An expression with a name for every value, in the order of evaluation."""
+    if isinstance(expr, Function):
+        return _Name(Scopes(expr), True).function(expr)
+    return _Name(Scopes(closed := Function([], expr)), True).function(closed).body
+
+
 def ToBasicBlockNormalForm() -> GraphPass:
     """Give names to values that blocks inside their own use."""
     return _normal("ToBasicBlockNormalForm", False)
