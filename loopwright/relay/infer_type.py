@@ -331,6 +331,8 @@ class Inference(ExprFunctor[Type]):
 
     def visit_ref_read(self, ref: RefRead) -> Type:
         of = self.visit(ref.ref)
+        if isinstance(of, IncompleteType):
+            return _UNKNOWN
         if not isinstance(of, RefType):
             raise TypeMismatch(f"{type_text(of)} is read as a cell")
         return of.value
@@ -338,6 +340,10 @@ class Inference(ExprFunctor[Type]):
     def visit_ref_write(self, ref: RefWrite) -> Type:
         of = self.visit(ref.ref)
         value = self.visit(ref.value)
+        if isinstance(of, IncompleteType):
+            if isinstance(ref.ref, Var) and not _unfinished(value):
+                self.learn(ref.ref, RefType(value))
+            return TupleType(())
         if not isinstance(of, RefType) or not fits(value, of.value):
             raise TypeMismatch(f"{type_text(value)} is written into {type_text(of)}")
         return TupleType(())

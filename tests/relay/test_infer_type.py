@@ -114,3 +114,9 @@ def test_a_parameter_that_is_called_is_a_function():
     x, f = relay.var("x", "int32"), relay.var("f")
     of = relay.transform.InferTypeLocal(relay.Function([x, f], f(x), relay.scalar_type("int32")))
     assert str(of) == "fn (int32, fn (int32) -> int32) -> int32"
+
+
+def test_a_parameter_that_is_written_is_a_cell():
+    r, x = relay.var("r"), relay.var("x", shape=(2,))
+    of = relay.transform.InferTypeLocal(relay.Function([r, x], relay.RefWrite(r, x)))
+    assert str(of) == "fn (ref(Tensor[(2), float32]), Tensor[(2), float32]) -> ()"
