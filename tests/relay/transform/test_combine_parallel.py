@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from loopwright import relay
 from loopwright.relay.transform import CombineParallelBatchMatmul, CombineParallelConv2D, CombineParallelDense
 from tests.relay.pass_check import check, check_unchanged, drawn
 
