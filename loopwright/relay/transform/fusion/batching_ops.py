@@ -10,4 +10,5 @@ from loopwright.relay.transform.fusion.combine_parallel_dense import CombinePara
 
 def BatchingOps() -> Sequential:
     """The three passes that combine what runs side by side, one after the other."""
-    return Sequential([CombineParallelConv2D(), CombineParallelDense(), CombineParallelBatchMatmul()], name="BatchingOps")
+    passes = [CombineParallelConv2D(), CombineParallelDense(), CombineParallelBatchMatmul()]
+    return Sequential(passes, name="BatchingOps")
