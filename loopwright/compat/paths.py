@@ -134,6 +134,8 @@ VIEWS: Final[dict[str, str]] = {
     "tir.function": "loopwright.tir",
     "tir.op": "loopwright.tir loopwright.ir",
     "tir.schedule.analysis": "loopwright.schedule.analysis loopwright.schedule loopwright.analysis",
+    "tir.block_dependence_info": "loopwright.tir",
+    "tir.block_scope": "loopwright.schedule.engine.state loopwright.schedule",
     "tir.schedule.block_scope": "loopwright.schedule.engine.state loopwright.schedule",
     "tir.schedule.instruction": "loopwright.schedule",
     "tir.schedule.schedule": "loopwright.schedule",
@@ -207,7 +209,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     target.compilation_config target.detect_target target.intrin
     target.x86
     testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner testing.usmp
-    tir.block_dependence_info tir.block_scope tir.sparse tir.tensor_intrin.cuda
+    tir.sparse tir.tensor_intrin.cuda
     tir.tensor_intrin.dot_product_common tir.tensor_intrin.hexagon tir.tensor_intrin.rocm tir.usmp
     topi.adreno topi.bifrost topi.cuda topi.gpu topi.hexagon topi.hls topi.intel_graphics topi.mali topi.rocm
     """.split()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.ir.structural import assert_structural_equal
+from loopwright.runtime.description import UNPROVED
 from loopwright.schedule.engine.schedule import Schedule
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.trace.trace import Trace
@@ -15,14 +16,16 @@ from loopwright.schedule.trace.trace import Trace
 def assert_structural_equal_ignore_global_symbol(
     lhs: PrimFunc | IRModule, rhs: PrimFunc | IRModule, map_free_vars: bool = False
 ) -> None:
-    """Both are the same program, whatever their functions are called."""
+    """Both are the same program, whatever their functions are called, and whether their schedules are proved."""
     assert_structural_equal(_unnamed(lhs), _unnamed(rhs), map_free_vars)
 
 
 def _unnamed(program: PrimFunc | IRModule) -> PrimFunc | IRModule:
     if isinstance(program, PrimFunc):
-        return program.without_attr("global_symbol")
-    return IRModule({name: function.without_attr("global_symbol") for name, function in program.functions_items()})
+        return program.without_attr("global_symbol").without_attr(UNPROVED)
+    return IRModule(
+        {name: f.without_attr("global_symbol").without_attr(UNPROVED) for name, f in program.functions_items()}
+    )
 
 
 def verify_trace_roundtrip(

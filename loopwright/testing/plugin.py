@@ -13,6 +13,7 @@ import pytest
 
 from loopwright.runtime import Device, device
 from loopwright.target import Target
+from loopwright.target.errors import UnknownTargetKind
 from loopwright.target.target import TargetLike
 from loopwright.testing.fixtures import GROUPS, Group
 from loopwright.testing.marks import MARKS
@@ -36,8 +37,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect failures where `xfail_parameterizations` says so."""
+    """Skip targets that cannot run here, also of the user's own lists; fail where `xfail_parameterizations` says so."""
     for item in items:
+        target = getattr(item, "callspec", None) and item.callspec.params.get("target")  # type: ignore[attr-defined]
+        if isinstance(target, (str, Target)):
+            for needed in _target_to_requirement(target):
+                if needed.mark not in item.iter_markers():
+                    item.add_marker(needed)
         for mark in item.iter_markers("loopwright_failing_parameters"):
             if item.name.partition("[")[2].removesuffix("]") in mark.args:
                 item.add_marker(pytest.mark.xfail(reason=mark.kwargs["reason"]))
@@ -70,13 +76,22 @@ def _targets(metafunc: pytest.Metafunc) -> list[Any]:
         kind = str(Target(target).kind)
         if text in excluded or kind in excluded:
             continue
-        marks = []
-        if not is_runnable(target):
-            marks.append(pytest.mark.skip(reason=f"target {text} cannot be built, or its device is not here"))
+        marks = _target_to_requirement(target)
         if text in failing or kind in failing:
             marks.append(pytest.mark.xfail(reason=f"known to fail on target {text}"))
         chosen.append(pytest.param(target, marks=marks, id=text))
     return chosen
+
+
+def _target_to_requirement(target: TargetLike) -> list[pytest.MarkDecorator]:
+    """The marks of a test that runs on `target`: it is skipped where that cannot be built, or has no device."""
+    try:
+        if is_runnable(target):
+            return []
+    except UnknownTargetKind:  # the user's own meaning of the word
+        return []
+    text = target if isinstance(target, str) else str(Target(target))
+    return [pytest.mark.skip(reason=f"target {text} cannot be built, or its device is not here")]
 
 
 def _parametrize_groups(metafunc: pytest.Metafunc) -> None:

@@ -120,6 +120,7 @@ _NAMES = {
     "BijectiveLayout": "loopwright.arith.layout",
     "BlockRV": "loopwright.schedule.handles",
     "BlockScope": "loopwright.schedule",
+    "BlockDependenceInfo": "loopwright.schedule.engine.block_dependence",
     "IndexMap": "loopwright.arith.index_map",
     "max": "loopwright.te",
     "min": "loopwright.te",

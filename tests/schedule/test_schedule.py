@@ -381,3 +381,23 @@ def test_a_function_goes_by_what_callers_know_it_by():
     assert sch.mod["nv12"] is sch.mod["main"]
     with pytest.raises(ScheduleError, match="there is no function 'nv13'; there are main"):
         sch.work_on("nv13")
+
+
+def test_dependencies_between_blocks():
+    @T.prim_func
+    def twice(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * 2.0
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi] * 2.0
+
+    info = tir.BlockDependenceInfo(twice)
+    first, second = [info.get_sref(loop.body.block) for loop in twice.body.block.body.seq]
+    assert first.parent.stmt is twice.body.block  # loops do not count
+    (found,) = info.get_block_scope(first.parent).get_deps_by_src(first)
+    assert found.dst == second and found.kind.name == "RAW"

@@ -89,7 +89,7 @@ def test_failing(target):
 def test_too_much(batch):
     assert batch == 1
 
-@pytest.mark.parametrize("target", ["mine"])
+@pytest.mark.parametrize("target", ["mine", "cuda"])
 def test_own(target):
     assert target == "mine"
 """,
@@ -110,6 +110,7 @@ def test_own(target):
         "test_too_much[one]": "PASSED",
         "test_too_much[eight]": "XFAIL",
         "test_own[mine]": "PASSED",
+        "test_own[cuda]": "SKIPPED",
     }
     assert {name: found.get(name) for name in expected} == expected, shown
     assert "test_excluded[cuda]" not in found

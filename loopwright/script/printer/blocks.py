@@ -175,9 +175,9 @@ class BlockPrinter(ScopePrinter):
             domain = self.text(dom.extent)
         else:
             domain = f"({self.bounds_text(dom.min, dom.extent)})"
-        binding = "None" if value is None else self.text(value)
+        binding = "" if value is None else f", {self.text(value)}"
         kind = _AXES.get(iter_var.iter_type, iter_var.iter_type.name)
-        self.line(f"{self.define_var(iter_var.var)} = {self.prefix}.axis.{kind}({domain}, {binding})")
+        self.line(f"{self.define_var(iter_var.var)} = {self.prefix}.axis.{kind}({domain}{binding})")
 
 
 def _starts_at_zero(low: Expr, extent: Expr) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from loopwright.ir import Buffer, Expr, IRModule, Node, PrimFunc, Stmt, deep
+from loopwright.ir import Buffer, Expr, IRModule, MatchBufferRegion, Node, PrimFunc, Stmt, deep
 from loopwright.ir.sharing import bind_large
 from loopwright.runtime.shown import SCRIPT_PACKAGE
 from loopwright.script.printer.functions import FunctionPrinter, module_functions, result_dtype
@@ -134,7 +134,14 @@ def _expression_lines(obj: Any, options: Options, declarations: bool) -> tuple[l
         name = printer.undefined(obj)
         wanted = f"{name} = "
         lines = [line for line in printer.top if options.verbose_expr or line.startswith(wanted)]
-        return lines, []
+        return [*lines, name] if options.verbose_expr and declarations else lines, []
+    if isinstance(obj, MatchBufferRegion):
+        source = printer.text(obj.source)
+        shown = printer.top if options.verbose_expr and declarations else []
+        printer.declare_buffer(
+            obj.buffer, "match_buffer", source, show_dtype=obj.source.buffer.dtype is not obj.buffer.dtype
+        )
+        return [*shown, *printer.lines], printer.metadata_lines()
     text = printer.text(obj)
     shown = printer.top if options.verbose_expr and declarations else []
     return [*shown, text], printer.metadata_lines()
