@@ -27,6 +27,7 @@ from loopwright.ir.buffer import (
 )
 from loopwright.ir.conditions import conjuncts, is_true
 from loopwright.ir.deep import deep
+from loopwright.ir.env_func import EnvFunc
 from loopwright.ir.expr import (
     EQ,
     GE,

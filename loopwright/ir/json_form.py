@@ -4,7 +4,7 @@
 
 Every node is one row, after those it holds, so sharing survives and depth costs no recursion when reading. A value is a
 JSON value, or an object with one marker: `@` a row, `list`, `tuple`, `dict`, `dtype`, `enum`, `float`, `array`,
-`target`, and `items` and `map` for the containers of packed functions.
+`target`, and `items`, `map` and `tensor` for containers and tensors of packed functions.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from loopwright.ir.json_fields import wrong_field
 from loopwright.ir.node import NODE_TYPES, Node, when_used
 from loopwright.ir.op import Op, user_op
 from loopwright.ir.stmt import ForKind
+from loopwright.runtime import array as tensor
 from loopwright.runtime import convert
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
@@ -181,7 +182,8 @@ class _Writer:
         array = value if isinstance(value, np.ndarray) else value.numpy() if hasattr(value, "numpy") else None
         if isinstance(array, np.ndarray) and not array.dtype.hasobject:
             data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
-            return {"array": [str(DataType(array.dtype)), list(array.shape), data]}
+            kind = "array" if array is value else "tensor"
+            return {kind: [str(DataType(array.dtype)), list(array.shape), data]}
         raise NotSaved(value)
 
     def _container(self, value: Sequence[object] | Mapping[object, object]) -> JsonObject:
@@ -232,6 +234,7 @@ class _Reader:
             "map": lambda items: convert({self.value(key): self.value(item) for key, item in items}),
             "enum": lambda parts: _ENUMS[parts[0]](parts[1]),
             "array": _array,
+            "tensor": lambda parts: tensor(_array(parts)),
             "target": Target,
         }
         for name, fields in rows:

@@ -14,7 +14,7 @@ from loopwright.arith.index_map import IndexMap
 from loopwright.ir.json_form import BadJson, NotSaved
 from loopwright.ir.node import NODE_TYPES
 from loopwright.ir.nodes_by_name import NoSuchNode
-from loopwright.runtime import convert
+from loopwright.runtime import LoopwrightError, convert
 from loopwright.script import tir as T
 
 x, f = tir.Var("x"), tir.Var("f", "float32")
@@ -147,3 +147,13 @@ def test_containers_of_packed_functions():
         items, mapping = again(convert([1, "a", [2]])), again(convert({"k": x + 1}))
         assert isinstance(items, type(convert([]))) and [items[0].value, items[1], items[2][0].value] == [1, "a", 2]
         assert isinstance(mapping, type(convert({}))) and repr(mapping["k"]) == "x + 1"
+
+
+def test_tensors_and_registered_functions():
+    tensor = ir.load_json(ir.save_json(lw.nd.array(np.arange(3, dtype="int8"))))
+    assert isinstance(tensor, lw.nd.NDArray) and tensor.numpy().tolist() == [0, 1, 2]
+    lw.register_func("tests.ir.plus_one", lambda x: x + 1, override=True)
+    function = ir.load_json(ir.save_json(ir.EnvFunc.get("tests.ir.plus_one")))
+    assert function(4) == 5 and ir.structural_equal(function, ir.EnvFunc("tests.ir.plus_one"))
+    with pytest.raises(LoopwrightError, match=r"no function is registered as 'tests\.ir\.none'"):
+        ir.EnvFunc.get("tests.ir.none")
