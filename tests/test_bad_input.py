@@ -129,10 +129,10 @@ SCRIPTS = {
         "write B[i]",
     ),
     "return": (
-        "«return 3»",
+        "«return»",
         lw.LoopwrightError,
-        "return cannot be used in a script",
-        "the value of a function is given by T.ret(value)",
+        "return without a value, or in a macro, cannot be used in a script",
+        "a function ends by itself, or with return value",
     ),
     "nested function": (
         "«def g():»\n    pass",

@@ -129,6 +129,17 @@ def test_lower_without_a_target_keeps_threads_types_and_intrinsics():
         lw.lower(s, [A, B])
 
 
+def test_a_function_returns_a_value_with_return():
+    @T.prim_func
+    def clipped(x: T.int32) -> T.int32:
+        if x > 9:
+            return 9
+        else:
+            return x
+
+    assert "T.ret(9)" in clipped.script() and [lw.build(clipped)(n) for n in (4, 12)] == [4, 9]
+
+
 def test_simple_mode_keeps_loops_whole():
     A = te.placeholder((10,), name="A")
     B = te.compute((10,), lambda i: te.if_then_else(i < 7, A[i], 0.0), name="B")

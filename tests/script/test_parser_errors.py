@@ -64,8 +64,8 @@ CASES = [
     ("B[0] = «B[0:4]»", e.BadValueType, "a vector of 4 lanes cannot be stored where 1 lane of B is addressed"),
     ("B[0:4] = «B[0:2]»", e.BadValueType, "a vector of 2 lanes cannot be stored where 4 lanes of B are addressed"),
     # statements without meaning
-    ("«return n»", e.UnsupportedStatement, "return cannot be used in a script"),
-    ("«return n»", e.UnsupportedStatement, "T.ret(value)"),
+    ("«return»", e.UnsupportedStatement, "return without a value, or in a macro, cannot be used in a script"),
+    ("«return A»", e.NotAStatement, ""),
     ("«del n»", e.UnsupportedStatement, "del cannot be used in a script"),
     ("«x = y = n»", e.UnsupportedStatement, "a chained assignment cannot be used in a script"),
     ("«import numpy»", e.UnsupportedStatement, "import cannot be used in a script"),

@@ -42,6 +42,7 @@ def native_module(compiled: Compiled, description: ModuleDescription, needs_amx:
         {
             "ll": compiled.optimized_ll,
             "asm": compiled.asm,
+            "s": compiled.asm,
             "llvm": lambda: compiled.ll,
             "h": lambda: c_header(description),
             "json": description.to_json,

@@ -177,7 +177,7 @@ class UnsupportedStatement(DiagnosticError):
 
         from loopwright.script import from_source
 
-        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    return A[0, 0]")
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    del A")
     """
 
     code = "LW0309"

@@ -29,6 +29,7 @@ from loopwright.ir import (
     const,
     no_op,
 )
+from loopwright.ir.intrinsics import ret
 from loopwright.runtime.errors import SourceLine
 from loopwright.script.parser import directives as d
 from loopwright.script.parser.assignments import Assignments
@@ -49,7 +50,7 @@ from loopwright.script.parser.macros import splice
 from loopwright.script.parser.memory import Part
 
 _UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
-    ast.Return: ("return", "the value of a function is given by T.ret(value)"),
+    ast.Return: ("return without a value, or in a macro,", "a function ends by itself, or with return value"),
     ast.Delete: ("del", "names end with their scope"),
     ast.FunctionDef: ("a nested function", "define it outside, or use @T.macro there"),
     ast.AsyncFunctionDef: ("a nested function", "define it outside, or use @T.macro there"),
@@ -284,6 +285,15 @@ class StatementParser(Assignments):
             return opener(self, value, "", node.value)[1]
         raise NotAStatement(value, self.place(node))
 
+    def _return(self, node: ast.Return) -> Part | None:
+        """`return value` is `T.ret(value)`."""
+        if node.value is None or self.macro_depth:
+            raise UnsupportedStatement(*_UNSUPPORTED[ast.Return], self.place(node))
+        value = self.evaluate(node.value)
+        if not isinstance(value, (Expr, bool, int, float)):
+            raise NotAStatement(value, self.place(node))
+        return Evaluate._make(ret(value), span=self.place(node))
+
     def _pass(self, node: ast.Pass) -> None:
         return None
 
@@ -297,6 +307,7 @@ class StatementParser(Assignments):
         ast.AnnAssign: Assignments.annotated,
         ast.AugAssign: Assignments.augmented,
         ast.Expr: _expression,
+        ast.Return: _return,
         ast.Pass: _pass,
     }
 
