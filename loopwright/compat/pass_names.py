@@ -132,7 +132,8 @@ PEER_FORMS: Final[dict[str, str]] = {
 # Those of `compat/passes/device_passes.py`: they change nothing, and refuse a program with work for them.
 DEVICE_PASSES: Final = (
     "CoProcSync CombineContextCall InferFragment InjectPTXAsyncCopy InjectPTXLDG32 InjectPermutedLayout "
-    "InjectRollingBuffer LowerAsyncDMA "
+    "InjectCopyIntrin InjectRollingBuffer LegalizePackedCalls LowerAsyncDMA LowerDeviceStorageAccessInfo "
+    "MergeDynamicSharedMemoryAllocations "
     "LowerAutoCopy LowerThreadAllreduce LowerVtcmAlloc LowerWarpMemory ManifestSharedMemoryLocalStage "
     "RemoveWeightLayoutRewriteBlock TextureFlatten TransformMmaBufferLayout UseAssumeToReduceBranches "
     "ApplyLayoutTransforms LowerCrossThreadReduction"

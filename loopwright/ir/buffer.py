@@ -335,7 +335,8 @@ def _range(buffer: Buffer, axis: int, index: object) -> Range:
         return Range.from_min_extent(value, const(1, value.dtype))
     low = as_expr(0 if index.start is None else index.start)
     high = buffer.shape[axis] if index.stop is None else as_expr(index.stop)
-    return Range.from_min_extent(low, high - low)
+    count = high - low
+    return Range.from_min_extent(low, count if isinstance(count, IntImm) else _analyzer().simplify(count))
 
 
 def _ramp(buffer: Buffer, axis: int, index: object) -> Expr:

@@ -36,6 +36,11 @@ class CompareBeforeAfter:
             if name in cls.__dict__:
                 setattr(cls, name, _as_fixture(name, cls.__dict__[name]))
 
+    @classmethod
+    def _normalize_before(cls, func: object) -> Any:
+        """A program, however it is given, as a fixture: for tests that compare something else."""
+        return _as_fixture(None, func)
+
     def test_compare(self, before: object, expected: Any, transform: Callable[[Any], object]) -> None:
         """The pass makes `expected` of `before`, or raises it."""
         if inspect.isclass(expected) and issubclass(expected, Exception):
@@ -50,8 +55,8 @@ class CompareBeforeAfter:
         assert_structural_equal(after, expected)
 
 
-def _as_fixture(name: str, value: object) -> Any:
-    """A fixture that gives what `value` stands for."""
+def _as_fixture(name: str | None, value: object) -> Any:
+    """A fixture that gives what `value` stands for; without a name it has that of the attribute it becomes."""
     pytest = load_pytest()
     if hasattr(value, "_pytestfixturefunction") or type(value).__name__ == "FixtureFunctionDefinition":
         return value

@@ -112,8 +112,8 @@ def _form(name: str) -> Callable[..., Pass]:
 
 
 def _device_pass(name: str) -> Callable[..., Pass]:
-    def make(*_: object, **__: object) -> Pass:
-        result: Pass = import_module("loopwright.compat.passes.device_passes").device_pass(name)
+    def make(*args: object, **_: object) -> Pass:
+        result: Pass = import_module("loopwright.compat.passes.device_passes").device_pass(name, *args)
         return result
 
     make.__name__ = make.__qualname__ = name

@@ -21,11 +21,13 @@ from loopwright.ir import (
     Node,
     PrimFunc,
     any_node,
+    collect,
     uses_var,
 )
 from loopwright.ir.pass_context import PassInfo
 from loopwright.ir.passes import Pass, PrimFuncPass
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.registry import get_global_func
 
 
 class DeviceWorkLeft(LoopwrightError, NotImplementedError):
@@ -81,6 +83,18 @@ def _allocates(*scopes: str) -> Test:
     return test
 
 
+def _is_described(node: Node) -> bool:
+    """Whether memory is allocated whose scope a registered function describes."""
+    if not isinstance(node, Allocate) or "." not in scope_of(node.buffer_var):
+        return False
+    return get_global_func(f"tvm.info.mem.{scope_of(node.buffer_var)}", allow_missing=True) is not None
+
+
+def _second_dynamic(func: PrimFunc) -> Node | None:
+    found = [node for node in collect(func.body, Allocate) if scope_of(node.buffer_var) == "shared.dyn"]
+    return found[1] if len(found) > 1 else None
+
+
 def _reduces_across_threads(func: PrimFunc) -> Node | None:
     """A block with an init, one of whose reduction axes runs over threads."""
     threads: set[Any] = set()
@@ -122,7 +136,11 @@ _WORK: Final[dict[str, tuple[str, Test]]] = {
     "TransformMmaBufferLayout": ("tensor core fragments", _allocates("m16n8k8")),
     "UseAssumeToReduceBranches": ("an assumption", _calls("assume")),
     "ApplyLayoutTransforms": ("a layout transform", lambda node: False),
+    "InjectCopyIntrin": ("a pragma that asks for a copy", lambda node: False),
+    "LegalizePackedCalls": ("a packed call from C", _calls("tvm_call_cpacked", "call_cpacked")),
     "LowerCrossThreadReduction": ("a reduction across threads", lambda node: False),
+    "LowerDeviceStorageAccessInfo": ("memory that a device describes", lambda node: _is_described(node)),
+    "MergeDynamicSharedMemoryAllocations": ("several pieces of dynamic shared memory", lambda node: False),
 }
 
 
@@ -138,7 +156,7 @@ def _first(func: PrimFunc, test: Test) -> Node | None:
     return found[0] if found else None
 
 
-def device_pass(name: str, *_: object) -> Pass:
+def device_pass(name: str, *args: object) -> Pass:
     """The pass of that name."""
     what, test = _WORK[name]
 
@@ -146,6 +164,10 @@ def device_pass(name: str, *_: object) -> Pass:
         first: Node | None = None
         if name == "LowerCrossThreadReduction":
             first = _reduces_across_threads(func)
+        elif name == "MergeDynamicSharedMemoryAllocations":
+            first = _second_dynamic(func)
+        elif name == "InjectCopyIntrin":
+            first = _first(func, _annotated(f"pragma_{args[0]}" if args else "pragma_"))
         elif name == "ApplyLayoutTransforms":
             first = func.body if func.attrs.get("layout_transform_map") else None
         else:

@@ -109,10 +109,11 @@ class _Move(StmtRewriter):
             self.memory[buffer.data] = buffer
         moved = [buffer for buffer in block.alloc_buffers if buffer not in self.listed.get(block, ())]
         rebuilt = block.with_(body=self.visit(block.body), alloc_buffers=tuple(self.listed.get(block, ())))
-        if not moved:
+        inner = {*moved, *rebuilt.alloc_buffers}
+        # What lives further in, or here, is no part of what this block reads and writes.
+        kept = [[region for region in part if region.buffer not in inner] for part in (block.reads, block.writes)]
+        if len(kept[0]) + len(kept[1]) == len(block.reads) + len(block.writes):
             return rebuilt
-        # What moved further in is no part of what this block reads and writes.
-        kept = [[region for region in part if region.buffer not in moved] for part in (block.reads, block.writes)]
         return rebuilt.with_(reads=tuple(kept[0]), writes=tuple(kept[1]))
 
 

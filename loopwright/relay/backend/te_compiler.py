@@ -92,3 +92,8 @@ def get() -> TECompiler:
 
 
 __all__ = ["CachedFunc", "TECompiler", "get"]
+
+
+def lower_to_primfunc(relay_func: Function, target: TargetLike) -> PrimFunc:
+    """The loops of a function whose body is operators alone."""
+    return get().lower(relay_func, target).prim_func
