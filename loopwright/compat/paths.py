@@ -58,6 +58,7 @@ VIEWS: Final[dict[str, str]] = {
     "relay.base": "loopwright.relay",
     "relay.data_dep_optimization": "loopwright.relay.transform",
     "relay.data_dep_optimization.simplify_fc_transpose": "loopwright.relay.transform.simplify.simplify_fc_transpose",
+    "relay.build_module": "loopwright.relay.executors loopwright.relay.backend.build_steps",
     "relay.expr_functor": "loopwright.relay.visitor",
     "relay.function": "loopwright.relay.expr",
     "relay.op": "loopwright.relay.op.registry loopwright.relay.op.user_operators loopwright.relay.transform",

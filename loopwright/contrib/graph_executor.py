@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loopwright.contrib.library_model import LibraryModel
 from loopwright.model.errors import BadModelInput
 from loopwright.model.given_arrays import array_of
+from loopwright.model.library_model import LibraryModel
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.module import Module
 from loopwright.runtime.params import load_param_dict

@@ -36,6 +36,8 @@ Params: TypeAlias = Mapping[str, TensorLike | Constant]  # the parameters of a m
 class BuiltModule:
     """A compiled model and everything about it."""
 
+    executable: object = None  # of the virtual machine, whose library it is
+
     def __init__(
         self,
         ir_mod: IRModule,

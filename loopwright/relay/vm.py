@@ -22,6 +22,7 @@ import numpy as np
 from loopwright.ir.function import IRModule
 from loopwright.model.errors import BadModelInput
 from loopwright.model.given_arrays import TensorLike
+from loopwright.model.library_model import LibraryModel
 from loopwright.relay.build_module import bind_params_by_name, build, require_graph
 from loopwright.relay.built import BuiltModule, Params
 from loopwright.relay.errors import CannotCompile
@@ -33,6 +34,7 @@ from loopwright.relay.interpreter import RunValue
 from loopwright.relay.visitor import post_order
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.json_text import read_json
+from loopwright.runtime.module import Module
 from loopwright.runtime.tensor import NDArray
 from loopwright.runtime.tensor import array as tensor
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
@@ -71,6 +73,7 @@ class Executable:
         self.why_not: CannotCompile | None = None
         try:
             self.lib = build(module, target)
+            self.lib.executable = self
         except CannotCompile as reason:
             self.why_not = reason
 
@@ -231,8 +234,15 @@ class VirtualMachine:
 
     NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2
 
-    def __init__(self, exe: Executable, device: object = None, memory_cfg: object = None) -> None:
-        if not isinstance(exe, Executable):
+    def __init__(
+        self, exe: Executable | BuiltModule | Module, device: object = None, memory_cfg: object = None
+    ) -> None:
+        if isinstance(exe, BuiltModule) and isinstance(exe.executable, Executable):
+            exe = exe.executable  # scripts give the library of an executable: exe.mod
+        self._library: LibraryModel | None = None
+        if isinstance(exe, Module):  # what `exe.export_library` wrote, loaded: main alone
+            self._library = LibraryModel(exe)
+        elif not isinstance(exe, Executable):
             raise TypeError(f"VirtualMachine takes what relay.vm.compile makes, not {type(exe).__name__}")
         kinds = memory_cfg.values() if isinstance(memory_cfg, Mapping) else [memory_cfg]
         for kind in kinds:
@@ -240,7 +250,8 @@ class VirtualMachine:
                 raise ValueError(f"memory_cfg is {kind!r}; there are {', '.join(MEMORY)}")
         self.exec = exe
         self.device = device
-        self._executor = ExecutorOfModule("vm", exe.ir_mod, device, exe.target, None)
+        if isinstance(exe, Executable):
+            self._executor = ExecutorOfModule("vm", exe.ir_mod, device, exe.target, None)
         self._inputs: dict[str, dict[str, object]] = {}
         self._outputs: list[RunValue] = []
 
@@ -250,7 +261,7 @@ class VirtualMachine:
 
     def set_one_input(self, func_name: str, *args: object, **named: object) -> None:
         """Set one input: `("main", 0, x)`, `("main", "x", x)` or `("main", x=x)`."""
-        names = self.exec.get_function_params(func_name)
+        names = self._params(func_name)
         if args:
             key, value = args
             named = {names[key] if isinstance(key, int) else str(key): value}
@@ -286,7 +297,7 @@ class VirtualMachine:
 
     def get_input_index(self, input_name: str, func_name: str = "main") -> int:
         """The position of a parameter; -1 where there is none of that name."""
-        names = self.exec.get_function_params(func_name)
+        names = self._params(func_name)
         return names.index(input_name) if input_name in names else -1
 
     def benchmark(
@@ -319,7 +330,7 @@ class VirtualMachine:
         return timed()
 
     def _given(self, func_name: str, args: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
-        names = self.exec.get_function_params(func_name)
+        names = self._params(func_name)
         if len(args) > len(names):
             raise BadModelInput(f"{len(args)} inputs are given, and {func_name} has {len(names)}: {', '.join(names)}")
         unknown = [name for name in named if name not in names]
@@ -329,16 +340,28 @@ class VirtualMachine:
 
     def _call(self, func_name: str, args: tuple[object, ...], named: Mapping[str, object]) -> RunValue:
         given = self._given(func_name, args, named) if args or named else self._inputs.get(func_name, {})
-        missing = [name for name in self.exec.get_function_params(func_name) if name not in given]
+        missing = [name for name in self._params(func_name) if name not in given]
         if missing:
             raise BadModelInput(
                 f"input {missing[0]!r} of {func_name} is not given",
                 f"give it, or set it: vm.set_input({func_name!r}, …)",
             )
+        if self._library is not None:
+            made: RunValue = self._library(**given)  # type: ignore[arg-type]
+            return made
+        assert isinstance(self.exec, Executable)
         if func_name == "main" and self.exec.lib is not None:
             return run_built(self.exec.lib, self.exec._function("main"), given)
         result: RunValue = self._executor.evaluate(self.exec._function(func_name))(**given)
         return result
+
+    def _params(self, func_name: str) -> list[str]:
+        """The names of the inputs of a function."""
+        if isinstance(self.exec, Executable):
+            return self.exec.get_function_params(func_name)
+        if func_name != "main" or self._library is None:
+            raise KeyError(f"there is no function {func_name!r}; a library of a model has main")
+        return self._library.input_names
 
 
 def _tensors(value: RunValue) -> object:

@@ -5,6 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import relay
+from loopwright.contrib import graph_executor
 from loopwright.contrib.graph_executor import AotModule
 from loopwright.model.errors import BadModelInput
 from loopwright.relay.backend import Executor, Runtime, UnknownOption
@@ -139,3 +140,38 @@ def test_results_count_as_tensors():
     assert isinstance(result, lw.nd.NDArray) and result.numpy().tolist() == [2, 2]
     assert not isinstance(np.ones(2), lw.nd.NDArray)
     assert type(lw.nd.array(result)) is lw.nd.NDArray
+
+
+def test_a_virtual_machine_runs_a_library(tmp_path):
+    x = relay.var("x", shape=(relay.Any(), 3))
+    exe = relay.vm.compile(relay.IRModule.from_expr(relay.Function([x], relay.Tuple([relay.exp(x), x]))), "llvm")
+    path = exe.mod.export_library(str(tmp_path / "model.so"))
+    for machine in (relay.vm.VirtualMachine(exe.mod), relay.vm.VirtualMachine(lw.runtime.load_module(path), lw.cpu())):
+        machine.set_input("main", x=np.zeros((2, 3), "float32"))
+        outputs = machine.run()
+        assert isinstance(outputs, lw.runtime.ADT) and outputs[0].numpy().tolist() == [[1] * 3] * 2
+    assert lw.runtime.load_module(path).get_function("list_module_names")() == ["default"]
+
+
+def test_older_names_build_the_same_model():
+    from loopwright.relay.backend import build_steps, executor_factory
+
+    x, w = relay.var("x", shape=(3,)), relay.var("w", shape=(3,))
+    builder = build_steps.BuildModule()
+    builder.set_params({"w": np.ones(3, "float32")})
+    graph, library, params = builder.build(relay.IRModule.from_expr(relay.Function([x, w], x + w)), "llvm")
+    model = graph_executor.create(graph, library, lw.cpu())
+    model.run(x=np.zeros(3, "float32"), **params)
+    assert model.get_output(0).numpy().tolist() == [1, 1, 1]
+    assert isinstance(library.built, executor_factory.GraphExecutorFactoryModule)
+
+
+def test_te_compiler_lowers_once():
+    compiler = relay.backend.te_compiler.get()
+    x = relay.var("x", shape=(4,))
+    lowered = compiler.lower(relay.Function([x], x + x), "llvm")
+    assert lowered.same_as(compiler.lower(relay.Function([x], x + x), "llvm"))
+    out = lw.nd.empty((4,))
+    compiler.jit(relay.Function([x], x + x), "llvm")(lw.nd.array(np.ones(4, "float32")), out)
+    assert out.numpy().tolist() == [2] * 4
+    compiler.clear()

@@ -11,7 +11,7 @@ import importlib
 from typing import Any
 
 _HOMES = {"Executor": "options", "Runtime": "options", "UnknownOption": "options"}
-_MODULES = ("interpreter", "te_compiler")
+_MODULES = ("build_steps", "executor_factory", "interpreter", "te_compiler")
 
 __all__ = [*_HOMES, *_MODULES]
 

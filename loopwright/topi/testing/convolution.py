@@ -34,10 +34,16 @@ def conv_python(
     # n, group, channel, places…, taps… by group, feature, channel, taps…
     n, channels = x.shape[:2]
     locations = parts.shape[2 : 2 + count]
-    parts = parts.reshape(n, groups, channels // groups, *parts.shape[2:])
+    parts = parts[:, None] if groups == 1 else parts.reshape(n, groups, channels // groups, *parts.shape[2:])
     w = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     p, t = "uvw"[:count], "xyz"[:count]
-    out = np.einsum(f"ngc{p}{t},gfc{t}->ngf{p}", parts, w)
+    if groups == 1 and data.dtype.kind == "f":
+        # One product of matrices, which a BLAS computes.
+        taps = tuple(range(2 + count, 2 + 2 * count))
+        flat = np.tensordot(parts[:, 0], w[0], axes=((1, *taps), (1, *range(2, 2 + count))))
+        out = np.moveaxis(flat, -1, 1)
+    else:
+        out = np.einsum(f"ngc{p}{t},gfc{t}->ngf{p}", parts, w)
     out = out.reshape(n, w.shape[0] * w.shape[1], *locations)
     return out.transpose([("NC" + spatial).index(letter) for letter in data_layout])
 
