@@ -207,6 +207,7 @@ class IterReader:
             return IterSplitExpr(mark, lower, imm(c, dtype), imm(k, dtype))
         if offset is None:
             return None  # how many blocks there are depends on the offset
+        assert isinstance(lower, IntImm)
         block = lower.value * c
         return IterSplitExpr(mark, imm(block, dtype), imm(-(-(offset + extent) // block), dtype), imm(k, dtype))
 

@@ -101,6 +101,8 @@ def test_the_normal_form() -> None:
         (tir.max(x, y) - x, tir.max(0, y - x)),
         (y - tir.truncdiv(y + z, 7) * 7, tir.truncmod(y + z, 7) - z),
         (tir.truncdiv(x, 3) >= 0, tir.LE(-2, x)),
+        (tir.EQ(x * -2 + 6, 0), tir.EQ(x, 3)),
+        (tir.Add(tir.FloatImm("float16", 0.5), tir.FloatImm("float16", 0.25)), tir.FloatImm("float16", 0.75)),
         (tir.Cast("int8", tir.FloatImm("float32", -2.5)), tir.IntImm("int8", -2)),
     ):
         assert structural_equal(rewrite(before), after), (before, rewrite(before))

@@ -79,9 +79,10 @@ LESS: Final = [
 
 EQUAL: Final = [
     rule(EQ(c0, x), EQ(x, c0)),
-    rule(EQ(x + c0, c1), EQ(x, c1 - c0)),
     rule(EQ(c0 - x, c1), EQ(x, c0 - c1)),
     rule(EQ(x - y, zero), EQ(x, y)),
+    rule(EQ(x * c0 + c1, c2), EQ(x, (c2 - c1) // c0), NE(c0, zero), EQ((c2 - c1) % c0, zero)),
+    rule(EQ(x + c0, c1), EQ(x, c1 - c0)),
     rule(EQ(x * c0, zero), EQ(x, zero), NE(c0, zero)),
     rule(EQ(x * y, zero), Or(EQ(x, zero), EQ(y, zero))),
     rule(EQ(x * c0, c1), EQ(x, c1 // c0), NE(c0, zero), EQ(c1 % c0, zero)),

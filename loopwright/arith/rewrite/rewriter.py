@@ -14,6 +14,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
+
 from loopwright.arith.bounds import expr_range
 from loopwright.arith.constraints import assume_condition, narrow
 from loopwright.arith.data import is_data
@@ -33,6 +35,7 @@ from loopwright.ir import (
     LE,
     LT,
     NE,
+    Add,
     And,
     Any_,
     BinaryExpr,
@@ -50,11 +53,13 @@ from loopwright.ir import (
     Max,
     Min,
     Mod,
+    Mul,
     Not,
     Op,
     Or,
     Reduce,
     Select,
+    Sub,
     Var,
     any_node,
     structural_equal,
@@ -142,7 +147,7 @@ class Rewriter:
         if a.dtype.is_vector:
             result = rewrite_vector(self.engine, e, self.proves)
             return self.visit(result) if result is not None else e
-        folded = fold(e)
+        folded = fold(e) or _fold_half(e)
         if folded is not None:
             return folded
         if not is_index(a.dtype) or is_data(self.engine, a) or is_data(self.engine, b):
@@ -325,6 +330,17 @@ class Rewriter:
         if not e.axis and not e.init and isinstance(condition, IntImm):
             return source[e.value_index]
         return result
+
+
+_HALF: Final[dict[type[Any], Any]] = {Add: np.add, Sub: np.subtract, Mul: np.multiply, Div: np.divide}
+
+
+def _fold_half(e: Any) -> Expr | None:
+    """An operation on two float16 literals, rounded once: float32 has digits enough for that."""
+    if type(e.a) is not FloatImm or type(e.b) is not FloatImm or e.a.dtype != "float16" or type(e) not in _HALF:
+        return None
+    with np.errstate(all="ignore"):
+        return FloatImm(e.dtype, float(_HALF[type(e)](np.float16(e.a.value), np.float16(e.b.value))))
 
 
 def _is_zero(e: Any) -> bool:
