@@ -59,6 +59,9 @@ def test_canonical_order() -> None:
         ((x * 3 + 4 * y + x) // 4, y + x),
         (tir.truncdiv(x * 3 + 6 * y + 9, 3), y * 2 + x + 3),
         (x - 2 < 3, x < 5),
+        ((x * y * 12) // (y * 8), x // 2 + x),
+        ((x * y * 4) % (y * x), tir.const(0)),
+        (tir.truncmod(x * y * 4, y * 6), tir.truncmod(x * 2, 3) * y * 2),
     ):
         assert structural_equal(canonical(before), after), (before, canonical(before))
 

@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+from math import gcd
 from typing import Any, Final
 
 from loopwright.arith.data import is_data
@@ -30,6 +33,7 @@ from loopwright.ir import (
 from loopwright.runtime.dtype import DataType
 
 _ARITHMETIC: Final = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod)
+_DIVISIONS: Final = (FloorDiv, FloorMod, Div, Mod)
 _OPENED: Final = (FloorDiv, FloorMod, Div, Mod, Min, Max)
 
 
@@ -43,12 +47,46 @@ def canonical(engine: Simplifier, e: Expr) -> Expr:
 class _Canonical(Rewriter):
     def _binary(self, e: BinaryExpr) -> Expr:
         result = super()._binary(e)
+        if isinstance(result, _DIVISIONS) and not isinstance(result.b, IntImm) and is_index(result.dtype):
+            cancelled = self._cancelled(result)
+            if cancelled is not None:
+                return self.visit(cancelled)
         if isinstance(result, _ARITHMETIC) and is_index(result.dtype) and not is_data(self.engine, result):
             try:
                 return self._write(self._form(result), result.dtype)
             except TooWide:
                 return result
         return result
+
+    def _cancelled(self, e: Any) -> Expr | None:
+        """A quotient or remainder of two products without their common factors; a divisor is never zero."""
+        if is_data(self.engine, e.a) or is_data(self.engine, e.b):
+            return None
+        n, d = self._factors(e.a), self._factors(e.b)
+        if n is None or d is None:
+            return None
+        common = []
+        rest, left = list(n[1]), []
+        for factor in d[1]:
+            if factor in rest:
+                rest.remove(factor)
+                common.append(factor)
+            else:
+                left.append(factor)
+        shared = gcd(n[0], d[0])
+        if not common and shared == 1:
+            return None
+        dtype = e.dtype
+        part = type(e)(_product(rest, n[0] // shared, dtype), _product(left, d[0] // shared, dtype))
+        return part if isinstance(e, (FloorDiv, Div)) else Mul(part, _product(common, shared, dtype))
+
+    def _factors(self, e: Expr) -> tuple[int, tuple[Expr, ...]] | None:
+        """(k, factors) with k > 0, where `e` is one such product."""
+        form = self.engine.form(e)
+        if len(form.terms) != 1 or form.const:
+            return None
+        ((atom, k),) = form.terms.items()
+        return (k, self.engine.factors.get(atom, (atom,))) if k > 0 else None
 
     def _form(self, e: Any) -> LinearForm:
         if isinstance(e, (Div, Mod)) and isinstance(e.b, IntImm):
@@ -86,6 +124,12 @@ def _lower_factor(atom: Any) -> int:
     if isinstance(atom, (FloorMod, Mod)):
         return _lower_factor(atom.a)
     return atom.b.value if isinstance(atom, (FloorDiv, Div)) and isinstance(atom.b, IntImm) else 1
+
+
+def _product(factors: Sequence[Expr], k: int, dtype: DataType) -> Expr:
+    if not factors:
+        return imm(k, dtype)
+    return _times(reduce(Mul, factors), k)
 
 
 def _plus(total: Expr | None, term: Expr) -> Expr:
