@@ -32,6 +32,21 @@ class Diagnostic(NamedTuple):
     message: str
 
 
+class ReportedProblem(DiagnosticError):
+    """A problem that a `DiagnosticContext` was told of, raised when it renders.
+
+    For example:
+
+        from loopwright.ir.diagnostics import Diagnostic, DiagnosticContext, DiagnosticLevel
+
+        context = DiagnosticContext()
+        context.emit(Diagnostic(DiagnosticLevel.ERROR, None, "there is no such operator"))
+        context.render()
+    """
+
+    code = "LW0598"
+
+
 class DiagnosticContext:
     """The problems of one text."""
 
@@ -51,7 +66,7 @@ class DiagnosticContext:
             renderer(self)
         errors = [one for one in self.diagnostics if one.level <= DiagnosticLevel.ERROR]
         if errors:
-            raise DiagnosticError(errors[0].message, at=errors[0].span)
+            raise ReportedProblem(errors[0].message, at=errors[0].span)
 
 
 _renderers: Final[list[Callable[[DiagnosticContext], None]]] = []  # none, or the one that the user chose

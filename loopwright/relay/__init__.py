@@ -13,6 +13,7 @@ makes one native function of those. Names load when first used.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any as Anything  # relay.Any is a size
 
 # Public name → module that holds it.
@@ -79,7 +80,7 @@ def __getattr__(name: str) -> Anything:
 
             raise no_attribute("module 'loopwright.relay' has no attribute", name, [*__all__, *FUNCTIONS], {})
         value = FUNCTIONS[name]
-    globals()[name] = value
+    setattr(sys.modules[__name__], name, value)  # not globals(): a module may look at its attributes (compat does)
     return value
 
 

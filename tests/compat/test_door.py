@@ -399,3 +399,11 @@ def test_what_is_built_is_not_said_to_come():
     door.uninstall()
     built = [path for path in paths.TO_COME if door._find_ours(f"loopwright.{path}") is not None]
     assert not built, f"remove from paths.TO_COME: {', '.join(built)}"
+
+
+def test_a_module_that_was_loaded_before_the_door_opened_answers_to_the_peers_names():
+    importlib.import_module("loopwright.frontends")
+    relay = importlib.import_module("tvm.relay")
+    vars(relay).pop("frontend", None)
+    with pytest.raises(NotBuilt, match=r"tvm\.relay\.frontend\.from_keras"):
+        relay.frontend.from_keras(1)

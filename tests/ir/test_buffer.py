@@ -42,7 +42,7 @@ def test_offsets_of_elements():
 
     assert offset(ir.decl_buffer((4, n)), i, j) == "i * n + j"
     assert offset(ir.decl_buffer((2, 3, 4)), 1, i, 2) == "i * 4 + 14"
-    assert offset(ir.decl_buffer((4, 8), strides=[1, 4]), i, j) == "j * 4 + i"
+    assert offset(ir.decl_buffer((4, 8), strides=[1, 4]), i, j) == "i + j * 4"
     assert offset(ir.decl_buffer((4,), elem_offset=100), i) == "i + 100"
     assert offset(ir.decl_buffer(())) == "0"
     assert offset(ir.decl_buffer((2, 3, 4), axis_separators=[2]), 1, i, 2) == "i + 3, 2"

@@ -301,7 +301,7 @@ REFUSED = {
     ),
     "window": (lambda: topi.sliding_window(tensor(3), 0, (4,), (1,)), BadWindow, "a window of 4 does not fit into 3"),
     "depth": (lambda: topi.nn.depth_to_space(tensor(1, 3, 2, 2), 2), InvalidShapeError, "3 channels, which 4 does not"),
-    "layout": (lambda: topi.nn.space_to_depth(tensor(1, 4, 2, 2), 2, "CHWN"), UnsupportedLayout, "layout 'CHWN'"),
+    "layout": (lambda: topi.nn.space_to_depth(tensor(1, 4, 2, 2), 2, "CHWN"), UnsupportedLayout, "layout CHWN"),
     "blocks": (lambda: topi.nn.space_to_batch_nd(tensor(1, 5), [2], [0], [0]), BadWindow, "size 5, padding included"),
     "batches": (lambda: topi.nn.batch_to_space_nd(tensor(3, 5), [2], [0], [0]), InvalidShapeError, "3 batches do not"),
     "fifo": (lambda: topi.nn.fifo_buffer(tensor(5), tensor(4, name="b"), 0), InvalidShapeError, "does not go into"),
