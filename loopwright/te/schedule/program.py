@@ -25,6 +25,7 @@ from loopwright.ir import (
     decl_buffer,
     substitute,
 )
+from loopwright.ir.buffer import DEFAULT_ALIGNMENT
 from loopwright.runtime.errors import user_stack_level, with_article
 from loopwright.te.create_prim_func import function_of
 from loopwright.te.extern import ExternOp
@@ -39,6 +40,7 @@ from loopwright.te.schedule.layouts import Relaid, relaid_op
 from loopwright.te.schedule.schedule_state import ScheduleState
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.schedule.stage_state import GROUP_ROOT, SCOPE, root_axes
+from loopwright.te.schedule.tensor_intrin import TensorIntrin
 from loopwright.te.schedule.thread_loops import check_stored
 from loopwright.te.tensor import Operation, Tensor, dim_text
 from loopwright.te.tensor_compute import TensorComputeOp
@@ -262,8 +264,25 @@ class _Making(FunctionInMaking):
         is_parameter = tensor in self.given_names
         scope = "" if is_parameter else stage.scope or inferred_scope(stage)
         return decl_buffer(
-            shape, tensor.dtype, name, scope=scope or "global", axis_separators=stage.axis_separators or None
+            shape,
+            tensor.dtype,
+            name,
+            data_alignment=self.alignment(tensor) if is_parameter else -1,
+            scope=scope or "global",
+            axis_separators=stage.axis_separators or None,
         )
+
+    def alignment(self, tensor: Tensor) -> int:
+        """What the instructions that use a parameter ask of its memory, which the call then checks; -1 for nothing."""
+        asked = [-1]
+        for op, stage in self.stage_of.items():
+            if tensor.op is op or tensor in op.input_tensors:
+                marked = [attr.tensor_intrin for attr in stage.iter_var_attrs.values()]
+                called = [stage.op.intrin] if isinstance(stage.op, TensorComputeOp) else []
+                for intrin in (*marked, *called):
+                    buffers = intrin.buffers if isinstance(intrin, TensorIntrin) else ()
+                    asked += [one.data_alignment for one in buffers if one.data_alignment != DEFAULT_ALIGNMENT]
+        return max(asked)
 
     def may_fold(self, op: Operation) -> bool:
         # A stage that moves is found by its indices, time among them.

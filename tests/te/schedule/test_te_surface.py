@@ -448,3 +448,26 @@ def test_an_instruction_that_pools(kind):
     s[P].tensorize(P.op.axis[1], pool)
     check(s, [A, P])
     assert "lane * 36" in text(lw.lower(s, [A, P])["main"])
+
+
+def test_instructions_ask_for_the_alignment_of_parameters():
+    x = te.placeholder((4,), name="x")
+    y = te.compute((4,), lambda i: x[i] + 1, name="y")
+
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        a, b = [ib.buffer_ptr(buffer) for buffer in (*ins, *outs)]
+        with ib.for_range(0, 4, name="lane") as k:
+            b[k] = a[k] + 1.0
+        return ib.get()
+
+    plus = te.decl_tensor_intrin(
+        y.op, body, name="plus", default_buffer_params={"offset_factor": 4, "data_alignment": 16}
+    )
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1, name="B")
+    s = te.create_schedule(B.op)
+    _, inner = s[B].split(B.op.axis[0], 4)
+    s[B].tensorize(inner, plus)
+    function = lw.lower(s, [A, B])["main"]
+    assert [function.buffer_map[var].data_alignment for var in function.params] == [16, 16]
