@@ -14,6 +14,7 @@ from contextlib import ExitStack
 
 from loopwright.arith.linear import is_index
 from loopwright.compat.passes.and_of_ors import and_of_ors
+from loopwright.compat.passes.known_contents import KnownContents, is_assume
 from loopwright.compat.passes.known_inequalities import KnownInequalities
 from loopwright.compat.passes.named_pass import named_pass
 from loopwright.compat.settings import SimplifyConfig
@@ -45,6 +46,7 @@ from loopwright.ir import (
     Stmt,
     Sub,
     Var,
+    While,
     any_node,
     const,
     deep,
@@ -74,6 +76,10 @@ class InPlaceSimplifier(SimplifyStatements):
         super().__init__(size_facts(func))
         self.settings = settings
         self.known = KnownInequalities(self.facts, settings.transitively_prove_inequalities)
+        self.contents = KnownContents(self.facts)
+        self.follows_contents = (
+            settings.propagate_knowns_to_prove_conditional or settings.propagate_knowns_to_simplify_expressions
+        )
         self.lets: dict[Var, Expr] = {}  # conditions that have names
         self.is_inside = False  # a condition: its parts are not turned into clauses again
 
@@ -173,8 +179,11 @@ class InPlaceSimplifier(SimplifyStatements):
 
     def visit_For(self, loop: For) -> Stmt:
         low, extent = self.index(loop.min), self.index(loop.extent)
+        self.contents.leave(loop)
         with self.facts.bound(loop.loop_var, Range.from_min_extent(low, extent)):
-            return loop.with_(min=low, extent=extent, body=self.visit(loop.body))
+            new = loop.with_(min=low, extent=extent, body=self.visit(loop.body))
+        self.contents.leave(loop)
+        return new
 
     def _with_body(self, node: Allocate | AllocateConst | DeclBuffer | AttrStmt) -> Stmt:
         if not isinstance(node, AttrStmt):
@@ -189,6 +198,7 @@ class InPlaceSimplifier(SimplifyStatements):
             return node.with_(value=value, body=self.visit(node.body))
 
     def visit_Block(self, block: Block) -> Block:
+        self.contents.leave(block)
         with self.facts.constraint_scope(True):
             for axis in block.iter_vars:
                 if axis.dom is not None:
@@ -197,17 +207,37 @@ class InPlaceSimplifier(SimplifyStatements):
 
     def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
         condition = self.condition(node.condition)
+        if not isinstance(condition, IntImm) and self.settings.propagate_knowns_to_prove_conditional:
+            proved = self.condition(self.contents.resolved(node.condition))
+            condition = proved if isinstance(proved, IntImm) else condition
         if isinstance(condition, IntImm):
             chosen = node.then_case if condition.value else node.else_case
             return no_op() if chosen is None else self.visit(chosen)
-        with self.facts.constraint_scope(condition), self.known.scope(condition):
+        with self.facts.constraint_scope(condition), self.known.scope(condition), self.contents.branch(condition):
             then_case = self.visit(node.then_case)
         else_case = None
         if node.else_case is not None:
             negated = logical_not(condition)
-            with self.facts.constraint_scope(negated), self.known.scope(negated):
+            with self.facts.constraint_scope(negated), self.known.scope(negated), self.contents.branch(None):
                 else_case = self.visit(node.else_case)
+        self.contents.leave(node)
         return node.with_(condition=condition, then_case=then_case, else_case=else_case)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        simple = super().visit_BufferStore(store)
+        if not self.follows_contents or not isinstance(simple, BufferStore):
+            return simple
+        if self.settings.propagate_knowns_to_simplify_expressions:
+            simple = super().visit_BufferStore(simple.with_(value=self.contents.resolved(simple.value)))
+        if isinstance(simple, BufferStore):
+            self.contents.store(simple)
+        return simple
+
+    def visit_While(self, node: While) -> Stmt:
+        self.contents.leave(node)
+        result = super().visit_While(node)
+        self.contents.leave(node)
+        return result
 
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
         value = self._let_value(node.value)
@@ -223,6 +253,9 @@ class InPlaceSimplifier(SimplifyStatements):
         return node.with_(value=value, body=body)
 
     def visit_Evaluate(self, node: Evaluate) -> Stmt:
+        self.contents.leave(node)
+        if self.follows_contents and is_assume(node) and isinstance(node.value, Call):
+            self.contents.assume(node.value.args[0])
         return node.with_(value=self.visit(node.value))
 
     visit_Allocate = visit_AllocateConst = visit_DeclBuffer = visit_AttrStmt = _with_body

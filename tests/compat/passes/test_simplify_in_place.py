@@ -74,3 +74,33 @@ def test_both_branches_of_a_choice_know_the_condition():
             A[i] = T.if_then_else(i < n, T.if_then_else(i < n, 1, 2), T.if_then_else(i < n, 3, 4))
 
     assert "T.if_then_else(i < n, 1, 4)" in str(simplified(before))
+
+
+def test_contents_of_cells_are_followed_through_straight_code():
+    @T.prim_func(private=True)
+    def before(A: T.Buffer((4,), "int32"), n: T.int32):
+        A[0] = 5
+        A[0] = A[0] + 7
+        if A[0] == 12:
+            A[1] = 1
+        for i in range(n):
+            A[0] = i
+        if A[0] == 12:
+            A[2] = 1
+
+    settings = {"propagate_knowns_to_prove_conditional": True, "propagate_knowns_to_simplify_expressions": True}
+    text = str(simplified(before, **settings))
+    assert "A[0] = 12" in text and text.count("if A[0] == 12") == 1
+    assert str(simplified(before)).count("if A[0] == 12") == 2
+
+
+def test_another_view_of_memory_changes_what_a_cell_holds():
+    @T.prim_func(private=True)
+    def before(A: T.Buffer((2, 2), "int32")):
+        flat = T.decl_buffer((4,), "int32", data=A.data)
+        A[1, 0] = 5
+        flat[2] = 6
+        if A[1, 0] == 5:
+            A[0, 0] = 1
+
+    assert "if A[1, 0] == 5" in str(simplified(before, propagate_knowns_to_prove_conditional=True))
