@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from loopwright.display.sheet import Code, Sheet
-from loopwright.ir import IRModule, PrimFunc
+from loopwright.ir import IRModule, Node, PrimFunc
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.script.printer import render, script_text
 
@@ -36,6 +36,16 @@ class NoFormatter(LoopwrightError, ImportError):
 def script_show(obj: object, style: str | None = None, black_format: bool | None = None, **options: object) -> None:
     """Write the script of `obj` to the screen."""
     Sheet(Code(show_script(script_text(obj, **options), black_format))).show(style)
+
+
+def cprint(printable: object, style: str | None = None, black_format: bool | None = None) -> None:
+    """Write a text in Python, or the script of a program or a part of one, to the screen."""
+    if isinstance(printable, str):
+        Sheet(Code(show_script(printable, black_format))).show(style)
+    elif isinstance(printable, (Node, IRModule)) and type(printable).__module__.startswith("loopwright.ir."):
+        script_show(printable, style, black_format)
+    else:
+        raise TypeError(f"cprint: a {type(printable).__name__} has no script; give a text or a part of a program")
 
 
 def show_script(text: str, black_format: bool | None) -> str:

@@ -840,3 +840,31 @@ def test_a_renderer_of_ones_own_sees_what_is_wrong():
         diagnostics.override_renderer(None)
     assert [(one.span.line, one.message) for one in seen] == [(4, "name 'lost' is not defined")]
     assert diagnostics.get_renderer() is None
+
+
+def test_a_tuple_of_loop_variables_is_an_index():
+    @T.prim_func(check_well_formed=False)
+    def func(A: T.Buffer((4, 4), "int32")):
+        for point in T.grid(4, 4):
+            A[point] = A[point] + 1
+
+    assert body_text(func) == (
+        "for point_0, point_1 in T.grid(4, 4):\n    A[point_0, point_1] = A[point_0, point_1] + 1"
+    )
+
+
+def test_functions_call_their_module_by_an_alias():
+    text = """
+    @I.ir_module
+    class M:
+        @T.prim_func
+        def main(n: T.int32):
+            M.other(n)
+
+        @T.prim_func
+        def other(n: T.int32):
+            T.evaluate(n)
+    """
+    module = from_source(text)
+    shown = module.script(module_alias="cls")
+    assert "cls.other(n)" in shown and structural_equal(from_source(shown), module)

@@ -10,7 +10,7 @@ import pytest
 
 from loopwright import ir
 from loopwright.display.colours import UnknownStyle, highlight
-from loopwright.script.highlight import NoFormatter
+from loopwright.script.highlight import NoFormatter, cprint
 
 LOOP = ir.For(ir.Var("i"), 0, 4, ir.ForKind.SERIAL, ir.Evaluate(ir.const(0)))
 TEXT = "for i in range(4):\n    T.evaluate(0)\n"
@@ -74,3 +74,11 @@ def test_black_breaks_lines(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "black", SimpleNamespace(Mode=Mode, format_str=format_str))
     LOOP.show(black_format=True)
     assert capsys.readouterr().out == TEXT.upper()
+
+
+def test_cprint_takes_texts_and_parts_of_programs(capsys):
+    cprint("a + 1")
+    cprint(ir.Var("v") + 1)
+    assert [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()] == ["a + 1", "v + 1"]
+    with pytest.raises(TypeError, match="a dict has no script"):
+        cprint({})

@@ -26,9 +26,13 @@ Result = TypeVar("Result")
 @overload
 def prim_func(function: FunctionType) -> PrimFunc: ...
 @overload
-def prim_func(*, private: bool = False) -> Callable[[FunctionType], PrimFunc]: ...
-def prim_func(function: object = None, *, private: bool = False) -> Any:
+def prim_func(
+    *, private: bool = False, check_well_formed: bool = True
+) -> Callable[[FunctionType], PrimFunc]: ...
+def prim_func(function: object = None, *, private: bool = False, check_well_formed: bool = True) -> Any:
     """Read the decorated function as a program; it is never run as Python.
+
+    Whatever `check_well_formed` says, what the text does not decide is checked when the program is scheduled or built.
 
     `private=True` leaves it without a global symbol: only other functions of its module can call it. Inside a class
     that `@I.ir_module` decorates, reading waits for the whole class.
@@ -101,8 +105,11 @@ def _read_macro(function: object, frame: FrameType, hygienic: bool) -> Macro:
     return Macro(node, source, environment, hygienic, function)
 
 
-def ir_module(cls: object = None) -> Any:
-    """Read the decorated class as a module; its functions may call each other as `Module.function(...)`."""
+def ir_module(cls: object = None, *, check_well_formed: bool = True) -> Any:
+    """Read the decorated class as a module; its functions may call each other as `Module.function(...)`.
+
+    `check_well_formed` is that of `prim_func`.
+    """
     frame = sys._getframe(1)
     if cls is None:
         return lambda decorated: _read_class(decorated, frame)
@@ -124,9 +131,14 @@ def _closures(cls: type) -> dict[str, dict[str, object]]:
     return {name: closure_of(value) for name, value in vars(cls).items() if inspect.isfunction(value)}
 
 
-def from_source(program: str | Callable[..., Any] | type, extra_vars: Mapping[str, object] | None = None) -> Any:
+def from_source(
+    program: str | Callable[..., Any] | type,
+    extra_vars: Mapping[str, object] | None = None,
+    check_well_formed: bool = True,
+) -> Any:
     """The function or module that a text, a Python function or a class defines.
 
+    `check_well_formed` is that of `prim_func`.
     In text `T`, `I`, `tir`, `ir` and `tvm` are known without imports; `extra_vars` adds names.
     """
     if isinstance(program, str):

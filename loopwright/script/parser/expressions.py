@@ -279,7 +279,7 @@ class Evaluator:
     def indices(self, node: ast.Subscript) -> tuple[object, ...]:
         """The values between the brackets; slices stay slices."""
         index = self.evaluate(node.slice)
-        return index if isinstance(index, tuple) else (index,)
+        return tuple(index) if isinstance(index, (tuple, list)) else (index,)
 
     def access(self, buffer: Buffer, indices: tuple[object, ...], node: ast.AST) -> BufferLoad | BufferRegion:
         """`buffer[indices]`: a load, a region when slices have no step, or a vector load."""

@@ -94,7 +94,7 @@ def _module_lines(module: IRModule, options: Options) -> tuple[list[str], list[s
     class_name = identifier(options.name or "Module", "Module")
     functions = module_functions(module)
     names = {
-        original: (f"{class_name}.{identifier(original, 'main')}", result_dtype(func))
+        original: (f"{options.module_alias or class_name}.{identifier(original, 'main')}", result_dtype(func))
         for original, func in module.functions_items()
     }
     indent = " " * options.indent_spaces

@@ -21,6 +21,8 @@ class Options:
     show_meta: bool = False
     ir_prefix: str = "I"
     tir_prefix: str = "T"
+    relax_prefix: str = "R"  # of graphs that are not built here: for scripts that set all prefixes
+    module_alias: str = ""  # what functions call their module; the name of its class
     buffer_dtype: str = "float32"  # left out in declarations of buffers
     int_dtype: str = "int32"  # integer literals of this type are bare
     float_dtype: str = "void"  # float literals of this type are bare
