@@ -38,6 +38,7 @@ class MultiboxTransformLoc(FromTopi):
     clip: bool = True
     threshold: float = 0.01
     variances: tuple[float, ...] = (0.1, 0.1, 0.2, 0.2)
+    keep_background: bool = False
     results = 2
 
     def infer(self, cls_prob: TensorType, loc_pred: TensorType, anchor: TensorType) -> Type:

@@ -191,11 +191,13 @@ def multibox_transform_loc(
     clip: bool = True,
     threshold: float = 0.01,
     variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
+    keep_background: bool = False,
 ) -> list[np.ndarray]:
+    first = 0 if keep_background else 1
     batch, _, count = cls_prob.shape
     result, counts = np.full((batch, count, 6), -1.0), np.zeros(batch, "int32")
     for b, i in np.ndindex(batch, count):
-        best = 1 + int(np.argmax(cls_prob[b, 1:, i]))
+        best = first + int(np.argmax(cls_prob[b, first:, i]))
         if cls_prob[b, best, i] < threshold:
             continue
         low, high = anchor[0, i, :2], anchor[0, i, 2:]
@@ -203,7 +205,7 @@ def multibox_transform_loc(
         middle = shift[:2] * (high - low) + (low + high) / 2
         half = np.exp(shift[2:]) * (high - low) / 2
         corners = np.concatenate([middle - half, middle + half])
-        row = [best - 1, cls_prob[b, best, i], *(np.clip(corners, 0, 1) if clip else corners)]
+        row = [best - first, cls_prob[b, best, i], *(np.clip(corners, 0, 1) if clip else corners)]
         result[b, counts[b]] = row
         counts[b] += 1
     return [result, counts]
@@ -220,6 +222,7 @@ def _detections(batch: int, classes: int, count: int) -> tuple[np.ndarray, np.nd
 def multibox_transform_loc_samples() -> Iterable[Sample]:
     yield Sample((*_detections(2, 3, 7), True, 0.0203), bound=_few_ulps)
     yield Sample((*_detections(1, 2, 5), False, 0.0), bound=_few_ulps)
+    yield Sample((*_detections(2, 3, 4),), {"keep_background": True}, bound=_few_ulps)
 
 
 def multibox_detection(
@@ -274,8 +277,9 @@ def proposal(
                 corners = np.concatenate([moved - half, moved + half])
             box = np.clip(corners, 0, im_info[b, [1, 0, 1, 0]] - 1)
             least = rpn_min_size * im_info[b, 2]
-            boxes.append(box)
-            scores.append(-1.0 if min(box[2:] - box[:2] + 1) < least else cls_prob[b, len(shapes) + a, y, x])
+            is_small = min(box[2:] - box[:2] + 1) < least
+            boxes.append(box + least / 2 * np.array([-1, -1, 1, 1]) if is_small else box)
+            scores.append(-1.0 if is_small else cls_prob[b, len(shapes) + a, y, x])
         kept: list[int] = []
         for index in np.argsort(-np.array(scores), kind="stable")[
             : rpn_pre_nms_top_n if rpn_pre_nms_top_n > 0 else None

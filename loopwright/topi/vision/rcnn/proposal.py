@@ -43,7 +43,7 @@ def proposal(
 
     `cls_prob` is (batch, 2 · anchors, h, w), the second half being the scores of things; `bbox_pred` (batch, 4 ·
     anchors, h, w); `im_info` (batch, 3): height, width and scale of the picture. Boxes smaller than `rpn_min_size`
-    pixels come last. With `iou_loss` the shifts are those of the corners. Where fewer regions are left, they repeat.
+    pixels come last, with half of that around them. With `iou_loss` the shifts are those of the corners. Where fewer regions are left, they repeat.
     """
     op = "proposal"
     check_rank(op, "cls_prob", cls_prob, "NCHW", 4)
@@ -81,6 +81,11 @@ def proposal(
                     is_small = any_of(sides[0] < least, sides[1] < least)
                     score = probability[b, len(anchors) + number, y, x]
                     scores[location] = select(is_small, const(-1.0, real), score)
+                    with ib.if_scope(is_small):
+                        # Chosen only where nothing better is left, and then with room around it.
+                        for k in range(4):
+                            grown = least * const(-0.5 if k < 2 else 0.5, real)
+                            boxes[location, k] = boxes[location, k] + grown
             in_order = sort_row(ib, count, count, lambda i: scores[i], real, False)
             order = ib.allocate("int32", (count,), name="order")
             with ib.for_range(0, count, "i") as i:

@@ -75,11 +75,13 @@ def multibox_transform_loc(
     clip: bool = True,
     threshold: float = 0.01,
     variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
+    keep_background: bool = False,
 ) -> list[te.Tensor]:
     """[detections, counts]: class, score and box of each anchor that is something, rows of -1 behind them.
 
     `cls_prob` is (batch, classes, anchors), class 0 being the background; `loc_pred` (batch, anchors · 4) shifts the
-    boxes of `anchor` (1, anchors, 4). The best class of an anchor needs a score of at least `threshold`.
+    boxes of `anchor` (1, anchors, 4). The best class of an anchor needs a score of at least `threshold`. Classes are
+    counted from 0, the background being none of them unless `keep_background`.
     """
     op = "multibox_transform_loc"
     check_rank(op, "cls_prob", cls_prob, "(batch, classes, anchors)", 3)
@@ -92,6 +94,7 @@ def multibox_transform_loc(
     check_same(op, "corners of an anchor", ("anchor", anchor.shape[2]), ("two points", as_expr(4)))
     check_same(op, "sets of anchors", ("anchor", anchor.shape[0]), ("one", as_expr(1)))
     kind = cls_prob.dtype
+    first = 0 if keep_background else 1
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = create()
@@ -103,15 +106,15 @@ def multibox_transform_loc(
             result[0] = 0
             with ib.for_range(0, count, "i") as i:
                 score[0] = const(-1.0, kind)
-                best[0] = 0
+                best[0] = -1
                 with (
-                    ib.for_range(1, classes, "c") as c,
+                    ib.for_range(first, classes, "c") as c,
                     ib.if_scope(probability[b, c, i] > score[0]),
                 ):
                     score[0] = probability[b, c, i]
                     best[0] = c.astype("int32")
-                with ib.if_scope(te.all(best[0] > 0, score[0] >= const(threshold, kind))):
-                    out[b, result[0], 0] = cast(best[0] - 1, kind)
+                with ib.if_scope(te.all(best[0] >= 0, score[0] >= const(threshold, kind))):
+                    out[b, result[0], 0] = cast(best[0] - first, kind)
                     out[b, result[0], 1] = score[0]
                     shifts = [shift[b, i * 4 + k] for k in range(4)]
                     corners = _decoded([box[0, i, k] for k in range(4)], shifts, variances, kind)
