@@ -43,7 +43,8 @@ def proposal(
 
     `cls_prob` is (batch, 2 · anchors, h, w), the second half being the scores of things; `bbox_pred` (batch, 4 ·
     anchors, h, w); `im_info` (batch, 3): height, width and scale of the picture. Boxes smaller than `rpn_min_size`
-    pixels come last, with half of that around them. With `iou_loss` the shifts are those of the corners. Where fewer regions are left, they repeat.
+    pixels come last, with half of that around them. With `iou_loss` the shifts are those of the corners. Where fewer
+    regions are left, they repeat.
     """
     op = "proposal"
     check_rank(op, "cls_prob", cls_prob, "NCHW", 4)
