@@ -80,6 +80,8 @@ def range_(node: Node, start: Expr, limit: Expr, delta: Expr) -> Expr:
             numbers = counted(length, str(kind))
             scaled = numbers if by == 1 else relay.multiply(numbers, node.const(by, kind))
             return scaled if isinstance(begin, int) and begin == 0 else relay.add(scaled, start)
+    if node.importer.dynamic and any(value is None for value in values):
+        return relay.arange(*[relay.reshape(one, ()) for one in (start, limit, delta)], dtype=str(kind))
     # Symbolic values are known, but not as numbers: it is one of those that is needed.
     missing = [one for one, value in zip((limit, start, delta), (values[1], values[0], values[2])) if value is None]
     symbolic = [one for one, value in zip((start, limit, delta), values) if value is not None and is_symbolic(value)]

@@ -127,13 +127,21 @@ def tensor_scatter(node: Node, past: Expr, update: Expr, write_indices: Expr | N
 @converter("OneHot", since=9)
 def one_hot(node: Node, indices: Expr, depth: Expr, values: Expr) -> Expr:
     """`values` are [off, on]; indices below zero are counted from the end, others outside have no place."""
-    count = int(node.scalar(depth))
     rank = node.rank(indices)
     axis = node.axis(node.attr("axis", -1), rank + 1)
     whole = node.cast(indices, "int64")
-    locations = relay.where(relay.less(whole, node.const(0)), relay.add(whole, node.const(count)), whole)
+    open_ended = node.importer.dynamic and node.known(depth) is None
+    total = relay.reshape(node.cast(depth, "int64"), ()) if open_ended else node.const(int(node.scalar(depth)))
+    locations = relay.where(relay.less(whole, node.const(0)), relay.add(whole, total), whole)
+    if open_ended:
+        hot = relay.cast(relay.one_hot(locations, 1, 0, total, axis, "int32"), "bool")
+        return _hot_or_not(node, hot, values)
+    count = int(node.scalar(depth))
     classes = node.const(np.arange(count).reshape([-1 if k == axis else 1 for k in range(rank + 1)]))
-    hot = relay.equal(relay.expand_dims(locations, axis=axis), classes)
+    return _hot_or_not(node, relay.equal(relay.expand_dims(locations, axis=axis), classes), values)
+
+
+def _hot_or_not(node: Node, hot: Expr, values: Expr) -> Expr:
     off = relay.reshape(relay.strided_slice(values, begin=[0], end=[1]), ())
     on = relay.reshape(relay.strided_slice(values, begin=[1], end=[2]), ())
     return relay.where(hot, on, off)
@@ -151,6 +159,10 @@ def topk(node: Node, x: Expr, k: Expr) -> Results:
     if counts is not None and len(counts) == 1 and isinstance(counts[0], PrimExpr):  # as a call's sizes say
         axis = node.axis(node.attr("axis", -1), node.rank(x))
         return relay.topk(x, k=counts[0], axis=axis, ret_type="both", is_ascend=not largest, dtype="int64")
+    if node.importer.dynamic and counts is None:
+        axis = node.axis(node.attr("axis", -1), node.rank(x))
+        count = relay.reshape(node.cast(k, "int64"), ())
+        return relay.topk(x, k=count, axis=axis, ret_type="both", is_ascend=not largest, dtype="int64")
     return _topk(node, x, int(node.scalar(k)), largest)
 
 

@@ -338,10 +338,17 @@ def space_to_depth(node: Node, x: Expr) -> Expr:
 def trilu(node: Node, x: Expr, k: Expr | None = None) -> Expr:
     """One triangle of the last two axes; zeros in the other."""
     upper = bool(node.attr("upper", 1))
-    offset = 0 if k is None else int(node.scalar(k))
     if any(_is_zero(size) for size in node.shape(x)):
         return x
     rows, columns = node.shape(x)[-2:]
+    if k is not None and node.importer.dynamic and node.known(k) is None:
+        one = relay.reshape(node.cast(k, "int64"), ())
+        if not isinstance(rows, int) or not isinstance(columns, int):
+            return relay.trilu(x, relay.cast(one, "int32"), upper=upper)
+        along = node.const(np.arange(columns)[None, :] - np.arange(rows)[:, None])
+        inside = relay.greater_equal(along, one) if upper else relay.less_equal(along, one)
+        return relay.where(inside, x, node.const(0, x))
+    offset = 0 if k is None else int(node.scalar(k))
     if isinstance(rows, int) and isinstance(columns, int):
         locations = np.arange(columns)[None, :] - np.arange(rows)[:, None]
         mask = locations >= offset if upper else locations <= offset
