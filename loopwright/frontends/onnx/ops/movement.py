@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from loopwright import relay
+from loopwright.frontends.onnx import dynamic_axes
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.values import Results
@@ -103,6 +104,10 @@ def slice_attributes(node: Node, x: Expr) -> Expr:
 
 @converter("Slice", since=10)
 def slice_(node: Node, x: Expr, starts: Expr, ends: Expr, axes: Expr | None = None, steps: Expr | None = None) -> Expr:
+    if node.importer.dynamic and axes is not None and any(
+        [one is not None and node.known(one) is None for one in (axes, steps)]
+    ):
+        return dynamic_axes.sliced(node, x, starts, ends, axes, steps)
     if node.importer.dynamic and any(node.known(one) is None for one in (starts, ends)):
         return _sliced_dynamic(node, x, starts, ends, axes, steps)
     first, last = node.sizes(starts), node.sizes(ends)
@@ -197,6 +202,8 @@ def pad_attributes(node: Node, x: Expr) -> Expr:
 @converter("Pad", since=11)
 def pad(node: Node, x: Expr, pads: Expr, value: Expr | None = None, axes: Expr | None = None) -> Expr:
     rank = node.rank(x)
+    if node.importer.dynamic and any([one is not None and node.known(one) is None for one in (pads, axes)]):
+        return _padded_dynamic(node, x, pads, value, axes)
     widths = node.ints(pads)
     if axes is not None:
         over = [node.axis(axis, rank) for axis in node.ints(axes)]
@@ -211,6 +218,19 @@ def pad(node: Node, x: Expr, pads: Expr, value: Expr | None = None, axes: Expr |
     elif node.rank(value):
         value = relay.reshape(value, ())
     return padded(node, x, widths, value, node.attr("mode", "constant"))
+
+
+def _padded_dynamic(node: Node, x: Expr, pads: Expr, value: Expr | None, axes: Expr | None) -> Expr:
+    """Widths found when the model runs: those of every axis, 0 where an axis is not named."""
+    rank, count = node.rank(x), node.static_shape(pads)[0] // 2
+    both = relay.reshape(node.cast(pads, "int64"), (2, count))
+    if axes is not None:
+        sides = relay.split(both, 2, axis=0)
+        both = relay.stack(
+            [dynamic_axes.spread(node, axes, rank, relay.reshape(side, (count,))) for side in sides], axis=0
+        )
+    fill = node.const(0, x) if value is None or node.shape(value) == (0,) else relay.reshape(value, ())
+    return relay.nn.pad(x, relay.transpose(both, axes=[1, 0]), fill, node.attr("mode", "constant"))
 
 
 def padded(node: Node, x: Expr, widths: Sequence[int], value: Expr, mode: str) -> Expr:

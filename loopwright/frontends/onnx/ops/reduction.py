@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from loopwright import relay
+from loopwright.frontends.onnx import dynamic_axes
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
 from loopwright.relay.expr import Expr
@@ -34,13 +35,51 @@ def _over(node: Node, x: Expr, axes: Expr | None) -> list[int] | None:
 
 @converter(*_NAMES)
 def reduce(node: Node, x: Expr, axes: Expr | None = None) -> Expr:
-    over = _over(node, x, axes)
     keep = bool(node.attr("keepdims", 1))
+    if axes is not None and node.importer.dynamic and not _is_empty(node, x) and node.known(axes) is None:
+        return _reduced_dynamic(node, x, axes, keep)
+    over = _over(node, x, axes)
     if not over:
         return _of_each(node, x)
     if node.op in ("ReduceMax", "ReduceMin"):
         return _reduced(node, x, over, keep)
     return node.cast(_reduced(node, node.cast(x, node.sum_dtype(x)), over, keep), str(node.dtype(x)))
+
+
+# What comes before and after the sums along single axes.
+_BEFORE = {
+    "ReduceL1": relay.abs,
+    "ReduceL2": lambda x: relay.multiply(x, x),
+    "ReduceSumSquare": lambda x: relay.multiply(x, x),
+}
+_AFTER = {"ReduceL2": relay.sqrt, "ReduceLogSum": relay.log}
+
+
+def _reduced_dynamic(node: Node, x: Expr, axes: Expr, keep: bool) -> Expr:
+    """Axes found when the model runs: every axis is reduced in turn, and the result taken where the axis is named."""
+    rank, kind = node.rank(x), node.dtype(x)
+    which = {"ReduceMean": relay.mean, "ReduceProd": relay.prod, "ReduceLogSumExp": relay.logsumexp}
+    along = which.get(node.op, relay.sum)
+    if node.op in ("ReduceMax", "ReduceMin"):
+        largest = node.op == "ReduceMax"
+        along = (relay.any if largest else relay.all) if kind.is_bool else (relay.max if largest else relay.min)
+        result = x
+    elif node.op in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp") and not kind.is_float:
+        result = relay.cast(x, "float64")
+    else:
+        result = node.cast(x, node.sum_dtype(x))
+    result = _BEFORE.get(node.op, lambda one: one)(result)
+    is_named = relay.greater(dynamic_axes.named(node, axes, rank), node.const(0))
+    for axis in range(rank):
+        taken = relay.reshape(relay.strided_slice(is_named, begin=[axis], end=[axis + 1]), ())
+        whole = along(result, axis=[axis], keepdims=True)
+        result = relay.where(taken, relay.broadcast_to_like(whole, result), result)
+    # Along an axis that was reduced all elements are the same: the first stands for them.
+    sizes = relay.shape_of(result, dtype="int64")
+    end = relay.where(is_named, node.const([1] * rank), sizes)
+    result = relay.strided_slice(result, node.const([0] * rank), end, node.const([1] * rank))
+    result = node.cast(_AFTER.get(node.op, lambda one: one)(result), str(kind))
+    return result if keep else dynamic_axes.squeezed(node, result, axes)
 
 
 def _of_each(node: Node, x: Expr) -> Expr:

@@ -8,6 +8,7 @@ import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.common.tensors import shape_text
+from loopwright.frontends.onnx import dynamic_axes
 from loopwright.frontends.onnx.node import Node, all_known
 from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.shape_values import objects
@@ -137,6 +138,8 @@ def squeeze_attribute(node: Node, x: Expr) -> Expr:
 
 @converter("Squeeze", since=13)
 def squeeze(node: Node, x: Expr, axes: Expr | None = None) -> Expr:
+    if axes is not None and node.importer.dynamic and node.known(axes) is None:
+        return dynamic_axes.squeezed(node, x, axes)
     return _squeezed(node, x, None if axes is None else node.ints(axes))
 
 
@@ -161,6 +164,8 @@ def unsqueeze_attribute(node: Node, x: Expr) -> Expr:
 
 @converter("Unsqueeze", since=13)
 def unsqueeze(node: Node, x: Expr, axes: Expr) -> Expr:
+    if node.importer.dynamic and node.known(axes) is None:
+        return dynamic_axes.unsqueezed(node, x, axes)
     return _unsqueezed(node, x, node.ints(axes))
 
 
