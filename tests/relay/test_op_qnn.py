@@ -252,3 +252,10 @@ def test_what_does_not_fit_is_refused(call, message):
     x = var("x", (2, 3), "int8" if "real" in message or "scale" in message or "give" in message else "float32")
     with pytest.raises(relay.DiagnosticError, match=message):
         typed(call(x), x)
+
+
+def test_operators_are_found_in_the_package_too():
+    assert relay.qnn.quantize is relay.qnn.op.quantize
+    assert relay.qnn.requantize_config is relay.qnn.op.requantize_config
+    with pytest.raises(AttributeError, match="nothing"):
+        relay.qnn.nothing
