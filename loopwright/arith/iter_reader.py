@@ -187,9 +187,11 @@ class IterReader:
         The iterator with what is added to it becomes one that starts at that offset, and counts on as far as it goes.
         """
         one = self.as_one(IterSumExpr(total.args, imm(0, total.dtype)), unit=False).args[:1]
-        if not one or not is_one(one[0].scale) or not isinstance(one[0].extent, IntImm):
+        if not one or not is_one(one[0].scale):
             return None
-        split, dtype = one[0], total.dtype
+        split, dtype, size = one[0], total.dtype, one[0].extent
+        if not isinstance(size, IntImm):
+            return None
         mark, lower = split.source, split.lower_factor
         if mark in self.cut and is_zero(total.base) and isinstance(lower, IntImm):
             if not self._reaches_top(split):
@@ -199,7 +201,7 @@ class IterReader:
             return None
         else:
             base = self.analyzer.simplify(total.base)
-            offset, extent, lower = base.value if isinstance(base, IntImm) else None, split.extent.value, imm(1, dtype)
+            offset, extent, lower = base.value if isinstance(base, IntImm) else None, size.value, imm(1, dtype)
             if offset is not None and not 0 <= offset < c:
                 return None
             mark = self._shifted(split, base, extent)
