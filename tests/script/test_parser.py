@@ -586,6 +586,18 @@ def test_threads():
 # --- modules, macros, text ---
 
 
+def test_a_module_may_end_as_old_printers_ended_it():
+    @I.ir_module
+    class Module:
+        @T.prim_func
+        def main():
+            T.evaluate(0)
+
+        __tvm_meta__ = None
+
+    assert [var.name for var in Module] == ["main"]
+
+
 def test_functions_of_a_module_call_each_other_in_any_order():
     @I.ir_module
     class Module:

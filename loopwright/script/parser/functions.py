@@ -176,6 +176,15 @@ class ModuleNames:
         return f"module {self._name}"
 
 
+def _is_old_metadata(statement: ast.stmt) -> bool:
+    """`__tvm_meta__ = None`, which printers of scripts once put at the end of a module."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    target, value = statement.targets[0], statement.value
+    is_none = isinstance(value, ast.Constant) and value.value is None
+    return is_none and isinstance(target, ast.Name) and target.id == "__tvm_meta__"
+
+
 @deep
 def parse_module(
     source: Source, node: ast.ClassDef, environment: Environment, closures: Mapping[str, Mapping[str, object]]
@@ -194,7 +203,7 @@ def parse_module(
                 )
             functions[statement.name] = statement
             continue
-        if isinstance(statement, ast.Pass):
+        if isinstance(statement, ast.Pass) or _is_old_metadata(statement):
             continue
         value = parser.evaluate(statement.value) if isinstance(statement, ast.Expr) else None
         if isinstance(value, d.AttributesSpec) and value.function == "module_attrs":
