@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from loopwright.ir import Dim, Expr, Node, Producer, ProducerLoad, Range, WrongIndexCount, as_expr
 from loopwright.ir.expr import answer_numpy
+from loopwright.ir.expr.base import ManyNumbers
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 from loopwright.runtime.shown import view
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from loopwright.ir import IterVar
 
 
-class WholeTensor(LoopwrightError, TypeError):
+class WholeTensor(LoopwrightError, ManyNumbers):
     """A whole tensor was used where one number is needed.
 
     The body of a compute is about single elements: `te.compute(A.shape, lambda i, j: te.exp(A[i, j]))`. Operators such

@@ -219,3 +219,11 @@ def test_what_simplifying_leaves_is_no_size_that_was_checked():
     assert [str(one.condition) for one in found] == [
         "T.Select(n != 1, n, z) == z or T.Select(n != 1, n, z) == 1 or z == 1"
     ]
+
+
+def test_a_number_on_the_left_is_beside_every_element():
+    x, y = te.var("x", "float32"), te.var("y", "int32")
+    A, B = te.placeholder((4, 5), name="A"), te.placeholder((3,), "int32", name="B")
+    for made in (x + A, x - A, x * A, x / A, y // B, y % B):
+        assert isinstance(made, te.Tensor)
+    assert repr((x - A).op.body[0]) == "x - A[i0, i1]"

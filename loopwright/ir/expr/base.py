@@ -115,6 +115,10 @@ class NoTruthValue(LoopwrightError, ValueError):
         )
 
 
+class ManyNumbers(TypeError):
+    """An operand is many numbers, as a tensor is: its own operators know what to do with one beside it."""
+
+
 # operators.py fills these tables; it needs the node classes below, and the node classes need its operators.
 binary_operators: Final[dict[str, Callable[[Any, Any], Expr]]] = {}
 unary_operators: Final[dict[str, Callable[[Any], Expr]]] = {}
@@ -137,37 +141,55 @@ class Expr(Node):
         return binary_operators["=="](self, other)
 
     def __add__(self, other: object) -> Expr:
-        return binary_operators["+"](self, other)
+        try:
+            return binary_operators["+"](self, other)
+        except ManyNumbers:
+            return NotImplemented
 
     def __radd__(self, other: object) -> Expr:
         return binary_operators["+"](other, self)
 
     def __sub__(self, other: object) -> Expr:
-        return binary_operators["-"](self, other)
+        try:
+            return binary_operators["-"](self, other)
+        except ManyNumbers:
+            return NotImplemented
 
     def __rsub__(self, other: object) -> Expr:
         return binary_operators["-"](other, self)
 
     def __mul__(self, other: object) -> Expr:
-        return binary_operators["*"](self, other)
+        try:
+            return binary_operators["*"](self, other)
+        except ManyNumbers:
+            return NotImplemented
 
     def __rmul__(self, other: object) -> Expr:
         return binary_operators["*"](other, self)
 
     def __truediv__(self, other: object) -> Expr:
-        return binary_operators["/"](self, other)
+        try:
+            return binary_operators["/"](self, other)
+        except ManyNumbers:
+            return NotImplemented
 
     def __rtruediv__(self, other: object) -> Expr:
         return binary_operators["/"](other, self)
 
     def __floordiv__(self, other: object) -> Expr:
-        return binary_operators["//"](self, other)
+        try:
+            return binary_operators["//"](self, other)
+        except ManyNumbers:
+            return NotImplemented
 
     def __rfloordiv__(self, other: object) -> Expr:
         return binary_operators["//"](other, self)
 
     def __mod__(self, other: object) -> Expr:
-        return binary_operators["%"](self, other)
+        try:
+            return binary_operators["%"](self, other)
+        except ManyNumbers:
+            return NotImplemented
 
     def __rmod__(self, other: object) -> Expr:
         return binary_operators["%"](other, self)
