@@ -6,7 +6,7 @@ import pytest
 
 import loopwright
 from loopwright import te, tir
-from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.rewrite.buffers import NoSuchBuffer
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
@@ -58,7 +58,14 @@ def test_what_is_refused():
             sch, BadStepArgument, "are no places to cut the 2 dimensions of C", "set_axis_separator", "C", "C", cuts
         )
     refused(sch, NoSuchBuffer, "writes 1 buffers, so there is none at 4", "set_axis_separator", "C", ("write", 4), [1])
-    refused(tir.Schedule(matched), NotSupported, "A is matched by a sub-buffer", "set_axis_separator", "B", "A", [1])
+
+
+def test_sub_buffers_follow():
+    sch = tir.Schedule(matched)
+    sch.transform_layout("B", "A", lambda i, j: (i, te.AXIS_SEPARATOR, j))
+    (match,) = sch.get(sch.get_block("B")).match_buffers
+    assert match.source.buffer.axis_separators == match.buffer.axis_separators == (1,)
+    check(sch, matched)
 
 
 def test_a_layout_may_say_where():

@@ -124,6 +124,9 @@ class _Exchange(BufferRewriter):
             part, scope = match.buffer, self.new.scope()
             if match.source.buffer.data in self.pointers:
                 self.pointers[part.data] = part.data if part.scope() == scope else rescoped(part, scope).data
+                if self.new.axis_separators != self.old.axis_separators:
+                    data = self.pointers[part.data]
+                    self.buffers[part] = part.with_(data=data, axis_separators=self.new.axis_separators)
         return block.rebuild(self.visit)
 
     def visit_Allocate(self, allocation: Allocate) -> Stmt:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import BlockRealize, MatchBufferRegion
-from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.ir import BlockRealize
+from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.primitives.memory.reindex import side_of
-from loopwright.schedule.rewrite.buffers import BufferName, check_no_pointer, exchange, uses_of
+from loopwright.schedule.rewrite.buffers import BufferName, check_no_pointer, exchange
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
@@ -28,9 +28,6 @@ def set_axis_separator(
     if not plain or cuts != sorted(set(cuts)):
         problem = f"{cuts} are no places to cut the {old.ndim} dimensions of {old.name}"
         raise BadStepArgument("set_axis_separator", problem, block, f"give increasing numbers from 0 to {old.ndim}")
-    for use in uses_of(view.function.body, old):
-        if isinstance(use, MatchBufferRegion):
-            raise NotSupported("set_axis_separator", f"{old.name} is matched by a sub-buffer", use)
     check_no_pointer("set_axis_separator", view.function.body, old)
     new = old.with_(axis_separators=tuple(cuts))
     after = exchange(view.function, old, new)

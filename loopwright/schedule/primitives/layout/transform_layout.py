@@ -43,6 +43,7 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import assume
 from loopwright.ir.operators import cast
 from loopwright.schedule.errors import NotSupported, ScheduleError
+from loopwright.schedule.primitives.layout.set_axis_separator import set_axis_separator
 from loopwright.schedule.primitives.memory.reindex import side_of
 from loopwright.schedule.proof.lemmas import fixed_by, memory_named, top_level
 from loopwright.schedule.proof.one_to_one import Collision, ElementsMeet, find_collision, inverse_on, outside
@@ -111,6 +112,8 @@ def transform_layout(
     old, _ = side_of("transform_layout", block, buffer)
     mapping = LayoutMap.of(index_map, "transform_layout").for_indices(old.shape)
     mapping.check_rank("transform_layout", old.ndim, old.name)
+    if mapping.separators and mapping.final_indices == mapping.initial_indices:  # nothing moves
+        return set_axis_separator(view, block, buffer, mapping.separators)
     is_argument = any(old is argument for argument in view.function.argument_buffers())
     if not is_argument:
         home_of("transform_layout", view, old, block)
