@@ -99,10 +99,11 @@ class NothingUnderLoop(ScheduleError):
 
     code = "LW0231"
 
-    def __init__(self, step: str, realize: BlockRealize, loop: For, what: str) -> None:
+    def __init__(self, step: str, realize: BlockRealize, loop: For, what: str, is_output: bool = False) -> None:
         block = realize.block.name_hint
+        kind = "output block" if is_output else "block"
         super().__init__(
-            f"{step}: nothing under loop {loop.loop_var.name} {what} block {block!r}",
+            f"{step}: nothing under loop {loop.loop_var.name} {what} {kind} {block!r}",
             at=loop,
             hint="two nests that share no values run together after sch.merge, where their loops are equally long",
             fields={"block": block, "loop": loop.loop_var.name},

@@ -40,7 +40,9 @@ def compute_at(
     move = Relocation("compute_at", view, block, loop)
     needed = touched_under(move.body, move.touched_by_name.writes, False, move.facts(), move.around)
     if not needed:
-        raise NothingUnderLoop("compute_at", block, loop, "reads what is written by")
+        arguments = {buffer.data for buffer in view.function.argument_buffers()}
+        is_output = any([region.buffer.data in arguments for region in block.block.writes])
+        raise NothingUnderLoop("compute_at", block, loop, "reads what is written by", is_output)
     solver = Solver(move.runs.domain, move.facts())
     spans: dict[Var, Span | None] = {}
     parts: list[dict[Var, Span]] = []
