@@ -39,11 +39,10 @@ def test_a_tile_of_a_plain_block():
                 T.writes(B[vi_o * 4 : vi_o * 4 + 4, vj_o * 6 : vj_o * 6 + 6])
                 for i_1, j_1 in T.grid(4, 6):
                     with T.block("B"):
-                        vi = T.axis.spatial(8, vi_o * 4 + i_1)
-                        vj = T.axis.spatial(12, vj_o * 6 + j_1)
-                        T.reads(A[vi, vj])
-                        T.writes(B[vi, vj])
-                        B[vi, vj] = A[vi, vj] * 2.0
+                        vi, vj = T.axis.remap("SS", [i_1, j_1])
+                        T.reads(A[vi_o * 4 + vi, vj_o * 6 + vj])
+                        T.writes(B[vi_o * 4 + vi, vj_o * 6 + vj])
+                        B[vi_o * 4 + vi, vj_o * 6 + vj] = A[vi_o * 4 + vi, vj_o * 6 + vj] * 2.0
 
     check(sch, double, expected)
     assert sch.get(outer).name_hint == "B_o"
@@ -78,22 +77,51 @@ def test_the_start_value_moves_out_with_the_reduction():
                 with T.init():
                     for i_1_init, j_1_init in T.grid(4, 6):
                         with T.block("C_init"):
-                            vi = T.axis.spatial(8, vi_o * 4 + i_1_init)
-                            vj = T.axis.spatial(12, vj_o * 6 + j_1_init)
+                            vi, vj = T.axis.remap("SS", [i_1_init, j_1_init])
                             T.reads()
-                            T.writes(C[vi, vj])
-                            C[vi, vj] = T.float32(0)
+                            T.writes(C[vi_o * 4 + vi, vj_o * 6 + vj])
+                            C[vi_o * 4 + vi, vj_o * 6 + vj] = T.float32(0)
                 for i_1, j_1, k_1 in T.grid(4, 6, 3):
                     with T.block("C"):
-                        vi = T.axis.spatial(8, vi_o * 4 + i_1)
-                        vj = T.axis.spatial(12, vj_o * 6 + j_1)
-                        vk = T.axis.reduce(6, vk_o * 3 + k_1)
-                        T.reads(C[vi, vj], A[vi, vk], B[vk, vj])
-                        T.writes(C[vi, vj])
-                        C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+                        vi, vj, vk = T.axis.remap("SSR", [i_1, j_1, k_1])
+                        T.reads(
+                            C[vi_o * 4 + vi, vj_o * 6 + vj],
+                            A[vi_o * 4 + vi, vk_o * 3 + vk],
+                            B[vk_o * 3 + vk, vj_o * 6 + vj],
+                        )
+                        T.writes(C[vi_o * 4 + vi, vj_o * 6 + vj])
+                        C[vi_o * 4 + vi, vj_o * 6 + vj] = (
+                            C[vi_o * 4 + vi, vj_o * 6 + vj]
+                            + A[vi_o * 4 + vi, vk_o * 3 + vk] * B[vk_o * 3 + vk, vj_o * 6 + vj]
+                        )
 
     check(sch, matmul(8, 12, 6), expected)
     assert sch.get(outer).name_hint == "C_o"
+
+
+def test_an_axis_whose_tile_is_one_value_is_the_outer_block_s():
+    sch = Schedule(double)
+    i, j = sch.get_loops("B")
+    block = sch.get_block("B")
+    sch.blockize(j)
+    assert [str(region) for region in sch.get(block).writes] == ["B[vi_o, vj]"]
+    assert [axis.var.name for axis in sch.get(block).iter_vars] == ["vj"]  # the handle follows
+    check(sch, double)
+
+
+def test_an_axis_whose_tile_depends_on_a_loop_keeps_its_domain():
+    @T.prim_func
+    def triangle(A: T.Buffer((6, 6)), B: T.Buffer((6, 6))):
+        for i in range(6):
+            for j in range(i, 6):
+                with T.block("B"):
+                    vi, vj = T.axis.spatial(6, i), T.axis.spatial(6, j)
+                    B[vi, vj] = A[vi, vj] + 1.0
+
+    sch = Schedule(triangle)
+    sch.blockize(sch.get_loops("B")[0])
+    assert [str(region) for region in sch.get(sch.get_block("B")).writes] == ["B[vi, vj]"]
+    check(sch, triangle)
 
 
 def test_later_steps_are_proved_as_before():

@@ -477,7 +477,7 @@ def test_refusals_before_anything_is_built():
     refused(sch, NotOnItsOwnTerms, r"block 'B' runs only where", "compute_at", "B", sch.get_loops("C")[0])
     sch = Schedule(two_steps)
     b, c = sch.get_loops("B")[0], sch.get_loops("C")[0]
-    refused(sch, NothingUnderLoop, "nothing under loop i reads what is written by output block 'C'", "compute_at", "C", b)
+    refused(sch, NothingUnderLoop, "under loop i reads what is written by output block 'C'", "compute_at", "C", b)
     refused(sch, NotSupported, "loop i is an ancestor of block 'B'", "compute_at", "B", b)
     refused(sch, NotSupported, "the root block cannot move", "compute_at", "root", c)
 

@@ -15,7 +15,7 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal, overload
 
 from loopwright.ir import BlockRealize, Buffer, PrimFunc, structural_equal
 from loopwright.runtime.errors import LoopwrightError
@@ -175,6 +175,12 @@ class TensorIntrin:
         pattern = _pattern("desc", desc, _parameters("desc", "desc", desc))
         return TensorIntrin("desc", desc, desc, pattern)
 
+    @overload
+    @staticmethod
+    def get(name: str, allow_missing: Literal[False] = False) -> TensorIntrin: ...
+    @overload
+    @staticmethod
+    def get(name: str, allow_missing: bool) -> TensorIntrin | None: ...
     @staticmethod
     def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
         """The intrinsic of that name; of an unknown one None with `allow_missing`, else an error."""

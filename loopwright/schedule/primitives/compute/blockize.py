@@ -8,13 +8,14 @@
                 C[vi] = 0                                                   with T.block("C_init"): …
             C[vi] = C[vi] + A[vi, vk]                               for i_1, k_1 in T.grid(16, 8):
                                                                         with T.block("C"):
-        blockize(i_1)                                                       vi = T.axis.spatial(64, vi_o * 16 + i_1)
-                                                                            …
+        blockize(i_1)                                                       vi, vk = T.axis.remap("SR", [i_1, k_1])
+                                                                            C[vi_o * 16 + vi] = …
 
-The block inside keeps its name, its handle and its axes: they still count the whole domain, so an iteration is called
-what it was called before, and later steps are proved as before. Each axis must divide into a part that the loops
-outside run over and a tile that those inside do. A reduction's start value moves to the outer block, since the tiles
-of one reduction share it; proved: every update still adds to the same start value.
+The block inside keeps its name and its handle; its axes count the tile, and one whose tile is a single value is the
+outer block's alone. (Around several blocks, and for `tensorize`, the axes inside keep counting the whole domain.)
+Each axis must divide into a part that the loops outside run over and a tile that those inside do. A reduction's start
+value moves to the outer block, since the tiles of one reduction share it; proved: every update
+still adds to the same start value.
 """
 
 from __future__ import annotations
@@ -35,10 +36,13 @@ from loopwright.ir import (
     IntImm,
     IterType,
     IterVar,
+    Let,
+    LetStmt,
     Range,
     SeqStmt,
     Stmt,
     Var,
+    any_node,
     cast,
     conjuncts,
     const,
@@ -54,7 +58,7 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import BlockKey, block_key
-from loopwright.schedule.origins import Origins
+from loopwright.schedule.origins import OldValues, Origins
 from loopwright.schedule.rewrite.bindings import TRUE, is_true
 from loopwright.schedule.rewrite.blocks import is_unit_axis
 from loopwright.schedule.rewrite.buffers import is_same_region
@@ -125,7 +129,7 @@ class NotInARow(ScheduleError):
 def blockize(view: View, target: For | Sequence[BlockRealize], preserve_unit_iters: bool = True) -> Step:
     """One block around what is below a loop, or around blocks in a row."""
     if isinstance(target, For):
-        result = tile_of("blockize", view, target, preserve_unit_iters)
+        result = tile_of("blockize", view, target, preserve_unit_iters, counts_tile=True)
         return result.step(view)
     if not isinstance(target, Sequence) or not target or not all(isinstance(item, BlockRealize) for item in target):
         raise BadStepArgument("blockize", "expected a loop, or a list of blocks")
@@ -142,22 +146,99 @@ class Tile(NamedTuple):
     inner: BlockRealize  # the block that was there
     realize: BlockRealize  # the new block
     init: BlockKey | None  # the block that writes the start value, where there is one
+    local: _Local | None = None  # the block inside, where its axes count the tile
 
     def step(self, view: View, gives_block: bool = True) -> Step:
         """The step that puts the new block in the loop's place."""
         after = view.replaced(view.loop_path(self.loop.loop_var), self.realize)
-        origins = Origins()
+        renamed: dict[BlockKey | InitOf, tuple[BlockKey | InitOf, OldValues]] = {}
+        old: BlockKey = block_key(self.inner.block)
+        moved: dict[BlockKey, BlockKey] = {}
+        if self.local is not None:
+            new = block_key(self.local.realize.block)
+            renamed[new] = old, self.local.old_values
+            moved = {} if new is old else {old: new}
         if self.init is not None:
-            old = InitOf(block_key(self.inner.block))
-            origins = Origins(renamed={self.init: (old, lambda axes: list(axes))})
+            same: OldValues = lambda axes: list(axes)  # noqa: E731
+            renamed[self.init] = InitOf(old), same if self.local is None else self.local.old_data_values
         written = [region.buffer for region in self.inner.block.writes]
         proof = Proof.ORDER_KEPT if self.inner.block.init is None else Proof.VALUES
         results = [BlockResult(block_key(self.realize.block))] if gives_block else []
-        return Step(after, proof, origins, results, at=self.loop, buffers=written)
+        return Step(after, proof, Origins(renamed=renamed), results, at=self.loop, buffers=written, moved=moved)
 
 
-def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = True) -> Tile:
-    """The nest below `loop` as one block; with `hoist`, the start value of a reduction moves out to it."""
+class _Local:
+    """A block whose axes count the tile; those whose tile is one value are the outer block's alone.
+
+    `bases` are what the outer block adds, in its axes; `bound` the values within the tile, over `tiles` values each.
+    """
+
+    def __init__(
+        self,
+        realize: BlockRealize,
+        bases: Sequence[Expr],
+        bound: Sequence[Expr],
+        tiles: Sequence[Expr],
+        loops: Sequence[For],
+        facts: Analyzer,
+    ) -> None:
+        self.old = realize.block.iter_vars
+        running = {loop.loop_var for loop in loops}
+        counts = [
+            _counts(value, tile, facts) and not any([uses_var(item, running.__contains__) for item in (base, tile)])
+            for base, value, tile in zip(bases, bound, tiles, strict=True)
+        ]
+        self.kept = [not (counts[k] and is_one(tile)) for k, tile in enumerate(tiles)]
+        # An axis that does not count its tile from 0 stays what it is.
+        self.bases = [base if counts[k] else None for k, base in enumerate(bases)]
+        axes: list[IterVar] = []
+        values: list[Expr] = []
+        for k, axis in enumerate(self.old):
+            if not self.kept[k]:
+                continue
+            whole = bases[k] + bound[k]
+            domain = Range.from_min_extent(const(0, axis.var.dtype), tiles[k]) if counts[k] else axis.dom
+            axes.append(axis.with_(dom=domain))
+            values.append(facts.simplify(bound[k] if counts[k] else whole))
+        places = {axis.var: self._place(k, axis.var) for k, axis in enumerate(self.old)}
+        block = substitute(realize.block.with_(iter_vars=()), places).with_(iter_vars=tuple(axes))
+        self.realize = realize.with_(iter_values=tuple(values), block=block)
+
+    def _place(self, position: int, var: Expr) -> Expr:
+        """What an old axis is, in terms of the new one and of the outer block."""
+        base = self.bases[position]
+        if base is None:
+            return var
+        if not self.kept[position]:
+            return base
+        return var if _is_zero(base) else base + var
+
+    def _values(self, positions: Sequence[int], axes: Sequence[Var]) -> list[Expr]:
+        given = iter(axes)
+        return [self._place(k, next(given) if self.kept[k] else const(0)) for k in positions]
+
+    def old_values(self, axes: Sequence[Var]) -> list[Expr]:
+        """The old axes, given variables for the new ones."""
+        return self._values(range(len(self.old)), axes)
+
+    def old_data_values(self, axes: Sequence[Var]) -> list[Expr]:
+        """The same of the data axes alone, as the init has them."""
+        data = [k for k, axis in enumerate(self.old) if axis.iter_type != IterType.CommReduce]
+        return self._values(data, axes)
+
+
+def _counts(value: Expr, tile: Expr, facts: Analyzer) -> bool:
+    """Whether a part of an axis counts its tile from 0."""
+    return facts.can_prove(value >= 0) and facts.can_prove(value < tile)
+
+
+def tile_of(
+    step: str, view: View, loop: For, keep_units: bool, hoist: bool = True, counts_tile: bool = False
+) -> Tile:
+    """The nest below `loop` as one block; with `hoist`, the start value of a reduction moves out to it.
+
+    With `counts_tile` the axes of the block inside count the tile; without, they keep counting the whole domain.
+    """
     inner_loops: list[For] = []
     statement: Stmt = loop
     while isinstance(statement, For):
@@ -171,19 +252,28 @@ def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = Tr
     block = realize.block
     loops = view.loops_of(block_key(block))
     cut = _divide(step, realize, loops, inner_loops)
-    axes, values, bindings = _outer_axes(realize, cut, keep_units)
+    axes, values, pairs = _outer_axes(realize, cut, keep_units)
     facts = _facts(view, realize, axes, inner_loops)
-    bound = tuple([facts.simplify(binding) for binding in bindings])
+    bound = tuple([facts.simplify(base + own) for base, own in pairs])
     _check_bound(step, realize, bound, loops, inner_loops)
 
     body: Stmt
     inner = realize.with_(iter_values=bound, predicate=cut.inside)
+    local: _Local | None = None
+    if counts_tile and axes and not any_node(block, lambda node: isinstance(node, (Let, LetStmt))):
+        tiles = [cast(part[2], axis.var.dtype) for part, axis in zip(cut.parts, block.iter_vars, strict=True)]
+        local = _Local(inner, [base for base, _ in pairs], [own for _, own in pairs], tiles, loops, facts)
+        if local.realize.block.iter_vars:  # a block without axes would be known by its name alone
+            inner = local.realize
+        else:
+            local = None
     init: Stmt | None = None
     result: Block | None = None
     if block.init is not None and hoist:
         init, result = _init_nest(step, view, inner, inner_loops, reducing_variables(realize))
-        known = [region for region in block.writes if not any(is_same_region(region, read) for read in block.reads)]
-        inner = inner.with_(block=block.with_(init=None, reads=(*known, *block.reads)))
+        mine = inner.block
+        known = [region for region in mine.writes if not any(is_same_region(region, read) for read in mine.reads)]
+        inner = inner.with_(block=mine.with_(init=None, reads=(*known, *mine.reads)))
     body = inner
     for item in reversed(inner_loops):
         body = item.with_(body=body)
@@ -195,9 +285,8 @@ def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = Tr
         body,
         init=init,
     )
-    return Tile(
-        loop, realize, BlockRealize(tuple(values), cut.outside, outer), None if result is None else block_key(result)
-    )
+    start = None if result is None else block_key(result)
+    return Tile(loop, realize, BlockRealize(tuple(values), cut.outside, outer), start, local)
 
 
 def _check_bound(
@@ -300,23 +389,26 @@ def _why_not(realize: BlockRealize, domains: Mapping[Var, Range], inside: Sequen
     return f"the axes of block {realize.block.name_hint!r} do not divide into tiles over the loops {names}", None
 
 
-def _outer_axes(realize: BlockRealize, cut: _Cut, keep_units: bool) -> tuple[list[IterVar], list[Expr], list[Expr]]:
-    """The axes of the outer block, what they are bound to, and the bindings of the inner block in their terms."""
+def _outer_axes(
+    realize: BlockRealize, cut: _Cut, keep_units: bool
+) -> tuple[list[IterVar], list[Expr], list[tuple[Expr, Expr]]]:
+    """The axes of the outer block, what they are bound to, and of each old axis what they say and what is added."""
     axes: list[IterVar] = []
     values: list[Expr] = []
-    bindings: list[Expr] = []
+    bindings: list[tuple[Expr, Expr]] = []
     for axis, (outer, domain, tile, inner) in zip(realize.block.iter_vars, cut.parts, strict=True):
         dtype = axis.var.dtype
         outer, tile, inner = (cast(item, dtype) for item in (outer, tile, inner))
         first, count = cast(domain.min, dtype), cast(domain.extent, dtype)
         is_unit = isinstance(count, IntImm) and count.value == 1
         if is_unit and not _is_zero(first):
-            bindings.append(outer + inner)  # what is added stays a number
+            bindings.append((outer, inner))  # what is added stays a number
             continue
         var = Var(f"{axis.var.name}_o", dtype)
         axes.append(IterVar(Range.from_min_extent(first, count), var, axis.iter_type))
         values.append(outer if keep_units or not is_unit else first)
-        bindings.append(inner if is_unit else var * tile + inner)  # one tile begins where the axis does
+        base = const(0, dtype) if is_unit else var if is_one(tile) else var * tile  # one tile begins with the axis
+        bindings.append((base, inner))
     return axes, values, bindings
 
 
@@ -432,7 +524,8 @@ def _around_blocks(view: View, blocks: list[BlockRealize], keep_units: bool) -> 
         loops = view.loops_of(block_key(realize.block))
         inner = [loop for loop in loops if not any(loop is other for other in outer_loops)]
         cut = _divide("blockize", realize, loops, inner)
-        own_axes, own_values, bindings = _outer_axes(realize, cut, keep_units)
+        own_axes, own_values, pairs = _outer_axes(realize, cut, keep_units)
+        bindings = [base + own for base, own in pairs]
         for axis, value in zip(own_axes, own_values, strict=True):
             if axis.iter_type == IterType.CommReduce and not is_unit_axis(axis):
                 problem = f"the reduction of block {realize.block.name_hint!r} goes on over loops outside"
