@@ -228,7 +228,7 @@ class IndexMap(Node):
         offsets = {var: _offset_of(var, self.final_indices) for var in domains}
         if any(offsets.values()):
             return self._from_offsets(domains, offsets)
-        padded = {var: _padded(var, domain, self.final_indices) for var, domain in domains.items()}
+        padded = {var: padded_domain(var, domain, self.final_indices) for var, domain in domains.items()}
         back = self._inverse(padded, shape)
         return back, self._outside(back, domains, padded)
 
@@ -243,10 +243,10 @@ class IndexMap(Node):
             var: Range.from_min_extent(facts.simplify(domain.min + offsets[var]), domain.extent)
             for var, domain in domains.items()
         }
-        padded = {
-            var: _padded(var, Range.from_min_extent(imm(0, var.dtype), domain.min + domain.extent), moved.final_indices)
-            for var, domain in inside.items()
-        }
+        padded = {}
+        for var, domain in inside.items():
+            from_zero = Range.from_min_extent(imm(0, var.dtype), domain.min + domain.extent)
+            padded[var] = padded_domain(var, from_zero, moved.final_indices)
         back = moved._inverse(padded, list(inside.values()))
         pairs = zip(back.final_indices, offsets.values(), strict=True)
         results = tuple([facts.simplify(item - imm(offset, item.dtype)) for item, offset in pairs])
@@ -432,7 +432,7 @@ def _index(item: object, dtype: DataType) -> Expr:
     return imm(value.value, dtype) if isinstance(value, IntImm) else value
 
 
-def _padded(var: Var, domain: Range, results: Sequence[Expr]) -> Range:
+def padded_domain(var: Var, domain: Range, results: Sequence[Expr]) -> Range:
     """The domain, lengthened to whole blocks of every divisor that meets the variable."""
     divisors = []
 

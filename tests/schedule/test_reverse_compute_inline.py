@@ -212,3 +212,14 @@ def test_refusals():
     broadcast = te.compute((4, 6), lambda i, j: B[j], name="W")
     sch = Schedule(te.create_prim_func([A, broadcast]))
     refused(sch, NotFoldable, "one cell may belong to several iterations", "reverse_compute_inline", "W")
+
+
+def test_a_consumer_of_a_part_of_the_last_block():
+    A = te.placeholder((8,), name="A")
+    B = te.compute((2, 4), lambda i, j: A[i * 4 + j] + 1, name="B")
+    C = te.compute((7,), lambda i: B[i // 4, i % 4] * 2, name="C")
+    func = te.create_prim_func([A, C])
+    sch = Schedule(func)
+    sch.reverse_compute_inline("C")
+    assert "if v_i * 4 + v_j < 7:" in sch.mod.script()
+    check(sch, func)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from loopwright.analysis.dataflow import BlockKey
 from loopwright.arith import Analyzer, detect_iter_map, inverse_affine_iter_map, linear_coefficients
+from loopwright.arith.index_map import padded_domain
 from loopwright.arith.iter_map import NotInvertible
 from loopwright.ir import (
     Block,
@@ -29,6 +30,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     Visitor,
+    any_node,
     deep,
     substitute,
     uses_var,
@@ -36,6 +38,7 @@ from loopwright.ir import (
 from loopwright.ir.operators import cast
 from loopwright.runtime.errors import SourceLine
 from loopwright.schedule.rewrite.regions import Span
+from loopwright.schedule.rewrite.windows import region_in
 from loopwright.script.parser.errors import OpaqueAccess
 from loopwright.script.parser.regions import infer_regions
 
@@ -157,7 +160,12 @@ def inverse_of(indices: Sequence[Expr], domain: Mapping[Var, Span]) -> Inverse |
     if one_by_one is not None:
         return one_by_one
     ranges = {axis: Range.from_min_extent(s.low, facts.simplify(s.high - s.low + 1)) for axis, s in domain.items()}
-    result = detect_iter_map([facts.simplify(index) for index in indices], ranges, True, "bijective").indices
+    simple = [facts.simplify(index) for index in indices]
+    result = detect_iter_map(simple, ranges, True, "bijective").indices
+    if not result:
+        # One to one on whole blocks is one to one on a part of them; what is outside the domain is for the caller.
+        ranges = {axis: padded_domain(axis, domain, simple) for axis, domain in ranges.items()}
+        result = detect_iter_map([Analyzer().simplify(index) for index in indices], ranges, True, "bijective").indices
     if not result:
         return None
 
@@ -260,14 +268,20 @@ def with_fresh_regions(block: Block, gone: Buffer, added: Sequence[Buffer], writ
     try:
         reads, written = infer_regions(block, span)
     except OpaqueAccess:
-        # Pointers hide what is touched: keep what the author said, and add the new buffers whole.
+        # Pointers hide what is touched: keep what the author said, and add what is loaded of the new buffers.
         kept = [region for region in block.reads if region.buffer is not gone]
         known = {region.buffer for region in kept}
-        new = [_whole(buffer) for buffer in added if buffer not in known]
+        new = [_loaded(block, buffer) or _whole(buffer) for buffer in added if buffer not in known]
         return block.with_(reads=(*kept, *new))
     if writes:
         return block.with_(reads=tuple(reads), writes=tuple(written))
     return block.with_(reads=tuple(reads))
+
+
+def _loaded(block: Block, buffer: Buffer) -> BufferRegion | None:
+    """What a block loads of a buffer; None where a call has its pointer as well."""
+    calls = any_node(block.body, lambda node: isinstance(node, Call) and any([arg is buffer.data for arg in node.args]))
+    return None if calls else region_in(block, buffer, writes=False)
 
 
 def _whole(buffer: Buffer) -> BufferRegion:

@@ -204,6 +204,11 @@ class _Local:
         block = substitute(realize.block.with_(iter_vars=()), places).with_(iter_vars=tuple(axes))
         self.realize = realize.with_(iter_values=tuple(values), block=block)
 
+    @property
+    def changes(self) -> bool:
+        """Whether an axis means something else now."""
+        return not all(self.kept) or any([base is not None and not _is_zero(base) for base in self.bases])
+
     def _place(self, position: int, var: Expr) -> Expr:
         """What an old axis is, in terms of the new one and of the outer block."""
         base = self.bases[position]
@@ -263,10 +268,11 @@ def tile_of(
     if counts_tile and axes and not any_node(block, lambda node: isinstance(node, (Let, LetStmt))):
         tiles = [cast(part[2], axis.var.dtype) for part, axis in zip(cut.parts, block.iter_vars, strict=True)]
         local = _Local(inner, [base for base, _ in pairs], [own for _, own in pairs], tiles, loops, facts)
-        if local.realize.block.iter_vars:  # a block without axes would be known by its name alone
-            inner = local.realize
-        else:
+        # A block without axes would be known by its name alone; axes tell the updates of one start value apart.
+        if not local.changes or not local.realize.block.iter_vars or (block.init is not None and not all(local.kept)):
             local = None
+        else:
+            inner = local.realize
     init: Stmt | None = None
     result: Block | None = None
     if block.init is not None and hoist:
