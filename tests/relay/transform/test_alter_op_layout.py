@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from loopwright import relay
+from loopwright.relay.interpreter import evaluate
+from loopwright.relay.testing.temp_op_attr import TempOpAttr
 from loopwright.relay.transform import (
     AlterOpLayout,
     Legalize,
@@ -51,7 +54,7 @@ def test_between_two_convolutions_nothing_is_moved():
           %1 = layout_transform($w, src_layout="OIHW", dst_layout="OIHW4i4o");
           %2 = nn.contrib_conv2d_nchwc(%0, %1, padding=[1, 1], data_layout="NCHW4c", kernel_layout="OIHW4i4o",
               out_layout="NCHW4c");
-          %3 = layout_transform(reshape($bias, newshape=[1, 8, 1, 1]), src_layout="NCHW", dst_layout="NCHW4c");
+          %3 = layout_transform(expand_dims($bias, axis=0), src_layout="NCHW", dst_layout="NCHW4c");
           %4 = multiply(nn.relu(add(%2, %3)), 2f);
           %5 = layout_transform($v, src_layout="OIHW", dst_layout="OIHW4i4o");
           %6 = nn.contrib_conv2d_nchwc(%4, %5, data_layout="NCHW4c", kernel_layout="OIHW4i4o", out_layout="NCHW4c");
@@ -109,3 +112,26 @@ def test_legalize():
         check_unchanged(Legalize(), "fn (%x: Tensor[(3), float32]) { nn.leaky_relu(%x, alpha=0.25f) }")
     finally:
         relay.op.get("nn.leaky_relu").reset_attr("FTVMLegalize")
+
+
+def test_a_call_that_names_other_layouts_is_brought_into_them():
+    x, w = relay.var("x", shape=(1, 8, 5, 5)), relay.var("w", shape=(8, 8, 3, 3))
+
+    def in_blocks(attrs, inputs, types, out_type):
+        named = {**dict(attrs.items()), "data_layout": "NCHW4c", "kernel_layout": "OIHW4i"}
+        return relay.nn.conv2d(*inputs, **named)
+
+    before = relay.Function([x, w], relay.nn.relu(relay.nn.conv2d(x, w, padding=(1, 1), channels=8)))
+    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", in_blocks):
+        after = relay.transform.AlterOpLayout()(relay.IRModule.from_expr(before))["main"]
+    assert after.body.attrs.src_layout == "NCHW4c" and after.body.args[0].op.name == "nn.relu"
+    rng = np.random.default_rng(0)
+    given = [rng.random(shape, "float32") for shape in ((1, 8, 5, 5), (8, 8, 3, 3))]
+    np.testing.assert_allclose(evaluate(after, given), evaluate(before, given), rtol=1e-5)
+
+
+def test_weights_in_blocks_have_the_type_that_the_attributes_say():
+    x, w = relay.var("x", shape=(1, 2, 5, 5, 4)), relay.var("w")
+    options = {"data_layout": "NCHW4c", "kernel_layout": "OIHW4i2o", "channels": 6, "kernel_size": (3, 3)}
+    call = relay.testing.run_infer_type(relay.nn.conv2d(x, w, out_layout="NCHW2c", **options))
+    assert w.checked_type.shape == (3, 2, 3, 3, 4, 2) and call.checked_type.shape == (1, 3, 3, 3, 2)

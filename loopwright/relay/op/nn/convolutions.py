@@ -6,6 +6,7 @@ indices of the weight, the convolution is depthwise: a weight (channels, multipl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -16,8 +17,8 @@ from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Call, Expr
 from loopwright.relay.op.from_topi import FromTopi, type_of_compute
-from loopwright.relay.op.registry import Kind, Operator, make, register
-from loopwright.relay.op.sizes import divide_down, equal_dim, tensor_type_of
+from loopwright.relay.op.registry import Kind, Operator, get, make, register
+from loopwright.relay.op.sizes import divide_down, equal_dim, tensor_type_of, times
 from loopwright.relay.types import Dim, TensorType, same_dim
 from loopwright.topi.registry import OPERATORS
 from loopwright.topi.testing.convolution import conv_python
@@ -43,9 +44,18 @@ class Convolution(Operator):
 
     def infer_inputs(self, data: TensorType | None, weight: TensorType | None) -> list[Type | None]:
         if data is not None and weight is None and self.channels is not None and self.kernel_size is not None:
-            sizes = self.weight_sizes(data.shape[self.data_layout.index("C")])
-            weight = TensorType([sizes[axis] for axis in self.kernel_layout], str(data.dtype))
+            sizes = self.weight_sizes(_channels(self.data_layout, data))
+            weight = TensorType(_in_blocks(sizes, self.kernel_layout), str(data.dtype))
         return [data, weight]
+
+    def _plain(self) -> Convolution | None:
+        """The same convolution without blocks; None where it has none."""
+        layouts = _upper(self.data_layout), _upper(self.kernel_layout)
+        if layouts == (self.data_layout, self.kernel_layout):
+            return None
+        result = self.with_(data_layout=layouts[0], kernel_layout=layouts[1], out_layout="")
+        assert isinstance(result, Convolution)
+        return result
 
     def weight_sizes(self, channels: Dim) -> dict[str, Dim]:
         """The sizes of a weight that only the attributes know."""
@@ -60,7 +70,7 @@ class Convolution(Operator):
 
     def check_weight(self, weight: TensorType) -> None:
         """The attributes say again what the weight says: refuse those that say something else."""
-        if len(weight.shape) != len(self.kernel_layout) or self.kernel_size is None:
+        if len(weight.shape) != len(self.kernel_layout) or self.kernel_size is None or not self.kernel_layout.isalpha():
             return
         sizes = dict(zip(self.kernel_layout, weight.shape, strict=True))
         for axis, size in zip(self.spatial, each(self.kernel_size, len(self.spatial)), strict=True):
@@ -79,6 +89,13 @@ class Convolution(Operator):
         return _number(channels) == self.groups == _number(features)
 
     def compute(self, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
+        plain = self._plain()
+        if plain is not None:
+            out = plain.compute(
+                topi.layout_transform(data, self.data_layout, plain.data_layout),
+                topi.layout_transform(weight, self.kernel_layout, plain.kernel_layout),
+            )
+            return topi.layout_transform(out, plain.data_layout, self.out_layout or self.data_layout)
         window = self.strides, self.padding, self.dilation
         layouts = self.data_layout, self.kernel_layout
         out_layout = self.out_layout or self.data_layout
@@ -88,6 +105,11 @@ class Convolution(Operator):
         return topi.nn.conv(data, weight, *window, self.groups, *layouts, self.out_dtype or None, out_layout=out_layout)
 
     def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        plain = self._plain()
+        if plain is not None:
+            moved = _moved(weight, self.kernel_layout, plain.kernel_layout)
+            out = plain.reference(_moved(data, self.data_layout, plain.data_layout), moved)
+            return _moved(out, plain.data_layout, self.out_layout or self.data_layout)
         dtype = self.out_dtype or data.dtype
         x, w = data.astype(dtype), weight.astype(dtype)
         layout = self.kernel_layout
@@ -100,6 +122,41 @@ class Convolution(Operator):
         if self.out_layout and self.out_layout != self.data_layout:
             out = out.transpose([self.data_layout.index(axis) for axis in self.out_layout])
         return out
+
+
+def _axes(layout: str) -> list[tuple[int, str]]:
+    """The axes of a layout, each with the size of its block: `NC4c` has (1, N), (1, C), (4, c)."""
+    return [(int(size or 1), axis) for size, axis in re.findall(r"(\d*)([A-Za-z])", layout)]
+
+
+def _channels(layout: str, data: TensorType) -> Dim:
+    """How many channels the data has, in blocks or not."""
+    result: Dim = 1
+    for (_, axis), size in zip(_axes(layout), data.shape, strict=True):
+        result = times(result, size) if axis in "Cc" else result
+    return result
+
+
+def _upper(layout: str) -> str:
+    """A layout without blocks."""
+    return "".join(axis for axis in layout if axis.isupper())
+
+
+def _in_blocks(sizes: dict[str, Dim], layout: str) -> list[Dim]:
+    """The shape of a tensor of these sizes in a layout that may have blocks."""
+    blocks: dict[str, int] = {}
+    for size, axis in _axes(layout):
+        if axis.islower():
+            blocks[axis.upper()] = blocks.get(axis.upper(), 1) * size
+    return [
+        size if axis.islower() else divide_down(sizes[axis], blocks.get(axis, 1)) for size, axis in _axes(layout)
+    ]
+
+
+def _moved(array: np.ndarray, source: str, layout: str) -> np.ndarray:
+    attrs = get("layout_transform").attributes(src_layout=source, dst_layout=layout)
+    result: np.ndarray = attrs.reference(array)
+    return result
 
 
 def each(given: int | Sequence[int] | None, count: int) -> list[Any]:
@@ -136,6 +193,8 @@ class Conv2d(Convolution):
     kernel_layout = "OIHW"
 
     def compute(self, data: te.Tensor, weight: te.Tensor) -> te.Tensor:
+        if self._plain() is not None:
+            return super().compute(data, weight)
         window = self.strides, self.padding, self.dilation
         if self.is_depthwise(data, weight) and self.out_layout in ("", self.data_layout):
             if (self.data_layout, self.kernel_layout) == ("NCHW", "OIHW"):

@@ -136,7 +136,8 @@ def _small_operand(arg: Expr, answer: Laid, result: TensorType, types: TypedRewr
     blocked = {letter.upper() for letter in letters(answer.source) if letter.islower()}
     if any(axis not in wide for axis, letter in enumerate(answer.layout) if letter in blocked):
         return None
-    full = arg if len(of.shape) == rank else make("reshape", arg, newshape=tuple(sizes))
+    missing = rank - len(of.shape)
+    full = make("expand_dims", arg, axis=0, num_newaxis=missing) if missing else arg
     return make("layout_transform", full, src_layout=answer.layout, dst_layout=answer.source)
 
 
