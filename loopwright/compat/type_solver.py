@@ -66,8 +66,10 @@ class TypeSolver:
     def unify(self, one: Type, other: Type) -> Type:
         """Make both the same type; TypeMismatch where they cannot be."""
         one, other = self.resolve(one), self.resolve(other)
-        if isinstance(one, IncompleteType) or isinstance(other, IncompleteType):
-            return self._learn(one, other) if isinstance(one, IncompleteType) else self._learn(other, one)
+        if isinstance(one, IncompleteType):
+            return self._learn(one, other)
+        if isinstance(other, IncompleteType):
+            return self._learn(other, one)
         if isinstance(one, TupleType) and isinstance(other, TupleType):
             return TupleType(tuple(self._all(one, other, one.fields, other.fields)))
         if isinstance(one, RefType) and isinstance(other, RefType):

@@ -109,10 +109,10 @@ class _Printer:
             return f" /* {said} */" if said else ""
         result = expression.checked_type_
         known = result is not None and not isinstance(result, IncompleteType)
-        said = [f"ty={self.sizes.type(result)}"] if known else []
+        parts = [f"ty={self.sizes.type(result)}"] if known else []
         if isinstance(expression.span, (Span, SequentialSpan)):
-            said.append(f"span={expression.span}")
-        return f" /* {' '.join(said)} */" if said else ""
+            parts.append(f"span={expression.span}")
+        return f" /* {' '.join(parts)} */" if parts else ""
 
     # -- lines --------------------------------------------------------------------------------------------------------
 
