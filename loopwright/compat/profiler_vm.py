@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loopwright.compat.profiling import Report, report_of
+from loopwright.relay.built import BuiltModule
 from loopwright.relay.vm import VirtualMachine
 from loopwright.runtime.errors import NotBuilt
 
@@ -21,7 +22,7 @@ class VirtualMachineProfiler(VirtualMachine):
 
     def profile(self, *args: Any, func_name: str = "main", collectors: object = None, **named: Any) -> Report:
         """One run of a function on these inputs."""
-        built = self.exec.mod
+        built: BuiltModule | None = getattr(self.exec, "mod", None)
         if func_name != "main" or built is None:
             raise NotBuilt(f"profiling the function {func_name} of an executable", "profile main, compiled to kernels")
         given: Any = self._given(func_name, args, named)
