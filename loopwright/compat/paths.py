@@ -209,7 +209,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     script.parser_v1 script.relax
     target.compilation_config target.detect_target target.intrin
     target.x86
-    testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner testing.usmp
+    testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner
     tir.sparse tir.tensor_intrin.cuda
     tir.tensor_intrin.dot_product_common tir.tensor_intrin.hexagon tir.tensor_intrin.rocm tir.usmp
     topi.adreno topi.bifrost topi.cuda topi.gpu topi.hexagon topi.hls topi.intel_graphics topi.mali topi.rocm

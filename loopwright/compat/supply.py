@@ -42,9 +42,10 @@ class GlobalVarSupply:
     """Gives out the names of functions of a module: of one given, of several, or of none yet."""
 
     def __init__(self, value: NameSupply | IRModule | list[IRModule] | None = None) -> None:
-        self.name_supply = value if isinstance(value, NameSupply) else NameSupply()
         self._vars: dict[str, GlobalVar] = {}
         modules = [value] if isinstance(value, IRModule) else value if isinstance(value, list) else []
+        prefix = f"tvmgen_{modules[0].attrs.get('mod_name', 'default')}" if modules else ""
+        self.name_supply = value if isinstance(value, NameSupply) else NameSupply(prefix)
         for module in modules:
             for var in module.get_global_vars():
                 self.reserve_global(var)

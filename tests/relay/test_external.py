@@ -155,6 +155,18 @@ def test_several_results_are_flat_and_unique():
     assert relay.analysis.well_formed(mod["main"])
 
 
+def test_tuples_of_constants_are_inside():
+    def begin(value):
+        return relay.annotation.compiler_begin(value, "c")
+
+    x = relay.var("x", shape=(2,))
+    ones = relay.Tuple([relay.const(np.float32([1, 1])), relay.const(np.float32([2, 2]))])
+    joined = relay.annotation.compiler_end(relay.concatenate(begin(ones), 0), "c")
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.concatenate([x, joined], 0)))
+    part = relay.transform.PartitionGraph()(mod)["tvmgen_default_c_main_0"]
+    assert not part.params and isinstance(part.body.args[0], relay.Tuple)
+
+
 def test_passes_of_a_compiler_run_over_its_functions():
     register_func("relay.ext.folds.optimize", lambda mod: relay.transform.FoldConstant()(mod))
     try:

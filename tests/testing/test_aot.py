@@ -17,6 +17,7 @@ from loopwright.contrib.graph_executor import AotModule
 from loopwright.model.errors import BadModelInput
 from loopwright.runtime import load_module
 from loopwright.testing.aot import AOTTestModel, AOTTestRunner, compile_and_run, generate_ref_data
+from loopwright.testing.usmp import is_tvm_backendallocworkspace_calls
 
 
 def test_a_model_runs_in_a_c_program():
@@ -27,6 +28,7 @@ def test_a_model_runs_in_a_c_program():
     assert list(outputs) == ["output0", "output1"] and outputs["output1"].dtype == "int8"
     model = AOTTestModel(module=mod, inputs=inputs, outputs=outputs, params=params)
     assert compile_and_run(model, AOTTestRunner(), "c", True)
+    assert not is_tvm_backendallocworkspace_calls(relay.build(mod, "llvm", params=params).lib)
     wrong = model._replace(outputs={**outputs, "output0": outputs["output0"] + 1})
     with pytest.raises(AssertionError, match=r"output output0\[0\] is 2, expected 3"):
         compile_and_run(wrong, AOTTestRunner())
@@ -59,4 +61,5 @@ def test_supplies_of_names():
     assert not names.contains_name("a_2") and names.contains_name("p_a", False)
     x = relay.var("x", shape=(3,))
     supply = GlobalVarSupply(relay.IRModule({"f": relay.Function([x], x)}))
-    assert supply.fresh_global("f").name == "f_1" and supply.unique_global_for("f").name == "f"
+    assert supply.fresh_global("f", False).name == "f_1" and supply.unique_global_for("f", False).name == "f"
+    assert supply.unique_global_for("f").name == "tvmgen_default_f"

@@ -58,7 +58,7 @@ class _Inside(ExprMutator):
         if not is_call(call, BEGIN):
             return super().visit_call(call)
         given = call.args[0]
-        if isinstance(given, Constant) and self.bind_constants:
+        if self.bind_constants and _is_constant(given):
             return given
         for param, arg in zip(self.params, self.args, strict=True):
             if arg is given:
@@ -70,6 +70,11 @@ class _Inside(ExprMutator):
 
     def visit_function(self, function: Function) -> Expr:
         return function
+
+
+def _is_constant(value: Expr) -> bool:
+    """Whether it is a constant, or a tuple of them."""
+    return isinstance(value, Constant) or (isinstance(value, Tuple) and all(map(_is_constant, value.fields)))
 
 
 class _Partition(ExprMutator):
