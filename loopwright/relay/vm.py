@@ -248,7 +248,7 @@ class VirtualMachine:
         for kind in kinds:
             if kind is not None and kind not in MEMORY:
                 raise ValueError(f"memory_cfg is {kind!r}; there are {', '.join(MEMORY)}")
-        self.exec = exe
+        self.exec: Any = exe  # an Executable, or a library of one
         self.device = device
         if isinstance(exe, Executable):
             self._executor = ExecutorOfModule("vm", exe.ir_mod, device, exe.target, None)

@@ -107,9 +107,9 @@ def compile_models(
         with PassContext(opt_level=3, config=config, disabled_pass=disabled):
             built = relay.build(
                 model.module,
-                target if target is not None else "llvm",  # type: ignore[arg-type]
+                target if target is not None else "llvm",
                 executor=executor,
-                runtime=runtime,  # type: ignore[arg-type]
+                runtime=runtime,
                 params=model.params,
                 mod_name=model.name,
             )
