@@ -238,6 +238,7 @@ _FOLD_FLOAT: Final[dict[type[Expr], Callable[[Any, Any], Any]]] = {
 _RIGHT_IDENTITY: Final[dict[type[Expr], int]] = {Add: 0, Sub: 0, Mul: 1, FloorDiv: 1, Div: 1}
 _LEFT_IDENTITY: Final[dict[type[Expr], int]] = {Add: 0, Mul: 1}
 _LITERALS: Final = frozenset({IntImm, FloatImm})
+_FEW: Final = 64
 
 
 def identity(cls: type[Expr], a: Expr, b: Expr) -> Expr | None:
@@ -267,10 +268,20 @@ def identity(cls: type[Expr], a: Expr, b: Expr) -> Expr | None:
 
 
 def _has_no_data(e: Expr) -> bool:
-    """Whether `e` is arithmetic on variables: nothing is called or loaded in it, so that it may be left out."""
-    if isinstance(e, (Var, IntImm)):
-        return True
-    return isinstance(e, BinaryExpr) and _has_no_data(e.a) and _has_no_data(e.b)
+    """Whether `e` is arithmetic on variables: nothing is called or loaded in it, so that it may be left out.
+
+    A long expression counts as one with data: operators must stay quick, and an expression may be thousands deep.
+    """
+    waiting = [e]
+    for _ in range(_FEW):
+        part = waiting.pop()
+        if isinstance(part, BinaryExpr):
+            waiting += (part.a, part.b)
+        elif not isinstance(part, (Var, IntImm)):
+            return False
+        if not waiting:
+            return True
+    return False
 
 
 def fold_or_build(cls: type[Any], a: Expr, b: Expr) -> Expr:

@@ -183,6 +183,10 @@ def test_identities_fold():
     loaded = ir.decl_buffer((4,), "int32")[x]
     assert isinstance(y + 0.0, ir.Add) and isinstance(y * 0.0, ir.Mul) and isinstance(loaded * 0, ir.Mul)
     assert isinstance(x - x, ir.Sub) and isinstance(0 - x, ir.Sub)
+    deep = x
+    for _ in range(5000):
+        deep = deep + x
+    assert isinstance(deep * 0, ir.Mul)
 
 
 def test_an_identity_that_was_not_folded_is_read_back():
