@@ -117,3 +117,9 @@ def test_a_window_without_a_cell_of_the_data():
     assert testing.poolnd_python(x, *args, "max")[0, 0].tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
     grad = testing.pool_grad_nchw(x, np.ones((1, 1, 3, 3)), (2, 2), (2, 2), (0, 0, 2, 2), "max", False)
     assert grad.sum() == 4
+
+
+def test_gradients_of_weights():
+    x, grad = numbers(1, 2, 4, 4), numbers(1, 3, 4, 4)
+    weight = testing.conv2d_backward_weight_python(grad, x, (1, 1), (1, 1), (0, 0), channels=3)
+    assert np.allclose(weight[:, :, 0, 0], np.einsum("nohw,nihw->oi", grad, x), atol=1e-4)

@@ -41,6 +41,7 @@ from loopwright.topi.testing.nn import (
 from loopwright.topi.testing.operators import (
     affine_grid_python,
     batch_to_space_nd_python,
+    conv2d_backward_weight_python,
     conv2d_transpose_nhwc_python,
     crop_and_resize_python,
     depth_to_space_python,
@@ -93,6 +94,7 @@ __all__ = [
     "compare_numpy_tvm",
     "conv1d_ncw_python",
     "conv1d_transpose_ncw_python",
+    "conv2d_backward_weight_python",
     "conv2d_hwcn_python",
     "conv2d_nchw_python",
     "conv2d_nhwc_python",

@@ -271,6 +271,19 @@ def depthwise_conv2d_python_nchwc(
     return result.reshape(batch, channels // lanes, lanes, height, width).transpose(0, 1, 3, 4, 2)
 
 
+def conv2d_backward_weight_python(
+    dy_np: np.ndarray,
+    x_np: np.ndarray,
+    kernel_size: tuple[int, int],
+    stride: Ints,
+    padding: IntPadding,
+    groups: int = 1,
+    channels: int | None = None,
+) -> np.ndarray:
+    """The gradient by a weight OIHW, from that of the result and the data, NCHW."""
+    return reference_of("nn.conv2d_backward_weight_nchw", dy_np, x_np, kernel_size, stride, padding, (1, 1), groups)
+
+
 def conv2d_transpose_nhwc_python(
     a_nhwc: np.ndarray,
     weight: np.ndarray,

@@ -246,10 +246,11 @@ class AvgPool2d(_OneTensor):
 
 @calls("qnn.leaky_relu")
 def leaky_relu(
-    x: Expr, alpha: float, scale: Expr, zero_point: Expr, output_scale: Expr, output_zero_point: Expr
+    x: Expr, alpha: float, input_scale: Expr, input_zero_point: Expr, output_scale: Expr, output_zero_point: Expr
 ) -> Expr:
     """x where it is positive, `alpha` · x elsewhere."""
-    result: Expr = make("qnn.leaky_relu", x, scale, zero_point, output_scale, output_zero_point, alpha=alpha)
+    scales = input_scale, input_zero_point, output_scale, output_zero_point
+    result: Expr = make("qnn.leaky_relu", x, *scales, alpha=alpha)
     return result
 
 
