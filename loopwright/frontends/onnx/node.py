@@ -195,8 +195,10 @@ class Node(Tensors):
     def known(self, x: Expr) -> Known | None:
         """The elements of a tensor where they are known: numbers, or objects with sizes that have names."""
         result = self.importer.known_of(x)
-        if result is None and 0 in (shape := self.shape(x)) and all([isinstance(size, int) for size in shape]):
-            return np.zeros(shape, self.dtype(x).numpy())  # of no elements, all are known
+        if result is None:
+            shape = [size for size in self.shape(x) if isinstance(size, int)]
+            if 0 in shape and len(shape) == self.rank(x):
+                return np.zeros(shape, self.dtype(x).numpy())  # of no elements, all are known
         return result
 
     def value(self, x: Expr) -> np.ndarray:
