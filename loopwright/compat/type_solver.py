@@ -15,7 +15,7 @@ from typing import Any
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.type_arguments import filled
-from loopwright.relay.type_relations import Relation, relation
+from loopwright.relay.type_relations import RELATIONS, relation
 from loopwright.relay.types import (
     FuncType,
     GlobalTypeVar,
@@ -27,15 +27,11 @@ from loopwright.relay.types import (
     TypeVar,
     same_type,
 )
+from loopwright.runtime import register_func
 
-
-class EnvFunc:
-    """A function known by name: those of type relations are."""
-
-    @staticmethod
-    def get(name: str) -> Relation:
-        """The relation of that name, with or without the path before it."""
-        return relation(name.rpartition(".")[2])
+# `EnvFunc.get("tvm.relay.type_relation.Broadcast")` finds a relation among registered functions.
+for _name, _relation in RELATIONS.items():
+    register_func(f"tvm.relay.type_relation.{_name}", _relation.rule, override=True)
 
 
 def _differ(one: Type, other: Type) -> TypeMismatch:
@@ -129,7 +125,7 @@ class TypeSolver:
     def _apply(self, constraint: TypeRelation) -> bool:
         inputs = [self.resolve(of) for of in constraint.args[: constraint.num_inputs]]
         result = constraint.args[-1]
-        rule: Any = constraint.func
+        rule = relation(str(getattr(constraint.func, "name", "")).rpartition(".")[2])
         if rule.name == "Identity":
             self.unify(inputs[0], result)
             return True

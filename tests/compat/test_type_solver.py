@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.compat.type_solver import EnvFunc, TypeSolver, _test_type_solver
+from loopwright.compat.type_solver import TypeSolver, _test_type_solver
+from loopwright.ir.env_func import EnvFunc
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.types import FuncType, IncompleteType, TensorType, TupleType, TypeRelation, TypeVar
 
