@@ -227,3 +227,10 @@ def test_a_number_on_the_left_is_beside_every_element():
     for made in (x + A, x - A, x * A, x / A, y // B, y % B):
         assert isinstance(made, te.Tensor)
     assert repr((x - A).op.body[0]) == "x - A[i0, i1]"
+
+
+def test_a_schedule_of_tensors_of_rank_0_is_built():
+    a, b = te.placeholder((), name="a"), te.placeholder((), name="b")
+    total = te.compute((), lambda: a() + b(), name="total")
+    module = loopwright.lower(te.create_schedule(total.op), [a, b, total])
+    assert len(module["main"].params) == 3

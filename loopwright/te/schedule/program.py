@@ -276,7 +276,7 @@ class _Making(FunctionInMaking):
         """What the instructions that use a parameter ask of its memory, which the call then checks; -1 for nothing."""
         asked = [-1]
         for op, stage in self.stage_of.items():
-            if tensor.op is op or tensor in op.input_tensors:
+            if tensor.op is op or any([one is tensor for one in op.input_tensors]):
                 marked = [attr.tensor_intrin for attr in stage.iter_var_attrs.values()]
                 called = [stage.op.intrin] if isinstance(stage.op, TensorComputeOp) else []
                 for intrin in (*marked, *called):
