@@ -25,8 +25,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from loopwright.ir import Buffer, IRModule, Node, PrimFunc, Var, deep
-from loopwright.ir.annotations import TENSORIZED
+from loopwright.codegen.llvm.imports import import_content
+from loopwright.ir import AttrStmt, Buffer, IRModule, Node, PrimFunc, Var, deep
+from loopwright.ir.annotations import IMPORT_LLVM, TENSORIZED
 from loopwright.ir.expr import Producer
 from loopwright.ir.op import Op
 from loopwright.ir.pass_config import CONFIG_KEYS
@@ -106,6 +107,8 @@ class _Program(Serialization):
     def node(self, node: Any) -> None:
         if isinstance(node, Producer):
             raise _NoKey  # a te tensor: known by identity
+        if type(node) is AttrStmt and node.attr_key == IMPORT_LLVM:
+            self._imported(node.value)
         super().node(node)
 
     def bind(self, var: Var) -> None:
@@ -137,6 +140,13 @@ class _Program(Serialization):
         super().mapping(values)
         if TENSORIZED in values:
             self._named_intrinsic(str(plain_value(values[TENSORIZED])))
+
+        if IMPORT_LLVM in values:
+            self._imported(values[IMPORT_LLVM])
+
+    def _imported(self, value: object) -> None:
+        """LLVM code is known by what it is, also where the program names a file."""
+        self.text(hashlib.blake2b(import_content(plain_value(value)), digest_size=20).hexdigest())
 
     def _named_intrinsic(self, name: str) -> None:
         if name in self.intrinsics:

@@ -7,6 +7,10 @@ from typing import Final
 ASSUMED_SIZES: Final = "loopwright.assumed_sizes"  # of a function: conditions on sizes that every caller has checked
 # Of a function: names of arguments whose elements are indices that every caller has checked.
 CHECKED_INDICES: Final = "loopwright.checked_indices"
+IMPORTS: Final = "loopwright.llvm_imports"  # of a function: LLVM texts that define functions it calls (call_extern)
+IMPORT_LLVM: Final = "pragma_import_llvm"  # of a loop or block: such a text, or the path of a .ll or .bc file
+ONCE_SCOPE: Final = "coproc_uop_scope"  # around what is to run in the first call of the module alone, if it is ONCE
+ONCE: Final = "TVMBackendRunOnce"
 TENSORIZED: Final = "tensor_intrin"  # names the tensor intrinsic that computes the block
 UNPROVED_ACCESSES: Final = "loopwright.unproved_accesses"  # of a function: lowering writes checks of some indices
 VECTOR_LANES: Final = "vector_lanes"  # a vectorized loop that is longer than this runs in vectors of so many lanes

@@ -160,6 +160,7 @@ def _machine_code(lowered: IRModule, target: Target, symbol: str, shared: set[in
     from loopwright.codegen.llvm.emit_module import ModuleEmitter
     from loopwright.codegen.llvm.engine import compile_text
     from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
+    from loopwright.codegen.llvm.imports import imports_of, link_imports
     from loopwright.codegen.llvm.module_text import ModuleText
     from loopwright.codegen.llvm.native_module import uses_amx
 
@@ -173,8 +174,9 @@ def _machine_code(lowered: IRModule, target: Target, symbol: str, shared: set[in
             writer.emit_kernel(function, symbol, shared)
         else:
             writer.emit_function(function)
-    ll = text.text()
-    compiled = compile_text(ll, cpu, data=data, fully_scheduled=is_fully_scheduled(lowered))
+    imports = imports_of(lowered)
+    ll = link_imports(text.text(), imports, cpu)
+    compiled = compile_text(ll, cpu, data=data, fully_scheduled=not imports and is_fully_scheduled(lowered))
     return ll, compiled.object_bytes, uses_amx(ll)
 
 

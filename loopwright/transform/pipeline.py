@@ -25,7 +25,9 @@ from loopwright.transform.passes.auto_unroll import auto_unroll
 from loopwright.transform.passes.canonicalize_loops import canonicalize_loops, canonicalize_loops_but_threads
 from loopwright.transform.passes.check_accesses import check_accesses
 from loopwright.transform.passes.check_bounds import check_bounds
+from loopwright.transform.passes.check_run_once import check_run_once
 from loopwright.transform.passes.choose_index_width import choose_index_width
+from loopwright.transform.passes.collect_imports import collect_imports
 from loopwright.transform.passes.compact_buffers import compact_buffers
 from loopwright.transform.passes.double_buffer import double_buffer
 from loopwright.transform.passes.flatten_buffers import flatten_buffers, flatten_buffers_by_separators
@@ -68,6 +70,8 @@ precompute_constants = precompute_constants_with(lambda program, target: lower(p
 
 CPU_PIPELINE: list[Step] = [
     Step(privatise_buffers, 1),  # first: the program is still the one whose parallel loops were proved
+    Step(check_run_once, 1),  # before loops go or are copied
+    Step(collect_imports, 1),  # before loops go: what one imports stays
     Step(skip_asserts, 1, "tir.disable_assert"),  # early: what is not there costs no later pass anything
     Step(precompute_constants, 1),  # before the others: they need not lower what is done now, nor see its constants
     Step(use_tensor_intrinsics, 1),  # before loops and inits change: blocks are matched as the schedule left them

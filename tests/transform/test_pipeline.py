@@ -261,6 +261,8 @@ def test_stages_start_with_the_program_itself():
     assert listed[0] == ("start", matmul)
     assert [name for name, _ in listed[1:]] == [
         "privatise_buffers",
+        "check_run_once",
+        "collect_imports",
         "precompute_constants",
         "use_tensor_intrinsics",
         "mark_pipelines",

@@ -22,6 +22,7 @@ from loopwright.codegen.llvm.parallel import emit_parallel
 from loopwright.codegen.llvm.strided_lanes import has_strided_taps
 from loopwright.codegen.llvm.types import storage_type
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
+from loopwright.ir.annotations import ONCE_SCOPE
 from loopwright.ir.assertion_errors import error_of
 from loopwright.runtime.dtype import INT64
 from loopwright.target import CpuDescription
@@ -94,7 +95,22 @@ class FunctionEmitter(ControlFlow):
         self.run(statement.body)
 
     def visit_AttrStmt(self, statement: ir.AttrStmt) -> None:
-        self.run(statement.body)
+        if statement.attr_key == ONCE_SCOPE:
+            self._run_once(statement.body)
+        else:
+            self.run(statement.body)
+
+    def _run_once(self, body: ir.Stmt) -> None:
+        """In the first call alone, whichever thread makes it; the others do not wait."""
+        flag = self.module.variable(self.module.unique("lw.once"), "i32 0", 4)
+        old = self.b.value(f"atomicrmw xchg ptr {flag}, i32 1 seq_cst")
+        first, end = self.b.label("first"), self.b.label("end")
+        self.b.branch(self.b.value(f"icmp eq i32 {old}, 0"), first, end)
+        self.b.start(first)
+        self.run(body)
+        if self.b.open:
+            self.b.jump(end)
+        self.b.start(end)
 
     def visit_DeclBuffer(self, statement: ir.DeclBuffer) -> None:
         self.run(statement.body)

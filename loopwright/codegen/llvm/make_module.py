@@ -9,6 +9,7 @@ from loopwright.codegen.describe_module import describe_module
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
 from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
+from loopwright.codegen.llvm.imports import imports_of, link_imports
 from loopwright.codegen.llvm.native_module import CompiledModule, native_module, uses_amx
 from loopwright.codegen.with_symbols import with_symbols
 from loopwright.target import CpuDescription
@@ -23,9 +24,10 @@ def make_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None
     module = with_symbols(module)
     description = describe_module(module, cpu, entry_name)
     constants: dict[str, bytes] = {}
-    text = emit_module(module, cpu, description, constants)
+    imports = imports_of(module)
+    text = link_imports(emit_module(module, cpu, description, constants), imports, cpu)
     emitted = perf_counter()
-    compiled = compile_text(text, cpu, data=constants, fully_scheduled=is_fully_scheduled(module))
+    compiled = compile_text(text, cpu, data=constants, fully_scheduled=not imports and is_fully_scheduled(module))
     result = native_module(compiled, description, uses_amx(text))
     result.timings = {
         "emit text": emitted - start,

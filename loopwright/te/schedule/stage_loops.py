@@ -17,7 +17,7 @@ from loopwright.te.schedule.stage_state import StageState
 from loopwright.te.schedule.tensor_intrin import TensorIntrin
 from loopwright.te.tensor import Tensor
 
-_UNAVAILABLE_PRAGMAS: Final = ("import_c", "import_llvm")
+_UNAVAILABLE_PRAGMAS: Final = ("import_c",)
 
 
 class StageLoops(StageState):
@@ -178,7 +178,7 @@ class StageLoops(StageState):
             getattr(self, pragma_type)(var)
             return
         if pragma_type in _UNAVAILABLE_PRAGMAS:
-            raise NotBuilt(f"the pragma {pragma_type}", "call the function with tir.call_extern, and link it yourself")
+            raise NotBuilt(f"the pragma {pragma_type}", "make LLVM text of it with contrib.clang, for import_llvm")
         axis = self._leaf("pragma", var)
         attr = self._attr(axis)
         attr.pragma_keys.append(pragma_type)
