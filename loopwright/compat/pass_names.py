@@ -108,6 +108,7 @@ PEER_FORMS: Final[dict[str, str]] = {
     "FlattenBuffer": "flatten_to_memory",
     "HoistExpression": "hoist_conditions:hoist_expression",
     "HoistIfThenElse": "hoist_conditions:hoist_if_then_else",
+    "InjectRollingBuffer": "roll_buffers",
     "InjectSoftwarePipeline": "pipeline_blocks",
     "InstallDebugSpans": "statement_passes:install_debug_spans",
     "InstrumentProfileIntrinsics": "instrument_profile",
@@ -116,7 +117,7 @@ PEER_FORMS: Final[dict[str, str]] = {
     "LowerDeviceKernelLaunch": "lower_kernel_launches",
     "LowerInitBlock": "lower_init_blocks",
     "LowerOpaqueBlock": "lower_opaque_blocks",
-    "LowerTVMBuiltin": "statement_passes:lower_tvm_builtin",
+    "LowerTVMBuiltin": "lower_packed_calls",
     "MakePackedAPI": "calling_convention:make_packed_api",
     "MakeUnpackedAPI": "calling_convention:make_unpacked_api",
     "PlanAndUpdateBufferAllocationLocation": "plan_allocations",
@@ -132,7 +133,7 @@ PEER_FORMS: Final[dict[str, str]] = {
 # Those of `compat/passes/device_passes.py`: they change nothing, and refuse a program with work for them.
 DEVICE_PASSES: Final = (
     "CoProcSync CombineContextCall InferFragment InjectPTXAsyncCopy InjectPTXLDG32 InjectPermutedLayout "
-    "InjectCopyIntrin InjectRollingBuffer LegalizePackedCalls LowerAsyncDMA LowerDeviceStorageAccessInfo "
+    "InjectCopyIntrin LegalizePackedCalls LowerAsyncDMA LowerDeviceStorageAccessInfo "
     "MergeDynamicSharedMemoryAllocations "
     "LowerAutoCopy LowerThreadAllreduce LowerVtcmAlloc LowerWarpMemory ManifestSharedMemoryLocalStage "
     "RemoveWeightLayoutRewriteBlock TextureFlatten TransformMmaBufferLayout UseAssumeToReduceBranches "

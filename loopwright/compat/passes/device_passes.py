@@ -121,7 +121,6 @@ _WORK: Final[dict[str, tuple[str, Test]]] = {
     "InjectPTXAsyncCopy": ("an asynchronous copy", _annotated("async_scope", "async_commit_queue_scope")),
     "InjectPTXLDG32": ("guarded loads into registers", _annotated("ptx_ldg32")),
     "InjectPermutedLayout": ("a permuted layout", _annotated("permuted_layout")),
-    "InjectRollingBuffer": ("a rolling buffer", _annotated("rolling_buffer_scope")),
     "LowerAsyncDMA": ("an asynchronous copy", _annotated("async_scope", "async_wait_queue_scope")),
     "LowerAutoCopy": ("an automatic copy", _annotated("auto_copy")),
     "LowerThreadAllreduce": ("a reduction across threads", _calls("tvm_thread_allreduce")),

@@ -70,12 +70,6 @@ def lift_thread_binding(func: PrimFunc) -> PrimFunc:
     return func
 
 
-@named_pass("LowerTVMBuiltin")
-def lower_tvm_builtin(func: PrimFunc) -> PrimFunc:
-    """Packed calls and allocations stay: code generation writes their stacks and their workspace itself."""
-    return func
-
-
 @named_pass("PointerValueTypeRewrite")
 def pointer_value_type_rewrite(func: PrimFunc) -> PrimFunc:
     """Pointers keep the types of their elements: vectors are loaded from them as they are."""
