@@ -96,6 +96,7 @@ VIEWS: Final[dict[str, str]] = {
     "relay.transform.transform": "loopwright.relay.transform",
     "relay.ty": "loopwright.relay.types loopwright.relay",
     "runtime": "loopwright.compat.ffi_base",
+    "runtime._ffi_api": "loopwright.runtime",
     "runtime.executor": "loopwright.contrib.graph_executor",
     "runtime.executor.aot_executor": "loopwright.contrib.graph_executor",
     "runtime.vm": "loopwright.relay.vm",

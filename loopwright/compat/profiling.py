@@ -1,28 +1,17 @@
-"""`runtime.profiling`: what a run took, call by call, as a report that prints, and is written as CSV and JSON.
-
-The times are those of `model/profile.py`; a script finds them here under the words that it knows.
-"""
+"""`runtime.profiling`: reports of runs (`contrib/debugger/report.py`), and what a single function took."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Any
 
-from loopwright.model.profile import Profile
+from loopwright.contrib.debugger.report import Report, report_of
 from loopwright.runtime.errors import NotBuilt
 
 __all__ = ["DeviceWrapper", "MetricCollector", "PAPIMetricCollector", "Report", "profile_function", "report_of"]
-
-# The unit of a column, as JSON names it; all others are texts.
-_UNITS: Final = {"Duration (us)": "microseconds", "Percent": "percent", "Count": "count"}
-
-Row = Mapping[str, Any]
 
 
 class MetricCollector:
@@ -41,77 +30,6 @@ class DeviceWrapper:
     """A device, for those who ask for one to hold."""
 
     device: object
-
-
-@dataclass
-class Report:
-    """The calls of a run, in order; what each device took in all; and how the run was made."""
-
-    calls: Sequence[Row]
-    device_metrics: Mapping[str, Row]
-    configuration: Mapping[str, Any] = field(default_factory=dict)
-
-    def table(self, sort: bool = True, aggregate: bool = True, col_sums: bool = True) -> str:
-        """The calls as a table: the slowest first, calls of one name together, with a line of sums below."""
-        rows = _together(self.calls) if aggregate else [dict(row) for row in self.calls]
-        if sort:
-            rows.sort(key=lambda row: -row["Duration (us)"])
-        columns = list(dict.fromkeys([name for row in rows for name in row]))
-        if col_sums:
-            sums = {name: sum([row.get(name, 0) for row in rows]) for name in columns if name in _UNITS}
-            rows += [{"Name": "----------"}, {"Name": "Sum", **sums}]
-            rows += [{"Name": "Total", "Device": device, **total} for device, total in self.device_metrics.items()]
-        cells = [columns, *[[_shown(row.get(name, "")) for name in columns] for row in rows]]
-        widths = [max([len(line[k]) for line in cells]) for k in range(len(columns))]
-        lines = ["  ".join([text.ljust(width) for text, width in zip(line, widths, strict=True)]) for line in cells]
-        return "\n".join([*lines, "", "Configuration", "-------------", *_pairs(self.configuration)])
-
-    def csv(self) -> str:
-        """The calls as comma-separated values, columns by name."""
-        columns = list(dict.fromkeys([name for row in self.calls for name in row]))
-        text = io.StringIO()
-        writer = csv.DictWriter(text, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.calls)
-        return text.getvalue()
-
-    def json(self) -> str:
-        """All of it as JSON, every figure with its unit."""
-        return json.dumps(
-            {
-                "calls": [_with_units(row) for row in self.calls],
-                "device_metrics": {device: _with_units(row) for device, row in self.device_metrics.items()},
-                "configuration": _with_units(self.configuration),
-            }
-        )
-
-    @classmethod
-    def from_json(cls, s: str) -> Report:
-        """What `json` wrote."""
-        held = json.loads(s)
-        devices = {device: _without_units(row) for device, row in held["device_metrics"].items()}
-        return cls([_without_units(row) for row in held["calls"]], devices, _without_units(held["configuration"]))
-
-    def __str__(self) -> str:
-        return self.table()
-
-
-def report_of(profile: Profile, executor: str) -> Report:
-    """What was measured of a model, as a report."""
-    whole = sum([row.seconds * row.calls for row in profile.rows]) or 1.0
-    calls = [
-        {
-            "Name": row.name,
-            "Duration (us)": row.seconds * row.calls * 1e6,
-            "Percent": 100 * row.seconds * row.calls / whole,
-            "Device": "cpu0",
-            "Count": row.calls,
-            "Operators": " ".join(row.operators),
-        }
-        for row in profile.rows
-    ]
-    total = {"Duration (us)": whole * 1e6, "Percent": 100.0, "Count": 1}
-    return Report(calls, {"cpu0": total}, {"Executor": executor})
 
 
 def profile_function(
@@ -135,28 +53,3 @@ def profile_function(
         return {"Duration (us)": median(times)}
 
     return measured
-
-
-def _together(calls: Sequence[Row]) -> list[dict[str, Any]]:
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for call in calls:
-        row = rows.setdefault((call["Name"], call.get("Device", "")), {**call, **dict.fromkeys(_UNITS, 0)})
-        for name in _UNITS:
-            row[name] += call.get(name, 0)
-    return list(rows.values())
-
-
-def _shown(value: object) -> str:
-    return f"{value:,.2f}" if isinstance(value, float) else str(value)
-
-
-def _pairs(configuration: Mapping[str, Any]) -> list[str]:
-    return [f"{name}: {value}" for name, value in configuration.items()]
-
-
-def _with_units(row: Row) -> dict[str, dict[str, Any]]:
-    return {name: {_UNITS.get(name, "string"): value} for name, value in row.items()}
-
-
-def _without_units(row: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    return {name: next(iter(value.values())) for name, value in row.items()}

@@ -191,9 +191,9 @@ def include_folders() -> list[str]:
 
 
 def CSourceModuleCreate(
-    code: str, fmt: str = "c", func_names: Sequence[str] = (), const_vars: Sequence[str] = ()
+    code: str, fmt: str = "c", func_names: Sequence[str] = (), const_vars: Sequence[str] | None = None
 ) -> CSourceModule:
     """A module of C or C++ text that defines the functions `func_names`."""
-    return CSourceModule(code, fmt, func_names, const_vars)
+    return CSourceModule(code, fmt, func_names, const_vars or ())
 
 

@@ -63,6 +63,12 @@ def test_two_pragmas_may_define_a_function_alike_only():
         loopwright.build(*schedule(TWICE, TWICE.replace("fadd", "fsub")))
 
 
+def test_flags_that_exclude_one_another():
+    first, second = ['!llvm.module.flags = !{!0}\n!0 = !{i32 1, !"mode", i32 ' + value + "}" for value in "12"]
+    with pytest.raises(CannotImport, match="LLVM cannot link the code"):
+        loopwright.build(*schedule(TWICE + first, second))
+
+
 def test_files_are_read_when_built(tmp_path):
     module = llvm.parse_assembly(TWICE)
     (tmp_path / "f.ll").write_text(TWICE)

@@ -51,6 +51,7 @@ def test_modules_are_ours():
     tvm.contrib.cc: create_shared cross_compiler get_cc
     tvm.contrib.clang: create_llvm
     tvm.contrib.debugger.debug_executor: GraphModuleDebug create
+    tvm.runtime._ffi_api: CSourceModuleCreate
     tvm.contrib.dlpack: to_pytorch_func
     tvm.contrib.graph_executor: GraphModule create
     tvm.contrib.nvcc: parse_compute_version

@@ -18,6 +18,7 @@ def test_a_report_prints_and_comes_back_from_json():
     x = relay.var("x", shape=(4, 8))
     module = ir.IRModule.from_expr(relay.Function([x], relay.exp(relay.add(x, x))))
     report = VirtualMachineProfiler(relay.vm.compile(module, "llvm")).profile(np.ones((4, 8), "float32"))
+    assert report.calls[0]["Name"] == "fused_multiply_exp" and len(report.calls[0]["Hash"]) > 8
     assert "Total" in str(report) and report.configuration["Executor"] == "VM"
     held = json.loads(report.json())
     assert held["calls"][0]["Duration (us)"]["microseconds"] > 0 and "cpu0" in held["device_metrics"]

@@ -57,7 +57,8 @@ def test_times_of_single_kernels(lib, x):
     with pytest.raises(RuntimeError, match="input 'x' is not set"):
         model.profile()
     profile = model.profile(repeat=2, x=x)
-    assert len(profile.rows) == 2 and profile.seconds > 0 and "softmax" in str(profile)
+    assert len(profile.rows) == 2 and profile.seconds > 0 and "fused_nn_softmax" in str(profile)
+    assert profile.configuration["Executor"] == "Graph" and profile.profile.rows is profile.rows
     assert [len(figures) for figures in model.run_individual(number=2, repeat=3)] == [3, 3]
     assert len(model.run_individual_node(1, repeat=2)) == 2
     model.exit()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.ir.annotations import IMPORTS
-from loopwright.runtime.errors import LoopwrightError, SourceLine
+from loopwright.runtime.errors import InternalError, LoopwrightError, SourceLine
 from loopwright.target import CpuDescription
 from loopwright.target.architectures import architecture_of
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from llvmlite.binding.context import ContextRef
 
 _FILES: Final = (".ll", ".bc")
+_GENERATED: Final = "generated.ll"
 _WANTED: Final = "give LLVM text, or the path of a .ll or .bc file"
 
 
@@ -91,7 +92,7 @@ def link_imports(text: str, imports: Sequence[str], cpu: CpuDescription) -> str:
         return text
     from llvmlite.binding import create_context
 
-    with create_context() as context, _parsed(text, "generated.ll", context) as module:
+    with create_context() as context, _parsed(text, _GENERATED, context) as module:
         own = {value.name for value in _values(module) if not value.is_declaration}
         called = {value.name: str(value.global_value_type) for value in module.functions if value.is_declaration}
         defined: dict[str, str] = {}
@@ -104,7 +105,10 @@ def link_imports(text: str, imports: Sequence[str], cpu: CpuDescription) -> str:
                         if not _is_new(value, str(imported), defined):
                             value.linkage = "linkonce_odr"  # the linker keeps the one that it has
                 imported.triple, imported.data_layout = module.triple, module.data_layout
-                module.link_in(imported, preserve=True)
+                try:
+                    module.link_in(imported, preserve=True)
+                except RuntimeError as error:  # flags of modules that exclude one another, and the like
+                    raise CannotImport("import_llvm: LLVM cannot link the code", why=str(error).strip()) from None
         for value in _values(module):
             if value.name in defined:
                 value.linkage = "internal"
@@ -213,9 +217,11 @@ def _parsed(code: str | bytes, name: str, context: ContextRef) -> Iterator[Modul
         yield module
 
 
-def _refused(code: str | bytes, name: str, message: str) -> CannotImport:
+def _refused(code: str | bytes, name: str, message: str) -> LoopwrightError:
     import llvmlite.binding as llvm
 
+    if name == _GENERATED:
+        return InternalError(f"LLVM refuses the generated text: {message.strip()}")
     place = _PLACE.search(message)
     at = None
     if place is not None and isinstance(code, str):

@@ -15,6 +15,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from loopwright.contrib.debugger.report import ModelReport, report_of
 from loopwright.contrib.graph_executor import GraphModule
 from loopwright.model.given_arrays import TensorLike
 from loopwright.model.profile import Profile
@@ -50,12 +51,15 @@ class GraphModuleDebug(GraphModule):
         if self.dump_root is not None:
             self._dump(self.dump_root, profile)
 
-    def profile(self, collectors: object = None, repeat: int = 1, **inputs: Any) -> Profile:
-        """What each kernel took: printed, a table with the slowest first; `.rows` and `.values` have it all."""
+    def profile(self, collectors: object = None, repeat: int = 1, **inputs: Any) -> ModelReport:
+        """What each kernel took: printed, a table with the slowest first; `.rows` and `.values` have it all.
+
+        `.profile` compares it with what the machine can do.
+        """
         if inputs:
             self.set_input(**inputs)
         self._profile = profile = self._timed(repeat)
-        return profile
+        return report_of(profile, "Graph")
 
     def run_individual(
         self, number: int = 1, repeat: int = 1, min_repeat_ms: int = 0, *_: object, **__: object
