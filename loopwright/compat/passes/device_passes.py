@@ -31,7 +31,7 @@ from loopwright.runtime.registry import get_global_func
 
 
 class DeviceWorkLeft(LoopwrightError, NotImplementedError):
-    """A pass for a device met what it would have to lower.
+    """A pass met what it would have to lower, and does not.
 
     For example:
 
@@ -49,9 +49,10 @@ class DeviceWorkLeft(LoopwrightError, NotImplementedError):
 
     code = "LW0748"
 
-    def __init__(self, name: str, what: str, at: Node) -> None:
+    def __init__(self, name: str, what: str, at: Node, is_built: bool = False) -> None:
+        state = "does not lower this" if is_built else "is not built, and there is work for it"
         super().__init__(
-            f"tir.transform.{name} is not built, and there is work for it: {what}",
+            f"tir.transform.{name} {state}: {what}",
             at=at if not isinstance(at, Call) else Evaluate(at),
             hint="loopwright.build lowers by itself",
             fields={"pass": name},

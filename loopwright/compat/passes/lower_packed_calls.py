@@ -17,24 +17,33 @@ code generation writes its calls and its workspace itself (`codegen/llvm/packed_
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 from loopwright.analysis.thread_axes import scope_of
 from loopwright.compat.passes.device_passes import DeviceWorkLeft
 from loopwright.compat.passes.named_pass import named_pass
+from loopwright.compat.passes.packed_stacks import (
+    ADDRESS,
+    DEVICE_ID,
+    DEVICE_TYPE,
+    SIZE,
+    VALUE,
+    Code,
+    Sizes,
+    Stacks,
+    array_fields,
+    type_code,
+)
 from loopwright.ir import (
     NE,
     Allocate,
     And,
     AttrStmt,
     Block,
-    Buffer,
     BufferLoad,
     BufferStore,
     Call,
-    DeclBuffer,
     Evaluate,
     Expr,
     For,
@@ -46,9 +55,7 @@ from loopwright.ir import (
     Node,
     Op,
     Or,
-    PointerType,
     PrimFunc,
-    PrimType,
     Rewriter,
     Select,
     Stmt,
@@ -64,21 +71,14 @@ from loopwright.ir.machine_intrinsics import (
     TVMBackendAllocWorkspace,
     TVMBackendFreeWorkspace,
     isnullptr,
-    tvm_stack_alloca,
     tvm_struct_get,
     tvm_struct_set,
     tvm_throw_last_error,
 )
-from loopwright.runtime.dtype import FLOAT64, HANDLE, INT32, INT64, DataType
+from loopwright.runtime.dtype import FLOAT64, HANDLE, INT32, INT64
 from loopwright.target import Target
 
-# Fields of the structures of the C runtime, by their numbers; the last is the content of a packed value.
-_ADDRESS, _DATA, _SHAPE, _STRIDES, _NDIM, _TYPE_CODE, _TYPE_BITS, _TYPE_LANES, _BYTE_OFFSET, _ID, _DEVICE = range(11)
-_VALUE: Final = 12
-# Type codes of packed values.
-_INT, _FLOAT, _POINTER, _ARRAY, _TEXT = 0, 2, 3, 7, 11
 _CPU: Final = 1
-_SIZE: Final = DataType("uint64")
 _STACK_BYTES: Final = 1024  # less than that stays on the stack
 _ALIGNMENT: Final = 64
 _IN_KERNEL: Final = "a kernel; run SplitHostDevice before"
@@ -87,6 +87,10 @@ _REFUSED: Final = {
     "call_cpacked": "a packed call of a C symbol",
     "tvm_call_trace_packed": "a traced value",
 }
+
+
+def _left(what: str, at: Node) -> DeviceWorkLeft:
+    return DeviceWorkLeft("LowerTVMBuiltin", what, at, is_built=True)
 
 
 @named_pass("LowerTVMBuiltin")
@@ -101,56 +105,16 @@ def lower_packed_calls(func: PrimFunc) -> PrimFunc:
     return func.with_(body=_Lower(counted.scopes).scoped(func.body))
 
 
-@dataclass
-class _Sizes:
-    """How many slots a scope needs of each stack."""
-
-    args: int = 0
-    arrays: int = 0
-    shapes: int = -1  # an array without dimensions has a shape, too
-
-
-class _Scope:
-    """The stacks of a function or of a parallel loop's body; `most` is what the statements so far need of them."""
-
-    def __init__(self, sizes: _Sizes) -> None:
-        self.now, self.most = _Sizes(shapes=0), _Sizes()
-        self.value, self.array = Var("stack_value", HANDLE), Var("stack_array", HANDLE)
-        self.tcode = _stack("stack_tcode", INT32, sizes.args)
-        self.shape = _stack("stack_shape", INT64, sizes.shapes)
-
-    def note(self, args: int = 0, arrays: int = 0, shapes: int = -1) -> None:
-        self.most.args, self.most.arrays = max(self.most.args, args), max(self.most.arrays, arrays)
-        self.most.shapes = max(self.most.shapes, shapes)
-
-    def around(self, body: Stmt) -> Stmt:
-        """`body` with its stacks."""
-        if self.most.shapes >= 0:
-            slots = tvm_stack_alloca("shape", self.most.shapes)
-            body = LetStmt(self.shape.data, slots, DeclBuffer(self.shape, body))
-        if self.most.arrays:
-            body = LetStmt(self.array, tvm_stack_alloca("array", self.most.arrays), body)
-        if self.most.args:
-            body = LetStmt(self.value, tvm_stack_alloca("arg_value", self.most.args), body)
-            slots = tvm_stack_alloca("arg_tcode", self.most.args)
-            body = LetStmt(self.tcode.data, slots, DeclBuffer(self.tcode, body))
-        return body
-
-
-def _stack(name: str, dtype: DataType, size: int) -> Buffer:
-    return Buffer(Var(name, PointerType(PrimType(dtype))), dtype, (max(size, 0),), name=name)
-
-
 class _Lower(Rewriter):
     """Rewrites statements; what prepares a call comes before the statement that it stands in.
 
     `sizes` are those of the scopes in the order in which they begin, from a first run without them.
     """
 
-    def __init__(self, sizes: list[_Sizes]) -> None:
+    def __init__(self, sizes: list[Sizes]) -> None:
         self.sizes = sizes
-        self.scopes: list[_Sizes] = []
-        self.scope = _Scope(_Sizes())
+        self.scopes: list[Sizes] = []
+        self.scope = Stacks(Sizes())
         self.before: list[Stmt] = []
         self.device_id: Expr | None = None
         self.device_type: Expr | None = None
@@ -159,7 +123,7 @@ class _Lower(Rewriter):
     def scoped(self, body: Stmt) -> Stmt:
         """`body` with stacks of its own."""
         outer, number = self.scope, len(self.scopes)
-        self.scope = _Scope(self.sizes[number] if self.sizes else _Sizes())
+        self.scope = Stacks(self.sizes[number] if self.sizes else Sizes())
         self.scopes.append(self.scope.most)
         inner, result = self.scope, self.visit(body)
         self.scope = outer
@@ -172,7 +136,7 @@ class _Lower(Rewriter):
 
     def _prepared(self, rewrite: Callable[[], Stmt]) -> Stmt:
         outer, now = self.before, self.scope.now
-        self.before, self.scope.now = [], _Sizes(shapes=0)
+        self.before, self.scope.now = [], Sizes(shapes=0)
         result = rewrite()
         before, self.before, self.scope.now = self.before, outer, now
         return seq([*before, result]) if before else result
@@ -225,7 +189,7 @@ class _Lower(Rewriter):
         if self.refused_in or node.annotations.get("disable_lower_builtin") or self._fits(node):
             return self.visit_Stmt(node)
         if not (isinstance(node.condition, IntImm) and node.condition.value) or "." in scope_of(node.buffer_var):
-            raise DeviceWorkLeft("LowerTVMBuiltin", f"memory of scope {scope_of(node.buffer_var)}", node)
+            raise _left(f"memory of scope {scope_of(node.buffer_var)}", node)
         return self._prepared(lambda: self._workspace(node))
 
     def _fits(self, node: Allocate) -> bool:
@@ -234,11 +198,11 @@ class _Lower(Rewriter):
         return self._is_cpu() and is_constant and prod(sizes) * node.dtype.nbytes * node.dtype.lanes < _STACK_BYTES
 
     def _workspace(self, node: Allocate) -> Stmt:
-        size: Expr = const(node.dtype.nbytes * node.dtype.lanes, _SIZE)
+        size: Expr = const(node.dtype.nbytes * node.dtype.lanes, SIZE)
         for extent in node.extents:
-            size = size * cast(self.visit(extent), _SIZE)
+            size = size * cast(self.visit(extent), SIZE)
         kind, number = self._device(node)
-        code, bits = const(_type_code(node.dtype)), const(node.dtype.bits)
+        code, bits = const(type_code(node.dtype)), const(node.dtype.bits)
         failed = Evaluate(tvm_throw_last_error())
         freed = TVMBackendFreeWorkspace(kind, number, node.buffer_var)
         body = seq(
@@ -258,7 +222,7 @@ class _Lower(Rewriter):
         """The device's type and number; there is one CPU, and other devices say which they are."""
         kind = const(_CPU) if self.device_type is None else self.device_type
         if self.device_id is None and not self._is_cpu():
-            raise DeviceWorkLeft("LowerTVMBuiltin", "memory on a device whose device_id no attribute gives", at)
+            raise _left("memory on a device whose device_id no attribute gives", at)
         return cast(kind, INT32), const(0) if self.device_id is None else cast(self.device_id, INT32)
 
     # --- calls ----------------------------------------------------------------------------------------------------
@@ -266,7 +230,7 @@ class _Lower(Rewriter):
     def visit_Call(self, call: Call) -> Expr:
         name = call.op.name.removeprefix("tir.") if isinstance(call.op, Op) else ""
         if name in _REFUSED:
-            raise DeviceWorkLeft("LowerTVMBuiltin", _REFUSED[name], call)
+            raise _left(_REFUSED[name], call)
         if name == "if_then_else":
             condition = self.visit(call.args[0])
             return call.with_(args=(condition, *[self._branch(arg) for arg in call.args[1:]]))
@@ -279,7 +243,7 @@ class _Lower(Rewriter):
         if lower is None:
             return call.rebuild(self.visit)
         if self.refused_in:
-            raise DeviceWorkLeft("LowerTVMBuiltin", f"{name} in {self.refused_in}", call)
+            raise _left(f"{name} in {self.refused_in}", call)
         return lower(call)
 
     def _branch(self, expr: Expr) -> Expr:
@@ -306,13 +270,13 @@ class _Lower(Rewriter):
     def _packed(self, call: Call) -> Expr:
         scope, begin, args = self.scope, self.scope.now.args, call.args[1:]
         if not isinstance(call.args[0], StringImm):
-            raise DeviceWorkLeft("LowerTVMBuiltin", "a packed call without the name of a function", call)
+            raise _left("a packed call without the name of a function", call)
         end = begin + len(args)
         scope.now.args = end
         for slot, arg in enumerate(args, begin):
             value, code = self._argument(arg, call)
-            self._set(scope.value, slot, _VALUE, value)
-            self.before.append(BufferStore(scope.tcode, const(code), (const(slot),)))
+            self._set(scope.value, slot, VALUE, value)
+            self.before.append(BufferStore(scope.tcode, const(int(code)), (const(slot),)))
         scope.now.args = end + 1  # the result's slot: other calls of the statement are prepared before this one runs
         scope.note(args=end + 1)
         lowered = (call.args[0], scope.value, scope.tcode.data, const(begin), const(end))
@@ -321,15 +285,15 @@ class _Lower(Rewriter):
     def _argument(self, arg: Expr, call: Call) -> tuple[Expr, int]:
         """An argument as wide as packed values are, and its type code."""
         if isinstance(arg, StringImm):
-            return arg, _TEXT
+            return arg, Code.TEXT
         value: Expr = self.visit(arg)
         dtype = value.dtype
         if dtype.kind == "handle":
             is_array = isinstance(arg, Call) and isinstance(arg.op, Op) and arg.op.name == "tir.tvm_stack_make_array"
-            return value, _ARRAY if is_array else _POINTER
+            return value, Code.ARRAY if is_array else Code.POINTER
         if dtype.lanes > 1 or dtype.kind == "void":
-            raise DeviceWorkLeft("LowerTVMBuiltin", f"a {dtype} as an argument of a packed call", call)
-        return (cast(value, FLOAT64), _FLOAT) if dtype.is_float else (cast(value, INT64), _INT)
+            raise _left(f"a {dtype} as an argument of a packed call", call)
+        return (cast(value, FLOAT64), Code.FLOAT) if dtype.is_float else (cast(value, INT64), Code.INT)
 
     def _shape(self, call: Call) -> Expr:
         scope, begin = self.scope, self.scope.now.shapes
@@ -345,29 +309,8 @@ class _Lower(Rewriter):
         scope.note(arrays=scope.now.arrays)
         data, shape, strides, rank, element, offset = [self.visit(arg) for arg in call.args]
         kind, number = self._device(call)
-        dtype = element.dtype
-        no_strides = isinstance(strides, IntImm)
-        place = cast(offset, _SIZE) * const(dtype.nbytes * dtype.lanes, _SIZE)
-        fields: dict[int, object] = {
-            _DATA: data,
-            _SHAPE: shape,
-            _STRIDES: _null() if no_strides else strides,
-            _NDIM: rank,
-            _TYPE_CODE: const(_type_code(dtype), "uint8"),
-            _TYPE_BITS: const(dtype.bits, "uint8"),
-            _TYPE_LANES: const(dtype.lanes, "uint16"),
-            _BYTE_OFFSET: place,
-            _ID: number,
-            _DEVICE: kind,
-        }
-        for field, value in fields.items():
+        for field, value in array_fields(data, shape, strides, rank, element.dtype, offset).items():
             self._set(scope.array, slot, field, value)
-        return tvm_struct_get(scope.array, slot, _ADDRESS, HANDLE)
-
-
-def _null() -> Expr:
-    return Call(HANDLE, Op.get("tir.reinterpret"), (const(0, _SIZE),))
-
-
-def _type_code(dtype: DataType) -> int:
-    return {"int": 0, "uint": 1, "bool": 1, "float": 2, "handle": 3, "bfloat": 4}.get(dtype.kind, 2)
+        self._set(scope.array, slot, DEVICE_ID, number)
+        self._set(scope.array, slot, DEVICE_TYPE, kind)
+        return tvm_struct_get(scope.array, slot, ADDRESS, HANDLE)

@@ -73,6 +73,10 @@ class _Site(NamedTuple):
     decided_by: tuple[Expr, ...]
 
 
+def _left(what: str, at: Node) -> DeviceWorkLeft:
+    return DeviceWorkLeft("InjectRollingBuffer", what, at, is_built=True)
+
+
 @named_pass("InjectRollingBuffer")
 def roll_buffers(func: PrimFunc) -> PrimFunc:
     """Marked buffers become circular."""
@@ -80,11 +84,11 @@ def roll_buffers(func: PrimFunc) -> PrimFunc:
     holders: list[Block | For] = [*collect(func.body, Block), *collect(func.body, For)]
     for holder in holders:
         if holder.annotations.get(_MARK):
-            raise DeviceWorkLeft("InjectRollingBuffer", "a mark that is no attribute around statements", holder)
+            raise _left("a mark that is no attribute around statements", holder)
     realized = {node.buffer for node in collect(func.body, BufferRealize)}
     for mark in marks:
         if mark.node not in realized:
-            raise DeviceWorkLeft("InjectRollingBuffer", "a rolling buffer that no T.realize stores", mark)
+            raise _left("a rolling buffer that no T.realize stores", mark)
     if not marks:
         return func
     return func.with_(body=_Roller({mark.node for mark in marks}).visit(func.body))
