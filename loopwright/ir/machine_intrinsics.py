@@ -31,6 +31,7 @@ _FIXED: Final[dict[str, tuple[DataType, int | None]]] = {
     "tvm_throw_last_error": (HANDLE, 0),
     "tvm_check_return": (INT32, 3),
     "tvm_access_ptr": (HANDLE, 5),
+    "tvm_static_handle": (HANDLE, 0),
     "lookup_param": (HANDLE, 1),
     "isnullptr": (BOOL, 1),
     "TVMBackendAllocWorkspace": (HANDLE, 5),
@@ -103,6 +104,7 @@ tvm_struct_set, tvm_stack_alloca = _fixed("tvm_struct_set"), _fixed("tvm_stack_a
 tvm_stack_make_shape, tvm_stack_make_array = _fixed("tvm_stack_make_shape"), _fixed("tvm_stack_make_array")
 tvm_tuple, tvm_throw_last_error = _fixed("tvm_tuple"), _fixed("tvm_throw_last_error")
 tvm_check_return, tvm_access_ptr = _fixed("tvm_check_return"), _fixed("tvm_access_ptr")
+tvm_static_handle = _fixed("tvm_static_handle")
 lookup_param, isnullptr = _fixed("lookup_param"), _fixed("isnullptr")
 TVMBackendAllocWorkspace = _fixed("TVMBackendAllocWorkspace")
 TVMBackendFreeWorkspace = _fixed("TVMBackendFreeWorkspace")

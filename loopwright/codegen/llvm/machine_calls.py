@@ -44,6 +44,11 @@ def _access_ptr(emitter: ControlFlow, call: ir.Call) -> str:
     return emitter.b.value(f"getelementptr i8, ptr {emitter.value(data)}, i64 {size}")
 
 
+def _static_handle(emitter: ControlFlow, call: ir.Call) -> str:
+    """The address of a pointer that lives as long as the module; each place in the code has its own, null at first."""
+    return emitter.module.variable(emitter.module.unique("lw.handle"), "ptr null", 8)
+
+
 def _nothing(emitter: ControlFlow, call: ir.Call) -> str:
     return "0"
 
@@ -53,6 +58,7 @@ MACHINE_RULES: Final[dict[str, Callable[[ControlFlow, ir.Call], str]]] = {
     "vectorhigh": _vector_part,
     "vectorcombine": _vectorcombine,
     "tvm_access_ptr": _access_ptr,
+    "tvm_static_handle": _static_handle,
     "start_profile_intrinsic": _nothing,
     "end_profile_intrinsic": _nothing,
 }
