@@ -176,7 +176,7 @@ def test_a_module_of_several_functions_is_called_by_name():
 
 
 def test_the_forms_of_source_are_listed(built):
-    assert told(ValueError, lambda: built.get_source("ptx")).endswith("it can show ll, asm, llvm, h, json")
+    assert told(ValueError, lambda: built.get_source("ptx")).endswith("it can show ll, asm, s, llvm, h, json")
 
 
 @pytest.mark.parametrize("option", ["number", "repeat", "min_repeat_ms"])

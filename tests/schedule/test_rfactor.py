@@ -788,3 +788,25 @@ def main(A: T.Buffer((3, 4, 4), "int32"), C: T.Buffer((12,), "int32")):
     sch = Schedule(program)
     sch.rfactor(sch.get_loops("C")[0], 0)
     assert_same_numbers(program, sch.mod["main"])
+
+
+def test_a_guard_that_keeps_another_axis_inside_its_domain_may_not_move():
+    """The guard never holds, so v1 never is 1, which is outside of its domain; the partial results have no guard."""
+
+    @T.prim_func
+    def never(A: T.Buffer((6, 6), "int32"), B: T.Buffer((1,), "int32")):
+        for i in range(1):
+            for j in T.serial(1, 2):
+                with T.block("sum"):
+                    v0 = T.axis.reduce(6, i + 1)
+                    v1 = T.axis.reduce(1, j)
+                    T.where(i < 0 and j >= 1)
+                    T.reads(A[v0, v1])
+                    T.writes(B[0])
+                    with T.init():
+                        B[0] = 0
+                    B[0] = B[0] + A[v0, v1]
+
+    sch = tir.Schedule(never)
+    with pytest.raises(NotFactorable, match="a guard on loop i keeps axis v1 inside its domain"):
+        sch.rfactor(sch.get_loops("sum")[0], 0)

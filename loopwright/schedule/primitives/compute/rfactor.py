@@ -69,6 +69,7 @@ from loopwright.schedule.rewrite.blocks import is_leaf
 from loopwright.schedule.rewrite.buffers import fresh_buffer
 from loopwright.schedule.rewrite.combiners import Reduction, read_reduction, update_statement
 from loopwright.schedule.rewrite.edits import Edits
+from loopwright.schedule.rewrite.plain_loops import facts_around
 from loopwright.schedule.rewrite.regions import facts_inside
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
@@ -158,6 +159,7 @@ def rfactor(view: View, loop: For, factor_axis: int) -> Step:
     _check_steering(nest, answer.buffers)
     _check_stored(nest, answer)
     _check_rows(nest, answer)
+    _check_domains(view, nest)
     if not answer.commutative:
         _check_order(nest)
     axis = _checked_axis(loop, factor_axis, len(answer.indices))
@@ -315,6 +317,22 @@ def _divided(loop: For, conditions: Sequence[Expr]) -> set[Var]:
         if loop.loop_var in used:
             result |= used
     return result
+
+
+def _check_domains(view: View, nest: _Nest) -> None:
+    """A guard on the factored loop moves into the operand, so no other axis may need it to stay inside its domain."""
+    if not nest.on_loop:
+        return
+    realize, divided = nest.realize, _divided(nest.factored, nest.on_loop)
+    facts = facts_around(view, view.block_path(block_key(realize.block))[:-1])
+    with facts.constraint_scope(logical_and(TRUE, *nest.kept)):
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            if axis.dom is None or (axis.iter_type == IterType.CommReduce and _variables(value) & divided):
+                continue
+            first = axis.dom.min
+            if not (facts.can_prove(value >= first) and facts.can_prove(value < first + axis.dom.extent)):
+                problem = f"a guard on loop {nest.factored.loop_var.name} keeps axis {axis.var.name} inside its domain"
+                raise NotFactorable(nest.factored, problem)
 
 
 def _check_repeats(block: Block, loop: For, loops: Sequence[For], data: Sequence[For], reducing: set[Var]) -> None:
