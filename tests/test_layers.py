@@ -61,7 +61,7 @@ PARTS = {
         ("graph_pass", "typed_rewrite"),
         ("types",),
         ("simplify",),
-        ("layout", "fusion", "precision", "partition", "functions"),
+        ("layout", "fusion", "precision", "partition", "functions", "devices"),
         ("pipeline",),
     ),
 }

@@ -113,9 +113,9 @@ NAMES: Final[dict[str, str]] = {
         BenchmarkResult Module ModulePropertyMask enabled load_module load_static_library num_threads system_lib""",
     "script": "from_source ir ir_module parse relax tir",
     "target": """
-        GenericFunc Target TargetKind VirtualDevice adreno arm_cpu bifrost create cuda generic_func
-        get_native_generic_func hexagon intel_graphics list_tags mali micro opencl override_native_generic_func
-        rasp riscv_cpu rocm stm32 vta""",
+        CompilationConfig GenericFunc Target TargetKind VirtualDevice adreno arm_cpu bifrost create cuda generic_func
+        get_native_generic_func hexagon intel_graphics list_tags make_compilation_config mali micro opencl
+        override_native_generic_func rasp riscv_cpu rocm stm32 vta""",
     "te": """
         AXIS_SEPARATOR BaseComputeOp ComputeOp ExternOp Fuse HybridOp Operation PlaceholderOp ScanOp Schedule Singleton
         SpecializedCondition Split Stage TagScope Tensor TensorComputeOp TensorIntrin TensorSlice abs acos acosh add all

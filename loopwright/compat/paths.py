@@ -12,11 +12,11 @@ PEER_VERSION: Final = "0.15.0"  # whose names these are
 
 VIEWS: Final[dict[str, str]] = {
     "": "loopwright loopwright.runtime loopwright.compat.ffi_base",
-    "_ffi": "loopwright.runtime loopwright.error",
+    "_ffi": "loopwright.compat.registered_functions loopwright.runtime loopwright.error",
     "_ffi.base": "loopwright.error loopwright.compat.ffi_base",
     "_ffi.libinfo": "loopwright.compat.ffi_base",
     "_ffi.ndarray": "loopwright.nd",
-    "_ffi.registry": "loopwright.runtime",
+    "_ffi.registry": "loopwright.compat.registered_functions loopwright.runtime",
     "_ffi.runtime_ctypes": "loopwright.runtime loopwright.compat.ffi_base",
     "arith.analyzer": "loopwright.arith",
     "arith.bound": "loopwright.arith",
@@ -208,7 +208,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     relay.testing.yolo_detection relay.utils
     runtime.disco runtime.support utils
     script.parser_v1 script.relax
-    target.compilation_config target.detect_target target.intrin
+    target.detect_target target.intrin
     target.x86
     testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner
     tir.sparse tir.tensor_intrin.cuda

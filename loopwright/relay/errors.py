@@ -194,3 +194,32 @@ class NameOfSeveral(LoopwrightError, ValueError):
             f"several parameters are called {name!r}, so the name does not say which one is meant",
             hint="relay.bind replaces variables by the objects themselves",
         )
+
+
+class DevicesDisagree(LoopwrightError, ValueError):
+    """A value has to be on two devices at once, so there is no plan.
+
+    `on_device(x, device)` says where x is computed; what uses x may be elsewhere. Two of them on the same x, with
+    different devices, or a function that is given a value of another device than that of its parameter, disagree.
+
+    For example:
+
+        from loopwright import relay
+        from loopwright.target import make_compilation_config
+
+        x = relay.var("x", shape=(3,))
+        two = relay.annotation.on_device(x, "cpu:0") + relay.annotation.on_device(x, "cpu:1")
+        config = make_compilation_config(relay.transform.PassContext(), "llvm")
+        relay.transform.PlanDevices(config)(relay.IRModule.from_expr(relay.Function([x], two)))
+    """
+
+    code = "LW1258"
+
+    def __init__(self, expression: object, one: str, other: str) -> None:
+        what = type(expression).__name__
+        name = getattr(expression, "name_hint", None) or getattr(getattr(expression, "op", None), "name", None)
+        super().__init__(
+            f"{what}{f' {name}' if name else ''} cannot be on two devices: {one}, and {other}",
+            hint="on_device(…, constrain_body=False) around a value allows a copy there",
+            fields={"devices": [one, other]},
+        )

@@ -281,6 +281,7 @@ class Function(Expr):
     def _with_attrs(self, attrs: Mapping[str, object]) -> Function:
         copy = Function(self.params, self.body, self.ret_type, self.type_params, attrs, self.span)
         copy.checked_type_ = self.checked_type_
+        copy.virtual_device_ = self.virtual_device_
         return copy
 
 

@@ -48,6 +48,7 @@ from loopwright.relay.types import (
     TypeVar,
     is_any,
 )
+from loopwright.target import VirtualDevice
 
 # Class → the fields of its constructor, in order.
 _FIELDS: Final[dict[type, tuple[str, ...]]] = {
@@ -89,11 +90,28 @@ def save_fields(node: object) -> dict[str, object] | None:
             "operator": node.op.name if known else None,
             "callee": None if known else node.op,
             "args": node.args,
-            "attrs": dict(node.attrs.items()) if known else {},
+            "attrs": {name: _saved(value) for name, value in node.attrs.items()} if known else {},
             "type_args": node.type_args,
         }
     names = _FIELDS.get(type(node))
-    return None if names is None else {name: getattr(node, name) for name in names}
+    if names is None:
+        return None
+    fields: dict[str, object] = {name: getattr(node, name) for name in names}
+    if isinstance(node, (Var, Function)) and node.virtual_device_ is not None:
+        fields[_DEVICE] = _saved(node.virtual_device_)
+    return fields
+
+
+_DEVICE: Final = "virtual_device"
+
+
+def _saved(value: object) -> object:
+    return {_DEVICE: value.export()} if isinstance(value, VirtualDevice) else value
+
+
+def _loaded(value: object) -> object:
+    """What `_saved` made of an attribute."""
+    return VirtualDevice.load(value[_DEVICE]) if isinstance(value, dict) and value.keys() == {_DEVICE} else value
 
 
 ACCEPTED[Expr] = (Expr, GlobalVar)  # a function of the module is a value too
@@ -123,7 +141,11 @@ def load_fields(name: str, fields: dict[str, Any]) -> object:
             return Call(fields["callee"], fields["args"], None, fields["type_args"])
         op = get(fields["operator"])
         _check(Call, {name: value for name, value in fields.items() if name != "attrs"})
-        return Call(op, fields["args"], op.attributes(**fields["attrs"]), fields["type_args"])
+        return Call(op, fields["args"], op.attributes(**{key: _loaded(value) for key, value in fields["attrs"].items()}), fields["type_args"])
     make: Callable[..., object] = _CLASSES[name]
+    device = _loaded(fields.pop(_DEVICE, None))
     _check(_CLASSES[name], fields)
-    return make(*[fields[key] for key in _FIELDS[_CLASSES[name]]])
+    result = make(*[fields[key] for key in _FIELDS[_CLASSES[name]]])
+    if isinstance(result, Expr):
+        result.virtual_device_ = device
+    return result

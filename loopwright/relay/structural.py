@@ -26,6 +26,7 @@ from loopwright.relay.expr import Call, Constant, Expr, Function, If, Let, RefCr
 from loopwright.relay.op.registry import Op
 from loopwright.relay.types import FuncType, IncompleteType, RefType, TensorType, TypeCall, TypeVar, is_any
 from loopwright.relay.visitor import parts, post_order
+from loopwright.target import VirtualDevice
 
 Row = tuple[object, ...]
 
@@ -166,13 +167,16 @@ class Rows:
         of = _TypeOf(self._type(var.type_annotation), self._type(var.checked_type_))
         if var not in self._bound and not self.map_free_vars:
             return ("free", var.name_hint if self.by_name else var, of)
-        return ("Var", of)
+        device = var.virtual_device_
+        return ("Var", of) if device is None or device == VirtualDevice() else ("Var", of, device)
 
     def _attributes(self, values: dict[str, object]) -> Row:
         return tuple([(name, self._text(values[name])) for name in sorted(values)])
 
     def _text(self, value: object) -> Row:
         """A size or an attribute; a number and a truth value are never the same."""
+        if isinstance(value, VirtualDevice):
+            return (value,)
         self._plain.parts = []
         self._plain.data(value)
         return tuple(self._plain.parts)

@@ -266,7 +266,9 @@ class ExprMutator(ExprFunctor[Expr]):
         if body is function.body and all(map(_is, params, function.params)):
             return function
         ret_type = function.ret_type if all(map(_is, params, function.params)) else None
-        return Function(params, body, ret_type, function.type_params, function.attrs, function.span)
+        result = Function(params, body, ret_type, function.type_params, function.attrs, function.span)
+        result.virtual_device_ = function.virtual_device_
+        return result
 
     def visit_let(self, let: Let) -> Expr:
         chain: list[tuple[Let, Var, Expr]] = []
@@ -334,7 +336,9 @@ class _Bind(ExprMutator):
         body = self.visit(function.body)
         if body is function.body and len(params) == len(function.params):
             return function
-        return Function(params, body, None, function.type_params, function.attrs, function.span)
+        result = Function(params, body, None, function.type_params, function.attrs, function.span)
+        result.virtual_device_ = function.virtual_device_
+        return result
 
 
 @overload

@@ -8,7 +8,7 @@ Open `target.py` first (reading and writing, the current target; `text.py`, `kin
 then `cpu.py` (the description), `architectures.py` (the table of instruction features it is derived from), `host.py`
 (what this machine is) and `availability.py` (what can be built here). `features.py` answers by the words of scripts,
 `boards.py` has targets by name, `generic_functions.py` functions with a body for each kind of target, `datatype.py` the
-user's own number types.
+user's own number types. `virtual_device.py` and `compilation_config.py` name the devices of a program.
 """
 
 from typing import Any
@@ -55,7 +55,11 @@ from loopwright.target.target import Target, TargetLike, describe, host_descript
 
 
 def __getattr__(name: str) -> Any:
-    if name == "VirtualDevice":  # devices load tvm_ffi
+    if name in ("CompilationConfig", "NoTargetForDevice", "make_compilation_config"):  # few programs name devices
+        from loopwright.target import compilation_config
+
+        return getattr(compilation_config, name)
+    if name == "VirtualDevice":
         from loopwright.target.virtual_device import VirtualDevice
 
         return VirtualDevice
@@ -66,6 +70,7 @@ __all__ = [
     "BadTargetAttribute",
     "BadTargetText",
     "Caches",
+    "CompilationConfig",
     "CpuDescription",
     "GenericBodyExists",
     "GenericFunc",
@@ -74,6 +79,7 @@ __all__ = [
     "Moves",
     "NoBodyForTarget",
     "NoCurrentTarget",
+    "NoTargetForDevice",
     "Target",
     "TargetKind",
     "TargetLike",
@@ -98,6 +104,7 @@ __all__ = [
     "intel_graphics",
     "list_kinds",
     "list_tags",
+    "make_compilation_config",
     "mali",
     "opencl",
     "override_native_generic_func",

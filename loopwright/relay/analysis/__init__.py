@@ -3,12 +3,13 @@
 `variables.py` what is bound and free · `well_formed.py` whether names are used where they mean something ·
 `operators.py` which operators and element types · `macs.py` how much work · `features.py` which parts of the language ·
 `call_graph.py` who calls whom · `fused.py` the kernels of a fused graph · `single_values.py` one value out of a graph ·
-`kinds.py` whether types make sense · `calibration.py` what goes into and out of its parts.
+`kinds.py` whether types make sense · `devices.py` where values are · `calibration.py` what goes into and out of its parts.
 """
 
 from loopwright.relay.adt import Match, Pattern, patterns_missing
 from loopwright.relay.analysis.calibration import get_calibration_data
 from loopwright.relay.analysis.call_graph import CallGraph
+from loopwright.relay.analysis.devices import virtual_devices
 from loopwright.relay.analysis.features import Feature, detect_feature
 from loopwright.relay.analysis.fused import extract_fused_functions
 from loopwright.relay.analysis.kinds import check_kind
@@ -67,5 +68,6 @@ __all__ = [
     "post_order_visit",
     "search_fc_transpose",
     "unmatched_cases",
+    "virtual_devices",
     "well_formed",
 ]

@@ -27,6 +27,7 @@ OPERATOR_FILES: Final = [
     "annotation",
     "binary",
     "creation",
+    "devices",
     "elementwise",
     "image",
     "index_ranges",

@@ -11,10 +11,10 @@ import numpy as np
 from loopwright import te, topi
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Call, Expr
-from loopwright.relay.op.registry import Kind, Operator, calls, make, register
+from loopwright.relay.op.registry import Kind, Operator, register
 
 
-class _Mark(Operator):
+class Mark(Operator):
     """The value itself."""
 
     def infer(self, data: Type) -> Type:
@@ -31,12 +31,12 @@ class _Mark(Operator):
 
 
 @register("annotation.stop_fusion", Kind.OPAQUE)
-class StopFusion(_Mark):
+class StopFusion(Mark):
     """The value; a kernel ends here."""
 
 
 @register("annotation.checkpoint", Kind.OPAQUE)
-class Checkpoint(_Mark):
+class Checkpoint(Mark):
     """The value; gradients compute what leads to it once more instead of keeping it."""
 
     def expand(self, data: Expr) -> Expr:
@@ -44,38 +44,14 @@ class Checkpoint(_Mark):
 
 
 @register("annotation.compiler_begin", Kind.OPAQUE)
-class CompilerBegin(_Mark):
+class CompilerBegin(Mark):
     """The value; what follows, up to compiler_end, is for `compiler`."""
 
     compiler: str
 
 
 @register("annotation.compiler_end", Kind.OPAQUE)
-class CompilerEnd(_Mark):
+class CompilerEnd(Mark):
     """The value; what came before, from compiler_begin on, is for `compiler`."""
 
     compiler: str
-
-
-@register("annotation.on_device", Kind.OPAQUE)
-class OnDevice(_Mark):
-    """The value; it is computed, and its result lies, on a device."""
-
-    device: object = None
-    constrain_result: bool = False
-    constrain_body: bool = True
-
-    def expand(self, data: Expr) -> Expr:
-        return data
-
-
-@calls("annotation.on_device")
-def on_device(body: Expr, device: object, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
-    """The value, computed on `device`; with `constrain_result`, its result lies there too."""
-    return make(
-        "annotation.on_device",
-        body,
-        device=str(device),
-        constrain_result=constrain_result,
-        constrain_body=constrain_body,
-    )

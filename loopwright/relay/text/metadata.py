@@ -1,4 +1,4 @@
-"""What the text form has no words for: tensors and kernels, in JSON after the line `#[metadata]`.
+"""What the text form has no words for: tensors, kernels and devices, in JSON after the line `#[metadata]`.
 
 meta[relay.Constant][0]        in the text is the first entry of
 {"relay.Constant": [{"dtype": "float32", "shape": [2], "data": "…"}]}
@@ -17,10 +17,13 @@ from loopwright.ir.json_form import load_json, save_json
 from loopwright.relay.expr import Constant
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.json_text import read_json
+from loopwright.target import VirtualDevice
 
 CONSTANT: Final = "relay.Constant"
 PRIM_FUNC: Final = "tir.PrimFunc"
-Tables: TypeAlias = dict[str, list[Constant | PrimFunc]]  # the entries that a text refers to, by kind
+VIRTUAL_DEVICE: Final = "VirtualDevice"
+Entry: TypeAlias = Constant | PrimFunc | VirtualDevice
+Tables: TypeAlias = dict[str, list[Entry]]  # the entries that a text refers to, by kind
 
 
 class Metadata:
@@ -28,14 +31,16 @@ class Metadata:
 
     def __init__(self) -> None:
         self.kinds: dict[str, list[object]] = {}
-        self._places: dict[int, int] = {}  # by id, since arrays have no hash; `kinds` keeps the objects alive
+        # By id, since arrays have no hash (`kinds` keeps the objects alive); devices by value.
+        self._places: dict[int | VirtualDevice, int] = {}
 
     def reference(self, kind: str, value: object) -> str:
         """How the text names the object; the same object has one number."""
-        location = self._places.get(id(value))
+        key = value if isinstance(value, VirtualDevice) else id(value)
+        location = self._places.get(key)
         if location is None:
             entries = self.kinds.setdefault(kind, [])
-            location = self._places[id(value)] = len(entries)
+            location = self._places[key] = len(entries)
             entries.append(value)
         return f"meta[{kind}][{location}]"
 
@@ -53,6 +58,8 @@ class Metadata:
 def _saved(entry: object) -> object:
     if isinstance(entry, PrimFunc):
         return json.loads(save_json(entry))
+    if isinstance(entry, VirtualDevice):
+        return entry.export()
     array = entry.data if isinstance(entry, Constant) else np.asarray(entry)
     data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
     return {"dtype": str(DataType(array.dtype.name)), "shape": list(array.shape), "data": data}
@@ -65,6 +72,8 @@ def load(document: str) -> Tables:
     for kind, entries in tables.items():
         if kind == PRIM_FUNC:
             loaded[kind] = [load_json(json.dumps(entry)) for entry in entries]
+        elif kind == VIRTUAL_DEVICE:
+            loaded[kind] = [VirtualDevice.load(entry) for entry in entries]
         elif kind == CONSTANT:
             loaded[kind] = [Constant(_array(entry)) for entry in entries]
         else:

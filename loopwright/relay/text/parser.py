@@ -64,6 +64,7 @@ from loopwright.relay.text.type_parser import TypeParser
 from loopwright.relay.text.values import DTYPES
 from loopwright.relay.types import GlobalTypeVar
 from loopwright.runtime.errors import LoopwrightError, SourceLine
+from loopwright.target import VirtualDevice
 
 _INFIX: Final = [  # weakest first
     {"==": "equal", "!=": "not_equal"},
@@ -71,7 +72,7 @@ _INFIX: Final = [  # weakest first
     {"+": "add", "-": "subtract"},
     {"*": "multiply", "/": "divide"},
 ]
-InitialTables: TypeAlias = Mapping[str, Sequence[Constant | PrimFunc]]  # a caller's, by kind
+InitialTables: TypeAlias = Mapping[str, Sequence[metadata.Entry]]  # a caller's, by kind
 
 
 class _Parser(TypeParser):
@@ -200,10 +201,18 @@ class _Parser(TypeParser):
         self.locals[name] = value
 
     def variable(self) -> Var:
-        """`%x` or `%x: type`."""
+        """`%x`, `%x: type`, or `%x {virtual_device=meta[VirtualDevice][0]}: type`."""
         token = self.need_kind("LOCAL", "the name of a variable")
+        device = None
+        if self.takes("{"):
+            key, device = self.attribute()
+            self.need("}", "after the device of a variable")
+            if key != "virtual_device" or not isinstance(device, VirtualDevice):
+                raise BadText("a variable has no attribute but its virtual_device", self.source.token_at(token))
         annotation = self.type() if self.takes(":") else None
-        return Var(self.name(token), annotation)
+        result = Var(self.name(token), annotation)
+        result.virtual_device_ = device
+        return result
 
     def bind(self, var: Var) -> None:
         self.define_local(f"%{var.name_hint}", var)
@@ -501,7 +510,10 @@ class _Parser(TypeParser):
         for param in params:
             self.bind(param)
         ret_type = self.type() if self.takes("->") else None
-        return Function(params, self.braced(), ret_type, type_params, attrs)
+        device = attrs.pop("virtual_device", None)
+        result = Function(params, self.braced(), ret_type, type_params, attrs)
+        result.virtual_device_ = device
+        return result
 
 
 def _digits(text: str) -> str:

@@ -34,10 +34,11 @@ from loopwright.relay.expr import (
 )
 from loopwright.relay.op.registry import Op
 from loopwright.relay.spans import SequentialSpan, Span
-from loopwright.relay.text.metadata import CONSTANT, PRIM_FUNC, Metadata
+from loopwright.relay.text.metadata import CONSTANT, PRIM_FUNC, VIRTUAL_DEVICE, Metadata
 from loopwright.relay.text.sizes import SizeNames, type_data_text
 from loopwright.relay.text.values import NoText, key_text, name_text, scalar_text, value_text
 from loopwright.relay.types import FuncType, IncompleteType
+from loopwright.target import VirtualDevice
 
 VERSION = "0.0.5"
 HEADER = f'#[version = "{VERSION}"]'
@@ -83,6 +84,8 @@ class _Printer:
     def declared(self, var: Var) -> str:
         """A variable where it is bound: with the type it was given."""
         name = self.variable(var)
+        if var.virtual_device_ is not None:
+            name += f" {{{self.attribute('virtual_device', var.virtual_device_)}}}"
         if var.type_annotation is not None and not isinstance(var.type_annotation, IncompleteType):
             return f"{name}: {self.sizes.type(var.type_annotation)}"
         return name + self.comment(var)
@@ -223,6 +226,8 @@ class _Printer:
         except NoText:
             if hasattr(value, "dtype") and hasattr(value, "tobytes"):
                 return f"{key_text(name)}={self.metadata.reference(CONSTANT, value)}"
+            if isinstance(value, VirtualDevice):
+                return f"{key_text(name)}={self.metadata.reference(VIRTUAL_DEVICE, value)}"
             return f"/* {name}={_in_comment(value)} */"
 
     def function(self, head: str, function: Function) -> list[str]:
@@ -231,6 +236,8 @@ class _Printer:
         types = ", ".join([self.sizes.type(param) for param in function.type_params])
         types = f"[{types}]" if types else ""
         inner = [self.declared(param) for param in function.params]
+        if function.virtual_device_ is not None:
+            inner.append(self.attribute("virtual_device", function.virtual_device_))
         inner += [self.attribute(name, value) for name, value in function.attrs.items()]
         result = ""
         if function.ret_type is not None and not isinstance(function.ret_type, IncompleteType):

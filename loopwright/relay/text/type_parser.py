@@ -13,7 +13,6 @@ from typing import Any, Final
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Select
 from loopwright.ir import Var as SizeVariable
-from loopwright.ir.function import PrimFunc
 from loopwright.ir.intrinsics import maximum, minimum
 from loopwright.ir.operators import floordiv, floormod, truncdiv, truncmod
 from loopwright.ir.types import TupleType, Type
@@ -21,7 +20,7 @@ from loopwright.relay.expr import Constant
 from loopwright.relay.text.cursor import Cursor
 from loopwright.relay.text.errors import BadMetadata, BadText, BadType
 from loopwright.relay.text.lexer import Source, Token
-from loopwright.relay.text.metadata import CONSTANT, Tables
+from loopwright.relay.text.metadata import CONSTANT, VIRTUAL_DEVICE, Entry, Tables
 from loopwright.relay.types import (
     AnyDim,
     Dim,
@@ -262,7 +261,8 @@ class TypeParser(Cursor):
         if token.kind == "WORD" and token.text in _WORDS:
             return _WORDS[self.next().text]
         if token.kind == "WORD" and token.text == "meta":
-            return self.constant().data
+            entry = self.metadata(CONSTANT, VIRTUAL_DEVICE)
+            return entry.data if isinstance(entry, Constant) else entry
         if token.text == "size" and self.sees_after("["):
             self.place += 2
             size = self.comparison()
@@ -319,8 +319,8 @@ class TypeParser(Cursor):
         assert isinstance(result, Constant)
         return result
 
-    def metadata(self, kind: str) -> Constant | PrimFunc:
-        """The entry of that kind which the text refers to here."""
+    def metadata(self, *kinds: str) -> Entry:
+        """The entry of one of these kinds which the text refers to here."""
         start = self.next()
         self.need("[", "after meta")
         named = self.need_kind("WORD", "a kind of metadata").text
@@ -329,7 +329,7 @@ class TypeParser(Cursor):
         number = self.need_kind("NUMBER", "the number of an entry").text
         self.need("]", "after the number of an entry")
         entries = self.tables.get(named, [])
-        if named != kind or not number.isdigit() or int(number) >= len(entries):
+        if named not in kinds or not number.isdigit() or int(number) >= len(entries):
             raise BadMetadata(
                 f"the text has no metadata meta[{named}][{number}]",
                 self.source.token_at(start),

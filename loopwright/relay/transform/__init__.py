@@ -3,7 +3,7 @@
 A pass is made by calling its name: `relay.transform.FuseOps()(mod)`. `Sequential`, `PassContext` and instruments are
 those of every layer. `pipeline.py` is the list that `relay.build` runs, in its order, with the reasons; the passes
 lie in folders by what they change: `types/`, `simplify/`, `layout/`, `fusion/`, `precision/`, `partition/` (for other
-compilers) and `functions/` (calls, lets, control flow).
+compilers), `devices/` (where values are) and `functions/` (calls, lets, control flow).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 # Public name → file of this folder.
 _FILES: Final = {
     "graph_pass": "FunctionPass GraphPass function_pass graph_pass",
+    "devices.plan_devices": "PlanDevices",
     "functions.change_batch": "ChangeBatch",
     "functions.compiler_functions": "InlineCompilerFunctionsBoundTo MarkCompilerFunctionsAsExtern "
     "OutlineCompilerFunctionsWithExistingGlobalSymbols",
@@ -61,6 +62,7 @@ _FILES: Final = {
     "simplify.simplify_inference": "SimplifyInference",
     "types.bind_sizes": "BindSizes",
     "types.dynamic_to_static": "DynamicToStatic",
+    "types.capture_post_dfs_index": "CapturePostDfsIndexInSpans",
     "types.annotate_spans": "AnnotateSpans",
     "types.infer_type": "InferType InferTypeLocal",
 }

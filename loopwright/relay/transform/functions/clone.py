@@ -34,7 +34,9 @@ class _Clone(ExprMutator):
         params = [self._new(param) for param in function.params]
         body = self.visit(function.body)
         types = [of for of in function.type_params if of not in self.types]
-        return Function(params, body, self._type(function.ret_type), types, function.attrs, function.span)
+        result = Function(params, body, self._type(function.ret_type), types, function.attrs, function.span)
+        result.virtual_device_ = function.virtual_device_
+        return result
 
     def visit_match(self, match: Match) -> Expr:
         for clause in match.clauses:
@@ -44,6 +46,7 @@ class _Clone(ExprMutator):
 
     def _new(self, var: Var) -> Var:
         result = Var(var.name_hint, self._type(var.type_annotation), var.span)
+        result.virtual_device_ = var.virtual_device_
         self.memo_map[var] = result
         return result
 
