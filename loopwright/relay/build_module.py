@@ -34,6 +34,7 @@ from loopwright.relay.external import compile_external
 from loopwright.relay.graph_functions import graph_function
 from loopwright.relay.lower.lower_to_program import lower_to_program, name_outputs
 from loopwright.relay.size_checks import graph_checks
+from loopwright.relay.transform.devices.require_cpu import require_cpu
 from loopwright.relay.transform.pipeline import optimize as run_passes
 from loopwright.relay.transform.types.infer_type import InferType
 from loopwright.relay.types import TensorType, is_any
@@ -113,6 +114,7 @@ def optimize(
 def _typed(mod: IRModule, params: Params | None) -> tuple[IRModule, dict[str, TensorLike | Constant]]:
     """The module with `params` bound, its open sizes named and its types inferred, and what is left of `params`."""
     require_graph(mod)
+    mod = require_cpu(mod)
     if mod.type_definitions:
         require_tensors(mod)
     used = {param.name_hint for param in mod["main"].params}

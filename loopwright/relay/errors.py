@@ -223,3 +223,26 @@ class DevicesDisagree(LoopwrightError, ValueError):
             hint="on_device(…, constrain_body=False) around a value allows a copy there",
             fields={"devices": [one, other]},
         )
+
+
+class NeedsOtherDevice(LoopwrightError, ValueError):
+    """A program is to be built that names a device which is no CPU, or a memory that a CPU does not have.
+
+    `PlanDevices` plans for devices of all kinds; what is built here runs on CPUs.
+
+    For example:
+
+        from loopwright import relay
+
+        x = relay.var("x", shape=(3,))
+        relay.build(relay.IRModule.from_expr(relay.Function([x], relay.annotation.on_device(x + x, "cuda"))))
+    """
+
+    code = "LW1259"
+
+    def __init__(self, device: str) -> None:
+        super().__init__(
+            f"the program names {device}, and models are built for CPUs",
+            hint="name CPUs in on_device and device_copy, or leave them out",
+            fields={"device": device},
+        )

@@ -141,7 +141,8 @@ def load_fields(name: str, fields: dict[str, Any]) -> object:
             return Call(fields["callee"], fields["args"], None, fields["type_args"])
         op = get(fields["operator"])
         _check(Call, {name: value for name, value in fields.items() if name != "attrs"})
-        return Call(op, fields["args"], op.attributes(**{key: _loaded(value) for key, value in fields["attrs"].items()}), fields["type_args"])
+        attrs = {key: _loaded(value) for key, value in fields["attrs"].items()}
+        return Call(op, fields["args"], op.attributes(**attrs), fields["type_args"])
     make: Callable[..., object] = _CLASSES[name]
     device = _loaded(fields.pop(_DEVICE, None))
     _check(_CLASSES[name], fields)

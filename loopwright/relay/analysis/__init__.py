@@ -3,7 +3,8 @@
 `variables.py` what is bound and free · `well_formed.py` whether names are used where they mean something ·
 `operators.py` which operators and element types · `macs.py` how much work · `features.py` which parts of the language ·
 `call_graph.py` who calls whom · `fused.py` the kernels of a fused graph · `single_values.py` one value out of a graph ·
-`kinds.py` whether types make sense · `devices.py` where values are · `calibration.py` what goes into and out of its parts.
+`kinds.py` whether types make sense · `calibration.py` what goes into and out of its parts · `devices.py` where values
+are.
 """
 
 from loopwright.relay.adt import Match, Pattern, patterns_missing

@@ -1,6 +1,6 @@
 """Operators that say where values are: on which device they are computed, and where one is copied to another.
 
-    relay.annotation.on_device(x, "cpu")                            x is computed there; where its result is used is open
+    relay.annotation.on_device(x, "cpu")                            x is computed there, and used there or elsewhere
     relay.annotation.on_device(x, "cpu", constrain_result=True)     and its result is used there
     relay.op.device_copy(x, "cpu:0", "cpu:1")                       x, computed on the one, as a value of the other
 
@@ -25,7 +25,7 @@ from loopwright.target import VirtualDevice
 class OnDevice(Mark):
     """The value; it is computed, or its result lies, on a device."""
 
-    virtual_device: VirtualDevice = VirtualDevice()  # noqa: RUF009  # which never changes
+    virtual_device: VirtualDevice = VirtualDevice()  # which never changes
     constrain_result: bool = False
     constrain_body: bool = True
 
@@ -37,8 +37,8 @@ class OnDevice(Mark):
 class DeviceCopy(Mark):
     """The value of one device as a value of another: between two CPUs, a copy."""
 
-    src_virtual_device: VirtualDevice = VirtualDevice()  # noqa: RUF009
-    dst_virtual_device: VirtualDevice = VirtualDevice()  # noqa: RUF009
+    src_virtual_device: VirtualDevice = VirtualDevice()
+    dst_virtual_device: VirtualDevice = VirtualDevice()
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         return data.copy()

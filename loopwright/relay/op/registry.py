@@ -84,6 +84,8 @@ class Operator:
     results: ClassVar[Any] = None  # how many, or a method of the attributes that says so
     data_dependent: ClassVar[bool] = False
     stateful: ClassVar[bool] = False
+    host_inputs: ClassVar[tuple[str, ...]] = ()  # inputs that are wanted on the CPU that runs the program: shapes
+    host_result: ClassVar[bool] = False  # whether the result is there, wherever the inputs are
     expand: ClassVar[Callable[..., Expr] | None] = None
     gradient: ClassVar[Callable[..., list[Expr]] | None] = None
     convert_layout: ClassVar[Callable[..., Expr | None] | None] = None

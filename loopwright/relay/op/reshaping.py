@@ -172,6 +172,20 @@ class Reshape(_Reshaping):
         return [make("reshape_like", grad, call.args[0])]
 
 
+@register("vm.reshape_tensor", Kind.INJECTIVE)
+class VmReshapeTensor(_Reshaping):
+    """The data under `newshape`, the sizes of which are `shape` when the program runs: on the CPU that runs it."""
+
+    host_inputs = ("shape",)
+    newshape: tuple[int, ...]
+
+    def infer(self, data: TensorType, shape: TensorType) -> Type:
+        return TensorType(self.sizes(data.shape), str(data.dtype))
+
+    def sizes(self, *shapes: Sequence[Dim]) -> list[Dim]:
+        return resolve("vm.reshape_tensor", shapes[0], self.newshape, False)
+
+
 @calls("reshape")
 def reshape(data: Expr, newshape: object, allowzero: bool = False) -> Expr:
     """The data under `newshape`: numbers and codes, or an expression that is the shape when the program runs."""

@@ -30,6 +30,14 @@ class ShapeOf(FromTopi):
         return [make("zeros_like", call.args[0])]
 
 
+@register("vm.shape_of", Kind.OPAQUE)
+class VmShapeOf(ShapeOf):
+    """`shape_of` of a tensor on any device; the sizes are on the CPU that runs the program."""
+
+    host_result = True
+    dtype: str = "int64"
+
+
 @register("ndarray_size", Kind.OPAQUE)
 class NdarraySize(FromTopi):
     """How many elements the data has."""

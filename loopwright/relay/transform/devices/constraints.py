@@ -150,6 +150,8 @@ class Constraints:
         elif is_call(call, "device_copy"):
             self._on(call.args[0], call.attrs.src_virtual_device)
             self._on(call, call.attrs.dst_virtual_device)
+        elif call.attrs.host_result:
+            self._on(call, self.config.host_virtual_device)
 
     def _call(self, call: Call) -> None:
         if isinstance(call.op, Constructor):
@@ -196,6 +198,11 @@ class Constraints:
         if not join(one, other):
             raise DevicesDisagree(expression, str(one.device), str(other.device))
 
+    def _on_host(self) -> Place:
+        result = Place()
+        result.constrain(self.config.host_virtual_device)
+        return result
+
     # -- what is wished -----------------------------------------------------------------------------------------------
 
     def _wish(self, call: Call) -> None:
@@ -203,4 +210,12 @@ class Constraints:
             if not call.attrs.constrain_body and not call.attrs.constrain_result:
                 self.wishes.append((self.place(call.args[0]), self.place(call)))
         elif not is_call(call, "device_copy"):
-            self.wishes += [(self.place(arg), self.place(call)) for arg in call.args]
+            wanted = zip(call.args, self.inputs_of(call), strict=True)
+            self.wishes += [(self.place(arg), place) for arg, place in wanted if place is not None]
+
+    def inputs_of(self, call: Call) -> list[Place | None]:
+        """Where an operator wants its inputs; None where it takes them anywhere."""
+        on_host = call.attrs.host_inputs
+        usual = None if call.attrs.host_result else self.place(call)
+        names = call.attrs.inputs if on_host else ()
+        return [self._on_host() if k < len(names) and names[k] in on_host else usual for k in range(len(call.args))]

@@ -19,6 +19,7 @@ from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.passes import ModulePass
 from loopwright.relay.adt import Clause, Constructor, Match
 from loopwright.relay.expr import Call, Expr, Function, If, Let, Tuple, TupleGetItem, Var
+from loopwright.relay.graph_functions import graph_functions
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.op.devices import device_copy, on_device, placed
 from loopwright.relay.op.registry import Op
@@ -113,11 +114,13 @@ class _Captured(ExprMutator):
             return inner if source == device else device_copy(inner, source, device)
         op = self.visit(call.op)
         if isinstance(call.op, Op):
-            args = [self.used(arg, device) for arg in call.args]
+            places = self.places.inputs_of(call)
+            pairs = zip(call.args, places, strict=True)
+            wanted = [self.places.device(arg) if place is None else place.device for arg, place in pairs]
         else:
             params = self.places.place(call.op).root.params
             wanted = [param.device for param in params] or [device] * len(call.args)
-            args = [self.used(arg, device, one) for arg, one in zip(call.args, wanted, strict=True)]
+        args = [self.used(arg, device, one) for arg, one in zip(call.args, wanted, strict=True)]
         if op is call.op and all(one is other for one, other in zip(args, call.args, strict=True)):
             return call
         return Call(op, args, call.attrs, call.type_args, call.span)
@@ -134,7 +137,8 @@ class _Captured(ExprMutator):
         if is_closed(function):
             body = bind(function.body, named)
         else:
-            self.memo_map.update(named)
+            for param, new in named.items():
+                self.memo_map[param] = new
             body = self.used(function.body, device)
         result = Function(params, body, function.ret_type, function.type_params, function.attrs, function.span)
         result.virtual_device_ = device
@@ -155,8 +159,8 @@ class _Captured(ExprMutator):
 
     def visit_if(self, branch: If) -> Expr:
         device = self.places.device(branch)
-        parts = [self.used(part, device) for part in (branch.cond, branch.true_branch, branch.false_branch)]
-        return If(*parts, span=branch.span)
+        condition = self.used(branch.cond, device)
+        return If(condition, self.used(branch.true_branch, device), self.used(branch.false_branch, device), branch.span)
 
     def visit_match(self, match: Match) -> Expr:
         device = self.places.device(match)
@@ -174,7 +178,7 @@ def _marked(expression: Expr, device: VirtualDevice) -> Expr:
 def plan_devices(mod: IRModule, config: CompilationConfig) -> IRModule:
     """The module with a device for every value; DevicesDisagree where there is no such plan."""
     prepared = infer_module(mod.map_functions(lambda one: _Prepared().visit(one) if isinstance(one, Function) else one))
-    functions = [one for one in prepared.functions.values() if isinstance(one, Function) and not is_closed(one)]
+    functions = dict.fromkeys(one for one in graph_functions(prepared).values() if not is_closed(one))
     places = Constraints(prepared, config)
     for function in functions:
         places.read(function)
