@@ -215,13 +215,14 @@ def _nat() -> IRModule:
 
 
 @cache
-def _core() -> IRModule:
+def core() -> IRModule:
+    """What `core.rly` declares."""
     return parse("extern type Storage", "core.rly")
 
 
 def add_standard(mod: IRModule, file: str) -> None:
     """What `IRModule.import_from_std` does."""
-    known = {"prelude.rly": _prelude, "nat.rly": _nat, "core.rly": _core}
+    known = {"prelude.rly": _prelude, "nat.rly": _nat, "core.rly": core}
     if file not in known:
         raise ValueError(f"there is no {file!r} to import; there are {', '.join(known)}")
     source = known[file]()

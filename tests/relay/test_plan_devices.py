@@ -146,6 +146,23 @@ def test_shapes_are_on_the_host():
     assert kinds(mod) == ([2, 1], 2) and copies(mod) == []
 
 
+def test_storage_is_where_it_says_and_its_size_on_the_host():
+    fallback = relay.transform.PassContext(config={"relay.fallback_device_type": 2})
+    config = make_compilation_config(fallback, ["llvm", "cuda"], "llvm")
+    mod = relay.IRModule()
+    mod.import_from_std("core.rly")
+    size, shape = relay.var("size", shape=(), dtype="int64"), relay.const([2, 4], "int64")
+    storage = relay.memory.alloc_storage(size, shape, relay.const(64, "int64"), "cuda")
+    tensor = relay.memory.alloc_tensor(storage, relay.const(0, "int64"), shape)
+    mod["main"] = relay.Function([size], relay.exp(tensor))
+    plan = relay.transform.PlanDevices(config)(mod)
+    assert kinds(plan) == ([1], 2) and copies(plan) == []
+    value = relay.create_executor("debug", mod=mod).evaluate()(np.int64(32))
+    np.testing.assert_array_equal(value.numpy(), np.ones((2, 4), "float32"))
+    with pytest.raises(ValueError, match="a tensor at bytes 0 to 32 of storage that has 16"):
+        relay.create_executor("debug", mod=mod).evaluate()(np.int64(16))
+
+
 def test_kernels_keep_their_devices():
     mod = planned(
         """def @main(%x: Tensor[(2), float32]) {

@@ -32,6 +32,7 @@ OPERATOR_FILES: Final = [
     "image",
     "index_ranges",
     "indexing",
+    "memory",
     "movement",
     "nn.activations",
     "nn.attention",

@@ -150,6 +150,8 @@ class Constraints:
         elif is_call(call, "device_copy"):
             self._on(call.args[0], call.attrs.src_virtual_device)
             self._on(call, call.attrs.dst_virtual_device)
+        elif is_call(call, "memory.alloc_storage"):
+            self._on(call, call.attrs.virtual_device)
         elif call.attrs.host_result:
             self._on(call, self.config.host_virtual_device)
 
