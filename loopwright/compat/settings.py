@@ -63,7 +63,7 @@ IGNORED_SETTINGS: Final[dict[str, ConfigKey]] = {
     "tir.usmp.use_workspace_io": ConfigKey(bool, False, _IGNORED),
     "tir.usmp.algorithm": ConfigKey(str, "greedy_by_size", _IGNORED),
     "tir.usmp.custom_algorithm": ConfigKey(str, "", _IGNORED),
-    "relay.fallback_device_type": ConfigKey(int, 1, _IGNORED),
+    "relay.fallback_device_type": ConfigKey(int, 1, "make_compilation_config: the device of kernels"),
     "relay.remove_standalone_reshapes.enable": ConfigKey(bool, True, _IGNORED),
     **{
         f"tir.{name}": ConfigKey(bool, False, _IGNORED)

@@ -202,7 +202,7 @@ def _named_sizes(function: Function) -> tuple[Function, set[SizeVariable]]:
     if not values:
         return function, result
     body = bind(function.body, values)
-    return Function(params, body, None, function.type_params, function.attrs, function.span), result
+    return function.rebuilt(params, body), result
 
 
 def _word(name: str) -> str:

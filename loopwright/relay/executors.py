@@ -182,7 +182,7 @@ def with_shapes(function: Function, values: Sequence[Nested[np.ndarray]]) -> Fun
         Var(param.name_hint, _type_of(value), param.span) for param, value in zip(function.params, values, strict=True)
     ]
     body = bind(function.body, dict(zip(function.params, params, strict=True)))
-    return Function(params, body, None, function.type_params, function.attrs, function.span)
+    return function.rebuilt(params, body)
 
 
 def _type_of(value: Nested[np.ndarray]) -> Type:

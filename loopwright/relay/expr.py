@@ -278,6 +278,12 @@ class Function(Expr):
     def without_attr(self, key: str) -> Function:
         return self._with_attrs({name: value for name, value in self.attrs.items() if name != key})
 
+    def rebuilt(self, params: Sequence[Var], body: Expr, ret_type: Type | None = None) -> Function:
+        """A function of another body, and else like this one: its attributes, its source, its device."""
+        result = Function(params, body, ret_type, self.type_params, self.attrs, self.span)
+        result.virtual_device_ = self.virtual_device_
+        return result
+
     def _with_attrs(self, attrs: Mapping[str, object]) -> Function:
         copy = Function(self.params, self.body, self.ret_type, self.type_params, attrs, self.span)
         copy.checked_type_ = self.checked_type_

@@ -75,4 +75,4 @@ def _replaced(function: Function, sizes: dict[SizeVariable, Dim]) -> Function:
 
     params = [Var(param.name_hint, changed(param.type_annotation), param.span) for param in function.params]
     body = bind(function.body, dict(zip(function.params, params, strict=True)))
-    return Function(params, body, None, function.type_params, function.attrs, function.span)
+    return function.rebuilt(params, body)

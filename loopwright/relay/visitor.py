@@ -266,9 +266,7 @@ class ExprMutator(ExprFunctor[Expr]):
         if body is function.body and all(map(_is, params, function.params)):
             return function
         ret_type = function.ret_type if all(map(_is, params, function.params)) else None
-        result = Function(params, body, ret_type, function.type_params, function.attrs, function.span)
-        result.virtual_device_ = function.virtual_device_
-        return result
+        return function.rebuilt(params, body, ret_type)
 
     def visit_let(self, let: Let) -> Expr:
         chain: list[tuple[Let, Var, Expr]] = []
@@ -336,9 +334,7 @@ class _Bind(ExprMutator):
         body = self.visit(function.body)
         if body is function.body and len(params) == len(function.params):
             return function
-        result = Function(params, body, None, function.type_params, function.attrs, function.span)
-        result.virtual_device_ = function.virtual_device_
-        return result
+        return function.rebuilt(params, body)
 
 
 @overload

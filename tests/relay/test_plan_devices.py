@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -226,6 +228,20 @@ def test_where_each_expression_is():
     assert {e.span.line: d.device_type for e, d in found.items()} == {0: 2, 1: 1, 6: 2, 7: 2, 8: 1, 9: 1, 10: 1}
 
 
+def test_devices_outlive_other_passes():
+    mod = planned(
+        """def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32]) {
+             add(on_device(negative(exp(%x)), virtual_device=D1), %y) }"""
+    )
+    named = relay.transform.ToANormalForm()(mod)
+    found = relay.analysis.virtual_devices(named, named["main"])
+    at = {one.op.name: device.device_type for one, device in found.items() if isinstance(one, relay.Call)}
+    assert (at["exp"], at["negative"], at["add"]) == (2, 2, 1)
+    lw.ir.assert_structural_equal(relay.transform.PlanDevices(BOTH)(named), named)
+    for change in (relay.transform.ToGraphNormalForm(), relay.transform.FoldConstant(), relay.transform.FuseOps()):
+        assert kinds(change(named)) == kinds(mod)
+
+
 def test_a_program_of_cpus_runs():
     text = """def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32]) {
                 %0 = on_device(exp(%x), virtual_device=D3);
@@ -237,6 +253,50 @@ def test_a_program_of_cpus_runs():
         for kind in ("graph", "vm", "debug"):
             result = relay.create_executor(kind, mod=mod, device=lw.cpu(), target="llvm").evaluate()(x, y)
             np.testing.assert_allclose(result.numpy(), np.exp(x) + y, rtol=1e-6)
+
+
+def random_program(rng: random.Random) -> relay.IRModule:
+    """Sums, tuples, branches and calls of three tensors, on random CPUs."""
+    params = [relay.var(name, shape=(2,)) for name in "abc"]
+    values: list[relay.Expr] = list(params)
+    for _ in range(rng.randrange(2, 12)):
+        x, y = rng.choice(values), rng.choice(values)
+        inner = relay.var("p", shape=(2,))
+        value = rng.choice(
+            [
+                relay.add(x, y),
+                relay.TupleGetItem(relay.Tuple([x, y]), 1),
+                relay.If(relay.less(relay.sum(x), relay.const(0.0)), relay.add(x, y), relay.negative(y)),
+                relay.Call(relay.Function([inner], relay.multiply(inner, inner)), [x]),
+            ]
+        )
+        device, result, body = f"cpu:{rng.randrange(2)}", rng.randrange(2), rng.randrange(2)
+        values.append(relay.annotation.on_device(value, device, bool(result), bool(body)))
+    mod = relay.IRModule.from_expr(relay.Function(params, relay.add(values[-1], values[-2])))
+    return relay.transform.InferType()(mod)
+
+
+def test_plans_of_random_programs():
+    config = make_compilation_config(CONTEXT, "llvm")
+    arrays = [np.array([k, k - 1.5], "float32") for k in range(3)]
+    count = 0
+    for seed in range(30):
+        mod = random_program(random.Random(seed))
+        try:
+            plan = relay.transform.PlanDevices(config)(mod)
+        except DevicesDisagree:
+            continue
+        count += 1
+        lw.ir.assert_structural_equal(relay.transform.PlanDevices(config)(plan), plan)
+        one, other = (relay.create_executor("debug", mod=each).evaluate()(*arrays).numpy() for each in (mod, plan))
+        np.testing.assert_array_equal(one, other)
+        found = relay.analysis.virtual_devices(plan, plan["main"])
+        for call, device in found.items():  # an operator computes where its inputs are
+            if isinstance(call, relay.Call) and isinstance(call.op, relay.Function):
+                assert [found[arg] for arg in call.args] == [param.virtual_device_ for param in call.op.params]
+            elif isinstance(call, relay.Call) and call.op.name not in ("on_device", "device_copy"):
+                assert {found[arg] for arg in call.args} == {device}
+    assert count > 20
 
 
 def test_other_devices_are_refused():

@@ -46,7 +46,7 @@ class AllocStorage(_Memory):
 
     stateful = True
     host_inputs = ("size", "shape", "alignment")
-    virtual_device: VirtualDevice = VirtualDevice()  # noqa: RUF009  # which never changes
+    virtual_device: VirtualDevice = VirtualDevice()  # which never changes
     dtype: str = "float32"
 
     def infer(self, size: TensorType, shape: TensorType, alignment: TensorType) -> Type:

@@ -157,5 +157,5 @@ def insert(
     main = graph_function(mod)
     body = _Insert(layers, scales, config).visit(main.body)
     changed = mod.copy()
-    changed["main"] = Function(main.params, body, None, main.type_params, main.attrs, main.span)  # type: ignore[assignment]
+    changed["main"] = main.rebuilt(main.params, body)  # type: ignore[assignment]
     return InferType()(changed)

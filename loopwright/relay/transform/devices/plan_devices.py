@@ -48,9 +48,7 @@ class _Prepared(ExprMutator):
         body = _result_marked(changed.body)
         if body is changed.body:
             return changed
-        result = Function(changed.params, body, changed.ret_type, changed.type_params, changed.attrs, changed.span)
-        result.virtual_device_ = changed.virtual_device_
-        return result
+        return changed.rebuilt(changed.params, body, changed.ret_type)
 
 
 def _result_marked(body: Expr) -> Expr:
@@ -140,7 +138,7 @@ class _Captured(ExprMutator):
             for param, new in named.items():
                 self.memo_map[param] = new
             body = self.used(function.body, device)
-        result = Function(params, body, function.ret_type, function.type_params, function.attrs, function.span)
+        result = function.rebuilt(params, body, function.ret_type)
         result.virtual_device_ = device
         return result
 

@@ -34,6 +34,6 @@ def ChangeBatch(data: Mapping[Var, int], batch_size: int = 16) -> GraphPass:
         copy = clone(function)
         params = [changed(param) for param in function.params]
         body = bind(copy.body, dict(zip(copy.params, params, strict=True)))
-        return Function(params, body, None, function.type_params, function.attrs, function.span)
+        return function.rebuilt(params, body)
 
     return GraphPass(change, PassInfo(1, "ChangeBatch"))

@@ -115,7 +115,7 @@ def lift_functions(mod: IRModule, context: PassContext) -> IRModule:
         changed[var] = (
             function
             if same
-            else Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)
+            else function.rebuilt(function.params, body, function.ret_type)
         )
         changed |= {GlobalVar(name): lifted for name, lifted in lift.lifted.items()}
     return infer_module(IRModule(changed, mod.type_definitions, mod.attrs))

@@ -6,13 +6,20 @@
 In A-normal form every value has a name, in the order of evaluation. In basic-block form only those have one that blocks
 inside their own use: what is left are graphs without shared parts between blocks. In graph form there are no lets but
 those that must be: functions that call themselves, and values that do something.
+
+In A-normal form the values of a program with devices (`PlanDevices`) say theirs: a name takes a value out of the
+`on_device` it stood in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeGuard
+
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.adt import Clause, Match
+from loopwright.relay.analysis.devices import virtual_devices
 from loopwright.relay.blocks import Scope, Scopes
 from loopwright.relay.expr import (
     Call,
@@ -28,16 +35,20 @@ from loopwright.relay.expr import (
     TupleGetItem,
     Var,
 )
+from loopwright.relay.op.devices import on_device
 from loopwright.relay.transform.functions.dead_code_elimination import Purity
 from loopwright.relay.transform.graph_pass import GraphPass
+from loopwright.relay.transform.typed_rewrite import is_call
 from loopwright.relay.visitor import ExprMutator, post_order
+from loopwright.target import VirtualDevice
 
 
 class _Name(ExprMutator):
     """Give values names in their blocks; `everything`, or those that inner blocks use."""
 
-    def __init__(self, scopes: Scopes, everything: bool) -> None:
+    def __init__(self, scopes: Scopes, everything: bool, devices: Mapping[Expr, VirtualDevice]) -> None:
         super().__init__()
+        self.devices = devices  # of a program that has some
         self.scopes = scopes
         self.everything = everything
         self.lists: dict[Scope, list[tuple[Var, Expr]]] = {scopes.root: []}
@@ -56,11 +67,24 @@ class _Name(ExprMutator):
             return value
         var = Var(f"v{self.count}")
         self.count += 1
-        self.lists[self.scopes.of[expression]].append((var, value))
+        self.lists[self.scopes.of[expression]].append((var, self._marked(expression, value)))
         return var
 
+    def _marked(self, expression: Expr, value: Expr) -> Expr:
+        """A value that gets a name, and says its device."""
+        device = self.devices.get(expression)
+        if device is None or device.is_unconstrained or isinstance(value, (Function, Var)):
+            return value
+        return on_device(value, device, constrain_result=True)
+
     def visit_call(self, call: Call) -> Expr:
+        if self._says_device(call):
+            return self.visit(call.args[0])
         return self._named(call, super().visit_call(call))
+
+    def _says_device(self, value: Expr) -> TypeGuard[Call]:
+        """Whether all that a value does is to say where another is."""
+        return bool(self.devices) and is_call(value, "on_device") and value.attrs.constrain_result
 
     def visit_constant(self, constant: Constant) -> Expr:
         return self._named(constant, constant) if self.everything else constant
@@ -81,7 +105,7 @@ class _Name(ExprMutator):
         body = self.block(self.scopes.body[function], function.body)
         if body is function.body:
             return function
-        return Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)
+        return function.rebuilt(function.params, body, function.ret_type)
 
     def visit_if(self, branch: If) -> Expr:
         condition = self.visit(branch.cond)
@@ -110,6 +134,8 @@ class _Name(ExprMutator):
 
     def _value(self, value: Expr) -> Expr:
         """The value of a let: it has a name already."""
+        if self._says_device(value):
+            return self._marked(value.args[0], self._value(value.args[0]))
         if isinstance(value, Call) and value not in self.memo_map and value not in self.scopes.used_elsewhere:
             for arg in value.args:
                 self.visit(arg)
@@ -126,9 +152,15 @@ class _Name(ExprMutator):
         return self._named(ref, super().visit_ref_write(ref))
 
 
+def _devices(root: Expr) -> Mapping[Expr, VirtualDevice]:
+    """The device of each expression; of none where the program names none."""
+    found = virtual_devices(None, root)
+    return found if any(not device.is_unconstrained for device in found.values()) else {}
+
+
 def _normal(name: str, everything: bool) -> GraphPass:
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return _Name(Scopes(function), everything).function(function)
+        return _Name(Scopes(function), everything, _devices(function) if everything else {}).function(function)
 
     return GraphPass(change, PassInfo(1, name))
 
@@ -141,8 +173,8 @@ def ToANormalForm() -> GraphPass:
 def ToANormalFormExpr(expr: Expr) -> Expr:
     """An expression with a name for every value, in the order of evaluation."""
     if isinstance(expr, Function):
-        return _Name(Scopes(expr), True).function(expr)
-    return _Name(Scopes(closed := Function([], expr)), True).function(closed).body
+        return _Name(Scopes(expr), True, _devices(expr)).function(expr)
+    return _Name(Scopes(closed := Function([], expr)), True, _devices(expr)).function(closed).body
 
 
 def ToBasicBlockNormalForm() -> GraphPass:

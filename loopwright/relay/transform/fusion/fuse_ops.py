@@ -237,7 +237,7 @@ def fuse_function(function: Function, settings: _Settings) -> Function:
     return (
         function
         if body is function.body
-        else Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)
+        else function.rebuilt(function.params, body, function.ret_type)
     )
 
 

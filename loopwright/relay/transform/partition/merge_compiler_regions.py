@@ -92,6 +92,6 @@ def MergeCompilerRegions() -> GraphPass:
         body = _Merge(_Regions(function.body)).visit(function.body)
         if body is function.body:
             return function
-        return Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)
+        return function.rebuilt(function.params, body, function.ret_type)
 
     return GraphPass(change, PassInfo(0, "MergeCompilerRegions"))

@@ -58,6 +58,6 @@ def MergeComposite(pattern_table: Sequence[PatternRow]) -> GraphPass:
             body = _Show(hide.hidden).visit(result)
         if body is function.body:
             return function
-        return Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)
+        return function.rebuilt(function.params, body, function.ret_type)
 
     return GraphPass(change, PassInfo(0, "MergeComposite"))

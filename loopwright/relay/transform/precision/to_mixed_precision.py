@@ -53,7 +53,7 @@ _NAMES: Final = {
         "repeat reverse broadcast_to broadcast_to_like layout_transform nn.pad nn.mirror_pad nn.depth_to_space "
         "nn.space_to_depth nn.upsampling image.resize2d zeros_like ones_like full_like nn.dilate "
         "nn.batch_to_space_nd nn.space_to_batch_nd argmax argmin trilu sequence_mask dyn.reshape "
-        "dyn.strided_slice dyn.broadcast_to dyn.tile annotation.stop_fusion"
+        "dyn.strided_slice dyn.broadcast_to dyn.tile annotation.stop_fusion on_device device_copy"
     ),
     Precision.NEVER: (
         "exp log log2 log10 power erf rsqrt tan cos cosh sin sinh acos acosh asin asinh atan atanh nn.softmax "
@@ -256,7 +256,7 @@ class _Mix(TypedRewrite):
         body = self.restored(self.visit(function.body), function.body)
         if body is function.body:
             return function
-        return Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)
+        return function.rebuilt(function.params, body, function.ret_type)
 
 
 def ToMixedPrecision(
@@ -276,6 +276,6 @@ def ToMixedPrecision(
         body = mix.visit(function.body)
         if body is function.body:
             return function
-        return Function(function.params, body, None, function.type_params, function.attrs, function.span)
+        return function.rebuilt(function.params, body)
 
     return GraphPass(change, PassInfo(0, "ToMixedPrecision"))

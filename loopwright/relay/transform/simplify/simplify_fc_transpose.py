@@ -45,7 +45,7 @@ def SimplifyFCTranspose(target_weights: Sequence[str]) -> GraphPass:
         rewrite = _Transposed(mod, target_weights)
         body = rewrite.visit(function.body)
         params = [rewrite.new.get(param, param) for param in function.params]
-        return Function(params, body, None, function.type_params, function.attrs, function.span)
+        return function.rebuilt(params, body)
 
     return GraphPass(change, PassInfo(4, "SimplifyFCTranspose"))
 

@@ -156,6 +156,6 @@ def DynamicToStatic() -> GraphPass:
         if changed is function:
             return function
         # What the function returned may have had unknown sizes; now they are found anew.
-        return Function(changed.params, changed.body, None, changed.type_params, changed.attrs, changed.span)
+        return changed.rebuilt(changed.params, changed.body)
 
     return GraphPass(change, PassInfo(2, "DynamicToStatic"))
