@@ -48,6 +48,7 @@ class GraphModule:
         self._inputs: dict[str, np.ndarray | None] = dict.fromkeys(built.input_names)
         self._outputs: list[np.ndarray] = []
         self._given: dict[int, np.ndarray] = {}
+        self._constants: dict[str, np.ndarray] | None = None  # by name, once somebody gives one
 
     def set_input(self, key: str | int | None = None, value: object = None, **params: object) -> None:
         """Set inputs by name or position, converted to their types; names that the model lacks are passed over."""
@@ -57,6 +58,19 @@ class GraphModule:
         for name, one in params.items():
             if name in self._inputs:
                 self._inputs[name] = self._copied(name, one)
+            else:
+                self._check_constant(name, one)
+
+    def _check_constant(self, name: str, value: object) -> None:
+        """Weights are compiled into the model: the value it has changes nothing, and another one is refused."""
+        if self._constants is None:
+            self._constants = self.module.get_params() if hasattr(self.module, "get_params") else {}
+        known = self._constants.get(name)
+        if known is not None and not np.array_equal(known, _array(value), equal_nan=known.dtype.kind == "f"):
+            raise BadModelInput(
+                f"{name!r} is a constant of the model, compiled into it; its value cannot be replaced",
+                hint="build the model again with the new params, or without them: then they are inputs",
+            )
 
     def _copied(self, name: str, value: object) -> np.ndarray:
         """A copy in the element type of that input: the executor's memory has it, whatever is copied into it."""

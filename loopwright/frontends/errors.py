@@ -42,8 +42,8 @@ class ValueNeeded(LoopwrightError, ValueError):
 
         from loopwright.frontends import from_onnx
 
-        text = '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, int64[1] k) => (float[M] y) { y = TopK(x, k) }'
-        from_onnx(parser.parse_model(text))
+        graph = "g (float[4] x, int64[2] s) => (float[M] a, float[N] b) { a, b = Split(x, s) }"
+        from_onnx(parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> ' + graph))
     """
 
     code = "LW1304"

@@ -117,6 +117,8 @@ def _typed(mod: IRModule, params: Params | None) -> tuple[IRModule, dict[str, Te
     mod = require_cpu(mod)
     if mod.type_definitions:
         require_tensors(mod)
+    if len(mod.functions) > 1:
+        require_no_recursion(mod)
     used = {param.name_hint for param in mod["main"].params}
     require_params(params or {})
     left = {name: value for name, value in (params or {}).items() if name not in used}
@@ -143,6 +145,27 @@ def require_tensors(mod: IRModule) -> None:
             if isinstance(part, GlobalVar) and part.name not in seen and part.name in mod:
                 seen.add(part.name)
                 waiting.append(mod[part])
+
+
+def require_no_recursion(mod: IRModule) -> None:
+    """Refuse functions of the module that call themselves, or each other in a circle: calls are inlined."""
+    done: set[str] = set()
+
+    def look(name: str, callers: tuple[str, ...]) -> None:
+        if name in callers:
+            circle = " → ".join([f"@{one}" for one in (*callers[callers.index(name) :], name)])
+            raise CannotCompile(
+                f"the module has a function that calls itself ({circle}), and a native function has no stack of calls",
+                hint='relay.create_executor("vm", mod) interprets it; loops of tensors (relay.loops) compile',
+            )
+        function = mod[name] if name not in done else None
+        if isinstance(function, Function):
+            for part in post_order(function):
+                if isinstance(part, GlobalVar) and part.name in mod:
+                    look(part.name, (*callers, name))
+        done.add(name)
+
+    look("main", ())
 
 
 def require_params(params: object) -> None:

@@ -103,7 +103,7 @@ def test_html_stands_alone(file, tmp_path):
 def test_native_text(file):
     assert "define " in show(f"{file}:scale", "--llvm")
     assert "__tvm_ffi_scale" in show(f"{file}:scale", "--asm")
-    assert show(file, "--stages").split()[:3] == ["start", "privatise_buffers", "precompute_constants"]
+    assert show(file, "--stages").split()[:3] == ["start", "privatise_buffers", "check_run_once"]
 
 
 def test_tensors_become_functions(tmp_path):

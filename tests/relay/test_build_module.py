@@ -310,3 +310,19 @@ def test_parameters_may_share_a_name(kind):
     assert (np.asarray(result) == np.concatenate([numbers(2), numbers(3, seed=1)])).all()
     built = relay.build(relay.IRModule.from_expr(function), "llvm")
     assert built.input_names == ["x", "x_1"]
+
+
+def test_another_value_of_a_constant_is_refused():
+    """The weights are compiled into the model: what would change them must not pass in silence."""
+    from loopwright.contrib.graph_executor import GraphModule
+
+    x, w = relay.var("x", shape=(2,)), relay.var("w", shape=(2,))
+    mod = relay.IRModule.from_expr(relay.Function([x, w], x * w))
+    lib = relay.build(mod, "llvm", params={"w": np.array([2, 3], "float32")})
+    model = GraphModule(lib["default"](lw.cpu()))
+    weights = lib.get_params()
+    model.set_input(x=np.ones(2, "float32"), **weights)
+    model.run()
+    assert model.get_output(0).numpy().tolist() == [2, 3]
+    with pytest.raises(BadModelInput, match="'p0' is a constant of the model, compiled into it"):
+        model.set_input(p0=weights["p0"] * 0)

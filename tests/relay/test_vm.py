@@ -175,3 +175,15 @@ def test_te_compiler_lowers_once():
     compiler.jit(relay.Function([x], x + x), "llvm")(lw.nd.array(np.ones(4, "float32")), out)
     assert out.numpy().tolist() == [2] * 4
     compiler.clear()
+
+
+def test_functions_of_the_module_that_call_themselves_are_interpreted():
+    fib, n, x = relay.GlobalVar("fib"), relay.var("n", shape=(), dtype="int32"), relay.var("x", shape=(), dtype="int32")
+    one, two = relay.const(1, "int32"), relay.const(2, "int32")
+    mod = lw.IRModule()
+    body = relay.If(relay.less(n, two), n, fib(n - one) + fib(n - two))
+    mod[fib] = relay.Function([n], body, relay.scalar_type("int32"))
+    mod["main"] = relay.Function([x], fib(x))
+    assert int(relay.create_executor("vm", mod).evaluate()(np.array(7, "int32")).numpy()) == 13
+    with pytest.raises(CannotCompile, match="a function that calls itself \\(@fib → @fib\\)"):
+        relay.build(mod, "llvm")
