@@ -71,12 +71,12 @@ def test_settings_have_defaults():
 
 
 def test_settings_that_no_pass_reads_are_checked_all_the_same():
-    meaning = PassContext.list_configs()["relay.fallback_device_type"]["meaning"]
-    assert meaning == "scripts may switch it; no pass of ours reads it"
-    assert PassContext(config={"relay.fallback_device_type": 4}).setting("relay.fallback_device_type") == 4
+    name = "relay.backend.use_meta_schedule_dispatch"
+    assert PassContext.list_configs()[name]["meaning"] == "scripts may switch it; no pass of ours reads it"
+    assert PassContext(config={name: 4}).setting(name) == 4
     assert PassContext().setting("relay.backend.use_meta_schedule") is False
-    with pytest.raises(BadConfigValue, match=r"setting 'relay\.fallback_device_type' takes int, got str 'large'"):
-        PassContext(config={"relay.fallback_device_type": "large"})
+    with pytest.raises(BadConfigValue, match=f"setting '{name}' takes int, got str 'large'"):
+        PassContext(config={name: "large"})
 
 
 def test_an_unknown_setting_names_the_candidates():
