@@ -10,7 +10,7 @@ stack of its own: what an expression is made of is visited before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, overload
 
 from loopwright.ir.expr import GlobalVar
@@ -61,8 +61,8 @@ def parts(expression: Expr) -> tuple[Expr, ...]:
     return ()
 
 
-def post_order(root: Expr) -> Iterator[Expr]:
-    """Every expression below `root` and it itself, once, after what it is made of."""
+def post_order(root: Expr, parts: Callable[[Expr], Sequence[Expr]] = parts) -> Iterator[Expr]:
+    """Every expression below `root` and it itself, once, after its `parts`, by default all that it is made of."""
     stack: list[tuple[Expr, Iterator[Expr]]] = [(root, iter(parts(root)))]
     entered = {root}
     while stack:

@@ -25,7 +25,7 @@ from loopwright.ir import (
 from loopwright.transform.tensor_intrinsics.nest import loads_of
 from loopwright.transform.tensor_intrinsics.registry import TensorIntrin
 
-_DOT_DESCRIPTION = """
+_DOT = """
 from loopwright.script import tir as T
 
 @T.prim_func
@@ -37,25 +37,15 @@ def main(
     with T.block("root"):
         T.reads(C[0:{lanes}], A[0:4], B[0:{lanes}, 0:4])
         T.writes(C[0:{lanes}])
-        for i, k in T.grid({lanes}, 4):
+"""
+
+_DOT_DESCRIPTION = _DOT + """        for i, k in T.grid({lanes}, 4):
             with T.block("update"):
                 vi, vk = T.axis.remap("SR", [i, k])
                 C[vi] = C[vi] + T.Cast("{c}", A[vk]) * T.Cast("{c}", B[vi, vk])
 """
 
-_DOT_INSTRUCTION = """
-from loopwright.script import tir as T
-
-@T.prim_func
-def main(
-    A: T.Buffer((4,), "{a}", offset_factor=1),
-    B: T.Buffer(({lanes}, 4), "{b}", offset_factor=1),
-    C: T.Buffer(({lanes},), "{c}", offset_factor=1),
-):
-    with T.block("root"):
-        T.reads(C[0:{lanes}], A[0:4], B[0:{lanes}, 0:4])
-        T.writes(C[0:{lanes}])
-        four = T.reinterpret("int32", A.vload([0], "{a}x4"))
+_DOT_INSTRUCTION = _DOT + """        four = T.reinterpret("int32", A.vload([0], "{a}x4"))
         C[T.ramp(0, 1, {lanes})] = T.call_llvm_pure_intrin(
             "{c}x{lanes}",
             "{instruction}",
@@ -65,20 +55,7 @@ def main(
         )
 """
 
-
-_DOT_LOOPS = """
-from loopwright.script import tir as T
-
-@T.prim_func
-def main(
-    A: T.Buffer((4,), "{a}", offset_factor=1),
-    B: T.Buffer(({lanes}, 4), "{b}", offset_factor=1),
-    C: T.Buffer(({lanes},), "{c}", offset_factor=1),
-):
-    with T.block("root"):
-        T.reads(C[0:{lanes}], A[0:4], B[0:{lanes}, 0:4])
-        T.writes(C[0:{lanes}])
-        for i, k in T.grid({lanes}, 4):
+_DOT_LOOPS = _DOT + """        for i, k in T.grid({lanes}, 4):
             C[i] = C[i] + T.Cast("{c}", A[k]) * T.Cast("{c}", B[i, k])
 """
 

@@ -28,7 +28,7 @@ from loopwright.relay.expr import (
 from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.devices.places import Place, join, together
 from loopwright.relay.transform.typed_rewrite import is_call
-from loopwright.relay.visitor import parts
+from loopwright.relay.visitor import parts, post_order
 from loopwright.target import CompilationConfig, VirtualDevice
 
 
@@ -46,18 +46,7 @@ def open_parts(expression: Expr) -> Sequence[Expr]:
 
 def open_expressions(function: Function) -> Iterator[Expr]:
     """Every expression that is planned with the function, once, after what it is made of."""
-    stack: list[tuple[Expr, Iterator[Expr]]] = [(function, iter(open_parts(function)))]
-    entered: set[Expr] = {function}
-    while stack:
-        expression, rest = stack[-1]
-        for part in rest:
-            if part not in entered:
-                entered.add(part)
-                stack.append((part, iter(open_parts(part))))
-                break
-        else:
-            stack.pop()
-            yield expression
+    return post_order(function, open_parts)
 
 
 class Constraints:
