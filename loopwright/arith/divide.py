@@ -13,6 +13,7 @@ from loopwright.arith.bounds import at_least, at_most, form_range
 from loopwright.arith.engine import Engine
 from loopwright.arith.linear import LinearForm, Terms, add_terms
 from loopwright.arith.modular import form_modular
+from loopwright.arith.quotient_sums import without_quotients
 from loopwright.ir import Expr, FloorDiv, FloorMod
 from loopwright.runtime.dtype import DataType
 
@@ -196,7 +197,7 @@ def merge_remainders(s: Engine, terms: Terms, const: int, dtype: DataType) -> Li
                 terms, const = merged.terms, const + merged.const
                 changed = True
                 break
-    return LinearForm(terms, const)
+    return without_quotients(s, terms, const) or LinearForm(terms, const)
 
 
 def _merge_one(s: Engine, terms: Terms, atom: Expr, k: int, dtype: DataType) -> LinearForm | None:
