@@ -230,3 +230,20 @@ def test_a_block_with_blocks_inside():
     sch.prefetch("rows", sch.get_loops("rows")[0], "A", distance=2)
     assert "T.address_of(A[i + 2, 0])" in sch.mod["main"].script()
     check(sch, nested)
+
+
+def test_of_a_fused_loop_the_address_goes_on_in_memory():
+    @T.prim_func
+    def before(A: T.Buffer((6, 5, 7)), C: T.Buffer((6, 5, 7))):
+        for i, j, k in T.grid(6, 5, 7):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                C[vi, vj, vk] = A[vi, vj, vk] * T.float32(2)
+
+    sch = tir.Schedule(before)
+    around, lane = sch.split(sch.fuse(*sch.get_loops("C")), [None, 16])
+    sch.vectorize(lane)
+    sch.prefetch("C", around, "A", distance=3, lines=2)
+    text = lw.lower(sch.mod).script()
+    assert "T.address_of(A_1[i_j_k_fused_0 * 16 + 48])" in text
+    assert "T.address_of(A_1[i_j_k_fused_0 * 16 + 64])" in text

@@ -48,6 +48,7 @@ from loopwright.ir import (
     logical_and,
     pre_order_visit,
     reads_memory,
+    structural_equal,
     substitute,
     uses_var,
 )
@@ -163,6 +164,31 @@ def window_of(
     parts = [_part(facts, part, extent) for part, extent in zip(hull or whole, buffer.shape, strict=True)]
     origin, shape = tuple([low for low, _ in parts]), tuple([size for _, size in parts])
     return Window(buffer, origin, shape, reads, writes, tuple(limits or [None] * buffer.ndim))
+
+
+def first_cell(
+    view: View, realizes: Sequence[BlockRealize], buffer: Buffer, scope: BlockRealize, still: Sequence[For]
+) -> tuple[Expr, ...] | None:
+    """What the first iteration of the loops inside `still` touches; None where that is not one cell.
+
+    Of a fused loop that is the first cell in memory, while the box of all iterations may be most of the buffer.
+    """
+    if len(realizes) != 1:
+        return None
+    realize = realizes[0]
+    path = view.block_path(block_key(realize.block))
+    standing = {loop.loop_var for loop in still}
+    values = _values_through(path[next(k for k, statement in enumerate(path) if statement is scope) + 1 :])
+    parts = [part for part in (realize.block.init, realize.block.body) if part is not None]
+    found = [access for part in parts for access in accesses(part, buffer)]
+    if not found or any(access.loops for access in found):
+        return None
+    first = found[0].indices
+    for other in found[1:]:
+        if not all([structural_equal(a, b) for a, b in zip(first, other.indices, strict=True)]):
+            return None
+    starts = {loop.loop_var: loop.min for loop in loops_within(path, scope) if loop.loop_var not in standing}
+    return tuple([substitute(substitute(index, values), starts) for index in first])
 
 
 def _limit(facts: Analyzer, index: Expr, predicate: Expr, moving: Mapping[Var, Range]) -> Expr | None:

@@ -6,7 +6,8 @@
                                                      … A[vk] …
 
 Here `prefetch(C, k, "A", distance=8)`. The address is that of the first element of the window that the later iteration
-touches; past the end of the buffer it is still only a hint, which never faults. Nothing is read, so nothing is proved.
+touches (of fused loops, whose window is no box: the one that its first iteration touches); past the end of the buffer
+it is still only a hint, which never faults. Nothing is read, so nothing is proved.
 With `levels=1` the iterations are those of the loop around `loop`: each row of a tile asks for its row of a later tile.
 With `lines=4` three more cache lines are asked for after that of the address.
 What the block only writes is asked for to be written: a cache that shares lines with others then owns it in time.
@@ -28,9 +29,12 @@ from loopwright.ir import (
     BufferLoad,
     Evaluate,
     Expr,
+    FloorDiv,
+    FloorMod,
     For,
     Stmt,
     Var,
+    collect,
     const,
     seq,
     structural_equal,
@@ -44,7 +48,7 @@ from loopwright.schedule.rewrite.blocks import leaves_of
 from loopwright.schedule.rewrite.buffers import BufferName, find_buffer
 from loopwright.schedule.rewrite.insertion_points import doing_in, visible_from
 from loopwright.schedule.rewrite.regions import facts_under
-from loopwright.schedule.rewrite.windows import loops_within, window_of
+from loopwright.schedule.rewrite.windows import first_cell, loops_within, window_of
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
@@ -87,7 +91,9 @@ def prefetch(
     window = window_of(view, leaves_of(view, block), chosen, scope, still)
     later = counted.loop_var + const(distance, counted.loop_var.dtype)
     facts = facts_under([*still, *view.loops_to(loop.loop_var)] if twins else still, [scope])
-    moved = [substitute(low, twins) for low in window.origin]
+    cell = first_cell(view, leaves_of(view, block), chosen, scope, still)
+    is_digits = cell is not None and any([collect(index, FloorDiv, FloorMod) for index in cell])
+    moved = [substitute(low, twins) for low in (cell if cell is not None and is_digits else window.origin)]
     first = [facts.simplify(substitute(low, {counted.loop_var: later})) for low in moved]
     step = max(1, _LINE_BYTES // chosen.dtype.nbytes)
     hints: list[Stmt] = []
