@@ -111,6 +111,44 @@ def test_slabs_when_panels_do_not_fit_the_cache() -> None:
     check(func, flips="A")
 
 
+def test_slabs_of_a_transposed_operand_whose_length_is_odd() -> None:
+    """No whole number of turns: the last slab is shorter, and each still knows which part of A it packs."""
+    func = matmul(24, 1963, 330, flips="A")
+    plan = autosched.apply(func, ONE)
+    assert [decision.rule for decision in plan.decisions] == ["packed GEMM"] and "slabs of" in plan.explain()
+    check(func, flips="A")
+
+
+def with_itself(n: int, k: int, flipped: bool, batch: int = 0, dtype: str = "float32") -> PrimFunc:
+    """C = A · Aᵀ; Aᵀ · A if flipped."""
+    lead = (batch,) if batch else ()
+    a = te.placeholder((*lead, k, n) if flipped else (*lead, n, k), dtype, name="A")
+    r = te.reduce_axis((0, k), "k")
+
+    def cell(*axes: te.Var) -> te.Tensor:
+        *h, i, j = axes
+        left, right = (a[(*h, r, x)] if flipped else a[(*h, x, r)] for x in (i, j))
+        return te.sum(left * right, axis=r)
+
+    return te.create_prim_func([a, te.compute((*lead, n, n), cell, name="C")])
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize("size", [(37, 21, 0, "float32"), (16, 9, 3, "float64"), (2, 3, 0, "int32")])
+def test_a_matrix_times_itself(size: tuple[int, int, int, str], flipped: bool) -> None:
+    n, k, batch, dtype = size
+    func = with_itself(n, k, flipped, batch, dtype)
+    plan = autosched.apply(func, ONE)
+    assert [decision.rule for decision in plan.decisions] == ["packed GEMM"] and plan.schedule.is_proved
+    a = numbers(tuple(int(size) for size in func.buffer_map[func.params[0]].shape), dtype, 1)
+    c = np.full((*a.shape[:-2], n, n), 7, dtype)
+    lw.build(plan.mod, target=ONE)(a, c)
+    left = (np.swapaxes(a, -1, -2) if flipped else a).astype("float64")
+    exact, size = left @ np.swapaxes(left, -1, -2), np.abs(left) @ np.abs(np.swapaxes(left, -1, -2))
+    bound = 0 if dtype == "int32" else (k + 1) * float(np.finfo(dtype).eps) * size
+    assert np.all(np.abs(c - exact) <= bound)
+
+
 def test_tiles_in_registers_have_no_guards_that_depend_on_the_task() -> None:
     """Columns that are no whole panels, and tasks of several products: the last tile of each is shorter."""
     func = matmul(576, 96, 196, batch=4)
@@ -198,7 +236,6 @@ def test_what_is_no_product_is_left_to_others() -> None:
         lambda i, j: te.max(a[i, r] * b[r, j], axis=r),  # not a sum
         lambda i, j: te.sum(a[i, r] + b[r, j], axis=r),  # not of products
         lambda i, j: te.sum(a[i, j] * b[r, j], axis=r),  # both run along the columns
-        lambda i, j: te.sum(a[i, r] * a[r, j], axis=r),  # one buffer twice
     ):
         func = te.create_prim_func([a, b, te.compute((8, 8), value, name="C")])
         entries = Program(Schedule(func), "main").entries

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from loopwright import te, tir
+from loopwright.ir import BufferLoad, PrimFunc, collect
 from loopwright.schedule.errors import BadStepArgument, NotProved, WouldChangeValues
 from loopwright.schedule.rewrite.buffers import NoSuchBuffer
 from loopwright.script import tir as T
-from tests.schedule.steps import chain, check, matmul, refused
+from tests.schedule.steps import assert_same_numbers, chain, check, matmul, refused
 
 
 @T.prim_func
@@ -303,3 +304,47 @@ def test_a_copy_that_misses_an_update_is_still_refused():
 
     sch = tir.Schedule(before)
     refused(sch, WouldChangeValues, "cache_read would change a value", "cache_read", "C", 0, "local")
+
+
+def with_itself(n: int, depth: int) -> PrimFunc:
+    """C = A · Aᵀ"""
+    A = te.placeholder((n, depth), name="A")
+    k = te.reduce_axis((0, depth), "k")
+    C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * A[j, k], axis=k), name="C")
+    return te.create_prim_func([A, C])
+
+
+@pytest.mark.parametrize("load", [0, 1])
+@pytest.mark.parametrize("n", [1, 3])
+def test_of_two_loads_only_one_reads_the_copy(n, load):
+    before = with_itself(n, 2)
+    sch = tir.Schedule(before)
+    copy = sch.cache_read("C", "A", "global", load=load)
+    block = sch.get(sch.get_block("C"))
+    names = [item.buffer.name for item in collect(block.body, BufferLoad) if item.buffer.name != "C"]
+    assert names == (["A_global", "A"] if load == 0 else ["A", "A_global"])
+    assert {region.buffer.name for region in block.reads} == {"A", "A_global"}
+    assert sch.is_proved and sch.get(copy).name_hint == "A_global"
+    check(sch, before)
+
+
+def test_a_load_in_the_index_of_another_counts_after_it():
+    @T.prim_func
+    def before(A: T.Buffer(4, "int32"), B: T.Buffer(4, "int32")):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[T.min(T.max(A[vi], 0), 3)]
+
+    sch = tir.Schedule(before)
+    sch.cache_read("B", 0, "local", load=1)
+    text = sch.mod["main"].script()
+    assert "A[T.min(T.max(A_local[vi]" in text.replace("v_i", "vi") or "A[T.max(T.min(A_local[vi]" in text
+    assert_same_numbers(sch.mod["main"], before)
+
+
+def test_a_load_that_is_not_there_is_refused():
+    sch = tir.Schedule(with_itself(3, 2))
+    refused(sch, BadStepArgument, "2 places", "cache_read", "C", "A", "global", load=2)
+    sch = tir.Schedule(shift)
+    refused(sch, BadStepArgument, "consumers", "cache_read", "C", "B", "global", ["D"], load=0)

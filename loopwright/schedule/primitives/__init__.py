@@ -108,7 +108,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _row("compute", "Blockize", "target", "preserve_unit_iters"),
         _row("compute", "Tensorize", "block_or_loop", "tensor_intrin preserve_unit_iters"),
         # memory
-        _row("memory", "CacheRead", "block consumer_blocks", "read_buffer_index storage_scope"),
+        _row("memory", "CacheRead", "block consumer_blocks", "read_buffer_index storage_scope load"),
         _row("memory", "CacheWrite", "block consumer_blocks", "write_buffer_index storage_scope"),
         _row("memory", "Stage", "block loop", "buffer storage_scope layout"),
         _row("layout", "TransformLayout", "block", "buffer index_map pad_value"),

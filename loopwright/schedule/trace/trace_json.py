@@ -30,6 +30,7 @@ _AS_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {"Annotate": ("ann_val",)}  #
 # Settings that others do not have, with what they usually are: left out where they are so.
 OURS: Final[Mapping[str, Mapping[str, str | int | None]]] = {
     "Split": {"tail": "guard"},
+    "CacheRead": {"load": None},
     "RollingBuffer": {"size": None},
     "Prefetch": {"levels": 0, "lines": 1},
 }

@@ -31,6 +31,11 @@ class Product:
     prepacks_rows: bool = False
 
     @property
+    def is_of_one_buffer(self) -> bool:
+        """Whether a matrix is multiplied with itself: a copy of one operand would be taken for the other's too."""
+        return self.row_operand.buffer is self.column_operand.buffer
+
+    @property
     def m(self) -> int:
         """How many rows there are; a guess where that is known only when the program runs."""
         return 1 if self.row is None else size_of([self.row])
@@ -108,8 +113,6 @@ def product_of(facts: BlockFacts, of_any_size: bool = False) -> Product | None:
     column = next((axis for axis in reversed(facts.spatial) if facts.write.stride(axis.var) == 1), None)
     if column is None:
         return None
-    if first.buffer is second.buffer:
-        return None  # a copy of one operand would be taken for the other's too
     if first.uses(column.var) and second.uses(column.var):
         return None  # a product of whole vectors, element by element
     row_side, column_side = (second, first) if first.uses(column.var) else (first, second)

@@ -16,6 +16,7 @@ from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
 from loopwright.autosched.rules.contraction.tiles import Size, choose_tiles, tiles_for_few_rows
 from loopwright.autosched.rules.contraction.versions import is_square, schedule_one_row, up_to_rows
+from loopwright.ir import Mul
 from loopwright.schedule import Schedule
 
 
@@ -40,9 +41,14 @@ class Contraction:
         before = prologue_length(entries, program)
         product = _product(entries[before])
         assert product is not None
-        product = _with_prepacked(product, program, machine)
         # What is computed on the way is computed into panels; other names for what lies there need no copy.
-        row_stride = 0 if before and not self.reads_in_place else product.row_stride
+        reads_in_place = self.reads_in_place or not before
+        if product.is_of_one_buffer:
+            reads_in_place = not before and not product.packs_rows
+            program, product, entries = _with_own_columns(sch, product, entries, before, program)
+            before += 1
+        product = _with_prepacked(product, program, machine)
+        row_stride = product.row_stride if reads_in_place else 0
         size = Size(
             product.m,
             product.n,
@@ -74,6 +80,25 @@ class Contraction:
 
 def _product(entry: Entry) -> Product | None:
     return product_of(entry.facts, of_any_size=True) if entry.facts is not None else None
+
+
+def _with_own_columns(
+    sch: Schedule, product: Product, entries: Sequence[Entry], before: int, program: Program
+) -> tuple[Program, Product, Sequence[Entry]]:
+    """A product of a matrix with itself, with a name of its own for the column operand; the copy is in its prologue."""
+    assert product.facts.combined is not None
+    value = product.facts.combined.value
+    assert isinstance(value, Mul)
+    is_first = product.facts.factor(value.a) is product.column_operand
+    block = sch.get_block(product.facts.name)
+    copy = sch.cache_read(block, product.column_operand.buffer, "global", load=0 if is_first else 1)
+    now = program.after(sch)
+    names = [entry.name for entry in entries]
+    names.insert(before, sch.get(copy).name_hint)
+    renamed = [now.entry(name) for name in names]
+    result = _product(renamed[before + 1])
+    assert result is not None
+    return now, result, renamed
 
 
 def _with_prepacked(product: Product, program: Program, machine: Machine) -> Product:

@@ -29,6 +29,7 @@ NEARLY = 1.06  # what that may cost where there are many
 FEW_ROWS = (8, 16, 32, 64)  # up to one of these, a product of unknown height reads B in place, if that costs less
 MOST_CASES = 8  # rows of a tile of which the last may have any number: each is a kernel, which takes compiling
 PACKED_STRIPS = 8  # of A, copied together: whole lines of it are read at a time
+TURN = 2  # steps of the reduction that are written out in one turn of its loop
 ALL_ROWS = 1 << 30  # tiles of rows in a task that has all of them, however many
 
 
@@ -217,7 +218,8 @@ def _costed(
     stays = not packs and not size.packs_rows and size.k * nr * width <= machine.l1 * 3 // 4 and down > 1
     slabs = max(1, ceil(size.k * nr * across * width / (machine.l2 // 2))) if down > 1 and size.knows_k else 1
     slabs = 1 if stays else slabs
-    slab = ceil(size.k / slabs)
+    # Whole turns: where the last one of a slab is cut short, its block cannot tell which slab it is in.
+    slab = size.k if slabs == 1 else min(size.k, rounded_up(ceil(size.k / slabs), TURN))
     step = tile_step(machine, mr, vectors)
     if slab * nr * width > machine.l1 // 2:
         step = max(step, nr * width / machine.l2_bytes_per_cycle)
@@ -241,5 +243,6 @@ def _costed(
         whole *= EDGE
     if threads == 1 and not size.knows_m:
         down = ALL_ROWS
-    unroll = next((count for count in (2, 3, 5) if slab % count == 0), 2) if slab > 8 and size.knows_k else 1
+    turns = (TURN, 3, 5)
+    unroll = next((count for count in turns if slab % count == 0), TURN) if slab > 8 and size.knows_k else 1
     return Tiles(mr, vectors, lanes, slab, down, across, unroll, packs, threads, turns_of(tasks, threads), whole, stays)

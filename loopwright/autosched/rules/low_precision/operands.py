@@ -56,7 +56,7 @@ def operands_of(facts: BlockFacts) -> Operands | None:
     if factors is None or not isinstance(value, Mul):
         return None
     product = product_of(_without_zero_points(facts, factors))
-    if product is None:
+    if product is None or product.is_of_one_buffer:
         return None
     plain = [_is_plain(side) for side in (value.a, value.b)]
     swapped = factors[0].load.buffer is product.column_operand.buffer

@@ -23,11 +23,16 @@ class CopyMethods(Base):
         read_buffer_index: int | str | Buffer,
         storage_scope: str = "global",
         consumer_blocks: Sequence[BlockRV | str] | None = None,
+        load: int | None = None,
     ) -> BlockRV:
-        """A copy of what a block reads, made before it; the block (or the listed ones) reads the copy."""
+        """A copy of what a block reads, made before it; the block (or the listed ones) reads the copy.
+
+        Where the block loads from the buffer in several places, `load` is the one that alone reads the copy.
+        """
         consumers = self._consumers("cache_read", consumer_blocks)
         inputs = {"block": self._block(block), "consumer_blocks": consumers}
-        return self._do("CacheRead", inputs, read_buffer_index=named(read_buffer_index), storage_scope=storage_scope)
+        index = named(read_buffer_index)
+        return self._do("CacheRead", inputs, read_buffer_index=index, storage_scope=storage_scope, load=load)
 
     def cache_write(
         self,

@@ -12,22 +12,20 @@
 
 The copy stands after the last block that writes the buffer, or at the start of the scope; in loops that a writer and a
 consumer share, it stands inside them. Only the box that the consumers read is copied, and with consumers behind these
-loops the box that the loops write. The new buffer has the old one's shape, so indices stay. Proved: every read sees the
-value it saw before, looking through the copy.
+loops the box that the loops write. The new buffer has the old one's shape, so indices stay. Where a block loads from a
+buffer in several places, `load` says which of them alone reads the copy (X[i, k] * X[j, k]: 1 is the second). Proved:
+every read sees the value it saw before, looking through the copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import (
-    BlockRealize,
-    Buffer,
-)
-from loopwright.schedule.errors import ScheduleError
+from loopwright.ir import BlockRealize, Buffer, BufferLoad, Expr, Rewriter, collect, deep
+from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import Origins
-from loopwright.schedule.rewrite.blocks import leaves_of
+from loopwright.schedule.rewrite.blocks import is_leaf, leaves_of
 from loopwright.schedule.rewrite.buffers import (
     BufferName,
     check_plain_use,
@@ -40,7 +38,7 @@ from loopwright.schedule.rewrite.copies import around_copy, cell_copy_nest, copy
 from loopwright.schedule.rewrite.edits import Edits
 from loopwright.schedule.rewrite.insertion_points import place_before
 from loopwright.schedule.rewrite.window_caches import in_window, is_tile
-from loopwright.schedule.rewrite.windows import loops_within, window_of
+from loopwright.schedule.rewrite.windows import loops_within, region_in, window_of
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import Path, View
 
@@ -103,10 +101,17 @@ def cache_read(
     consumer_blocks: Sequence[BlockRealize] | None,
     read_buffer_index: BufferName,
     storage_scope: str,
+    load: int | None = None,
 ) -> Step:
-    """Copy what the readers of a buffer that `block` reads, or just the listed ones, read of it; they read the copy."""
+    """Copy what the readers of a buffer that `block` reads, or just the listed ones, read of it; they read the copy.
+
+    Of the places where `block` loads from the buffer, `load` is the one that is to read the copy; None for all.
+    """
     buffer = find_buffer("cache_read", block, read_buffer_index, "reads")
     check_scope("cache_read", storage_scope, block)
+    if load is not None:
+        _check_load(block, consumer_blocks, buffer, load)
+        consumer_blocks = [block]
     own_path = view.block_path(block_key(block.block))
     scope = view.scope_of(own_path)
     siblings = view.blocks_below(scope.block.body)
@@ -133,7 +138,8 @@ def cache_read(
     window = window_of(view, leaves, buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     around = around_copy("cache_read", view, scope, still, buffer)
-    tile = window if is_tile(view.block_path(block_key(scope.block)), still, window) else None
+    is_part = load is None and is_tile(view.block_path(block_key(scope.block)), still, window)
+    tile = window if is_part else None
     if tile is not None:
         cache = fresh_buffer(name, tile.shape, buffer, storage_scope)
         nest, result = copy_nest(name, tile, around, cache, list, into_other=True)
@@ -143,7 +149,9 @@ def cache_read(
 
     edits = Edits()
     for item in consumers:
-        edits.replaced[item] = in_window(item, buffer, cache, tile)
+        edits.replaced[item] = (
+            in_window(item, buffer, cache, tile) if load is None else _with_load(item, buffer, cache, load)
+        )
     edits.before.setdefault(offset[-1], []).append(nest)
     edits.allocated[scope] = [cache]
     return Step(
@@ -158,3 +166,45 @@ def cache_read(
 
 def _stands_in(view: View, realize: BlockRealize, around: Path) -> bool:
     return view.block_path(block_key(realize.block))[: len(around)] == around
+
+
+def _check_load(
+    realize: BlockRealize, consumers: Sequence[BlockRealize] | None, buffer: Buffer, load: int
+) -> None:
+    """There is such a load, in a block that holds no others, and no other block is asked to read the copy."""
+    name = realize.block.name_hint
+    if not is_leaf(realize.block):
+        raise NotSupported("cache_read", f"block {name!r} has blocks inside, and loads are counted in one", realize)
+    count = len([item for item in collect(realize.block.body, BufferLoad) if item.buffer is buffer])
+    if isinstance(load, bool) or not isinstance(load, int) or not 0 <= load < count:
+        problem = f"load is {load!r}, and block {name!r} loads from {buffer.name} in {count} places"
+        raise BadStepArgument("cache_read", problem, realize, "count from 0, in the order written")
+    if consumers and (len(consumers) > 1 or consumers[0] is not realize):
+        problem = f"load {load} is one of block {name!r}, and other blocks are listed as consumers"
+        raise BadStepArgument("cache_read", problem, realize, "leave consumer_blocks out")
+
+
+@deep
+def _with_load(realize: BlockRealize, old: Buffer, new: Buffer, load: int) -> BlockRealize:
+    """The block with one of its loads of `old` reading `new`."""
+    block = realize.block
+    moved = block.with_(body=_OneLoad(old, new, load).visit(block.body))
+    boxes = [region_in(moved, buffer, writes=False) for buffer in (old, new)]
+    reads = [region for region in moved.reads if region.buffer is not old]
+    return realize.with_(block=moved.with_(reads=(*reads, *[box for box in boxes if box is not None])))
+
+
+class _OneLoad(Rewriter):
+    """Counts loads as `collect` lists them: those in the indices of another after it."""
+
+    def __init__(self, old: Buffer, new: Buffer, load: int) -> None:
+        self.old, self.new, self.load = old, new, load
+        self.seen = 0
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        if load.buffer is not self.old:
+            return self.rebuild(load)
+        is_meant = self.seen == self.load
+        self.seen += 1
+        load = self.rebuild(load)
+        return load.with_(buffer=self.new) if is_meant else load
