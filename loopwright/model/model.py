@@ -22,6 +22,7 @@ from loopwright.codegen.llvm.engine import Compiled
 from loopwright.codegen.llvm.load_object import is_runnable, load_objects, require_runnable
 from loopwright.model import constants
 from loopwright.model.c_example import c_example
+from loopwright.model.direct_call import direct_call
 from loopwright.model.kernel import Kernel
 from loopwright.model.kernel_table import KernelRow, kernel_rows
 from loopwright.model.kernels import Counts
@@ -87,7 +88,9 @@ class NativeModel(Module):
         )
         for module in program.modules:
             self.import_module(module)
-        self.set_functions({program.name: self.link(code, program.name)})
+        self.function = self.link(code, program.name)
+        self.direct_call = direct_call(program, self.function)
+        self.set_functions({program.name: self.function})
         self.timings = {"link": perf_counter() - start}
         self.kernel_seconds = {}
         self.counts = Counts()
@@ -96,6 +99,9 @@ class NativeModel(Module):
 
     def run(self, *inputs: object) -> list[np.ndarray]:
         """The outputs for these inputs, in fresh arrays."""
+        direct = self.direct_call(inputs)
+        if direct is not None:
+            return direct
         arrays = as_arrays(self.program, inputs)
         shapes = output_shapes(self.program, arrays)
         dtypes = [value.dtype.numpy() for value in self.program.outputs]

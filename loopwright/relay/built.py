@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from loopwright.ir.function import IRModule
+from loopwright.model.direct_call import DirectCall, ElementType, Empty, direct_call
 from loopwright.model.errors import BadModelInput
 from loopwright.model.given_arrays import TensorLike, array_of
 from loopwright.model.kernel_table import KernelRow
@@ -26,6 +27,7 @@ from loopwright.model.program import Launch, Program, Value, View, walk
 from loopwright.model.sizes import bound_sizes, number
 from loopwright.relay.backend.options import Executor
 from loopwright.relay.expr import Constant
+from loopwright.runtime.dtype import DataType
 
 if TYPE_CHECKING:  # loaded when a model is profiled
     from loopwright.model.profile import Profile
@@ -59,16 +61,23 @@ class BuiltModule:
         self.parameter_names = list(parameter_names)
         self._params = dict(params)
         self._external = dict(external or {})  # constants of parts that other compilers took over
+        self.direct_call = self.direct_call_with()
 
     # Running it.
 
     def __call__(self, *args: TensorLike, **named: TensorLike) -> Any:
         """The output for these inputs, by position or by name; a list where there are several."""
-        arrays = [
-            as_array(value, spec) for value, spec in zip(self.arguments(args, named), self.program.inputs, strict=True)
-        ]
-        outputs = self.run(arrays)
+        outputs = None if named else self.direct_call(args)
+        if outputs is None:
+            given = zip(self.arguments(args, named), self.program.inputs, strict=True)
+            outputs = self.run([as_array(value, spec) for value, spec in given])
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def direct_call_with(self, empty: Empty = np.empty, element_type: ElementType = DataType.numpy) -> DirectCall:
+        """The call for arrays that are just what the model takes; outputs are made by `empty`, in its own types."""
+        if self.program.attrs.get("shapes"):  # outputs whose sizes the run decides are cut after it
+            return _no_direct_call
+        return direct_call(self.program, self.compiled.function, empty, element_type)
 
     def arguments(self, args: Sequence[TensorLike], named: Mapping[str, TensorLike]) -> list[TensorLike]:
         names = self.input_names
@@ -187,6 +196,10 @@ class BuiltModule:
             "a built model is one object now: use it instead of (graph, lib, params)", DeprecationWarning, stacklevel=2
         )
         return iter((self.get_graph_json(), self.compiled, self.get_params()))
+
+
+def _no_direct_call(arrays: Sequence[Any]) -> None:
+    """For a model that takes no arrays as they are."""
 
 
 def as_array(value: object, wanted: Value) -> np.ndarray:

@@ -27,6 +27,7 @@ from loopwright.ir.types import Type
 from loopwright.relay.types import TensorType
 
 if TYPE_CHECKING:
+    from loopwright.model.direct_call import DirectCall
     from loopwright.model.profile import Profile
     from loopwright.relay.build_module import Targets
     from loopwright.relay.built import BuiltModule
@@ -74,6 +75,14 @@ class Variant:
         tensors = iter(self.runner(self.arrays(given)))
         return [_outside(tensors, of) for of in self.imported.outputs]
 
+    @property
+    def direct_call(self) -> DirectCall | None:
+        """The call that converts nothing, where inputs and outputs are plain tensors whose types the graph has."""
+        library = getattr(self.runner, "library", None)
+        kinds = [*(one.structure for one in self.imported.inputs), *self.imported.outputs]
+        plain = all(isinstance(kind, ElementType) and not kind.carried for kind in kinds)
+        return library.direct_call if library is not None and plain else None
+
 
 class CompiledModel:
     """An ONNX model as a function of arrays.
@@ -107,13 +116,15 @@ class CompiledModel:
         self._value_names: list[str] = []  # inputs whose values the graph is made for
         self._shape_names: list[str] = []  # inputs whose shapes it is made for
         self._variants: dict[Hashable, Variant] = {}
+        self._direct: DirectCall | None = None
         graph = self._model.proto.graph
         stored = {tensor.name for tensor in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
         self._inputs = {value.name: value.type for value in graph.input if value.name not in stored}
         self.input_names = [name for name in self._inputs if name not in self._values]
         self.output_names = [value.name for value in graph.output]
         try:
-            self._variants[self._key({})] = self._variant({})
+            self._variants[self._key({})] = only = self._variant({})
+            self._direct = only.direct_call
         except (ValueNeeded, ShapeNeeded) as error:
             if isinstance(error, ValueNeeded) and not error.sources:
                 raise
@@ -124,7 +135,9 @@ class CompiledModel:
 
     def __call__(self, *args: object, **named: object) -> Any:
         """The output of the model; a list of them where there are several."""
-        outputs = self.run(args, named)
+        outputs = self._direct(args) if self._direct is not None and not named else None
+        if outputs is None:
+            outputs = self.run(args, named)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def run(
@@ -180,6 +193,7 @@ class CompiledModel:
                 raise error
             self._value_names += new
         self._variants.clear()
+        self._direct = None
 
     def _key(self, given: Mapping[str, object]) -> Hashable:
         values = tuple(_fingerprint(given.get(name)) for name in self._value_names)

@@ -9,7 +9,7 @@ compiled once, for every number they may be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from loopwright.frontends.common.runners import Runner, name_of, native
 from loopwright.frontends.errors import NotOneLibrary
 from loopwright.frontends.pytorch.convert import import_module
+from loopwright.frontends.pytorch.direct_call import direct_call
 from loopwright.frontends.pytorch.element_types import as_array, as_tensor
 from loopwright.frontends.pytorch.errors import WrongInputs
 from loopwright.frontends.pytorch.program import request_of
@@ -66,17 +67,22 @@ class CompiledModule:
         self.mod = self._imported.mod
         make = make_runner or (lambda mod: native(mod, target, winograd, precision, calibrate, called))
         self._run = make(self.mod)
+        self._spec = self._imported.program.call_spec  # which torch makes anew each time it is asked for
+        self._direct = direct_call(getattr(self._run, "library", None), self._imported)
+        self._one_output = self._spec.out_spec.is_leaf()
         self.input_names = [var.name_hint for var in self._imported.inputs if var is not None]
 
     def __call__(self, *args: object, **named: object) -> Any:
         """What the module returns, in its structure."""
-        from torch.utils import _pytree
-
+        if self._direct is not None and not named:
+            direct = self._direct(args)
+            if direct is not None:
+                return direct[0] if self._one_output else self._in_structure(direct)
         leaves, arrays = self._arrays(args, named)
         theirs = any(hasattr(leaf, "requires_grad") for leaf in leaves)
         tensors = iter(self._run(arrays))
         results = [_outside(next(tensors), theirs) if of is None else of[0] for of in self._imported.outputs]
-        return _pytree.tree_unflatten(results, self._imported.program.call_spec.out_spec)
+        return self._in_structure(results)
 
     def profile(self, *args: object, repeat: int = 5, **named: object) -> Profile:
         """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
@@ -86,7 +92,7 @@ class CompiledModule:
         """The tensors of a call in order, and those that the graph takes, as its parameters take them."""
         from torch.utils import _pytree
 
-        spec = self._imported.program.call_spec
+        spec = self._spec
         leaves, given = _pytree.tree_flatten((args, self._ordered(named)))
         if given != spec.in_spec:
             raise WrongInputs(
@@ -109,9 +115,14 @@ class CompiledModule:
         error says why."""
         return self.library.export_library(path, **options)
 
+    def _in_structure(self, results: Sequence[Any]) -> Any:
+        from torch.utils import _pytree
+
+        return _pytree.tree_unflatten(results, self._spec.out_spec)
+
     def _ordered(self, named: Mapping[str, object]) -> dict[str, object]:
         """Keywords in the order that the model was exported with."""
-        wanted = self._imported.program.call_spec.in_spec
+        wanted = self._spec.in_spec
         names = wanted.children()[1].context if hasattr(wanted, "children") else wanted.children_specs[1].context
         return {**{name: named[name] for name in names if name in named}, **named}
 
