@@ -59,7 +59,7 @@ def test_arrays_give_arrays(affine):
 def test_the_errors_stay(affine):
     with pytest.raises(ValueError, match="has dtype float64, expected float32"):
         affine(torch.zeros(3, 4, dtype=torch.float64))
-    with pytest.raises(ValueError, match="has shape .3, 5., expected"):
+    with pytest.raises(ValueError, match=r"has shape .3, 5., expected"):
         affine(torch.zeros(3, 5))
     with pytest.raises(ValueError, match="2 are given"):
         affine(torch.zeros(3, 4), torch.zeros(3, 4))
