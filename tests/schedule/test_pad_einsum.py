@@ -11,6 +11,7 @@ from loopwright.evaluator import evaluate
 from loopwright.ir.verifier import verify
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.primitives.compute.pad_einsum import NotEinsum
+from loopwright.schedule.proof.speculative_runs import FailsInExtraRuns
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check_replay, matmul, refused, same_program
 
@@ -200,3 +201,59 @@ def test_a_start_from_what_the_cell_holds():
     sch = tir.Schedule(doubled)
     with pytest.raises(NotEinsum, match="goes on from what C holds already"):
         sch.pad_einsum("C", [2, 1])
+
+
+@pytest.mark.parametrize("room", [5, 7, 8, 20])
+def test_what_lies_past_the_axis_is_not_summed(room):
+    """Operands that are larger than the axis: what they hold past its end is no part of the sum."""
+
+    @T.prim_func
+    def before(A: T.Buffer((2, room)), B: T.Buffer((room, 3)), C: T.Buffer((2, 3))):
+        for i, j, k in T.grid(2, 3, 5):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    sch = tir.Schedule(before)
+    sch.pad_einsum("C", [1, 1, 8])
+    assert_same_numbers(sch.mod["main"], before)
+
+
+def test_one_buffer_with_axes_of_two_sizes():
+    @T.prim_func
+    def before(A: T.Buffer((8, 8)), C: T.Buffer((5, 3))):
+        for i, j, k in T.grid(5, 3, 7):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * A[vj, vk]
+
+    sch = tir.Schedule(before)
+    message = "indexes dimension 0 of A in several ways, not all padded to one size"
+    refused(sch, NotEinsum, message, "pad_einsum", "C", [4, 4, 4])
+
+
+def guarded_window():
+    X, W = te.placeholder((6,), name="X"), te.placeholder((3, 5), name="W")
+    P = te.compute((8,), lambda i: te.if_then_else(te.all(i >= 1, i < 7), X[i - 1], 0.0), name="P")
+    r = te.reduce_axis((0, 3), name="r")
+    C = te.compute((6, 5), lambda i, k: te.sum(P[i + r] * W[r, k], axis=r), name="C")
+    return te.create_prim_func([X, W, C])
+
+
+def test_a_copy_that_would_read_what_nobody_wrote():
+    """The copy that reindex made is written only where the block's guard holds; the padded copy reads all of it."""
+    sch = tir.Schedule(guarded_window())
+    sch.compute_inline("P")
+    sch.reindex("C", ("read", 0))
+    message = r"reads X_reindex\[0, 0\] before anything has written it"
+    refused(sch, FailsInExtraRuns, message, "pad_einsum", "C", [4, 4, 1])
+
+    sch = tir.Schedule(guarded_window())  # a copy of the padded values is whole
+    sch.reindex("C", ("read", 0))
+    sch.compute_inline("P")
+    sch.pad_einsum("C", [4, 4, 1])
+    assert_same_numbers(sch.mod["main"], guarded_window())

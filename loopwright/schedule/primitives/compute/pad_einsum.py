@@ -11,7 +11,7 @@ runs: `n` becomes `(n + 31) // 32 * 32`. Reason: the copies hold the operands an
 and are used by it alone; what it computes for padded data axes is not copied back; and each update for a padded
 reduction axis adds a product of zeros, which changes no sum that starts at a constant other than -0.0. An axis that is
 not padded may be part of an index: X[y + dy]. (That every factor of a floating-point product is zero there is required:
-infinity times zero is no number.)
+infinity times zero is no number.) What a copy reads must have been written; that is checked.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loopwright.analysis.uninitialised import UninitialisedRead, check_initialised
 from loopwright.ir import (
     Add,
     Block,
@@ -33,6 +34,7 @@ from loopwright.ir import (
     IterType,
     IterVar,
     Mul,
+    PrimFunc,
     Range,
     Stmt,
     Var,
@@ -48,7 +50,7 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.speculative_runs import check_body
+from loopwright.schedule.proof.speculative_runs import FailsInExtraRuns, check_body
 from loopwright.schedule.rewrite.bindings import TRUE
 from loopwright.schedule.rewrite.blocks import is_leaf
 from loopwright.schedule.rewrite.buffers import check_plain_use, fresh_buffer
@@ -82,10 +84,11 @@ class NotEinsum(ScheduleError):
 
 @dataclass(frozen=True)
 class _Padded:
-    """A buffer of the block, and the larger one that takes its place."""
+    """A buffer of the block, the padded one that takes its place, and how much of each dimension it holds."""
 
     old: Buffer
     new: Buffer
+    held: Sequence[Expr]
 
 
 def pad_einsum(view: View, block: BlockRealize, padding: Sequence[int]) -> Step:
@@ -125,7 +128,19 @@ def pad_einsum(view: View, block: BlockRealize, padding: Sequence[int]) -> Step:
     edits = Edits()
     edits.replaced[top] = seq([*before, nest, *after])
     edits.allocated[view.scope_of(view.block_path(block_key(block.block)))] = [item.new for item in operands]
-    return Step(edits.apply(view.function), Proof.GIVEN, at=block)
+    after_step = edits.apply(view.function)
+    _check_copied(view, after_step, before, operands, block)
+    return Step(after_step, Proof.GIVEN, at=block)
+
+
+def _check_copied(view: View, after: PrimFunc, copies: Sequence[Stmt], operands: Sequence[_Padded], at: Stmt) -> None:
+    """A copy reads whole dimensions, also cells that the block itself never read: each must have been written."""
+    arguments = set(view.function.argument_buffers())
+    if copies and not arguments.issuperset([item.old for item in operands]):
+        try:
+            check_initialised(after)
+        except UninitialisedRead as error:
+            raise FailsInExtraRuns("pad_einsum", error, at) from None
 
 
 def _the_store(view: View, realize: BlockRealize) -> BufferStore:
@@ -239,26 +254,30 @@ def _factors(expr: Expr) -> list[BufferLoad] | None:
 def _operands(
     view: View, realize: BlockRealize, store: BufferStore, sizes: dict[Var, Expr], grown: dict[Var, Expr]
 ) -> list[_Padded]:
-    """The buffers with a padded dimension."""
-    needed: dict[Buffer, list[Expr]] = {}
+    """The buffers with a dimension that a padded axis indexes."""
+    touched: dict[Buffer, list[Sequence[Expr]]] = {}
     for buffer, indices in [(store.buffer, store.indices), *[(x.buffer, x.indices) for x in _loads(realize.block)]]:
-        shape = needed.setdefault(buffer, list(buffer.shape))
-        for position, index in enumerate(indices):
-            if not isinstance(index, Var) or index not in sizes or grown[index] is sizes[index]:
-                continue
-            now, wanted = shape[position], grown[index]
-            if isinstance(now, IntImm) and isinstance(wanted, IntImm):
-                shape[position] = wanted if wanted.value > now.value else now
-            elif _is_same(now, sizes[index]) or _is_same(now, wanted):
-                shape[position] = wanted
-            else:
-                problem = f"touches {buffer.name}, of size {now} where axis {index.name} has {sizes[index]}"
-                raise NotEinsum(realize, problem)
+        touched.setdefault(buffer, []).append(indices)
     result = []
-    for buffer, wider in needed.items():
-        if not all(map(_is_same, wider, buffer.shape)):
+    for buffer, uses in touched.items():
+        held, wider = list(buffer.shape), list(buffer.shape)
+        for position, indices in enumerate(zip(*uses, strict=True)):
+            padded = [var for var in indices if isinstance(var, Var) and var in sizes and grown[var] is not sizes[var]]
+            if not padded:
+                continue
+            # A dimension may be larger than the axis: what lies past the axis is padding too, and so zero in the copy.
+            held[position], wider[position] = sizes[padded[0]], grown[padded[0]]
+            same = [_is_same(sizes[var], held[position]) and _is_same(grown[var], wider[position]) for var in padded]
+            if len(padded) < len(indices) or not all(same):
+                problem = f"indexes dimension {position} of {buffer.name} in several ways, not all padded to one size"
+                raise NotEinsum(realize, problem)
+            size, room = held[position], buffer.shape[position]
+            if not _is_same(size, room) and not (isinstance(size, IntImm) and isinstance(room, IntImm)):
+                problem = f"touches {buffer.name}, of size {room} where axis {padded[0].name} has {size}"
+                raise NotEinsum(realize, problem)
+        if any([one is not other for one, other in zip(held, wider, strict=True)]):
             name = view.fresh_block_name(f"{buffer.name}_pad")
-            result.append(_Padded(buffer, fresh_buffer(name, wider, buffer, "global")))
+            result.append(_Padded(buffer, fresh_buffer(name, wider, buffer, "global"), held))
     return result
 
 
@@ -266,7 +285,7 @@ def _copy_in(item: _Padded) -> Stmt:
     axes = axes_over(item.new.shape)
     inside = [
         var < extent
-        for var, extent, whole in zip(axes, item.old.shape, item.new.shape, strict=True)
+        for var, extent, whole in zip(axes, item.held, item.new.shape, strict=True)
         if not structural_equal(extent, whole)
     ]
     value = if_then_else(logical_and(*inside), BufferLoad(item.old, tuple(axes)), const(0, item.old.dtype))
