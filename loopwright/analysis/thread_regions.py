@@ -116,7 +116,7 @@ class _Kernel:
 
     def __init__(self, regions: Regions, outermost: For | AttrStmt) -> None:
         self.regions, self.outermost = regions, outermost
-        self.together = Together()
+        self.together = Together(calls_cut=regions.implied)
         self.axes: list[Axis] = []
         self.lets: list[LetStmt] = []  # values that differ between threads, outermost first
 

@@ -60,9 +60,13 @@ from loopwright.ir import (
 
 
 class Together:
-    """Which statements under thread axes need all threads at once; asked once for each statement."""
+    """Which statements under thread axes need all threads at once; asked once for each statement.
 
-    def __init__(self) -> None:
+    A reduction over threads by a call is one of them, unless `calls_cut` is off: a launch keeps such a call as it is.
+    """
+
+    def __init__(self, calls_cut: bool = True) -> None:
+        self.calls_cut = calls_cut
         self._cut: dict[tuple[Stmt, int], bool] = {}
         self._differ: dict[Var, set[Var]] = {}  # an axis → variables whose value differs between its threads
 
@@ -129,8 +133,10 @@ class Together:
         return result
 
     def _ask(self, statement: Stmt, axes: Sequence[Axis]) -> bool:
-        if is_barrier(statement) or is_allreduce(statement) or self.once(statement, axes) is not None:
+        if is_barrier(statement) or self.once(statement, axes) is not None:
             return True
+        if is_allreduce(statement):
+            return self.calls_cut
         if self.crossing(statement, axes):
             return True
         tag = tag_of(statement)

@@ -11,6 +11,8 @@ IMPORTS: Final = "loopwright.llvm_imports"  # of a function: LLVM texts that def
 IMPORT_LLVM: Final = "pragma_import_llvm"  # of a loop or block: such a text, or the path of a .ll or .bc file
 ONCE_SCOPE: Final = "coproc_uop_scope"  # around what is to run in the first call of the module alone, if it is ONCE
 ONCE: Final = "TVMBackendRunOnce"
+# Of a block that is reduced over threads: {tag: number} of the one that stores the result, which they all have.
+STORED_BY: Final = "loopwright.stored_by"
 TENSORIZED: Final = "tensor_intrin"  # names the tensor intrinsic that computes the block
 UNPROVED_ACCESSES: Final = "loopwright.unproved_accesses"  # of a function: lowering writes checks of some indices
 VECTOR_LANES: Final = "vector_lanes"  # a vectorized loop that is longer than this runs in vectors of so many lanes

@@ -81,11 +81,11 @@ class UnrollLoopConfig:
 
 @dataclasses.dataclass(frozen=True)
 class LoopPartitionConfig:
-    """Which loops are cut where a guard changes."""
+    """Which loops are cut where a guard changes. Where nothing is set, all are."""
 
-    partition_const_loop: bool = False
-    no_unroll_loop_with_extent_one: bool = False
-    unroll_loop_with_partition_hint_no_interval: bool = False
+    partition_const_loop: bool = False  # loops of constant length, too; else only those with a hint
+    no_unroll_loop_with_extent_one: bool = False  # parts of one iteration stay loops
+    unroll_loop_with_partition_hint_no_interval: bool = False  # a loop with a hint, and no guard to cut it at
 
 
 @dataclasses.dataclass(frozen=True)

@@ -58,6 +58,7 @@ class FunctionInMaking:
         self.one_step: dict[Tensor, int] = {}  # stages of a scan of which one step is kept, and their time axis
         self.used: dict[Var, str] = {}  # free variables, and who uses them first
         self.blocks: dict[Operation, list[BlockMade]] = {}  # the blocks of each operation, in order
+        self.stored_by: dict[Operation, dict[str, int]] = {}  # of a reduction over threads: the one that stores it
         self.loops: dict[Operation, dict[Var, Var]] = {}  # loop variables a user wrote → those of the function
 
     def declare(self, tensor: Tensor, called: str | None = None) -> Buffer:

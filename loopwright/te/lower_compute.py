@@ -28,6 +28,7 @@ from loopwright.ir import (
     const,
     seq,
 )
+from loopwright.ir.annotations import STORED_BY
 from loopwright.runtime.dtype import DataType
 from loopwright.te.assumed_sizes import ASSUMED
 from loopwright.te.block_accesses import BlockAccesses
@@ -140,6 +141,8 @@ class _Nest(NamedTuple):
         inside = [making.buffers[tensor] for tensor in layout_free(op) if not isinstance(tensor.op, PlaceholderOp)]
         if inside:  # the function says which of its parameters have a free layout; of its own memory, the block does
             annotations[LAYOUT_FREE] = inside
+        if op in making.stored_by:
+            annotations[STORED_BY] = making.stored_by[op]
         given = steps.axis if steps is not None and steps.loop is not None else None
         label = making.block_name(op, name, given)
         block = Block(tuple(iter_vars), reads, writes, label, body, init, annotations=annotations)

@@ -35,6 +35,7 @@ from loopwright.transform.errors import (
     VectorExtentUnknown,
 )
 from loopwright.transform.explain_loops import LoopNote, explain_loops
+from loopwright.transform.on_request.allreduce_threads import allreduce_threads
 from loopwright.transform.on_request.annotate_entry import annotate_entry
 from loopwright.transform.on_request.bind_target import bind_target
 from loopwright.transform.on_request.common_subexpressions import common_subexpressions
@@ -119,6 +120,7 @@ __all__ = [
     "UnknownStage",
     "UnrollExtentUnknown",
     "VectorExtentUnknown",
+    "allreduce_threads",
     "annotate_entry",
     "auto_unroll",
     "bind_target",

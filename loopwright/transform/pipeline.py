@@ -19,8 +19,10 @@ from loopwright.ir.passes import Pass, Sequential
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
 from loopwright.transform.errors import NotForThisTarget, UnknownStage
+from loopwright.transform.on_request.allreduce_threads import allreduce_threads
 from loopwright.transform.on_request.drop_declarations import drop_declarations
 from loopwright.transform.on_request.launch_threads import launch_threads_where_possible
+from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
 from loopwright.transform.passes.auto_unroll import auto_unroll
 from loopwright.transform.passes.canonicalize_loops import canonicalize_loops, canonicalize_loops_but_threads
 from loopwright.transform.passes.check_accesses import check_accesses
@@ -127,6 +129,11 @@ _ANY_TARGET: Final[dict[Pass, tuple[Step, ...]]] = {
             *(check_accesses, hoist_if_then_else, scalarize_long_vectors, choose_index_width),
         ],
         (),
+    ),
+    write_inits: (
+        Step(allreduce_threads, 1),  # before write_inits: the parts of each thread start at the init
+        Step(write_inits, 1),
+        Step(serialize_thread_reduction, 1),  # after it: an init is none of the turns
     ),
     canonicalize_loops: (Step(canonicalize_loops_but_threads, 1),),
     compact_buffers: (

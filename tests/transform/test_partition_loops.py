@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import loopwright
 from loopwright import te
 from loopwright.ir import For, PrimFunc, pre_order_visit
 from loopwright.script import tir as T
@@ -268,7 +269,8 @@ def test_a_loop_of_one_iteration_may_stay():
         for i in range(7):
             B[i + 1] = B[i + 1 - 1] + T.float32(1)
 
-    with PassContext(config={"tir.LoopPartition": {"no_unroll_loop_with_extent_one": True}}):
+    settings = {"partition_const_loop": True, "no_unroll_loop_with_extent_one": True}
+    with PassContext(config={"tir.LoopPartition": settings}):
         check(partition_loops, before, after)
 
 
@@ -405,3 +407,35 @@ def test_a_guard_with_a_factor_that_no_number_of_the_loop_holds():
                 C[i] = T.int64(2)
 
     same_at_every_stage(steep)
+
+
+@pytest.mark.parametrize(
+    "settings, cut, unit_loops",
+    [
+        (None, True, False),
+        ({"partition_const_loop": True}, True, False),
+        ({"partition_const_loop": True, "no_unroll_loop_with_extent_one": True}, True, True),
+        ({"partition_const_loop": False}, False, False),
+    ],
+)
+def test_lower_reads_the_settings(settings, cut, unit_loops):
+    A = te.placeholder((21,), name="A")
+    B = te.compute((21,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    s[B].split(B.op.axis[0], factor=4)
+    with PassContext(config={} if settings is None else {"tir.LoopPartition": settings}):
+        text = loopwright.lower(s, [A, B])["main"].script()
+    assert ("if i_outer" not in text) == cut
+    assert ("T.grid(1, 1)" in text) == unit_loops
+
+
+@pytest.mark.parametrize("length, line", [(21, "B[20] = A[20]"), (8, "B[i_inner + 4] = A[i_inner + 4]")])
+def test_a_hint_cuts_or_unrolls(length, line):
+    A = te.placeholder((length,), name="A")
+    B = te.compute((length,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    outer, _ = s[B].split(B.op.axis[0], factor=4)
+    s[B].pragma(outer, "loop_partition_hint")
+    with PassContext(config={"tir.LoopPartition": {"unroll_loop_with_partition_hint_no_interval": True}}):
+        text = loopwright.lower(s, [A, B])["main"].script()
+    assert line in text and "if i_outer" not in text and "pragma" not in text

@@ -41,7 +41,7 @@ from loopwright.te.schedule.schedule_state import ScheduleState
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.schedule.stage_state import GROUP_ROOT, SCOPE, root_axes
 from loopwright.te.schedule.tensor_intrin import TensorIntrin
-from loopwright.te.schedule.thread_loops import check_stored
+from loopwright.te.schedule.thread_loops import storing_thread
 from loopwright.te.tensor import Operation, Tensor, dim_text
 from loopwright.te.tensor_compute import TensorComputeOp
 
@@ -309,7 +309,7 @@ class _Making(FunctionInMaking):
         if not turns:
             return substitute(stage.store_predicate, known)
         condition = substitute(substitute(stage.store_predicate, known), turns)
-        check_stored(stage, condition)
+        self.stored_by[op] = storing_thread(stage, condition)
         return None  # who stores the result changes nothing: it is one for all threads
 
 

@@ -111,17 +111,18 @@ class ThreadLoops:
                 )
 
 
-def check_stored(stage: Stage, condition: Expr) -> None:
-    """The condition of `set_store_predicate`, in a stage that is reduced over threads, holds for some thread.
+def storing_thread(stage: Stage, condition: Expr) -> dict[str, int]:
+    """The first thread for which `set_store_predicate` holds, in a stage that is reduced over threads: its numbers.
 
     The result is one for all of them, so it does not matter who stores it, as long as one does.
     """
     facts = Analyzer()
-    axes = {
-        attr.bind_thread.var: stage.sizes()[axis]
-        for axis, attr in stage.iter_var_attrs.items()
-        if attr.bind_thread is not None and axis.iter_type is IterType.CommReduce and axis in stage.leaf_iter_vars
-    }
+    axes: dict[Var, Expr] = {}
+    tags: list[str] = []
+    for axis, attr in stage.iter_var_attrs.items():
+        if attr.bind_thread is not None and axis.iter_type is IterType.CommReduce and axis in stage.leaf_iter_vars:
+            axes[attr.bind_thread.var] = stage.sizes()[axis]
+            tags.append(attr.bind_thread.thread_tag)
     counts = [size.value if isinstance(size, IntImm) else 1 for size in axes.values()]
     left: Expr | None = None
     for numbers in islice(product(*[range(count) for count in counts]), _THREADS):
@@ -130,7 +131,7 @@ def check_stored(stage: Stage, condition: Expr) -> None:
         if not isinstance(result, IntImm):
             left = result
         elif result.value:
-            return
+            return dict(zip(tags, numbers, strict=True))
     names = " and ".join([var.name for var in axes])
     if left is None:
         raise CannotMark(
@@ -145,4 +146,4 @@ def check_stored(stage: Stage, condition: Expr) -> None:
     )
 
 
-__all__ = ["ThreadLoops", "check_stored"]
+__all__ = ["ThreadLoops", "storing_thread"]

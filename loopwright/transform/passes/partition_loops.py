@@ -31,6 +31,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from loopwright.analysis.thread_work import has_barrier
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     BufferLoad,
@@ -61,6 +62,7 @@ from loopwright.ir import (
     uses_var,
     variables_in,
 )
+from loopwright.ir.pass_config import LoopPartitionConfig
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
 from loopwright.target import CpuDescription
@@ -85,12 +87,18 @@ MAX_POINTS: Final = 4  # at which one loop is cut
 MAX_NODES: Final = 5_000  # of a body that is copied
 _AROUND: Final = 3  # parts of a loop that is cut around one stretch
 SOME_SIZE: Final = 10_007
+HINT: Final = "pragma_loop_partition_hint"  # a loop to be cut, also one of constant length
 
 
 class _PartitionLoops(StmtRewriter):
     def __init__(self, facts: Analyzer, cpu: CpuDescription) -> None:
         self.facts, self.cpu = facts, cpu
-        self.keep_unit_loops = PassContext.current().setting("tir.LoopPartition").no_unroll_loop_with_extent_one
+        context = PassContext.current()
+        settings: LoopPartitionConfig = context.setting("tir.LoopPartition")
+        self.keep_unit_loops = settings.no_unroll_loop_with_extent_one
+        self.unroll_hinted = settings.unroll_loop_with_partition_hint_no_interval
+        # Loops of constant length are cut as well, unless the user says otherwise.
+        self.cut_constant = "tir.LoopPartition" not in context.config or settings.partition_const_loop
         self.copies = 1  # of the statement at hand that exist by now
         self.lanes: set[Var] = set()  # variables whose value differs between the lanes of a vectorized loop
 
@@ -101,13 +109,31 @@ class _PartitionLoops(StmtRewriter):
             return let.with_(body=self.visit(let.body))
 
     def visit_For(self, loop: For) -> Stmt:
+        if HINT in loop.annotations:
+            return self._hinted(loop)
+        is_kept = not self.cut_constant and isinstance(loop.extent, IntImm)
+        return self._inside(loop) if is_kept else self._partitioned(loop)
+
+    def _hinted(self, loop: For) -> Stmt:
+        """The loop cut because the user says so; unrolled, if that is set, where there is nothing to cut."""
+        loop = loop.with_(annotations={key: value for key, value in loop.annotations.items() if key != HINT})
+        result = self._partitioned(loop)
+        is_whole = isinstance(result, For) and result.loop_var is loop.loop_var and result.extent is loop.extent
+        if is_whole and isinstance(loop.extent, IntImm) and self.unroll_hinted:
+            assert isinstance(result, For)
+            return result.with_(kind=ForKind.UNROLLED)
+        return result
+
+    def _partitioned(self, loop: For) -> Stmt:
         if not has_guards(loop.body):
-            return loop
-        if has_data(loop.extent):
-            return self._inside(loop)  # read once: what its first part does may change it
+            return self._inside(loop) if self.unroll_hinted else loop
+        if has_data(loop.extent) or loop.kind is ForKind.THREAD_BINDING:
+            return self._inside(loop)  # read once: what its first part does may change it; threads run all together
         answer = find_guards(loop, self.facts)
         points, guards = self._points(loop, answer)
         parts = self._affordable(loop, points, guards)
+        if len(parts) > 1 and has_barrier(loop.body):
+            return self._inside(loop)  # its threads wait for each other in one loop, at whichever point each is cut
         if len(parts) == 1:
             return self._inside(loop.with_(body=parts[0].body))
         outer, self.copies = self.copies, self.copies * max(1, _copies(parts))
@@ -162,7 +188,7 @@ class _PartitionLoops(StmtRewriter):
 
     def _body(self, body: Stmt) -> Stmt:
         """What one iteration does, with its loops partitioned."""
-        result: Stmt = self.visit(specialize_tail_tiles(body, self.facts))
+        result: Stmt = self.visit(specialize_tail_tiles(body, self.facts) if self.cut_constant else body)
         return result
 
     def _points(self, loop: For, result: Sequence[Guard]) -> tuple[list[Expr], list[Guard]]:

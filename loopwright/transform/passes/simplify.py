@@ -56,6 +56,7 @@ from loopwright.ir import (
     seq,
 )
 from loopwright.ir.node import rewrite_tuple
+from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.known_ops import ASSUME, IF_THEN_ELSE
@@ -71,6 +72,7 @@ class SimplifyStatements(Rewriter):
 
     def __init__(self, facts: Analyzer) -> None:
         self.facts = facts
+        self.keep_unit_loops = PassContext.current().setting("tir.LoopPartition").no_unroll_loop_with_extent_one
 
     # -- expressions
 
@@ -174,7 +176,8 @@ class SimplifyStatements(Rewriter):
         if isinstance(extent, IntImm):
             if extent.value <= 0:
                 return no_op()
-            if extent.value == 1 and not loop.annotations and loop.kind is not ForKind.THREAD_BINDING:
+            is_plain = not loop.annotations and loop.kind is not ForKind.THREAD_BINDING
+            if extent.value == 1 and is_plain and not self.keep_unit_loops:
                 if has_data(low):  # read once, before the body changes it
                     return self.visit(LetStmt(loop.loop_var, cast(low, loop.loop_var.dtype), loop.body))
                 return self.visit(substitute_folding(loop.body, {loop.loop_var: low}))

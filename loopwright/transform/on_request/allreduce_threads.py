@@ -1,0 +1,272 @@
+"""allreduce_threads: a reduction over threads becomes one partial result a thread, and a call that joins them.
+
+    for tx in T.thread_binding(4, thread="threadIdx.x"):    →    for tx in T.thread_binding(4, thread="threadIdx.x"):
+        for k in range(8):                                           P, R = T.decl_buffer((1,), scope="local"), …
+            with T.block("B"):                                       P[0] = 0
+                v_k = T.axis.reduce(32, k * 4 + tx)                  for k in range(8):
+                with T.init():                                           P[0] = P[0] + A[k * 4 + tx]
+                    B[0] = 0                                         with T.attr(T.comm_reducer(…), "reduce_scope", …):
+                B[0] = B[0] + A[v_k]                                     T.tvm_thread_allreduce(1, P[0], True, R[0], tx)
+                                                                     if tx == 0:
+                                                                         B[0] = R[0]
+
+A loop over threads moves out of the serial loops of the reduction: the parts of a thread are summed up first. The
+thread that stores the result is one for which `set_store_predicate` of te holds (STORED_BY), or the first one. A sum or
+product that starts at its identity, a minimum or maximum has this form, where no loop over its results is inside; other
+reductions over threads stay, and `serialize_thread_reduction` writes the turns that their threads take.
+
+Needs: blocks with their inits.  Leaves: the same program but for these reductions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from loopwright.analysis.thread_axes import has_threads, is_per, tag_of, uses
+from loopwright.ir import (
+    Add,
+    Allocate,
+    AttrStmt,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    CommReducer,
+    DeclBuffer,
+    Evaluate,
+    Expr,
+    FloatImm,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    IterType,
+    Max,
+    Min,
+    Mul,
+    Op,
+    PrimFunc,
+    Rewriter,
+    Stmt,
+    Var,
+    any_node,
+    collect,
+    const,
+    decl_buffer,
+    deep,
+    is_one,
+    logical_and,
+    seq,
+    structural_equal,
+    substitute,
+)
+from loopwright.ir.annotations import STORED_BY
+from loopwright.ir.conditions import conjuncts
+from loopwright.ir.machine_intrinsics import tvm_thread_allreduce
+from loopwright.ir.passes import function_pass
+
+_JOINS: Final = (Add, Mul, Min, Max)
+
+
+class _Reduction(NamedTuple):
+    """A block that reduces: its one store, what a run adds, and how two parts join."""
+
+    store: BufferStore
+    part: Expr
+    reducer: CommReducer
+
+
+class _Guards(NamedTuple):
+    """What a block's predicate says of the cells it computes, and of the parts it adds to them."""
+
+    cells: Sequence[Expr]
+    parts: Sequence[Expr]
+
+
+class _AllReduce(Rewriter):
+    def __init__(self, is_te: bool) -> None:
+        self.is_te = is_te
+        self.threads: dict[Var, str] = {}  # loops around that are bound to threads of a block
+        self.serial: set[Var] = set()  # all others
+        self.count = 0
+
+    def visit_For(self, loop: For) -> Stmt:
+        written = self._reduced(loop)
+        if written is not None:
+            return written
+        tag = tag_of(loop)
+        if tag.startswith("threadIdx"):
+            self.threads[loop.loop_var] = tag
+        else:
+            self.serial.add(loop.loop_var)
+        result: Stmt = self.rebuild(loop)
+        self.threads.pop(loop.loop_var, None)
+        self.serial.discard(loop.loop_var)
+        return result
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
+        written = self._reduced(realize)
+        return written if written is not None else self.rebuild(realize)
+
+    def _reduced(self, statement: Stmt) -> Stmt | None:
+        """The statement in the new form, where it is the outermost loop of a reduction over threads, or its block."""
+        loops: list[For] = []
+        inside = statement
+        while isinstance(inside, For):
+            loops.append(inside)
+            inside = inside.body
+        if not isinstance(inside, BlockRealize) or inside.block.init is None:
+            return None
+        axes = list(zip(inside.block.iter_vars, inside.iter_values, strict=True))
+        summed = [value for axis, value in axes if axis.iter_type is IterType.CommReduce]
+        data = [value for axis, value in axes if axis.iter_type is not IterType.CommReduce]
+        if loops and not _use(summed, {loops[0].loop_var}):
+            return None
+        inner = {loop.loop_var: tag_of(loop) for loop in loops if tag_of(loop).startswith("threadIdx")}
+        own = [loop for loop in loops if loop.loop_var not in inner]
+        threads = {**self.threads, **inner}
+        over = [var for var in threads if _use(summed, {var}) and not _use(data, {var})]
+        if not over or any([loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED) for loop in own]):
+            return None
+        if any([tag in [self.threads[var] for var in self.threads] for tag in inner.values()]):
+            return None  # bound to an axis that runs already
+        if _use(summed, self.serial) or _use(data, {loop.loop_var for loop in own}):
+            return None  # more than this nest belongs to the reduction, or it has several results
+        guards = _guards(inside, {*over, *[loop.loop_var for loop in own]}, data)
+        reduction = _reduction(inside)
+        if guards is None or reduction is None:
+            return None
+        body = self._written(inside, reduction, guards, own, {var: threads[var] for var in over})
+        for loop in reversed([loop for loop in loops if loop.loop_var in inner]):
+            body = loop.with_(body=body)
+        return body
+
+    def _written(
+        self,
+        realize: BlockRealize,
+        reduction: _Reduction,
+        guards: _Guards,
+        loops: Sequence[For],
+        over: dict[Var, str],
+    ) -> Stmt:
+        names = self._names(reduction.store.buffer)
+        whole = decl_buffer((1,), reduction.store.buffer.dtype, names[1], scope="local")
+        zero = const(0)
+        steps: list[Stmt] = []
+        temporaries = [whole]
+        part, condition = reduction.part, _all([*guards.cells, *guards.parts])
+        if loops:  # a thread has several parts
+            partial = decl_buffer((1,), whole.dtype, names[0], scope="local")
+            temporaries.insert(0, partial)
+            steps.append(BufferStore(partial, reduction.reducer.identity_element[0], (zero,)))
+            so_far = {reduction.reducer.lhs[0]: BufferLoad(partial, (zero,)), reduction.reducer.rhs[0]: part}
+            nest = _if(condition, BufferStore(partial, substitute(reduction.reducer.result[0], so_far), (zero,)))
+            for loop in reversed(loops):
+                nest = loop.with_(body=nest)
+            steps.append(nest)
+            part, condition = BufferLoad(partial, (zero,)), const(True)
+        result = BufferLoad(whole, (zero,))
+        call = Evaluate(tvm_thread_allreduce(const(1, "uint32"), part, condition, result, *over))
+        null = Call("handle", Op.get("tir.reinterpret"), (const(0, "uint64"),))
+        steps.append(AttrStmt(reduction.reducer, "reduce_scope", null, call))
+        stored = BufferStore(reduction.store.buffer, result, reduction.store.indices)
+        steps.append(_if(_all([*guards.cells, *_stored_by(realize, over, reduction.store.buffer)]), stored))
+        body = seq(steps)
+        for buffer in reversed(temporaries):
+            declared = DeclBuffer(buffer, body)
+            body = Allocate(buffer.data, buffer.dtype, tuple(buffer.shape), const(True), declared)
+        return body
+
+    def _names(self, buffer: Buffer) -> tuple[str, str]:
+        if not self.is_te:
+            return f"in_thread_{buffer.name}", f"cross_thread_{buffer.name}"
+        number, self.count = self.count, self.count + 1
+        return f"normal_reduce_temp{number}", f"reduce_temp{number}"
+
+
+def _use(values: Sequence[Expr], names: set[Var]) -> bool:
+    return any([uses(value, names) for value in values])
+
+
+def _if(condition: Expr, body: Stmt) -> Stmt:
+    return body if is_one(condition) else IfThenElse(condition, body)
+
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    return logical_and(*conditions) if conditions else const(True)
+
+
+def _guards(realize: BlockRealize, summed: set[Var], data: Sequence[Expr]) -> _Guards | None:
+    """The predicate's conditions; None where one is of cells and parts at once."""
+    of_cells = {var for value in data for var in collect(value, Var)}
+    cells: list[Expr] = []
+    parts: list[Expr] = []
+    for condition in [] if is_one(realize.predicate) else conjuncts(realize.predicate):
+        if not uses(condition, summed):
+            cells.append(condition)
+        elif uses(condition, of_cells):
+            return None
+        else:
+            parts.append(condition)
+    return _Guards(cells, parts)
+
+
+def _reduction(realize: BlockRealize) -> _Reduction | None:
+    """The block as the sum of its parts, its axes written as the loops; None for another one."""
+    block = realize.block
+    init, store = block.init, block.body
+    if not isinstance(init, BufferStore) or not isinstance(store, BufferStore):
+        return None
+    if block.alloc_buffers or block.match_buffers or init.buffer is not store.buffer:
+        return None
+    value = store.value
+    if not isinstance(value, _JOINS) or not all(map(structural_equal, init.indices, store.indices)):
+        return None
+    mine = [_is_result(side, store) for side in (value.a, value.b)]
+    if mine.count(True) != 1:
+        return None
+    part = value.b if mine[0] else value.a
+    if any_node(part, lambda node: isinstance(node, BufferLoad) and node.buffer.data is store.buffer.data):
+        return None
+    identity = _start(value, init.value)
+    if identity is None:
+        return None
+    left, right = Var("x", value.dtype), Var("y", value.dtype)
+    joined = type(value)(left, right)
+    bound = dict(zip([axis.var for axis in block.iter_vars], realize.iter_values, strict=True))
+    written = substitute(store, bound)
+    return _Reduction(written, substitute(part, bound), CommReducer((left,), (right,), (joined,), (identity,)))
+
+
+def _is_result(expr: Expr, store: BufferStore) -> bool:
+    is_load = isinstance(expr, BufferLoad) and expr.buffer is store.buffer
+    return is_load and all(map(structural_equal, expr.indices, store.indices))
+
+
+def _start(value: Expr, init: Expr) -> Expr | None:
+    """What every thread may start at: the identity of a sum or product; anything, where it is a minimum or maximum."""
+    if not isinstance(init, (IntImm, FloatImm)) or init.value != init.value:
+        return None
+    if isinstance(value, (Min, Max)):
+        return init
+    return init if init.value == isinstance(value, Mul) else None
+
+
+def _stored_by(realize: BlockRealize, over: dict[Var, str], buffer: Buffer) -> list[Expr]:
+    """Which thread stores the result: the one that the annotation names, or the first; each, in memory of its own."""
+    if all([is_per(buffer.scope(), tag) for tag in over.values()]):
+        return []
+    chosen = realize.block.annotations.get(STORED_BY)
+    numbers = dict(chosen.items()) if isinstance(chosen, Mapping) else {}
+    return [var.equal(int(numbers.get(tag, 0))) for var, tag in over.items()]
+
+
+@function_pass
+@deep
+def allreduce_threads(func: PrimFunc) -> PrimFunc:
+    """Reductions over threads become partial results and `tvm_thread_allreduce`."""
+    if not has_threads(func.body):
+        return func
+    return func.with_(body=_AllReduce("from_legacy_te_schedule" in func.attrs).visit(func.body))
