@@ -66,6 +66,7 @@ from loopwright.ir.annotations import STORED_BY
 from loopwright.ir.conditions import conjuncts
 from loopwright.ir.machine_intrinsics import tvm_thread_allreduce
 from loopwright.ir.passes import function_pass
+from loopwright.runtime.dtype import DataType
 
 _JOINS: Final = (Add, Mul, Min, Max)
 
@@ -169,7 +170,7 @@ class _AllReduce(Rewriter):
             part, condition = BufferLoad(partial, (zero,)), const(True)
         result = BufferLoad(whole, (zero,))
         call = Evaluate(tvm_thread_allreduce(const(1, "uint32"), part, condition, result, *over))
-        null = Call("handle", Op.get("tir.reinterpret"), (const(0, "uint64"),))
+        null = Call(DataType("handle"), Op.get("tir.reinterpret"), (const(0, "uint64"),))
         steps.append(AttrStmt(reduction.reducer, "reduce_scope", null, call))
         stored = BufferStore(reduction.store.buffer, result, reduction.store.indices)
         steps.append(_if(_all([*guards.cells, *_stored_by(realize, over, reduction.store.buffer)]), stored))
@@ -241,8 +242,9 @@ def _reduction(realize: BlockRealize) -> _Reduction | None:
 
 
 def _is_result(expr: Expr, store: BufferStore) -> bool:
-    is_load = isinstance(expr, BufferLoad) and expr.buffer is store.buffer
-    return is_load and all(map(structural_equal, expr.indices, store.indices))
+    if not isinstance(expr, BufferLoad) or expr.buffer is not store.buffer:
+        return False
+    return all(map(structural_equal, expr.indices, store.indices))
 
 
 def _start(value: Expr, init: Expr) -> Expr | None:
