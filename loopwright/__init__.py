@@ -43,6 +43,8 @@ __all__ = [*_NAMES, *_MODULES]
 # What layers use of later ones (`runtime/upper_layers.py`). The view of an object imports the class of the object, so
 # that the class cannot import the view; what only scripts written for a peer need is in `compat/`, the last layer.
 _UPPER_LAYERS = {
+    "debug executor": "loopwright.contrib.debugger.debug_executor:GraphModuleDebug",
+    "executor": "loopwright.contrib.graph_executor:GraphModule",
     "ignored settings": "loopwright.compat.settings:IGNORED_SETTINGS",
     "index maps of traces": "loopwright.compat.node_graph:",  # the module itself
     "LLVM bitcode": "loopwright.codegen.llvm.bitcode:bitcode_of",

@@ -6,11 +6,14 @@
     y = model.get_output(0)
 
 `set_input` copies; an output is overwritten by the next run. Where neither is wanted, call the model itself: `lib(x)`.
+What `lib["default"](device)` gives has the same functions by name, on the same inputs and outputs: `executor["run"]()`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from loopwright.model.library_model import LibraryModel
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.module import Module
 from loopwright.runtime.params import load_param_dict
+from loopwright.runtime.tensor import from_dlpack
 from loopwright.runtime.tensor import array as tensor
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
 
@@ -33,10 +37,48 @@ def create(graph_json_str: object, libmod: object, device: object) -> GraphModul
     return GraphModule(libmod if isinstance(libmod, Module) or hasattr(libmod, "program") else graph_json_str)
 
 
+@dataclass
+class _State:
+    """What a model will run with, and what it last gave; `GraphModule`s of one executor share it."""
+
+    inputs: dict[str, np.ndarray | None]
+    owned: dict[str, np.ndarray] = field(default_factory=dict)  # copies that `set_input` made, written again by it
+    outputs: list[np.ndarray] = field(default_factory=list)
+    given: dict[int, np.ndarray] = field(default_factory=dict)  # where outputs go, by position
+    constants: dict[str, np.ndarray] | None = None  # by name, once somebody gives one
+
+
+class ExecutorModule(Module):
+    """The functions of a `GraphModule` by name: what `lib["default"](device)` gives."""
+
+    def __init__(self, executor: GraphModule, type_key: str, names: Sequence[str]) -> None:
+        super().__init__({name: getattr(executor, name) for name in names}, type_key=type_key)
+        self.executor = executor
+
+    def time_evaluator(self, func_name: str | None = None, dev: object = None, **options: Any) -> Any:
+        """The same; of `run`, it times the compiled function alone, with inputs that are not set as zeros."""
+        if func_name != "run":
+            return super().time_evaluator(func_name, dev, **options)
+        return lambda: self.executor._time(options)
+
+
 class GraphModule:
     """A model, the inputs that it will run with, and the outputs of its last run."""
 
+    type_key = "GraphExecutor"
+    # What `module` has by name.
+    functions: tuple[str, ...] = (
+        "run", "set_input", "set_input_zero_copy", "set_output_zero_copy", "get_output", "get_input", "get_num_outputs",
+        "get_num_inputs", "get_input_index", "get_input_name", "get_input_info", "load_params", "share_params",
+        "debug_get_output",
+    )  # fmt: skip
+
     def __init__(self, module: object) -> None:
+        if isinstance(module, ExecutorModule):
+            self._model: Any = module.executor._model
+            self._state = module.executor._state
+            self.module = module
+            return
         built: Any = getattr(module, "built", None) or module
         if isinstance(built, Module) and built.description is not None:
             built = LibraryModel(built)
@@ -44,60 +86,76 @@ class GraphModule:
             raise BadModelInput(
                 f'GraphModule takes lib["default"](device) of a model that relay.build made, not {module!r:.60}'
             )
-        self.module = built
-        self._inputs: dict[str, np.ndarray | None] = dict.fromkeys(built.input_names)
-        self._outputs: list[np.ndarray] = []
-        self._given: dict[int, np.ndarray] = {}
-        self._constants: dict[str, np.ndarray] | None = None  # by name, once somebody gives one
+        self._model = built
+        self._state = _State(dict.fromkeys(built.input_names))
+        self.module = ExecutorModule(self, self.type_key, self.functions)
+
+    @property
+    def _inputs(self) -> dict[str, np.ndarray | None]:
+        return self._state.inputs
 
     def set_input(self, key: str | int | None = None, value: object = None, **params: object) -> None:
         """Set inputs by name or position, converted to their types; names that the model lacks are passed over."""
         if key is not None:
-            name = self._name(key)
-            self._inputs[name] = self._copied(name, value)
+            self._copy_in(self._name(key), value)
         for name, one in params.items():
             if name in self._inputs:
-                self._inputs[name] = self._copied(name, one)
+                self._copy_in(name, one)
             else:
                 self._check_constant(name, one)
 
     def _check_constant(self, name: str, value: object) -> None:
         """Weights are compiled into the model: the value it has changes nothing, and another one is refused."""
-        if self._constants is None:
-            self._constants = self.module.get_params() if hasattr(self.module, "get_params") else {}
-        known = self._constants.get(name)
+        if self._state.constants is None:
+            self._state.constants = self._model.get_params() if hasattr(self._model, "get_params") else {}
+        known = self._state.constants.get(name)
         if known is not None and not np.array_equal(known, _array(value), equal_nan=known.dtype.kind == "f"):
             raise BadModelInput(
                 f"{name!r} is a constant of the model, compiled into it; its value cannot be replaced",
                 hint="build the model again with the new params, or without them: then they are inputs",
             )
 
-    def _copied(self, name: str, value: object) -> np.ndarray:
-        """A copy in the element type of that input: the executor's memory has it, whatever is copied into it."""
-        wanted = next(one.dtype for one in self._specs("inputs") if one.name == name)
-        return _array(value).astype(DataType(wanted).numpy())
+    def _copy_in(self, name: str, value: object) -> None:
+        """Copy into the executor's memory, which has the element type of that input, whatever is copied into it."""
+        wanted = self._spec(name)
+        array = _array(value, name)
+        _require_shape(f"input {name!r}", array, wanted.shape)
+        kind = DataType(wanted.dtype).numpy()
+        if array.dtype.kind == "c":
+            _require_dtype(f"input {name!r}", array, kind)
+        held = self._state.owned.get(name)
+        if held is None or held.shape != array.shape:
+            held = self._state.owned[name] = np.empty(array.shape, kind)
+        np.copyto(held, array, casting="unsafe")
+        self._inputs[name] = held
 
     def set_input_zero_copy(self, key: str | int, value: object = None, **params: object) -> None:
         """The same without a copy: what stands in the array when the model runs is the input."""
         every: list[tuple[str | int, object]] = [(key, value), *params.items()]
-        for name, one in every:
-            self._inputs[self._name(name)] = _array(one)
+        for one, given in every:
+            name = self._name(one)
+            wanted, array = self._spec(name), _array(given, name)
+            _require_shape(f"input {name!r}", array, wanted.shape)
+            _require_dtype(f"input {name!r}", array, DataType(wanted.dtype).numpy())
+            self._inputs[name] = array
 
     def set_output_zero_copy(self, key: int, value: object) -> None:
         """Have the next runs write output `key` into this array."""
-        self._given[int(key)] = _array(value)
+        wanted, array = self._specs("outputs")[key], _array(value)
+        _require_shape(f"output {key}", array, wanted.shape)
+        _require_dtype(f"output {key}", array, DataType(wanted.dtype).numpy())
+        self._state.given[int(key)] = array
 
     def run(self, **inputs: Any) -> None:
         """Run the model with the inputs that are set, and those given here."""
         if inputs:
             self.set_input(**inputs)
         self._require_inputs()
-        values = self.module.arguments((), self._inputs)
-        outputs = self.module(*values)
-        self._outputs = list(outputs) if isinstance(outputs, list) else [outputs]
-        for location, into in self._given.items():
-            np.copyto(into, self._outputs[location])
-            self._outputs[location] = into
+        values = self._model.arguments((), self._inputs)
+        result = self._model(*values)
+        outputs = self._state.outputs = list(result) if isinstance(result, list) else [result]
+        for location, into in self._state.given.items():
+            outputs[location] = _copy_out(outputs[location], into)
 
     def _require_inputs(self) -> None:
         missing = [name for name, value in self._inputs.items() if value is None]
@@ -109,19 +167,36 @@ class GraphModule:
 
     def _specs(self, which: str) -> Sequence[Any]:
         """The inputs or outputs as they are declared."""
-        result: Sequence[Any] = getattr(getattr(self.module, "program", self.module), which)
+        result: Sequence[Any] = getattr(getattr(self._model, "program", self._model), which)
         return result
+
+    def _spec(self, name: str) -> Any:
+        return next(one for one in self._specs("inputs") if one.name == name)
 
     def get_num_inputs(self) -> int:
         return len(self._inputs)
 
     def get_input(self, index: int | str, out: object = None) -> Any:
-        """An input as it is set."""
-        value = self._inputs[self._name(index)]
-        if out is not None and value is not None:
-            np.copyto(_array(out), value)
+        """An input, in the executor's memory: what is copied into it is what the next run reads.
+
+        One that was never set is made of zeros; None where its size is not known yet.
+        """
+        name = self._name(index)
+        value = self._inputs[name]
+        if value is None:
+            value = self._zeros(name)
+            if value is None:
+                return None
+            self._inputs[name] = self._state.owned[name] = value
+        if out is not None:
+            _copy_out(value, _array(out))
             return out
-        return tensor(value) if value is not None else None
+        return from_dlpack(value) if value.flags.writeable else tensor(value)
+
+    def _zeros(self, name: str) -> np.ndarray | None:
+        wanted = self._spec(name)
+        shape = [_number(size) for size in wanted.shape]
+        return np.zeros(shape, DataType(wanted.dtype).numpy()) if all([isinstance(n, int) for n in shape]) else None
 
     def get_input_index(self, name: str) -> int:
         """The position of an input; -1 where there is none of that name."""
@@ -140,31 +215,31 @@ class GraphModule:
 
     def get_output(self, index: int, out: object = None) -> Any:
         """Output `index` of the last run; copied into `out` if that is given."""
-        if not self._outputs:
+        if not self._state.outputs:
             raise BadModelInput("there are no outputs yet: run() makes them")
-        count = len(self._outputs)
+        count = len(self._state.outputs)
         if not isinstance(index, (int, np.integer)) or not -count <= index < count:
             raise BadModelInput(f"there is no output {index!r}; the model has {count}, from 0 on")
-        value = self._outputs[index]
+        value = self._state.outputs[index]
         if out is not None:
-            np.copyto(_array(out), value)
+            _copy_out(value, _array(out))
             return out
         return tensor(value)
 
     def debug_get_output(self, node: str | int, out: object = None) -> Any:
         """The value that a launch made, in a run with these inputs; by the name of the launch or its position."""
         self._require_inputs()
-        profile = self.module.compiled.profile(*self.module.arguments((), self._inputs))
+        profile = self._model.compiled.profile(*self._model.arguments((), self._inputs))
         names = [row.name for row in profile.rows]
         if node not in names and not (isinstance(node, int) and -len(names) <= node < len(names)):
             raise KeyError(f"no launch is called {node!r}; the model runs {', '.join(names)}")
         launch = profile.rows[node if isinstance(node, int) else names.index(node)].launch
         result, part = launch.written[0], launch.part(len(launch.inputs))
-        outputs = dict(zip(self.module.program.outputs, profile.outputs, strict=True))
+        outputs = dict(zip(self._model.program.outputs, profile.outputs, strict=True))
         value = profile.by_value[result] if result in profile.by_value else outputs[result]
         value = value if part is None else part.of(value)
         if out is not None:
-            np.copyto(_array(out), value)
+            _copy_out(value, _array(out))
             return out
         return tensor(value)
 
@@ -191,20 +266,37 @@ class GraphModule:
         repeats_to_cooldown: int = 1,
         **inputs: Any,
     ) -> BenchmarkResult:
-        """How long a run takes; with `end_to_end`, setting inputs and taking outputs included."""
-        self.run(**inputs)
-        arrays = list(self._inputs.values())
-        compiled = self.module.compiled
-        outputs = [np.empty_like(value) for value in self._outputs]
-        timed = time_evaluator(
-            compiled,
-            number=number,
-            repeat=repeat,
-            min_repeat_ms=min_repeat_ms or 0,
-            cooldown_interval_ms=cooldown_interval_ms,
-            repeats_to_cooldown=repeats_to_cooldown,
-        )
-        return timed(*arrays, *outputs)
+        """How long a run takes; with `end_to_end`, setting inputs and taking outputs included.
+
+        Inputs that are not set, and not given here, are zeros.
+        """
+        self.set_input(**inputs)
+        options = {
+            "number": number,
+            "repeat": repeat,
+            "min_repeat_ms": min_repeat_ms or 0,
+            "limit_zero_time_iterations": limit_zero_time_iterations,
+            "cooldown_interval_ms": cooldown_interval_ms,
+            "repeats_to_cooldown": repeats_to_cooldown,
+        }
+        return self._time(options, end_to_end)
+
+    def _time(self, options: Mapping[str, Any], end_to_end: bool = False) -> BenchmarkResult:
+        for name, value in self._inputs.items():
+            if value is None:
+                self.get_input(name)
+        self.run()
+        if not end_to_end:
+            arguments = [*self._inputs.values(), *[np.empty_like(value) for value in self._state.outputs]]
+            return time_evaluator(self._model.compiled, **options)(*arguments)
+        given = {name: value.copy() for name, value in self._inputs.items() if value is not None}
+
+        def whole() -> None:
+            self.run(**given)
+            for location in range(len(self._state.outputs)):
+                self.get_output(location)
+
+        return time_evaluator(whole, **options)()
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)
@@ -249,9 +341,30 @@ def _number(size: object) -> object:
     return int(size) if isinstance(size, str) and size.isdigit() else size
 
 
-def _array(value: object) -> np.ndarray:
+def _array(value: object, name: str | None = None) -> np.ndarray:
     """An array that shares its memory: what is written into it is written into the tensor."""
-    return array_of(value, "an input", shared=True)
+    return array_of(value, "an input" if name is None else f"input {name!r}", shared=True)
 
 
-__all__ = ["AotModule", "GraphModule", "create"]
+def _require_shape(what: str, array: np.ndarray, shape: Sequence[object]) -> None:
+    """Sizes that are not known before a run are compared by it."""
+    wanted = [_number(size) for size in shape]
+    fits = array.ndim == len(wanted) and all(
+        [not isinstance(size, int) or size == given for size, given in zip(wanted, array.shape, strict=True)]
+    )
+    if not fits:
+        raise BadModelInput(f"{what} has shape {array.shape}, expected ({', '.join(map(str, wanted))})")
+
+
+def _require_dtype(what: str, array: np.ndarray, wanted: np.dtype[Any]) -> None:
+    if array.dtype != wanted:
+        raise BadModelInput(
+            f"{what} has dtype {array.dtype}, expected {wanted}", f"convert it: x.astype({str(wanted)!r})"
+        )
+
+
+def _copy_out(value: np.ndarray, into: np.ndarray) -> np.ndarray:
+    """Without broadcasting: a smaller array is a mistake."""
+    _require_shape("the array for an output", into, value.shape)
+    np.copyto(into, value)
+    return into

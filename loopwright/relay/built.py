@@ -28,6 +28,7 @@ from loopwright.model.sizes import bound_sizes, number
 from loopwright.relay.backend.options import Executor
 from loopwright.relay.expr import Constant
 from loopwright.runtime.dtype import DataType
+from loopwright.runtime.upper_layers import from_upper_layer
 
 if TYPE_CHECKING:  # loaded when a model is profiled
     from loopwright.model.profile import Profile
@@ -180,13 +181,13 @@ class BuiltModule:
 
     # What `graph_executor` asks for.
 
-    def __getitem__(self, name: str) -> Callable[..., BuiltModule | str]:
+    def __getitem__(self, name: str) -> Callable[..., Any]:
         if name == "remove_params":
             return lambda: self  # they are in the library, and nowhere else
         if name in (self.libmod_name, "default"):
-            return lambda *devices: self
+            return lambda *devices: from_upper_layer("executor")(self).module
         if name == "debug_create":
-            return lambda name, *devices: self
+            return lambda name, *devices: from_upper_layer("debug executor")(self).module
         if name == "get_graph_json":
             return self.get_graph_json
         raise KeyError(f"a built model has {self.libmod_name!r} and 'debug_create', not {name!r}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from loopwright.model.errors import BadModelInput
 from loopwright.model.given_arrays import TensorLike
 from loopwright.model.library_model import LibraryModel
 from loopwright.relay.build_module import bind_params_by_name, build, require_graph
-from loopwright.relay.built import BuiltModule, Params
+from loopwright.relay.built import BuiltModule, Params, as_array
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.executors import ExecutorOfModule, run_built, tuple_of
 from loopwright.relay.expr import Constant, Function
@@ -255,9 +256,20 @@ class VirtualMachine:
         self._inputs: dict[str, dict[str, object]] = {}
         self._outputs: list[RunValue] = []
 
+    @cached_property
+    def module(self) -> Module:
+        """The functions by name, for `module["invoke"]("main")` and `module.time_evaluator("invoke", device)("main")`.
+
+        Results are those of the methods of the same names.
+        """
+        names = "invoke invoke_stateful set_input set_one_input get_input_index get_num_outputs get_output".split()
+        return Module({name: getattr(self, name) for name in names}, type_key="VirtualMachine")
+
     def set_input(self, func_name: str, *args: object, **named: object) -> None:
         """Set the inputs of a function, by position or by name."""
-        self._inputs[func_name] = self._given(func_name, args, named)
+        given = self._given(func_name, args, named)
+        self._check(func_name, given)
+        self._inputs[func_name] = given
 
     def set_one_input(self, func_name: str, *args: object, **named: object) -> None:
         """Set one input: `("main", 0, x)`, `("main", "x", x)` or `("main", x=x)`."""
@@ -265,7 +277,9 @@ class VirtualMachine:
         if args:
             key, value = args
             named = {names[key] if isinstance(key, int) else str(key): value}
-        self._inputs.setdefault(func_name, {}).update(self._given(func_name, (), named))
+        given = self._given(func_name, (), named)
+        self._check(func_name, given)
+        self._inputs.setdefault(func_name, {}).update(given)
 
     def run(self, *args: object, **named: object) -> Any:
         """Run `main` on these inputs, or on those that were set."""
@@ -282,6 +296,14 @@ class VirtualMachine:
     def get_outputs(self) -> list[NDArray]:
         """What the last `invoke_stateful` returned, tuples taken apart."""
         return [tensor(value) for value in self._outputs]
+
+    def get_num_outputs(self) -> int:
+        """How many tensors the last `invoke_stateful` returned."""
+        return len(self._outputs)
+
+    def get_output(self, index: int) -> NDArray:
+        """One of them."""
+        return tensor(self._outputs[index])
 
     def invoke_with_outputs(
         self, func_name: str, input_args: Mapping[str, object] | Iterable[object], output_args: object
@@ -337,6 +359,14 @@ class VirtualMachine:
         if unknown:
             raise BadModelInput(f"{func_name} has no input {unknown[0]!r}", f"its inputs are {', '.join(names)}")
         return {**dict(zip(names, args, strict=False)), **named}
+
+    def _check(self, func_name: str, given: Mapping[str, object]) -> None:
+        """Shapes and element types of what is set for `main` as one native function: before it runs."""
+        lib = self.exec.lib if isinstance(self.exec, Executable) else None
+        if func_name == "main" and lib is not None:
+            for wanted in lib.program.inputs:
+                if wanted.name in given:
+                    as_array(given[wanted.name], wanted)
 
     def _call(self, func_name: str, args: tuple[object, ...], named: Mapping[str, object]) -> RunValue:
         given = self._given(func_name, args, named) if args or named else self._inputs.get(func_name, {})

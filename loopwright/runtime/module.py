@@ -25,6 +25,7 @@ from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.guesses import no_attribute
 from loopwright.runtime.json_text import JsonObject
 from loopwright.runtime.shown import view
+from loopwright.runtime.upper_layers import from_upper_layer
 
 if TYPE_CHECKING:
     from mmap import mmap
@@ -396,7 +397,7 @@ class _ModelEntry:
 
     def __call__(self, *args: object) -> Any:
         if args and all([type(arg).__name__ == "Device" for arg in args]):
-            return self.module
+            return from_upper_layer("executor")(self.module).module
         return self.function(*args)
 
 

@@ -76,3 +76,39 @@ def test_tensors_are_written_where_they_are(lib, x):
     np.testing.assert_array_equal(out.numpy(), lib(x))
     model.get_input("x", out=given)
     np.testing.assert_array_equal(given.numpy(), x)
+
+
+def test_functions_by_name(lib, x):
+    executor = lib["default"](lw.cpu())
+    assert executor.type_key == "GraphExecutor" and executor["get_num_inputs"]() == executor["get_num_outputs"]() == 1
+    executor["set_input"]("x", lw.nd.array(x))
+    executor.get_function("run")()
+    np.testing.assert_array_equal(executor["get_output"](0).numpy(), lib(x))
+    np.testing.assert_array_equal(GraphModule(executor).get_output(0).numpy(), lib(x))  # of the same executor
+    assert "profile" in lib["debug_create"]("default", lw.cpu()).function_names
+
+
+def test_an_input_is_the_executors_memory(lib, x):
+    model = GraphModule(lib["default"](lw.cpu()))
+    model.get_input(0).copyfrom(x)
+    model.run()
+    np.testing.assert_array_equal(model.get_output(0).numpy(), lib(x))
+
+
+def test_timing_needs_no_inputs(lib):
+    model = GraphModule(lib["default"](lw.cpu()))
+    assert len(model.module.time_evaluator("run", lw.cpu(), number=1, repeat=2)().results) == 2
+    once = model.benchmark(lw.cpu(), repeat=1, number=1, end_to_end=True)
+    assert once.mean > 0 and not model.get_input("x").numpy().any()
+
+
+def test_what_does_not_fit_is_refused_when_it_is_set(lib, x):
+    model = GraphModule(lib["default"](lw.cpu()))
+    for call, message in (
+        (lambda: model.set_input("x", x[:1]), r"input 'x' has shape \(1, 8\), expected \(3, 8\)"),
+        (lambda: model.set_input("x", x.astype("complex64")), "input 'x' has dtype complex64, expected float32"),
+        (lambda: model.set_input_zero_copy("x", x.astype("float64")), "input 'x' has dtype float64, expected float32"),
+        (lambda: model.set_output_zero_copy(0, lw.nd.empty((4,))), r"output 0 has shape \(4,\), expected \(3, 4\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

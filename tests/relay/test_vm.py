@@ -187,3 +187,15 @@ def test_functions_of_the_module_that_call_themselves_are_interpreted():
     assert int(relay.create_executor("vm", mod).evaluate()(np.array(7, "int32")).numpy()) == 13
     with pytest.raises(CannotCompile, match="a function that calls itself \\(@fib → @fib\\)"):
         relay.build(mod, "llvm")
+
+
+def test_the_functions_of_a_vm_by_name(executable):
+    x = np.full((2, 4), 0.5, "float32")
+    vm = relay.vm.VirtualMachine(executable, lw.cpu())
+    vm.module["set_input"]("main", x)
+    assert len(vm.module.time_evaluator("invoke", lw.cpu(), number=1)("main").results) == 1
+    vm.module["invoke_stateful"]("main")
+    assert vm.module["get_num_outputs"]() == 2
+    np.testing.assert_array_equal(vm.module["get_output"](0).numpy(), vm.module["invoke"]("main")[0].numpy())
+    with pytest.raises(BadModelInput, match=r"input 'x' has shape \(2, 3\), expected .* dimension 1 is 3, not 4"):
+        vm.set_input("main", x[:, :3])

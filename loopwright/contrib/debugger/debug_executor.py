@@ -31,6 +31,9 @@ def create(
 class GraphModuleDebug(GraphModule):
     """A model run kernel by kernel. With `dump_root`, every run writes its times and its graph into that folder."""
 
+    type_key = "GraphExecutorDebug"
+    functions = (*GraphModule.functions, "profile", "run_individual", "run_individual_node")
+
     def __init__(
         self,
         module: object,
@@ -47,7 +50,7 @@ class GraphModuleDebug(GraphModule):
         if inputs:
             self.set_input(**inputs)
         self._profile = profile = self._timed(1)
-        self._outputs = list(self.module._as_found(list(profile.outputs), self._profilearguments()))
+        self._state.outputs = list(self._model._as_found(list(profile.outputs), self._profilearguments()))
         if self.dump_root is not None:
             self._dump(self.dump_root, profile)
 
@@ -78,15 +81,15 @@ class GraphModuleDebug(GraphModule):
         """Nothing is held that would have to be given back."""
 
     def _profilearguments(self) -> list[TensorLike]:
-        return self.module.arguments((), self._inputs)
+        return self._model.arguments((), self._inputs)
 
     def _timed(self, repeat: int) -> Profile:
         self._require_inputs()
-        return self.module.compiled.profile(*self._profilearguments(), repeat=max(1, repeat))
+        return self._model.compiled.profile(*self._profilearguments(), repeat=max(1, repeat))
 
     def _dump(self, folder: Path, profile: Profile) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "graph.json").write_text(self.module.get_graph_json(), encoding="utf-8")
+        (folder / "graph.json").write_text(self._model.get_graph_json(), encoding="utf-8")
         rows = [{"name": row.name, "seconds": row.seconds, "calls": row.calls} for row in profile.rows]
         (folder / "times.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
