@@ -147,7 +147,7 @@ def bijective_layout(src_layout: str | Layout, dst_layout: str | Layout) -> Bije
 
 
 def _sequence(values: object) -> tuple[Any, ...]:
-    return tuple(values) if isinstance(values, (list, tuple)) else (values,)
+    return tuple(values) if isinstance(values, Sequence) else (values,)
 
 
 def _check(one: Layout, given: Sequence[Expr]) -> None:

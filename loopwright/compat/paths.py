@@ -11,7 +11,7 @@ from typing import Final
 PEER_VERSION: Final = "0.15.0"  # whose names these are
 
 VIEWS: Final[dict[str, str]] = {
-    "": "loopwright loopwright.runtime loopwright.compat.ffi_base",
+    "": "loopwright.compat.global_functions loopwright loopwright.runtime loopwright.compat.ffi_base",
     "_ffi": "loopwright.compat.registered_functions loopwright.runtime loopwright.error",
     "_ffi.base": "loopwright.error loopwright.compat.ffi_base",
     "_ffi.libinfo": "loopwright.compat.ffi_base",
@@ -148,6 +148,8 @@ VIEWS: Final[dict[str, str]] = {
     "tir.transform.function_pass": "loopwright.transform",
     "tir.transform.transform": "loopwright.tir.transform",
     "transform": "loopwright.ir.transform",
+    "topi.cpp": "loopwright.topi",
+    **{f"topi.cpp.{name}": f"loopwright.topi.{name}" for name in "generic image nn utils vision x86".split()},
     "topi.generic.injective": "loopwright.topi.generic",
     "topi.generic.nn": "loopwright.topi.generic",
     "topi.math": "loopwright.topi",
@@ -190,7 +192,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     contrib.cudnn contrib.cusparse contrib.cutlass contrib.dnnl contrib.emcc
     contrib.ethosu contrib.graph_runtime contrib.hexagon contrib.hipblas contrib.micro
     contrib.miopen contrib.mkl contrib.mps contrib.mrvl contrib.ndk contrib.nnpack contrib.peak
-    contrib.pipeline_executor contrib.pipeline_executor_build contrib.random contrib.rocblas
+    contrib.pipeline_executor contrib.pipeline_executor_build contrib.rocblas
     contrib.rocm contrib.rpc contrib.sdaccel contrib.sparse contrib.spirv_utils contrib.stackvm contrib.tedd
     contrib.tf_op contrib.tflite_runtime contrib.thrust contrib.torch contrib.tvmjs contrib.uma contrib.verilator
     contrib.vitis_ai contrib.vllm contrib.xcode
@@ -213,6 +215,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner
     tir.sparse tir.tensor_intrin.cuda
     tir.tensor_intrin.dot_product_common tir.tensor_intrin.hexagon tir.tensor_intrin.rocm tir.usmp
-    topi.adreno topi.bifrost topi.cuda topi.gpu topi.hexagon topi.hls topi.intel_graphics topi.mali topi.rocm
+    topi.adreno topi.bifrost topi.cpp.cuda topi.cpp.rocm topi.cuda topi.gpu
+    topi.hexagon topi.hls topi.intel_graphics topi.mali topi.rocm
     """.split()
 )

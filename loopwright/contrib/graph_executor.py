@@ -24,8 +24,8 @@ from loopwright.model.library_model import LibraryModel
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.module import Module
 from loopwright.runtime.params import load_param_dict
-from loopwright.runtime.tensor import from_dlpack
 from loopwright.runtime.tensor import array as tensor
+from loopwright.runtime.tensor import from_dlpack
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class GraphModule:
     def __init__(self, module: object) -> None:
         if isinstance(module, ExecutorModule):
             self._model: Any = module.executor._model
-            self._state = module.executor._state
-            self.module = module
+            self._state: _State = module.executor._state
+            self.module: ExecutorModule = module
             return
         built: Any = getattr(module, "built", None) or module
         if isinstance(built, Module) and built.description is not None:
@@ -195,7 +195,7 @@ class GraphModule:
 
     def _zeros(self, name: str) -> np.ndarray | None:
         wanted = self._spec(name)
-        shape = [_number(size) for size in wanted.shape]
+        shape: list[Any] = [_number(size) for size in wanted.shape]
         return np.zeros(shape, DataType(wanted.dtype).numpy()) if all([isinstance(n, int) for n in shape]) else None
 
     def get_input_index(self, name: str) -> int:

@@ -417,7 +417,7 @@ def decl_buffer(
     span: object = None,
 ) -> Buffer:
     """A new buffer; a bare shape means one dimension, and memory of its own is assumed unless `data` is given."""
-    sizes = as_exprs(shape if isinstance(shape, (tuple, list)) else (shape,))
+    sizes = as_exprs(shape if isinstance(shape, (tuple, list, Sequence)) else (shape,))
     for axis, size in enumerate(sizes):
         if not size.dtype.is_int or (isinstance(size, IntImm) and size.value < 0):
             raise BadBufferShape(name, axis, size)

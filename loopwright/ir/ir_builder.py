@@ -260,7 +260,7 @@ class IRBuilder:
     ) -> BufferVar:
         """Fresh memory for the rest of the scope."""
         element = DataType(dtype)
-        extents = as_exprs(shape if isinstance(shape, (tuple, list)) else (shape,))
+        extents = as_exprs(shape if isinstance(shape, (tuple, list, Sequence)) else (shape,))
         data = pointer(name, element, scope or "global")
         buffer = decl_buffer(extents, element, name, data=data, axis_separators=axis_separators)
         self.emit(lambda body: Allocate(data, element, extents, const(True), DeclBuffer(buffer, body)))

@@ -54,8 +54,8 @@ _FIXED: Final[dict[str, tuple[DataType, int | None]]] = {
     "ptx_arrive_barrier_expect_tx": (VOID, 2),
     "ptx_wait_barrier": (VOID, 1),
     "create_barriers": (VOID, 1),
-    "call_packed_lowered": (INT32, 4),
-    "call_cpacked_lowered": (INT32, 4),
+    "call_packed_lowered": (INT32, None),
+    "call_cpacked_lowered": (INT32, None),
     "call_error": (HANDLE, None),
 }
 # Calls with a function of their own below.

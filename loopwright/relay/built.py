@@ -80,6 +80,9 @@ class BuiltModule:
             return _no_direct_call
         return direct_call(self.program, self.compiled.function, empty, element_type)
 
+    def __tvm_ffi_object__(self) -> Any:
+        return self.compiled.__tvm_ffi_object__()
+
     def arguments(self, args: Sequence[TensorLike], named: Mapping[str, TensorLike]) -> list[TensorLike]:
         names = self.input_names
         if len(args) > len(names):

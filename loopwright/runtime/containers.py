@@ -64,6 +64,12 @@ class SharedText:
         return isinstance(other, SharedText) and self.text is other.text
 
 
+def _shown(container: Any) -> str:
+    """As lists and dicts are; theirs writes "ffi.OpaquePyObject" for nodes of programs."""
+    return repr(dict(container.items()) if isinstance(container, Map) else [*container])
+
+
+Array.__repr__ = Map.__repr__ = _shown
 
 # Nodes of programs, which they may hold, are known to Python's pickle alone.
 copyreg.pickle(Array, lambda array: (Array, ([*array],)))

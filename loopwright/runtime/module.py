@@ -145,6 +145,12 @@ class Module:
         self.imported_modules: list[Module] = []
         self.static_functions: list[str] = []  # that a static library has for others to call
 
+    def __tvm_ffi_object__(self) -> Any:
+        """Among arguments of a packed function, where it would be taken for a function, as it can be called."""
+        from tvm_ffi import core
+
+        return core._convert_to_opaque_object(self)
+
     def set_functions(self, functions: Mapping[str, PackedFunction]) -> None:
         """For the module's maker: these are its functions now."""
         self._functions = dict(functions)

@@ -195,7 +195,7 @@ def _own_buffer(shape: Sequence[Expr], dtype: DataType, name: str) -> Buffer:
 
 
 def _shapes(name: str, shape: Any) -> list[tuple[Expr, ...]]:
-    several = isinstance(shape, (list, tuple)) and bool(shape) and all(isinstance(one, (list, tuple)) for one in shape)
+    several = isinstance(shape, Sequence) and bool(shape) and all(isinstance(one, Sequence) for one in shape)
     listed = list(shape) if several else [shape]
     return [check_shape(one, f"te.extern {name}") for one in listed]
 

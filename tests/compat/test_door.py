@@ -40,7 +40,7 @@ def test_modules_are_ours():
     "line",
     """
     tvm: TVMError IRModule DataType PrimExpr register_func get_global_func convert cpu webgpu build lower transform
-    tvm._ffi: register_func get_global_func
+    tvm._ffi: register_func get_global_func _init_api
     tvm._ffi.base: TVMError string_types numeric_types py_str
     tvm._ffi.libinfo: find_include_path find_lib_path
     tvm._ffi.registry: list_global_func_names remove_global_func
@@ -57,6 +57,7 @@ def test_modules_are_ours():
     tvm.contrib.nvcc: parse_compute_version
     tvm.contrib.popen_pool: PopenPoolExecutor
     tvm.contrib.tar: tar
+    tvm.contrib.random: uniform
     tvm.contrib.utils: tempdir
     tvm.driver: build lower
     tvm.driver.build_module: get_binds schedule_to_module
@@ -128,6 +129,7 @@ def test_modules_are_ours():
     tvm.topi.generic: schedule_injective
     tvm.topi.image: resize2d
     tvm.topi.math: exp
+    tvm.topi.cpp.nn: relu
     tvm.topi.nn: conv2d dense relu softmax
     tvm.topi.reduction: sum argmax
     tvm.topi.testing: conv2d_nchw_python
@@ -286,7 +288,8 @@ def test_views():
     names_of_it: dict[str, object] = {}
     exec("from tvm.ir.module import *", names_of_it)
     assert names_of_it["IRModule"] is loopwright.IRModule
-    assert repr(tvm) == "<module 'tvm': names of loopwright, loopwright.runtime, loopwright.compat.ffi_base>"
+    names = "loopwright.compat.global_functions, loopwright, loopwright.runtime, loopwright.compat.ffi_base"
+    assert repr(tvm) == f"<module 'tvm': names of {names}>"
     assert tvm.__file__ == loopwright.__file__
     assert tvm.__version__ == "0.15.0" and loopwright.__version__ != tvm.__version__
     assert "module" not in vars(loopwright.ir)  # nothing of the peer's is written into our modules

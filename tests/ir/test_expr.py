@@ -174,7 +174,7 @@ def test_const_with_a_type():
     assert const(3, "float32").value == 3.0
     assert const(2.0, "int8").value == 2
     assert isinstance(const(1, "int32x4"), ir.Broadcast) and const(1, "int32x4").dtype == "int32x4"
-    with pytest.raises(ImmediateOutOfRange, match=r"literal 2.5 does not fit int8"):
+    with pytest.raises(ImmediateOutOfRange, match=r"literal 2.5 does not fit int8, which holds integers"):
         const(2.5, "int8")
     with pytest.raises(ImmediateOutOfRange, match="literal 300 does not fit uint8"):
         const(300, "uint8")

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from loopwright import ir, nd, relay, runtime, te
+from loopwright import ir, nd, relay, runtime, te, tir
 from loopwright.runtime import ADT, Array, Map, PackedFunc, ShapeTuple, String, convert, enabled, tuple_object
 from loopwright.runtime.registry import NotConvertible
 
@@ -89,3 +89,13 @@ def test_looking_around_does_not_load_the_compiler():
 def test_enabled():
     assert enabled("llvm") and enabled("cpu") and enabled("llvm -mcpu=generic")
     assert not enabled("vulkan") and not enabled("nonsense") and not enabled("")
+
+
+def test_an_array_is_a_shape_and_shows_what_it_holds():
+    shape = convert([3, 4])
+    assert str(shape) == "[3, 4]" and str(convert({"n": 1})) == "{'n': 1}"
+    assert [int(n) for n in tir.decl_buffer(shape, "float32").shape] == [3, 4]
+    assert [int(n) for n in te.placeholder(shape).shape] == [3, 4]
+    assert [int(n) for n in tir.bijective_layout("AB", "BA").forward_shape(shape)] == [4, 3]
+    x = relay.var("x", shape=(4, 3))
+    assert relay.reshape(x, shape).attrs.newshape == (3, 4) and relay.zeros(shape, "float32").attrs.shape == (3, 4)

@@ -484,7 +484,7 @@ FLOATS = {
     "packedf": """
         T.tvm_call_packed('f', A)
         T.tvm_call_cpacked('f', A)
-        T.call_packed_lowered('f', A.data, 0, 1)
+        T.call_packed_lowered('f', A.data, A.data, 0, 1)
         T.call_cpacked_lowered('f', A.data, 0, 1)
         T.tvm_call_packed_lowered('f', A.data, 0,1)
         T.tvm_call_cpacked_lowered('f', A.data, 0, 1)

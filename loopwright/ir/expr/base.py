@@ -49,9 +49,11 @@ class ImmediateOutOfRange(LoopwrightError, ValueError):
     code = "LW0502"
 
     def __init__(self, dtype: DataType, value: object) -> None:
+        is_fraction = isinstance(value, float) and not value.is_integer()
+        holds = "integers" if is_fraction else f"{dtype.min_value()} to {dtype.max_value()}"
         super().__init__(
-            f"literal {value} does not fit {dtype}, which holds {dtype.min_value()} to {dtype.max_value()}",
-            hint="use a wider type, or wrap the value first",
+            f"literal {value} does not fit {dtype}, which holds {holds}",
+            hint="round it first: int(value)" if is_fraction else "use a wider type, or wrap the value first",
             fields={"dtype": dtype, "value": value},
         )
 

@@ -121,7 +121,7 @@ def numbers_of(value: object) -> tuple[int, ...] | None:
         return tuple(int(number) for number in np.atleast_1d(value.data))
     if isinstance(value, Expr):
         return None
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, Sequence)):
         return tuple(_number(item) for item in value)
     return (_number(value),)
 

@@ -313,7 +313,7 @@ def make(name: str, *args: object, **attributes: object) -> Any:
 
 def as_input(value: object, name: str) -> Expr:
     """An argument of an operator: an expression, or several of them as a tuple."""
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, Sequence)):
         return Tuple([require_expr(item, f"an argument of {name}") for item in value])
     return require_expr(value, f"an argument of {name}")
 
@@ -354,7 +354,7 @@ def _fields(cls: type) -> dict[str, object]:
 
 def _plain(value: object) -> object:
     """Attributes are numbers, texts and tuples: lists and numpy scalars become those."""
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) or (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
         return tuple(_plain(item) for item in value)
     return value.item() if isinstance(value, np.generic) else value
 

@@ -58,7 +58,7 @@ def _spec(
     buffer_type: str = "",
     axis_separators: Sequence[int] | None = None,
 ) -> d.BufferSpec:
-    sizes = None if shape is None else tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    sizes = None if shape is None else tuple(shape) if isinstance(shape, (tuple, list, Sequence)) else (shape,)
     if isinstance(dtype, DtypeFunction):
         dtype = dtype.dtype
     return d.BufferSpec(

@@ -161,7 +161,7 @@ def _moved(array: np.ndarray, source: str, layout: str) -> np.ndarray:
 
 def each(given: int | Sequence[int] | None, count: int) -> list[Any]:
     """One number a dimension."""
-    values = list(given) if isinstance(given, (list, tuple)) else [given]
+    values = list(given) if isinstance(given, Sequence) else [given]
     return values * count if len(values) == 1 else values
 
 
