@@ -12,7 +12,7 @@ from loopwright import relay
 from loopwright.frontends.common.tensors import Tensors
 from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import broadcast, times
-from loopwright.relay.types import Dim, same_dim
+from loopwright.relay.types import Dim, is_any, same_dim
 
 
 def product(node: Tensors, a: Expr, b: Expr, out_dtype: str = "", transpose_b: bool = False, turn: bool = True) -> Expr:
@@ -44,6 +44,8 @@ def dense(node: Tensors, a: Expr, weight: Expr, out_dtype: str = "") -> Expr:
         return relay.squeeze(relay.nn.dense(relay.expand_dims(a, axis=0), weight, out_dtype=out_dtype), axis=[0])
     if len(shape) == 2:
         return relay.nn.dense(a, weight, out_dtype=out_dtype)
+    if any(map(is_any, (*shape, node.shape(weight)[0]))):
+        return _dense_dynamic(node, a, weight, out_dtype)
     rows = relay.reshape(a, (times(*shape[:-1]), shape[-1]), allowzero=True)
     result = relay.nn.dense(rows, weight, out_dtype=out_dtype)
     return relay.reshape(result, (*shape[:-1], node.shape(weight)[0]), allowzero=True)
@@ -51,6 +53,8 @@ def dense(node: Tensors, a: Expr, weight: Expr, out_dtype: str = "") -> Expr:
 
 def _batched(node: Tensors, a: Expr, b: Expr, out_dtype: str, transpose_b: bool, turn: bool) -> Expr:
     one, other = node.shape(a), node.shape(b)
+    if any(map(is_any, (*one, *other))) and not len(one) == len(other) == 3:
+        return _batched_dynamic(node, a, b, out_dtype, transpose_b)
     batch = broadcast("matmul", one[:-2], other[:-2])
     left, right = as_batch(node, a, batch), as_batch(node, b, batch)
     if turn and not transpose_b:
@@ -59,6 +63,44 @@ def _batched(node: Tensors, a: Expr, b: Expr, out_dtype: str, transpose_b: bool,
     result = relay.nn.batch_matmul(left, right, out_dtype=out_dtype, transpose_b=transpose_b)
     columns = other[-2] if transpose_b else other[-1]
     return result if len(batch) == 1 else relay.reshape(result, (*batch, one[-2], columns), allowzero=True)
+
+
+def _dense_dynamic(node: Tensors, a: Expr, weight: Expr, out_dtype: str) -> Expr:
+    """`dense` of a tensor with sizes that only a call has."""
+    lead, last = _lead_and_last(node, a, 1)
+    rows = relay.reshape(a, relay.concatenate([node.const([-1]), last], axis=0), allowzero=True)
+    result = relay.nn.dense(rows, weight, out_dtype=out_dtype)
+    columns = relay.strided_slice(relay.shape_of(weight, dtype="int64"), begin=[0], end=[1])
+    return relay.reshape(result, relay.concatenate([lead, columns], axis=0), allowzero=True)
+
+
+def _batched_dynamic(node: Tensors, a: Expr, b: Expr, out_dtype: str, transpose_b: bool) -> Expr:
+    """A product of batches with sizes that only a call has: it spreads them to one another there."""
+    count = max(node.rank(a), node.rank(b)) - 2
+    parts = [_lead_and_last(node, x, 2) for x in (a, b)]
+    wide = [
+        lead if node.rank(x) == count + 2 else relay.concatenate([node.const([1] * (count + 2 - node.rank(x))), lead])
+        for x, (lead, _) in zip((a, b), parts)
+    ]
+    batch = relay.where(relay.equal(wide[0], node.const(1)), wide[1], wide[0])
+    flat = [
+        relay.reshape(
+            relay.broadcast_to(x, relay.concatenate([batch, last], axis=0)),
+            relay.concatenate([node.const([-1]), last], axis=0),
+            allowzero=True,
+        )
+        for x, (_, last) in zip((a, b), parts)
+    ]
+    result = relay.nn.batch_matmul(*flat, out_dtype=out_dtype, transpose_b=transpose_b)
+    sizes = relay.strided_slice(relay.shape_of(result, dtype="int64"), begin=[1], end=[3])
+    return relay.reshape(result, relay.concatenate([batch, sizes], axis=0), allowzero=True)
+
+
+def _lead_and_last(node: Tensors, x: Expr, count: int) -> tuple[Expr, Expr]:
+    """The shape of `x` as two vectors: all but the last `count` sizes, and those."""
+    sizes, rank = relay.shape_of(x, dtype="int64"), node.rank(x)
+    lead = relay.strided_slice(sizes, begin=[0], end=[rank - count])
+    return lead, relay.strided_slice(sizes, begin=[rank - count], end=[rank])
 
 
 def as_batch(node: Tensors, x: Expr, batch: Sequence[Dim]) -> Expr:

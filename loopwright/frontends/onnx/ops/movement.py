@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,7 @@ from loopwright.ir import as_expr
 from loopwright.ir.intrinsics import maximum, minimum, select
 from loopwright.relay.expr import Expr
 from loopwright.relay.op.sizes import divide_down, divide_up, plus, times
-from loopwright.relay.types import Dim, as_dim
+from loopwright.relay.types import Dim, as_dim, is_any
 
 _FAR = 1 << 31  # ends beyond this mean "to the end"
 
@@ -57,9 +58,13 @@ def _is_zero(size: Dim) -> bool:
 @converter("Split")
 def split(node: Node, x: Expr, parts: Expr | None = None) -> Results:
     axis = node.axis(node.attr("axis", 0), node.rank(x))
+    if parts is not None and node.importer.dynamic and node.known(parts) is None:
+        return split_dynamic(node, x, axis, parts)
     given = node.attr("split", None) if parts is None else node.ints(parts)
     size = node.shape(x)[axis]
     if given is None:
+        if is_any(size) and node.importer.dynamic and node.output_count > 1:
+            return split_dynamic(node, x, axis, _equal_parts_dynamic(node, x, axis))
         edges = _equal_parts(node, size)
         if len(edges) == 2:
             return [x]
@@ -80,15 +85,44 @@ def split(node: Node, x: Expr, parts: Expr | None = None) -> Results:
     return relay.split(x, cuts, axis=axis)
 
 
+def split_dynamic(node: Node, x: Expr, axis: int, parts: Expr) -> list[Expr]:
+    """Parts whose sizes are found when the model runs; how many there are is known."""
+    rank, (count,) = node.rank(x), node.static_shape(parts)
+    ends = relay.cumsum(node.cast(parts, "int64"), axis=0)
+    begins = relay.subtract(ends, node.cast(parts, "int64"))
+    is_cut = node.const([k == axis for k in range(rank)], "bool")
+    sizes, zeros, ones = relay.shape_of(x, dtype="int64"), node.const([0] * rank), node.const([1] * rank)
+    results = []
+    for k in range(count):
+        begin, end = (relay.strided_slice(one, begin=[k], end=[k + 1]) for one in (begins, ends))
+        cut = relay.where(is_cut, begin, zeros), relay.where(is_cut, end, sizes)
+        results.append(relay.strided_slice(x, *cut, ones))
+    return results
+
+
 def _between(x: Expr, axis: int, low: Dim, high: Dim) -> Expr:
     return relay.strided_slice(x, begin=[low], end=[high], axes=[axis])
 
 
-def _equal_parts(node: Node, size: Dim) -> list[Dim]:
-    """Where parts of the same size begin and end; the last ones are smaller, or empty, where they do not fit."""
-    count = node.attr("num_outputs", node.output_count)
+def _part_count(node: Node) -> int:
+    count: int = node.attr("num_outputs", node.output_count)
     if count < 1 or count != node.output_count:
         raise node.bad(f"there are {count} parts for {node.output_count} outputs")
+    return count
+
+
+def _equal_parts_dynamic(node: Node, x: Expr, axis: int) -> Expr:
+    """The sizes of equal parts of an axis whose size is found when the model runs."""
+    count = _part_count(node)
+    size = relay.take(relay.shape_of(x, dtype="int64"), node.const(axis), axis=0)
+    one = relay.floor_divide(relay.add(size, node.const(count - 1)), node.const(count))
+    left = relay.subtract(size, relay.multiply(node.const(np.arange(count)), one))
+    return relay.maximum(relay.minimum(left, one), node.const(0))
+
+
+def _equal_parts(node: Node, size: Dim) -> list[Dim]:
+    """Where parts of the same size begin and end; the last ones are smaller, or empty, where they do not fit."""
+    count = _part_count(node)
     if isinstance(size, int):
         return [min(-(-size // count) * k, size) for k in range(count + 1)]
     one = divide_up(size, count)
@@ -386,8 +420,10 @@ def reverse_sequence(node: Node, x: Expr, lengths: Expr) -> Expr:
 def center_crop_pad(node: Node, x: Expr, shape: Expr) -> Expr:
     """Each axis to a size: what is too long is cut on both sides, what is too short padded with zeros."""
     rank = node.rank(x)
-    wanted = node.ints(shape)
     axes = [node.axis(axis, rank) for axis in node.attr("axes", list(range(rank)))]
+    if node.importer.dynamic and node.known(shape) is None:
+        return _centred_dynamic(node, x, axes, shape)
+    wanted = node.ints(shape)
     for axis, size in zip(axes, wanted, strict=True):
         given = node.static_shape(x)[axis]
         if given > size:
@@ -401,9 +437,26 @@ def center_crop_pad(node: Node, x: Expr, shape: Expr) -> Expr:
     return x
 
 
+def _centred_dynamic(node: Node, x: Expr, axes: Sequence[int], shape: Expr) -> Expr:
+    """CenterCropPad to sizes that are found when the model runs: every axis is cut, then padded; most by nothing."""
+    rank = node.rank(x)
+    sizes, zeros, two = relay.shape_of(x, dtype="int64"), node.const([0] * rank), node.const(2)
+    named = node.const(list(axes))
+    is_named = relay.greater(dynamic_axes.named(node, named, rank), node.const(0))
+    wanted = relay.where(is_named, dynamic_axes.spread(node, named, rank, shape), sizes)
+    begin = relay.floor_divide(relay.maximum(relay.subtract(sizes, wanted), zeros), two)
+    kept = relay.minimum(sizes, wanted)
+    part = relay.strided_slice(x, begin, relay.add(begin, kept), node.const([1] * rank))
+    room = relay.subtract(wanted, kept)
+    before = relay.floor_divide(room, two)
+    return relay.nn.pad(part, relay.stack([before, relay.subtract(room, before)], axis=1), node.const(0, x), "constant")
+
+
 @converter("Col2Im", since=18)
 def col2im(node: Node, x: Expr, image_shape: Expr, block_shape: Expr) -> Expr:
     """Blocks added up where they lie in the image: columns that an im2col made, back again."""
+    if node.importer.dynamic and any(node.known(one) is None for one in (image_shape, block_shape)):
+        return _blocks_dynamic(node, x, image_shape, block_shape)
     image, block = node.ints(image_shape), node.ints(block_shape)
     rank = len(image)
     strides = node.attr("strides", [1] * rank)
@@ -428,3 +481,45 @@ def col2im(node: Node, x: Expr, image_shape: Expr, block_shape: Expr) -> Expr:
     begin = [pads[k] for k in range(rank)]
     end = [pads[k] + image[k] for k in range(rank)]
     return relay.strided_slice(whole, begin=begin, end=end, axes=list(range(2, 2 + rank)))
+
+
+def _blocks_dynamic(node: Node, x: Expr, image_shape: Expr, block_shape: Expr) -> Expr:
+    """Col2Im with shapes that are found when the model runs: where elements lie is computed there."""
+    (rank,) = node.static_shape(image_shape)
+    strides, dilations = node.attr("strides", [1] * rank), node.attr("dilations", [1] * rank)
+    pads = node.attr("pads", [0] * 2 * rank)
+    one, zero = node.const(1), node.const(0)
+
+    def numbers(vector: Expr) -> list[Expr]:
+        return [relay.take(node.cast(vector, "int64"), node.const(k), axis=0) for k in range(rank)]
+
+    image, block = numbers(image_shape), numbers(block_shape)
+    full = [relay.add(size, node.const(pads[k] + pads[rank + k])) for k, size in enumerate(image)]
+    # Where each element of each block lies in the padded image, as one number: axes of the block, then of the blocks.
+    flat: Expr = zero
+    for k in range(rank):
+        reach = relay.multiply(node.const(dilations[k]), relay.subtract(block[k], one))
+        room = relay.subtract(relay.subtract(full[k], reach), one)
+        count = relay.add(relay.floor_divide(room, node.const(strides[k])), one)
+        inside = relay.multiply(relay.arange(zero, block[k], one, dtype="int64"), node.const(dilations[k]))
+        begins = relay.multiply(relay.arange(zero, count, one, dtype="int64"), node.const(strides[k]))
+        spread = relay.add(
+            relay.expand_dims(inside, axis=1, num_newaxis=2 * rank - 1 - k),
+            relay.expand_dims(begins, axis=1, num_newaxis=rank - 1 - k),
+        )
+        flat = relay.add(relay.multiply(flat, full[k]), spread)
+    flat = relay.reshape(flat, (-1,))
+    batch = relay.take(relay.shape_of(x, dtype="int64"), zero, axis=0)
+    columns = relay.take(relay.shape_of(x, dtype="int64"), one, axis=0)
+    channels = relay.floor_divide(columns, relay.prod(node.cast(block_shape, "int64"), axis=[0]))
+    rows, elements = relay.multiply(batch, channels), relay.ndarray_size(flat, dtype="int64")
+    parts = relay.reshape(x, relay.stack([rows, elements], axis=0), allowzero=True)
+    pixels = reduce(relay.multiply, full)
+    empty = relay.full(node.const(0, x), relay.stack([rows, pixels], axis=0), dtype=str(node.dtype(x)))
+    indices = relay.broadcast_to(flat, relay.stack([rows, elements], axis=0))
+    summed = relay.scatter_elements(empty, indices, parts, axis=1, reduction="add")
+    whole = relay.reshape(summed, relay.stack([batch, channels, *full], axis=0), allowzero=True)
+    begin = [zero, zero, *(node.const(pads[k]) for k in range(rank))]
+    end = [batch, channels, *(relay.add(node.const(pads[k]), image[k]) for k in range(rank))]
+    steps = node.const([1] * (rank + 2))
+    return relay.strided_slice(whole, relay.stack(begin, axis=0), relay.stack(end, axis=0), steps)

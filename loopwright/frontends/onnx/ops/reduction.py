@@ -36,8 +36,8 @@ def _over(node: Node, x: Expr, axes: Expr | None) -> list[int] | None:
 @converter(*_NAMES)
 def reduce(node: Node, x: Expr, axes: Expr | None = None) -> Expr:
     keep = bool(node.attr("keepdims", 1))
-    if axes is not None and node.importer.dynamic and not _is_empty(node, x) and node.known(axes) is None:
-        return _reduced_dynamic(node, x, axes, keep)
+    if axes is not None and node.importer.dynamic and node.known(axes) is None:
+        return _nothing_reduced(node, x, axes, keep) if _is_empty(node, x) else _reduced_dynamic(node, x, axes, keep)
     over = _over(node, x, axes)
     if not over:
         return _of_each(node, x)
@@ -79,6 +79,31 @@ def _reduced_dynamic(node: Node, x: Expr, axes: Expr, keep: bool) -> Expr:
     end = relay.where(is_named, node.const([1] * rank), sizes)
     result = relay.strided_slice(result, node.const([0] * rank), end, node.const([1] * rank))
     result = node.cast(_AFTER.get(node.op, lambda one: one)(result), str(kind))
+    return result if keep else dynamic_axes.squeezed(node, result, axes)
+
+
+# What is made of no elements.
+_OF_NONE = {
+    "ReduceProd": 1.0,
+    "ReduceMean": np.nan,
+    "ReduceLogSum": -np.inf,
+    "ReduceLogSumExp": -np.inf,
+    "ReduceMax": -np.inf,
+    "ReduceMin": np.inf,
+}
+
+
+def _nothing_reduced(node: Node, x: Expr, axes: Expr, keep: bool) -> Expr:
+    """A tensor without elements along axes found when the model runs: the result has none, or is made of none."""
+    rank, kind = node.rank(x), node.dtype(x)
+    value = _OF_NONE.get(node.op, 0.0)
+    if not kind.is_float and not np.isfinite(value):
+        if node.op not in ("ReduceMax", "ReduceMin"):
+            raise node.unsupported(f"{node.op} of no elements of type {kind}")
+        value = int(node.op == "ReduceMin") if kind.is_bool else kind.min_value() if value < 0 else kind.max_value()
+    is_named = relay.greater(dynamic_axes.named(node, axes, rank), node.const(0))
+    sizes = relay.where(is_named, node.const([1] * rank), relay.shape_of(x, dtype="int64"))
+    result = relay.full(node.const(value, x), sizes, dtype=str(kind))
     return result if keep else dynamic_axes.squeezed(node, result, axes)
 
 

@@ -18,6 +18,8 @@ from typing import Final
 import numpy as np
 
 from loopwright import relay
+from loopwright.frontends.onnx import dynamic_resize
+from loopwright.frontends.onnx.dynamic_resize import How
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
 from loopwright.ir import Expr as PrimExpr
@@ -38,19 +40,6 @@ _COORDINATES: Final = (
 _ROUNDINGS: Final = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 _LAYOUTS: Final = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
 _FEW_TAPS: Final = 4  # beyond that an axis is a product with a matrix
-
-
-@dataclass(frozen=True)
-class _How:
-    """How a tensor is resized, as the attributes say."""
-
-    mode: str
-    coordinates: str
-    rounding: str
-    alpha: float
-    exclude: bool
-    extrapolation: float
-    antialias: bool
 
 
 @dataclass(frozen=True)
@@ -84,21 +73,31 @@ def upsample_attributes(node: Node, x: Expr) -> Expr:
 @converter("Upsample", since=9)
 @converter("Resize", since=10)
 def upsample(node: Node, x: Expr, scales: Expr) -> Expr:
+    if _is_found_later(node, scales):
+        return dynamic_resize.by_scales(node, x, scales, range(node.rank(x)), None, _how_upsampled(node))
     return _upsampled(node, x, [float(one) for one in node.value(scales).reshape(-1)])
 
 
 def _upsampled(node: Node, x: Expr, scales: Sequence[float]) -> Expr:
+    return _resized(node, x, _scaled_axes(node, x, scales, list(range(node.rank(x)))), _how_upsampled(node))
+
+
+def _how_upsampled(node: Node) -> How:
     mode = node.attr("mode", "nearest")
     mode = {"bilinear": "linear"}.get(mode, mode)
     if mode not in ("nearest", "linear"):
         raise node.invalid("mode", mode, "nearest or linear")
-    how = _How(mode, "asymmetric", "floor", -0.75, False, 0.0, False)
-    return _resized(node, x, _scaled_axes(node, x, scales, list(range(node.rank(x)))), how)
+    return How(mode, "asymmetric", "floor", -0.75, False, 0.0, False)
+
+
+def _is_found_later(node: Node, *inputs: Expr | None) -> bool:
+    """Whether one of the inputs is known only when the model runs, and may be used then."""
+    return node.importer.dynamic and any(one is not None and node.known(one) is None for one in inputs)
 
 
 @converter("Resize", since=11)
 def resize(node: Node, x: Expr, roi: Expr | None = None, scales: Expr | None = None, sizes: Expr | None = None) -> Expr:
-    how = _How(
+    how = How(
         _choice(node, "mode", "nearest", _MODES),
         _choice(node, "coordinate_transformation_mode", "half_pixel", _COORDINATES),
         _choice(node, "nearest_mode", "round_prefer_floor", _ROUNDINGS),
@@ -109,9 +108,15 @@ def resize(node: Node, x: Expr, roi: Expr | None = None, scales: Expr | None = N
     )
     rank = node.rank(x)
     over = [node.axis(axis, rank) for axis in node.attr("axes", list(range(rank)))]
+    region = roi if how.coordinates == "tf_crop_and_resize" else None
     if sizes is not None and _is_given(node, sizes):
+        policy = _policy(node)
+        if _is_found_later(node, sizes, region):
+            return dynamic_resize.by_sizes(node, x, sizes, over, roi, how, policy)
         axes = _sized_axes(node, x, node.sizes(sizes), over)
     elif scales is not None and _is_given(node, scales):
+        if _is_found_later(node, scales, region):
+            return dynamic_resize.by_scales(node, x, scales, over, roi, how)
         axes = _scaled_axes(node, x, [float(one) for one in node.value(scales).reshape(-1)], over)
     else:
         raise node.bad("neither scales nor sizes are given")
@@ -125,6 +130,10 @@ def _choice(node: Node, name: str, default: str, allowed: Sequence[str]) -> str:
     if given not in allowed:
         raise node.invalid(name, given, ", ".join(allowed))
     return str(given)
+
+
+def _policy(node: Node) -> str:
+    return _choice(node, "keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
 
 
 def _is_given(node: Node, x: Expr) -> bool:
@@ -156,7 +165,7 @@ def _sized_axes(node: Node, x: Expr, sizes: Sequence[int | PrimExpr], over: Sequ
     shape = node.shape(x)
     if len(sizes) != len(over):
         raise node.bad(f"{len(sizes)} sizes are given for {len(over)} axes")
-    policy = _choice(node, "keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
+    policy = _policy(node)
     if policy != "stretch":
         before = [node.static_shape(x)[axis] for axis in over]
         numbers = [size for size in sizes if isinstance(size, int)]
@@ -187,7 +196,7 @@ def _with_region(node: Node, axes: Sequence[_Axis], roi: Expr | None, over: Sequ
     ]
 
 
-def _resized(node: Node, x: Expr, axes: Sequence[_Axis], how: _How) -> Expr:
+def _resized(node: Node, x: Expr, axes: Sequence[_Axis], how: How) -> Expr:
     changed = [
         one
         for one in axes
@@ -216,7 +225,7 @@ def _resized(node: Node, x: Expr, axes: Sequence[_Axis], how: _How) -> Expr:
 # By relay's operator.
 
 
-def _fits_relay(node: Node, x: Expr, changed: Sequence[_Axis], how: _How) -> bool:
+def _fits_relay(node: Node, x: Expr, changed: Sequence[_Axis], how: How) -> bool:
     rank = node.rank(x)
     return (
         rank in _LAYOUTS
@@ -228,7 +237,7 @@ def _fits_relay(node: Node, x: Expr, changed: Sequence[_Axis], how: _How) -> boo
     )
 
 
-def _by_relay(node: Node, x: Expr, changed: Sequence[_Axis], how: _How) -> Expr:
+def _by_relay(node: Node, x: Expr, changed: Sequence[_Axis], how: How) -> Expr:
     shape = node.shape(x)
     size = list(shape[2:])
     for one in changed:
@@ -260,7 +269,7 @@ class _Table:
     outside: np.ndarray
 
 
-def _source(one: _Axis, how: _How) -> np.ndarray:
+def _source(one: _Axis, how: How) -> np.ndarray:
     """Where the places of the result lie in the axis as it was."""
     assert isinstance(one.before, int) and isinstance(one.after, int)
     # A scale of 0.6 is a float32, and 1.5 / 0.6 is 2.5 in such numbers only.
@@ -293,7 +302,7 @@ def _cubic(distance: np.ndarray, alpha: float) -> np.ndarray:
     return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
 
 
-def _table(one: _Axis, how: _How) -> _Table:
+def _table(one: _Axis, how: How) -> _Table:
     assert isinstance(one.before, int)
     source = _source(one, how).astype(np.float64)
     outside = np.zeros(source.shape, bool)
@@ -334,7 +343,7 @@ def _nearest(source: np.ndarray, rounding: str) -> np.ndarray:
     return result.astype(np.int64)
 
 
-def _by_tables(node: Node, x: Expr, changed: Sequence[_Axis], how: _How) -> Expr:
+def _by_tables(node: Node, x: Expr, changed: Sequence[_Axis], how: How) -> Expr:
     kind = node.dtype(x)
     tables = [(one.axis, _table(one, how)) for one in changed]
     if how.mode == "nearest":

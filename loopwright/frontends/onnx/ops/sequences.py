@@ -11,7 +11,7 @@ from loopwright import relay
 from loopwright.frontends.onnx.element_types import of_proto
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.ops.indexing import counted_from_front
-from loopwright.frontends.onnx.ops.movement import sliced
+from loopwright.frontends.onnx.ops.movement import sliced, split_dynamic
 from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.values import OptionalValue, SequenceValue, Value
 from loopwright.relay.expr import Expr, require_expr
@@ -122,6 +122,8 @@ def split_to_sequence(node: Node, x: Expr, split: Expr | None = None) -> Sequenc
     """Parts of given sizes, of one size (the last one smaller), or single slices, without their axis at keepdims=0."""
     axis = node.axis(node.attr("axis", 0), node.rank(x))
     size = node.shape(x)[axis]
+    if split is not None and node.rank(split) == 1 and node.importer.dynamic and node.known(split) is None:
+        return SequenceValue(split_dynamic(node, x, axis, split), str(node.dtype(x)))
     if not isinstance(size, int):
         raise node.sizes_needed(f"the size {size} of axis {axis} is no number", [size])
     if split is None:

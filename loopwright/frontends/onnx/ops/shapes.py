@@ -70,7 +70,7 @@ def reshape(node: Node, x: Expr, shape: Expr) -> Expr:
     """0 keeps a size (unless `allowzero`), -1 is what is left."""
     sizes = node.sizes_if_known(shape)
     if sizes is None:
-        return relay.reshape(x, shape)
+        return relay.reshape(x, shape, allowzero=bool(node.attr("allowzero", 0)))
     return reshaped(node, x, sizes, allow_zero=bool(node.attr("allowzero", 0)))
 
 
@@ -184,7 +184,7 @@ def expand(node: Node, x: Expr, shape: Expr) -> Expr:
     """Broadcast both ways: a size of 1 in the wanted shape keeps that of the tensor."""
     sizes = node.sizes_if_known(shape)
     if sizes is None:
-        return relay.broadcast_to(x, shape)
+        return _expanded_dynamic(node, x, shape)
     given = node.shape(x)
     rank = max(len(given), len(sizes))
     left: list[Dim] = [1] * (rank - len(given)) + list(given)
@@ -198,6 +198,17 @@ def expand(node: Node, x: Expr, shape: Expr) -> Expr:
     if any(number and not isinstance(size, int) for number, size in zip(numbers, wanted)):
         return relay.reshape(result, numbers)
     return result
+
+
+def _expanded_dynamic(node: Node, x: Expr, shape: Expr) -> Expr:
+    """Expand to a shape found when the model runs."""
+    rank, (count,) = node.rank(x), node.static_shape(shape)
+    own, wanted = relay.shape_of(x, dtype="int64"), node.cast(shape, "int64")
+    if rank < count:
+        own = relay.concatenate([node.const([1] * (count - rank)), own], axis=0)
+    elif count < rank:
+        wanted = relay.concatenate([node.const([1] * (rank - count)), wanted], axis=0)
+    return relay.broadcast_to(x, relay.where(relay.equal(wanted, node.const(1)), own, wanted))
 
 
 def _expanded(node: Node, one: Dim, other: int | PrimExpr) -> Dim:

@@ -132,7 +132,22 @@ def dft_attribute(node: Node, x: Expr, length: Expr | None = None) -> Expr:
 
 @converter("DFT", since=20)
 def dft(node: Node, x: Expr, length: Expr | None = None, axis: Expr | None = None) -> Expr:
+    if axis is not None and length is None and node.importer.dynamic and node.known(axis) is None:
+        return _dft_dynamic(node, x, axis)
     return _dft(node, x, length, -2 if axis is None else int(node.scalar(axis)))
+
+
+def _dft_dynamic(node: Node, x: Expr, axis: Expr) -> Expr:
+    """An axis found when the model runs: the transform along every axis, and the choice among them."""
+    rank = node.rank(x)
+    if node.attr("onesided", 0):
+        raise node.importer.value_needed(node, axis)  # which size is halved: no shape fits all choices
+    given = relay.reshape(node.cast(axis, "int64"), ())
+    over = relay.where(relay.less(given, node.const(0)), relay.add(given, node.const(rank)), given)
+    result = _dft(node, x, None, 0)
+    for one in range(1, rank - 1):
+        result = relay.where(relay.equal(over, node.const(one)), _dft(node, x, None, one), result)
+    return result
 
 
 def _dft(node: Node, x: Expr, length: Expr | None, axis: int) -> Expr:
