@@ -11,7 +11,7 @@ BIN := .venv/bin
 READY := .venv/.loopwright-ready
 WORKERS ?= 2
 
-.PHONY: help setup demo test lint fuzz bench docs clean
+.PHONY: help setup demo test lint fuzz bench sweep docs clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-12s  %s\n", $$1, $$2 }'
@@ -51,6 +51,9 @@ bench: $(READY)  ## time our kernels beside numpy, torch and C loops (BENCH=--qu
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[bench]" || \
 		echo "matplotlib cannot be installed: there will be no picture." >&2
 	$(BIN)/python -m benchmarks.bench $(BENCH)
+
+sweep: $(READY)  ## time operators, shapes and types drawn at random beside numpy, torch, ONNX Runtime (SWEEP="--seed 1 --cases 200")
+	$(BIN)/python -m benchmarks.sweep run $(or $(SWEEP),--cases 60)
 
 # A link or an anchor that leads nowhere fails the build. ruff, which .venv has, formats the signatures.
 docs: $(READY)  ## build the documentation site: build/site/index.html

@@ -26,6 +26,7 @@ class Effort:
     sample: float = 1e-3  # seconds a sample should take at least
     least: int = 5  # rounds that are run in any case
     most: int = 101
+    clock: Callable[[], float] = perf_counter  # process_time, for one thread on a machine that others use too
     pause: float = 0.0  # seconds before a sample, in which the threads of the contender before it fall asleep
 
 
@@ -40,7 +41,7 @@ class Samples:
 def measure(contenders: Mapping[str, Run], effort: Effort) -> dict[str, Samples]:
     """The samples of each contender; entry k of every list is from round k."""
     names = list(contenders)
-    take = {name: _sampler(run) for name, run in contenders.items()}
+    take = {name: _sampler(run, effort.clock) for name, run in contenders.items()}
     calls: dict[str, int] = {}
     warm: dict[str, bool] = {}
     collecting = gc.isenabled()
@@ -81,10 +82,10 @@ def _order(names: list[str], done: int) -> list[str]:
     return order[::-1] if count % 2 and (done // count) % 2 else order
 
 
-def _sampler(run: Run) -> Callable[[int, bool], float]:
+def _sampler(run: Run, clock: Callable[[], float]) -> Callable[[int, bool], float]:
     """What takes a sample: a contender in another process takes its own, so that talking to it is not timed."""
     own: Callable[[int, bool], float] | None = getattr(run, "sample", None)
-    return own if own is not None else functools.partial(sample, run)
+    return own if own is not None else functools.partial(sample, run, clock=clock)
 
 
 def _estimate(run: Run, take: Callable[[int, bool], float], effort: Effort) -> float:
@@ -98,11 +99,11 @@ def _estimate(run: Run, take: Callable[[int, bool], float], effort: Effort) -> f
         calls *= 4
 
 
-def sample(run: Run, calls: int, warm: bool) -> float:
+def sample(run: Run, calls: int, warm: bool, clock: Callable[[], float] = perf_counter) -> float:
     """Seconds per call, over that many of them; `warm` makes one more beforehand."""
     if warm:
         run()
-    start = perf_counter()
+    start = clock()
     for _ in range(calls):
         run()
-    return (perf_counter() - start) / calls
+    return (clock() - start) / calls

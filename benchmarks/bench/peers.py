@@ -30,7 +30,7 @@ from benchmarks.bench.case import (
     aligned,
 )
 
-__all__ = ["Contender", "Missing", "Peers"]
+__all__ = ["Contender", "Missing", "Peers", "load_torch"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Peers:
 
     def _torch(self, peer: Torch, problem: Problem, outputs: list[Array]) -> Contender:
         self._require(peer)
-        torch = _load_torch(self.threads)
+        torch = load_torch(self.threads)
         if peer.apart:
             torch.inference_mode().__enter__()  # for good: this process does nothing else
         inputs, views = _tensors(torch, problem.inputs), _tensors(torch, outputs)
@@ -106,7 +106,7 @@ class Peers:
         if not self.use_torch_compile:
             raise Missing("left out by --quick or --no-torch-compile")
         self._require(peer)
-        torch = _load_torch(self.threads)
+        torch = load_torch(self.threads)
         inputs = _tensors(torch, problem.inputs)
         compiled = torch.compile(peer.make(torch), dynamic=False)
         try:
@@ -147,7 +147,8 @@ def _load(path: str) -> ctypes.CDLL:
 
 
 @functools.cache
-def _load_torch(threads: int) -> Any:
+def load_torch(threads: int) -> Any:
+    """torch with that many threads and without gradients; raises Missing where it is broken."""
     try:
         torch = importlib.import_module("torch")
     except Exception as error:  # a broken installation must not cost us the other peers

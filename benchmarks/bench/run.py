@@ -6,10 +6,6 @@ is stopped (Ctrl-C, SIGTERM) is a record of what it measured until then.
 
 from __future__ import annotations
 
-import json
-import os
-import select
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +16,10 @@ from typing import Any
 
 from benchmarks.bench import bars, c_loops, compile_times, doubts, machine, networks
 from benchmarks.bench.cases import FAMILIES, cases_of
+from benchmarks.bench.children import ROOT, listen, pool_settings
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["ROOT", "Options", "merged", "pool_settings", "run", "thread_counts"]
+
 SCHEMA = 1
 # Notes of a run that a record of several keeps; the others follow from the rows.
 KEPT_NOTES = ("C loops", "no roofline", "the machine was busy", "the run was stopped", "a child")
@@ -122,22 +120,6 @@ def thread_counts(asked: Sequence[str], cores: int) -> list[int]:
     return list(dict.fromkeys([cores if text == "all" else int(text) for text in asked]))
 
 
-def pool_settings(threads: int) -> dict[str, str]:
-    """The environment that gives every pool its threads, and lets idle ones spin for half a millisecond at most.
-
-    By default they spin for tens of milliseconds, into the next contender's time. If they went to sleep at once, waking
-    them would be in every call, and small rows would look worse for the peer than they are.
-    """
-    count = str(threads)
-    names = "OMP OPENBLAS MKL LOOPWRIGHT".split()
-    return {
-        **{f"{name}_NUM_THREADS": count for name in names},
-        "OPENBLAS_THREAD_TIMEOUT": "20",  # 2^20 cycles
-        "GOMP_SPINCOUNT": "100000",
-        "KMP_BLOCKTIME": "1",
-    }
-
-
 def _batches(options: Options) -> Iterator[list[tuple[str, str]]]:
     """The rows of each child: a family each, or for a quick run all of them, since torch takes seconds to load."""
     chosen = [
@@ -184,7 +166,7 @@ def _run_rows(
         orders.update(rows=left, measure_roofline=key not in record["roofline"])
         begun: tuple[str, str] | None = None
         ending = ""
-        for event in _listen(orders, threads, options):
+        for event in listen(options.child, orders, threads, options.patience):
             if event["event"] == "start":
                 begun = (event["family"], event["name"])
                 progress(f"{threads} thread{'s' if threads > 1 else ''}: {event['family']} {event['name']}")
@@ -219,48 +201,6 @@ def _take(record: dict[str, Any], row: Row) -> None:
         share = least / row["contenders"]["ours"]["seconds"]
         row["roofline"] = {"bound": bound, "least_seconds": least, "share": share}
     record["rows"].append(row)
-
-
-def _listen(orders: dict[str, Any], threads: int, options: Options) -> Iterator[dict[str, Any]]:
-    """What a child says, and at the end why it ended, unless it was done."""
-    environment = {**os.environ, **pool_settings(threads), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with tempfile.TemporaryFile() as errors:
-        child = subprocess.Popen(
-            list(options.child), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment
-        )
-        assert child.stdin is not None and child.stdout is not None
-        try:
-            child.stdin.write(json.dumps(orders).encode())
-            child.stdin.close()
-        except BrokenPipeError:
-            child.wait()  # its ending is reported below
-        hung = False
-        pending = b""
-        try:
-            while True:
-                if not select.select([child.stdout], [], [], options.patience)[0]:
-                    hung = True
-                    child.kill()
-                    break
-                data = os.read(child.stdout.fileno(), 1 << 16)
-                if not data:
-                    break
-                *lines, pending = (pending + data).split(b"\n")
-                yield from [json.loads(line) for line in lines]
-        except (KeyboardInterrupt, GeneratorExit):
-            child.kill()
-            child.wait()
-            raise
-        code = child.wait()
-        child.stdout.close()
-        if hung:
-            yield {"event": "end", "why": f"no answer for {options.patience:.0f} s"}
-        elif code:
-            errors.seek(0)
-            said = errors.read().decode(errors="replace").strip().splitlines() or ["no message"]
-            ended = f"signal {-code}" if code < 0 else f"exit status {code}"
-            yield {"event": "end", "why": f"{ended}: {said[-1]}"}
 
 
 def _compare_bits(record: dict[str, Any]) -> None:

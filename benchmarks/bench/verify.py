@@ -38,7 +38,7 @@ def check(module: Any, problem: Problem, thread_counts: Sequence[int], reference
     for count in thread_counts:
         for run in (1, 2):
             for out in contender.results():
-                _poison(out)
+                poison(out)
             with threads(count):
                 contender.run()
             results = contender.results()
@@ -122,7 +122,7 @@ def _shares(result: Array, exact: Array, allowed: Array | float) -> Array:
     return shares
 
 
-def _poison(out: Array) -> None:
+def poison(out: Array) -> None:
     """Fill an output with what no kernel leaves there, so that an element never written is found."""
     _bytes(out).fill(0xA5)
 

@@ -1,0 +1,52 @@
+"""What is drawn: one file a family, each with a function `draw` and its distribution in the docstring.
+
+The case of a seed and an index is the same in every process and every piece: the family is drawn first, by the weights
+below, then the family draws the case, then chance decides between kernel and model where it has both.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.sweep.case import KERNEL, MODEL, Case, Draw
+from benchmarks.sweep.sizes import pick
+
+WEIGHTS = {
+    "elementwise": 16,
+    "unary": 10,
+    "gemm": 12,
+    "reductions": 10,
+}
+FAMILIES = tuple(WEIGHTS)
+
+
+def draw_of(family: str) -> Draw:
+    """The function that draws a case of the family."""
+    found: Draw = importlib.import_module(f"benchmarks.sweep.families.{family}").draw
+    return found
+
+
+def case_of(seed: int, index: int) -> Case:
+    """The case of a seed and an index."""
+    rng = np.random.default_rng([seed, index])
+    family = pick(rng, FAMILIES, list(WEIGHTS.values()))
+    case = draw_of(family)(rng)
+    has_both = case.kernel is not None and bool(case.model)
+    ours = pick(rng, (KERNEL, MODEL)) if has_both else KERNEL if case.kernel is not None else MODEL
+    return replace(case, family=family, index=index, seed=seed, ours=ours)
+
+
+def indices_of(seed: int, count: int, wanted: Callable[[Case], bool]) -> Iterator[int]:
+    """The first `count` indices whose cases are wanted."""
+    found = 0
+    for index in itertools.count():
+        if found == count:
+            return
+        if wanted(case_of(seed, index)):
+            found += 1
+            yield index
