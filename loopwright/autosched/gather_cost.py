@@ -20,7 +20,7 @@ from loopwright.autosched.facts import Access, Axis, BlockFacts, loads_of
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost, common_lanes, instructions
 from loopwright.codegen.llvm.strided_lanes import LONGEST_STRIDE
-from loopwright.ir import Expr, Max, Min, Node, any_node, uses_var
+from loopwright.ir import Call, Expr, Max, Min, Node, any_node, uses_var
 
 _SMALL: Final = 2  # bytes: two of these are multiplied in what the registers hold twice as many of
 
@@ -97,14 +97,18 @@ class GatherCost:
 
 
 def is_small_arithmetic(facts: BlockFacts) -> bool:
-    """Whether whole numbers of 8 or 16 bits are made of such, by operations that the compiler knows."""
+    """Whether whole numbers of 8 or 16 bits are made of such, by operations that the compiler knows.
+
+    A choice between cells is none of them: the compiler would branch for each element.
+    """
     accesses = (*facts.reads, *facts.writes)
     is_small = all(_itemsize(access) <= _SMALL for access in accesses)
     if not is_small or not facts.reads or not instructions(facts):
         return False
 
     def is_other(node: Node) -> bool:
-        return isinstance(node, Expr) and node.dtype.kind not in ("int", "uint", "bool")
+        is_choice = isinstance(node, Call) and node.op.name == "tir.if_then_else"
+        return isinstance(node, Expr) and (is_choice or node.dtype.kind not in ("int", "uint", "bool"))
 
     is_whole = not facts.costly_calls and not any([any_node(store.value, is_other) for store in facts.stores])
     return is_whole and any(not access.buffer.dtype.is_bool for access in accesses)

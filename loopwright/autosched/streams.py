@@ -67,9 +67,9 @@ class Streams:
         return step if is_fixed else None
 
     @property
-    def are_plain(self) -> bool:
-        """Whether no index needs to be put together from quotients first, as those of a reshape do."""
-        return not any(form is None or form.parts() for form in self._forms)
+    def are_affine(self) -> bool:
+        """Whether all divisors are literals: the quotients of a reshape and those of a fused loop then cancel."""
+        return None not in self._forms
 
     def follow(self, outer: int, inner: int) -> bool:
         """Whether every stream goes on along axis `outer` where it ends along `inner`: the two are one walk."""

@@ -144,6 +144,7 @@ AARCH64: Final = Architecture(
         narrow_int_bits=128,
         registers=32,
         has_fma=True,
+        has_saturating_convert=True,
         has_whole_max=True,
         has_f16_convert=True,
     ),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import te, tir
+from loopwright import te, tir, topi
 from loopwright.ir import For, ForKind, post_order_visit
 from loopwright.runtime.thread_pool import threads
 from loopwright.transform import lower
@@ -55,6 +55,57 @@ def test_rows_of_three_are_one_run():
     # 46 rounds of 64, 3 whole vectors, and a part of one: nothing runs element by element.
     assert "range(T.int64(46))" in lowered and "T.unroll(T.int64(3))" in lowered and "//" not in lowered
     assert "C_1[T.int64(2992):T.int64(3000)]" in lowered
+
+
+@pytest.mark.parametrize("target", [AVX512, NEON])
+@pytest.mark.parametrize("shape", [(3, 5, 7, 7), (4, 6, 3), (2, 3, 4, 5, 6), (5, 14, 30), (6, 70, 12, 1), (7, 31)])
+def test_axes_of_any_length_are_one_walk(shape, target):
+    check_same_bits(added(*shape), [numbers(*shape, seed=seed) for seed in range(3)])
+    lowered = lower(planned(added(*shape), target).mod, target)["main"].script()
+    assert "//" not in lowered and "%" not in lowered
+
+
+@pytest.mark.parametrize("shape", [(4, 6, 7), (9, 1, 12, 3)])
+def test_a_reshape_is_part_of_the_walk(shape):
+    count = int(np.prod(shape))
+    A, B = te.placeholder(shape, name="A"), te.placeholder((count,), name="B")
+    other = te.placeholder((count // shape[-1] // 2, 2 * shape[-1]), name="D")
+    reshaped, again = topi.reshape(B, shape), topi.reshape(other, shape)
+    func = function(A, B, other, te.compute(shape, lambda *i: A(*i) + reshaped(*i) * again(*i), name="C"))
+    arrays = [numbers(*shape), numbers(count, seed=1), numbers(*map(int, other.shape), seed=2), numbers(*shape, seed=3)]
+    plan = check_same_bits(func, arrays)
+    assert "fused into one loop: every load and store is contiguous" in plan.explain()
+    lowered = lower(planned(func, NEON).mod, NEON)["main"].script()
+    assert "//" not in lowered and "%" not in lowered
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 100])
+def test_a_narrower_result_fills_its_registers(dtype, length):
+    A, B = te.placeholder((3, length), dtype, name="A"), te.placeholder((3, length), dtype, name="B")
+    func = function(A, B, te.compute((3, length), lambda i, j: A[i, j] > B[i, j], name="C"))
+    given = [numbers(3, length, dtype=dtype, seed=seed) for seed in range(2)]
+    check_same_bits(func, [*given, np.zeros((3, length), "bool")])
+    lowered = lower(planned(func, NEON).mod, NEON)["main"].script()
+    assert length < 16 or ":16]" in lowered or "* T.int64(16)" in lowered or "T.int64(16)]" in lowered
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_a_choice_by_data_is_a_vector(dtype):
+    shape = (5, 7, 6)
+    M, A, B = (te.placeholder(shape, kind, name=name) for name, kind in zip("MAB", ("bool", dtype, dtype), strict=True))
+    func = function(M, A, B, te.compute(shape, lambda *i: te.if_then_else(M(*i), A(*i), B(*i)), name="C"))
+    mask = numbers(*shape) > 0.5
+    check_same_bits(func, [mask, *[numbers(*shape, dtype=dtype, seed=seed) for seed in range(3)]])
+    assert "T.Select" in lower(planned(func, NEON).mod, NEON)["main"].script()
+
+
+def test_small_rows_that_start_anew_are_vectors_also_of_bytes():
+    A, B = te.placeholder((4, 20, 6), "uint8", name="A"), te.placeholder((4, 1, 6), "uint8", name="B")
+    func = function(A, B, te.compute((4, 20, 6), lambda i, j, k: A[i, j, k] * B[i, 0, k], name="C"))
+    arrays = [numbers(4, 20, 6, dtype="uint8"), numbers(4, 1, 6, dtype="uint8"), numbers(4, 20, 6, dtype="uint8")]
+    plan = check_same_bits(func, arrays)
+    assert "rows of 6 elements fused into one loop" in plan.explain() and "LLVM" not in plan.explain()
 
 
 def test_a_short_row_that_starts_anew_stands_in_the_same_lanes():

@@ -142,6 +142,23 @@ def test_a_choice_between_cells_of_own_memory_needs_no_guard():
     check(vectorize_loops, before, after)
 
 
+def test_a_choice_between_cells_of_arguments_needs_no_guard():
+    @T.prim_func
+    def before(M: T.Buffer((8,), "bool"), A: T.Buffer((8,)), B: T.Buffer((7,)), C: T.Buffer((8,))):
+        for i in T.vectorized(4):
+            C[i + 4] = T.if_then_else(M[i], A[i + 4], B[i])
+        for i in T.vectorized(4):
+            C[i] = T.if_then_else(i < 3, B[i + 4], A[i])  # B[7] is not there
+
+    @T.prim_func
+    def after(M: T.Buffer((8,), "bool"), A: T.Buffer((8,)), B: T.Buffer((7,)), C: T.Buffer((8,))):
+        C[4:8] = T.Select(M[0:4], A[4:8], B[0:4])
+        for i in T.unroll(4):
+            C[i] = T.if_then_else(i < 3, B[i + 4], A[i])
+
+    check(vectorize_loops, before, after)
+
+
 def test_a_load_that_may_leave_own_memory_stays_guarded():
     @T.prim_func
     def before(A: T.Buffer((8,)), B: T.Buffer((8,))):

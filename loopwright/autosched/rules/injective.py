@@ -38,6 +38,7 @@ from loopwright.transform.passes.partition_loops import is_small_enough
 _FEW: Final = 8  # instructions: what takes no more waits for memory
 _MANY: Final = 45  # instructions: the values between them take so many registers that two vectors at once are enough
 _LONG_ROW: Final = 4  # vectors: a row of so many needs no other to fill them
+_REGISTERS_OF_ONE: Final = 8  # that one value takes, where others of a narrower type fill one
 _PERIODS: Final = 8  # vectors after which a short row that is read again and again stands in the same lanes again
 
 
@@ -152,8 +153,8 @@ def _joins(run: _Run, position: int, facts: BlockFacts, streams: Streams, uses: 
     is_unit = facts.axes[position].extent == 1 or run.extent == 1
     if not is_unit and (own & (uses.compared | uses.computed) or facts.axes[position].var in uses.computed):
         return False
-    if not is_unit and (run.extent is None or not streams.are_plain):
-        return False  # quotients by a size of the function, or of quotients: lowering could not put them together
+    if not is_unit and (run.extent is None or not streams.are_affine):
+        return False  # quotients by a size of the function: lowering could not put them together
     if facts.axes[position].var in uses.compared and (run.extent is None or run.extent >= _LONG_ROW * lanes):
         return False  # the loop outside is cut, and rows are long enough for themselves
     moving = next((inner for inner in run.axes if facts.axes[inner].extent != 1), first)
@@ -237,24 +238,29 @@ def _vectorized(
         sch.annotate(row, VECTOR_LANES, lanes)
         decision.chose(f"a row is a loop of {lanes} lanes" if can_cut else "a row is one loop", why)
         return [], whole
-    plain = _why_plain(facts, work, picking, machine)
+    plain = _why_plain(facts, run, work, picking, machine)
     if plain:
         decision.chose("a row stays one loop", plain)
         decision.roofline = None  # the model counts vectors
         return [row], 1
     picking.note(decision)
     several = _vectors_at_once(work, run, machine, lanes)
+    narrow = _narrowest_lanes(streams, machine)
+    is_mixed = narrow > lanes and not run.period and (run.extent is None or run.extent >= narrow)
+    if is_mixed:
+        several = max(several, narrow // lanes)
     if run.extent is not None and run.extent <= lanes:
         sch.vectorize(row)
         decision.chose(
             f"vectors of {run.extent}", f"all of {name}, which is no longer than the machine's {lanes} lanes"
         )
         return [], whole
-    if run.period or work.instructions <= _FEW:
+    if run.period or (work.instructions <= _FEW and not is_mixed):
         around, some, lane = sch.split(row, [None, several, lanes])
         sch.unroll(some)
     else:
-        # As lanes of one vector, so that every instruction is there for all of them before the next.
+        # As lanes of one vector, so that every instruction is there for all of them before the next, and the narrower
+        # of two types fills a register.
         around, lane = sch.split(row, [None, several * lanes])
     sch.vectorize(lane)
     kind = str(facts.write.buffer.dtype)
@@ -266,10 +272,11 @@ def _vectorized(
     return [around], several * lanes
 
 
-def _why_plain(facts: BlockFacts, work: NestCost, picking: GatherCost, machine: Machine) -> str:
+def _why_plain(facts: BlockFacts, run: _Run, work: NestCost, picking: GatherCost, machine: Machine) -> str:
     """Why vectors are left to the compiler, which has more to choose from; empty where they are not."""
     waits = work.bytes > machine.l2 and work.memory > work.arithmetic  # for memory, which vectors ask for ahead
-    if is_small_arithmetic(facts) and not picking.far and not waits:
+    # The compiler makes no vectors of a row that starts anew within one loop.
+    if is_small_arithmetic(facts) and not picking.far and not waits and not run.period:
         return "8- and 16-bit integers are left to LLVM's vectorizer, which picks the narrowest type for each value"
     if picking.is_better_by_element():
         names = ", ".join(dict.fromkeys([access.buffer.name for access in picking.far]))
@@ -293,6 +300,14 @@ def _vectors_at_once(work: NestCost, run: _Run, machine: Machine, lanes: int) ->
     while wanted > 1 and run.extent is not None and run.extent < wanted * lanes:
         wanted //= 2
     return wanted
+
+
+def _narrowest_lanes(streams: Streams, machine: Machine) -> int:
+    """How many lanes a vector of the narrowest type has that is loaded or stored along the run, in a few registers."""
+    most = max([machine.lanes(str(stream.buffer.dtype)) for stream in streams.all])
+    widest = max([stream.itemsize for stream in streams.all])
+    register = machine.cpu.vector_bits // 8
+    return min(most, _REGISTERS_OF_ONE * register // widest)
 
 
 def _why_at_once(work: NestCost, run: _Run) -> str:

@@ -72,12 +72,37 @@ def _to_bool(emitter: ValueEmitter, value: str, source: DataType) -> str:
 
 
 def _saturate(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
+    if target.bits < 32 and emitter.target.units.has_saturating_convert and source.bits <= 32:
+        return _saturate_twice(emitter, value, source, target)
     if target.bits < 32:
         return _saturate_narrow(emitter, value, source, target)
     name = f"llvm.fpto{'u' if target.is_unsigned else 's'}i.sat.{mangled(target)}.{mangled(source)}"
     to, given = register_type(target), register_type(source)
     emitter.module.declare(name, f"{to} @{name}({given})")
     return emitter.b.value(f"call {to} @{name}({given} {value})")
+
+
+def _saturate_twice(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
+    """By way of a 32-bit integer, which saturates as the instruction does; narrowing to a half saturates as well."""
+    kind = "uint" if target.is_unsigned else "int"
+    wide = DataType(f"{kind}32").with_lanes(target.lanes)
+    value = _saturate(emitter, value, source, wide)
+    while wide.bits > target.bits:
+        half = DataType(f"{kind}{wide.bits // 2}").with_lanes(target.lanes)
+        value, wide = _halved(emitter, value, wide, half), half
+    return value
+
+
+def _halved(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
+    """An integer narrowed with saturation."""
+    sign = "u" if target.is_unsigned else "s"
+    bounds = [(f"llvm.{sign}min", target.max_value())]
+    if not target.is_unsigned:
+        bounds.append(("llvm.smax", target.min_value()))
+    for name, bound in bounds:
+        limit = f"splat (i{source.bits} {bound})" if target.lanes > 1 else str(bound)
+        value = emitter.intrinsic(f"{name}.{mangled(source)}", source, [(source, value), (source, limit)])
+    return emitter.b.value(f"trunc {register_type(source)} {value} to {register_type(target)}")
 
 
 def _saturate_narrow(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:

@@ -79,7 +79,7 @@ class _FlattenBuffers(Rewriter):
         indices = rewrite_tuple(load.indices, self.visit)
         flat = self.visit_Buffer(load.buffer)
         if flat is load.buffer:
-            return load.with_(indices=indices)
+            return load.with_(indices=rewrite_tuple(indices, self.put_together))
         return BufferLoad._make(flat, self.indices(load.buffer, indices), span=load.span)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
@@ -87,7 +87,7 @@ class _FlattenBuffers(Rewriter):
         value = self.visit(store.value)
         flat = self.visit_Buffer(store.buffer)
         if flat is store.buffer:
-            return store.with_(value=value, indices=indices)
+            return store.with_(value=value, indices=rewrite_tuple(indices, self.put_together))
         return BufferStore(flat, value, self.indices(store.buffer, indices), span=store.span)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -104,13 +104,16 @@ class _FlattenBuffers(Rewriter):
 
     def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
         """The flat index, without the quotients and remainders that cancel in it."""
-        flat = flat_index(buffer, rewrite_tuple(indices, self._as_counted))
-        before = _divisions(flat) if len(indices) > 1 else 0
-        if before:
-            short = self.facts.simplify(flat)
-            if short.dtype == flat.dtype and _divisions(short) < before:
+        return self.put_together(flat_index(buffer, rewrite_tuple(indices, self._as_counted)))
+
+    def put_together(self, index: Expr) -> Expr:
+        """An index without the quotients and remainders that cancel in it; `index` itself where none do."""
+        before = _divisions(index)
+        if before > 1:
+            short = self.facts.simplify(index)
+            if short.dtype == index.dtype and _divisions(short) < before:
                 return short
-        return flat
+        return index
 
     def _as_counted(self, index: Expr) -> Expr:
         """An index in the type of the loop that counts it: a loop of more than 2^31 iterations has 64 bits."""

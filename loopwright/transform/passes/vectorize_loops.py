@@ -15,6 +15,7 @@ Needs: `flatten_buffers` (a lane is a stride of the flat index).  Leaves: no vec
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.arith import Analyzer
@@ -68,9 +69,11 @@ _UNROLL_LANES = 16  # up to here, statements that run lane by lane are unrolled
 
 
 class _VectorizeLoops(StmtRewriter):
-    def __init__(self, max_lanes: int) -> None:
+    def __init__(self, max_lanes: int, arguments: Sequence[Buffer] = ()) -> None:
         self.max_lanes = max_lanes
         self.memory = ProvedInBounds()
+        for buffer in arguments:
+            self.memory.add_argument(buffer)
 
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
         self.memory.numbers.let(node.var, node.value)
@@ -338,4 +341,4 @@ def vectorize_loops(func: PrimFunc) -> PrimFunc:
         return func.with_(body=run_serially(func.body, ForKind.VECTORIZED))
     # Four registers of bytes are sixteen of float32: what an inner loop can hold. More lanes than that only spill.
     max_lanes = 4 * cpu_of(func).native_vector_lanes("int8")
-    return func.with_(body=_VectorizeLoops(max_lanes).visit(func.body))
+    return func.with_(body=_VectorizeLoops(max_lanes, func.argument_buffers()).visit(func.body))
