@@ -19,7 +19,10 @@ from loopwright.autosched.inline_cost import MAX_TAPS, Read, is_cheaper_again, p
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.ir import (
+    BufferStore,
     CompareExpr,
+    FloatImm,
+    IntImm,
     Var,
     any_node,
 )
@@ -38,13 +41,14 @@ def inline_cheap(sch: Schedule, func_name: str, machine: Machine, decisions: lis
             return sch
         done.add(chosen.name)
         readers = ", ".join(reader.name for reader in program.readers(chosen.writes[0]))
-        kept = _reason_to_keep(chosen, program, machine, readers)
+        number = _is_number(chosen)
+        kept = None if number else _reason_to_keep(chosen, program, machine, readers)
         if kept is not None:
             decision = Decision((chosen.name,), "not inlined")
             decision.chose("kept in a buffer", kept)
             decisions.append(decision)
             continue
-        times = times_computed(_facts(chosen), places(_reads(chosen, program)))
+        times = 1 if number else times_computed(_facts(chosen), places(_reads(chosen, program)))
         trial = sch.copy()
         try:
             trial.compute_inline(trial.get_block(chosen.name, func_name))
@@ -69,6 +73,8 @@ def _reason_to_keep(entry: Entry, program: Program, machine: Machine, readers: s
 
 def _is_free(entry: Entry, program: Program) -> bool:
     """Whether it may be inlined, and none of its dear functions is computed again."""
+    if _is_number(entry):
+        return not program.is_output(entry.writes[0]) and bool(program.readers(entry.writes[0]))
     facts = entry.facts
     if facts is None or not facts.is_injective or len(facts.stores) != 1:
         return False
@@ -89,6 +95,12 @@ def _is_free(entry: Entry, program: Program) -> bool:
     return facts.costly_calls == 0 and all(
         reader.is_injective or _reads_once(reader, access) for reader, access in reads
     )
+
+
+def _is_number(entry: Entry) -> bool:
+    """Whether the block writes a number of the program into a buffer of its own, as a constant of a graph does."""
+    body = entry.realize.block.body
+    return isinstance(body, BufferStore) and not body.buffer.shape and isinstance(body.value, (FloatImm, IntImm))
 
 
 def _facts(entry: Entry) -> BlockFacts:

@@ -64,6 +64,7 @@ from loopwright.transform.passes.check_bounds import check_bounds
 from loopwright.transform.passes.choose_index_width import choose_index_width
 from loopwright.transform.passes.compact_buffers import compact_buffers
 from loopwright.transform.passes.double_buffer import double_buffer
+from loopwright.transform.passes.expand_powers import expand_powers
 from loopwright.transform.passes.flatten_buffers import flatten_buffers
 from loopwright.transform.passes.form_fma import form_fma
 from loopwright.transform.passes.hoist_if_then_else import hoist_if_then_else
@@ -134,6 +135,7 @@ __all__ = [
     "convert_for_loops_to_serial",
     "convert_ssa",
     "double_buffer",
+    "expand_powers",
     "explain_loops",
     "extract_constants",
     "flatten_buffers",

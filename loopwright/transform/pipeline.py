@@ -32,6 +32,7 @@ from loopwright.transform.passes.choose_index_width import choose_index_width
 from loopwright.transform.passes.collect_imports import collect_imports
 from loopwright.transform.passes.compact_buffers import compact_buffers
 from loopwright.transform.passes.double_buffer import double_buffer
+from loopwright.transform.passes.expand_powers import expand_powers
 from loopwright.transform.passes.flatten_buffers import flatten_buffers, flatten_buffers_by_separators
 from loopwright.transform.passes.form_fma import form_fma
 from loopwright.transform.passes.hoist_if_then_else import hoist_if_then_else
@@ -90,6 +91,7 @@ CPU_PIPELINE: list[Step] = [
     Step(lower_custom_datatypes, 2),  # before all that looks at types: afterwards there are only those we know
     Step(lower_intrinsics, 2),  # before legalize_low_precision, form_fma: what a rule makes is program like any other
     Step(legalize_low_precision, 2),  # before form_fma: the sums and products it makes are in float32
+    Step(expand_powers, 2),  # after it, when they are in float32; before form_fma: products of powers are fused too
     Step(form_fma, 2),  # before partition_loops and vectorize_loops: every copy of a statement computes the same bits
     Step(check_bounds, 2, "tir.instrument_bound_checkers"),  # before flatten_buffers: shapes say what the bounds are
     Step(
@@ -125,7 +127,7 @@ _ANY_TARGET: Final[dict[Pass, tuple[Step, ...]]] = {
     **dict.fromkeys(
         [
             *(precompute_constants, interchange_loops, vectorize_outer_loops),
-            *(lower_custom_datatypes, lower_intrinsics, legalize_low_precision, form_fma),
+            *(lower_custom_datatypes, lower_intrinsics, legalize_low_precision, expand_powers, form_fma),
             *(check_accesses, hoist_if_then_else, scalarize_long_vectors, choose_index_width),
         ],
         (),

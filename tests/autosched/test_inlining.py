@@ -99,3 +99,11 @@ def test_two_readers_keep_their_bits(points):
     )
     moved = te.compute((size, size), lambda i, j: source[i, j] + stencil[i, j] * stencil[i, j + 0], name="V")
     check_same_bits(function(source, moved), arrays)
+
+
+def test_a_number_of_a_graph_goes_into_its_readers():
+    """A constant of relay is a block without loops; its reader has the number itself, which passes can see."""
+    A = te.placeholder((64,), name="A")
+    two = te.compute((), lambda: te.const(2.0, "float32"), name="two")
+    func = function(A, te.compute((64,), lambda i: te.power(A[i], two()), name="B"))
+    assert rules(func) == {"two": "inlined", "B": "element-wise"}
