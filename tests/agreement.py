@@ -43,7 +43,7 @@ def _compare_stages(function: ir.PrimFunc, arguments: Sequence[np.ndarray], targ
     for name, stage in stages(function, target):
         verify(stage)
         results = evaluated(stage, arguments)
-        # Where every machine has multiply-adds, stages agree before forming them, and after; so with powers as products.
+        # Where every machine has multiply-adds, stages agree before forming them, and after; so with expanded powers.
         rounds_anew = name == "expand_powers" or (name == "form_fma" and describe(target).has_fma)
         if expected is not None and not rounds_anew:
             assert_same(function, results, expected, f"the evaluator after {name}", f"after {previous}")
