@@ -24,6 +24,7 @@ from loopwright.ir.node import (
 from loopwright.ir.sharing import bind_large
 from loopwright.ir.stmt import Stmt
 from loopwright.ir.types import TupleType, Type
+from loopwright.ir.wrong_part import WrongPart
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -144,7 +145,9 @@ class PrimFunc(Node):
                 raise NotAParameter(given)
         set_field = object.__setattr__
         set_field(self, "params", tuple(variables))
-        set_field(self, "body", bind_large(body) if isinstance(body, Stmt) else body)
+        if not isinstance(body, Stmt):
+            raise WrongPart("PrimFunc", "body", body, "Stmt")
+        set_field(self, "body", bind_large(body))
         set_field(self, "ret_type", ret_type if ret_type is not None else TupleType(()))
         set_field(self, "buffer_map", buffers)
         set_field(self, "attrs", as_attributes(attrs or {}))

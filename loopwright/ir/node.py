@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeVar, dataclass_transform, overload
 
+from loopwright.ir.wrong_part import check_parts, refuse_part
 from loopwright.runtime import errors, ffi
 
 # Set by the test suite before the first import: writing to a finished node then fails.
@@ -185,6 +186,9 @@ def derived(expression: str, *, init: Literal[False] = False) -> Any:
 CONVERSIONS: Final[dict[str, tuple[str, str]]] = {
     "DataType": ("type({x}) is not DataType", "DataType({x})"),
 }
+# Base classes whose constructors check that parts which are not converted are of their types; and what is checked.
+CHECKED_BASES: Final[list[type]] = []
+_CHECKED: Final = "Stmt Var Buffer IterVar Block BufferRegion MatchBufferRegion str".split()
 _NODE_CLASSES: Final[set[str]] = {"Node"}
 NODE_TYPES: Final[dict[str, type[Node]]] = {}  # every class made by `@node`, by name
 _CONVERTED_TUPLES: Final[dict[str, str]] = {}
@@ -292,6 +296,8 @@ def _globals_for(module: Mapping[str, object], result: type[Node]) -> dict[str, 
         "_cls": result,
         "_new": object.__new__,
         "_set": object.__setattr__,
+        "_refuse_part": refuse_part,
+        "_check_parts": check_parts,
         "_rewrite_tuple": rewrite_tuple,
         "_rewrite_mapping": rewrite_mapping,
     }
@@ -324,7 +330,9 @@ def _generate(
     names = [field.name for field in fields]
     visited = [field for field in fields if field.kind is not FieldKind.DATA and not field.binds]
 
-    source = [f"def __init__(self, {signature}):", *_indent([*unsaid, *body])]
+    is_checked = issubclass(result, tuple(CHECKED_BASES))
+    checks = [line for field in fields for line in _check(field.name, texts[field.name])] if is_checked else []
+    source = [f"def __init__(self, {signature}):", *_indent([*unsaid, *body, *checks])]
     source += [f"def _make(cls, {signature}):", "    self = _new(cls)", *_indent(body), "    return self"]
 
     source.append("def each_child(self, visit):")
@@ -374,6 +382,18 @@ def _conversion(name: str, annotation: str) -> list[str]:
     if text in CONVERSIONS:
         test, convert = CONVERSIONS[text]
         return [f"if {guard}{test.format(x=name)}: {name} = {convert.format(x=name)}"]
+    return []
+
+
+def _check(name: str, annotation: str) -> list[str]:
+    """The test of an argument in a constructor: not in `_make`, whose arguments come from other nodes."""
+    text = annotation.removesuffix("| None").strip()
+    guard = f"{name} is not None and " if text != annotation.strip() else ""
+    if text in _CHECKED:
+        return [f"if {guard}not isinstance({name}, {text}): _refuse_part(_cls, {name!r}, {name}, {text})"]
+    sequence = re.fullmatch(r"tuple\[(\w+), \.\.\.\]", text)
+    if sequence and sequence[1] in _CHECKED:
+        return [f"if {name}: _check_parts(_cls, {name!r}, {name}, {sequence[1]})"]
     return []
 
 

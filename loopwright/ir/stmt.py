@@ -21,7 +21,8 @@ from loopwright.ir.expr import (
     const,
 )
 from loopwright.ir.expr.arithmetic import bound_value
-from loopwright.ir.node import Node, base_node, node
+from loopwright.ir.node import CHECKED_BASES, Node, base_node, node
+from loopwright.ir.wrong_part import WrongCount, WrongPart
 from loopwright.runtime.dtype import DataType
 
 
@@ -30,6 +31,9 @@ class Stmt(Node):
     """A step of the program."""
 
     __slots__ = ()
+
+
+CHECKED_BASES.append(Stmt)
 
 
 class ForKind(IntEnum):
@@ -65,9 +69,16 @@ class For(Stmt):
         annotations: Attributes | None = None,
         span: object = None,
     ) -> None:
-        # Python numbers take the type of the loop variable; bounds of another type are the verifier's to refuse.
+        if not isinstance(loop_var, Var):
+            raise WrongPart("For", "loop_var", loop_var, "Var")
+        if not isinstance(body, Stmt):
+            raise WrongPart("For", "body", body, "Stmt")
+        # Python numbers take the type of the loop variable; integers of another type are the verifier's to refuse.
         low = const(min, loop_var.dtype) if type(min) is int else as_expr(min)
         count = const(extent, loop_var.dtype) if type(extent) is int else as_expr(extent)
+        for name, bound in (("min", low), ("extent", count)):
+            if not (bound.dtype.is_int or bound.dtype.is_bool):
+                raise WrongPart("For", name, bound, "integer")
         set_field = object.__setattr__
         set_field(self, "loop_var", loop_var)
         set_field(self, "min", low)
@@ -96,6 +107,10 @@ class LetStmt(Stmt):
     body: Stmt
 
     def __init__(self, var: Var, value: object, body: Stmt, span: object = None) -> None:
+        if not isinstance(var, Var):
+            raise WrongPart("LetStmt", "var", var, "Var")
+        if not isinstance(body, Stmt):
+            raise WrongPart("LetStmt", "body", body, "Stmt")
         set_field = object.__setattr__
         set_field(self, "var", var)
         set_field(self, "value", bound_value("LetStmt", var, value))
@@ -131,7 +146,12 @@ class BufferStore(Stmt):
     indices: tuple[Expr, ...]
 
     def __init__(self, buffer: Buffer, value: object, indices: Sequence[object], span: object = None) -> None:
+        if not isinstance(buffer, Buffer):
+            raise WrongPart("BufferStore", "buffer", buffer, "Buffer")
         value, indices = as_expr(value), as_exprs(indices)
+        for index in indices:
+            if not (index.dtype.is_int or index.dtype.is_bool):
+                raise WrongPart("BufferStore", "each of indices", index, "integer")
         expected = loaded_dtype(buffer, indices)
         if value.dtype is not expected:
             raise OperandMismatch(f"BufferStore to {buffer.name}", const(0, expected), value)
@@ -276,6 +296,18 @@ class BlockRealize(Stmt):
     iter_values: tuple[Expr, ...]
     predicate: Expr
     block: Block
+
+    def __init__(self, iter_values: Sequence[object], predicate: object, block: Block, span: object = None) -> None:
+        if not isinstance(block, Block):
+            raise WrongPart("BlockRealize", "block", block, "Block")
+        values = as_exprs(iter_values)
+        if len(values) != len(block.iter_vars):
+            raise WrongCount(block.name_hint, len(block.iter_vars), len(values))
+        set_field = object.__setattr__
+        set_field(self, "iter_values", values)
+        set_field(self, "predicate", as_expr(predicate))
+        set_field(self, "block", block)
+        set_field(self, "span", span)
 
 
 def seq(statements: Iterable[Stmt | None]) -> Stmt:

@@ -108,12 +108,12 @@ BROKEN = {
     ),
     "short sequence": (ir.SeqStmt([STORE]), "a sequence holds fewer than two statements", "use seq(...)"),
     "block with too few values": (
-        ir.BlockRealize([], True, block()),
+        ir.BlockRealize._make([], True, block()),
         "block B has 1 iteration variables, but 0 values are given",
         "bind each iteration variable once",
     ),
     "block with too many values": (
-        ir.BlockRealize([const(0), const(0)], True, block()),
+        ir.BlockRealize._make([const(0), const(0)], True, block()),
         "block B has 1 iteration variables, but 2 values are given",
         "bind each",
     ),
