@@ -81,6 +81,15 @@ class LaunchTime:
 
 
 @dataclass(frozen=True)
+class Allocation:
+    """Memory that the run was given before its kernels: for one output, or the arena of all values in between."""
+
+    value: Value | None  # None: the arena
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Layer:
     """A launch beside what the machine allows."""
 
@@ -113,6 +122,7 @@ class Profile:
     machine: Machine
     call_seconds: float  # of the model itself, where values share memory and no clock runs
     compile_program: Compile  # for the kernels that measure the limits
+    allocations: tuple[Allocation, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -177,10 +187,16 @@ def profile(model: ProfiledModel, inputs: Sequence[object], repeat: int = 1) -> 
     timed = _timed_main(model)
     arrays = as_arrays(program, inputs)
     shapes = output_shapes(program, arrays)
-    outputs = [np.empty(shape, value.dtype.numpy()) for shape, value in zip(shapes, program.outputs, strict=True)]
+    outputs, allocations = [], []
+    for shape, value in zip(shapes, program.outputs, strict=True):
+        start = perf_counter()
+        outputs.append(np.empty(shape, value.dtype.numpy()))
+        allocations.append(Allocation(value, outputs[-1].nbytes, perf_counter() - start))
     sizes = bound_sizes(program, arrays)
     starts, total = _slot_starts(timed.plan, sizes)
+    start = perf_counter()
     room = np.zeros(max(total, 1) + ALIGNMENT, dtype=np.uint8)
+    allocations.insert(0, Allocation(None, room.nbytes, perf_counter() - start))
     begin = -room.ctypes.data % ALIGNMENT
     arena = room[begin : begin + max(total, 1)]
     count = len(timed.launches)
@@ -201,7 +217,9 @@ def profile(model: ProfiledModel, inputs: Sequence[object], repeat: int = 1) -> 
     values = _intermediates(timed.plan, starts, sizes, arena)
     by_name = {value.name: array for value, array in values.items()}
     machine, call_seconds = Machine.of(model.target), median(whole[1:])
-    return Profile(tuple(rows), tuple(outputs), by_name, values, machine, call_seconds, model.compile_program)
+    return Profile(
+        tuple(rows), tuple(outputs), by_name, values, machine, call_seconds, model.compile_program, tuple(allocations)
+    )
 
 
 def _row(launch: Launch, model: ProfiledModel, sizes: Mapping[Var, int], seconds: float, calls: int) -> LaunchTime:

@@ -193,6 +193,9 @@ class Module:
         function = self._find(name, query_imports)
         if function is None and name == "list_module_names" and self.description and self.description.is_model:
             return lambda: self.function_names
+        if function is None and name in ("get_func_names", "get_const_vars") and "c" in self._sources:
+            # A module of C text answers for itself, for those who write such modules out.
+            return lambda: self.function_names if name == "get_func_names" else list(getattr(self, "const_vars", ()))
         if function is None:
             elsewhere = [] if query_imports else [n for module in self.imported_modules for n in module.function_names]
             raise MissingFunction(name, self.function_names, elsewhere)

@@ -6,6 +6,7 @@ import pytest
 from native_call import native
 
 from loopwright import nd
+from loopwright.runtime.c_source import CSourceModuleCreate
 from loopwright.runtime.call_errors import ReadOnlyArgument
 from loopwright.runtime.module import MissingFunction, MissingSource, Module
 
@@ -104,3 +105,10 @@ def test_properties():
     mod = module(type_key="llvm")
     assert (mod.type_key, mod.get_property_mask(), mod.is_runnable) == ("llvm", 2, True)
     assert repr(mod) == "Module(llvm: main, other)"
+
+
+def test_a_module_of_c_text_says_what_it_has():
+    module = CSourceModuleCreate("int f();", "c", ["f"], ["weights"])
+    assert module["get_func_names"]() == ["f"] and module.get_function("get_const_vars")() == ["weights"]
+    with pytest.raises(MissingFunction, match="no function 'get_func_names'"):
+        Module({"main": print})["get_func_names"]

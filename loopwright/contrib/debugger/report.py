@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from loopwright.model.profile import LaunchTime, Profile
+from loopwright.model.profile import Allocation, LaunchTime, Profile
 
 # The unit of a column, as JSON names it; all others are texts.
 _UNITS: Final = {"Duration (us)": "microseconds", "Percent": "percent", "Count": "count"}
@@ -101,9 +101,20 @@ class ModelReport(Report):
 
 
 def report_of(profile: Profile, executor: str) -> ModelReport:
-    """What was measured of a model, as a report."""
-    whole = sum([row.seconds * row.calls for row in profile.rows]) or 1.0
-    calls = [
+    """What was measured of a model, as a report; one of the virtual machine counts memory that the run was given."""
+    given = profile.allocations if executor == "VM" else ()
+    whole = sum([row.seconds * row.calls for row in profile.rows]) + sum([one.seconds for one in given]) or 1.0
+    calls: list[Row] = [
+        {
+            "Name": _instruction(one),
+            "Duration (us)": one.seconds * 1e6,
+            "Percent": 100 * one.seconds / whole,
+            "Device": "cpu0",
+            "Count": 1,
+        }
+        for one in given
+    ]
+    calls += [
         {
             "Name": row.launch.func.name,
             "Duration (us)": row.seconds * row.calls * 1e6,
@@ -117,6 +128,13 @@ def report_of(profile: Profile, executor: str) -> ModelReport:
     ]
     total = {"Duration (us)": whole * 1e6, "Percent": 100.0, "Count": 1}
     return ModelReport(calls, {"cpu0": total}, {"Executor": executor}, profile)
+
+
+def _instruction(made: Allocation) -> str:
+    """What a virtual machine calls it: a tensor's shape is written into the program, or found in a register."""
+    if made.value is None:
+        return "AllocStorage"
+    return "AllocTensor" if all([isinstance(size, int) for size in made.value.shape]) else "AllocTensorReg"
 
 
 def _together(calls: Sequence[Row]) -> list[dict[str, Any]]:
