@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from loopwright.contrib.graph_of_functions import GraphOfFunctions
 from loopwright.model.errors import BadModelInput
 from loopwright.model.given_arrays import array_of
 from loopwright.model.library_model import LibraryModel
@@ -33,7 +34,13 @@ if TYPE_CHECKING:
 
 
 def create(graph_json_str: object, libmod: object, device: object) -> GraphModule:
-    """A model by its parts, as `relay.build` handed them out: graph, library, device. A built model needs no graph."""
+    """A model by its parts, as `relay.build` handed them out: graph, library, device. A built model needs no graph.
+
+    With any other library, the graph says which of its functions run on what.
+    """
+    is_model = hasattr(libmod, "program") or getattr(getattr(libmod, "description", None), "is_model", False)
+    if isinstance(libmod, Module) and isinstance(graph_json_str, str) and not is_model:
+        return GraphModule(GraphOfFunctions(graph_json_str, libmod))
     return GraphModule(libmod if isinstance(libmod, Module) or hasattr(libmod, "program") else graph_json_str)
 
 

@@ -25,7 +25,7 @@ from typing import Final
 
 from loopwright.runtime import amx, ffi, thread_pool
 from loopwright.runtime.c_header import c_header
-from loopwright.runtime.description import ModuleDescription
+from loopwright.runtime.description import SECTION, ModuleDescription
 from loopwright.runtime.elf import MAGIC, OBJECT, PROGRAM, BadElf, Elf
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.export import RUNTIME_SOURCES
@@ -118,17 +118,44 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
 
 
 def system_lib(symbol_prefix: str = "") -> Module:
-    """The modules linked into this very program (an embedded interpreter whose objects were exported as `.o`).
+    """The modules linked into this very program (an embedded interpreter whose objects were exported as `.o`), or into
+    libraries that were loaded for everyone: `ctypes.CDLL(path, ctypes.RTLD_GLOBAL)`.
 
     The program must export its functions (`-rdynamic`). `symbol_prefix` keeps functions whose name begins so.
     """
     path = os.path.realpath(sys.executable if not os.path.exists("/proc/self/exe") else "/proc/self/exe")
-    elf = checked_elf(path, read_file(path))
-    result = descriptions(path, elf)
+    result = _shared_descriptions()
+    if not result:
+        result = descriptions(path, checked_elf(path, read_file(path)))
     kept = [one for one in result if any(f.name.startswith(symbol_prefix) for f in one.functions)]
     if not kept:
         raise NotALoopwrightLibrary(path, f"none of its functions begins with {symbol_prefix!r}")
     return _module_of(path, kept, ctypes.CDLL(None))
+
+
+def _shared_descriptions() -> list[ModuleDescription]:
+    """What libraries in this process say they hold, of which everyone finds the functions."""
+    everyone, result = ctypes.CDLL(None), []
+    for path in _mapped_files():
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            if data[:4] != MAGIC or data.find(SECTION.encode()) < 0:
+                continue
+            try:
+                found = descriptions(path, checked_elf(path, data[:]))
+            except LoopwrightError:
+                continue  # of another machine, or with that text in its data: not ours
+        result += [one for one in found if all(hasattr(everyone, ENTRY_PREFIX + f.name) for f in one.functions)]
+    return result
+
+
+def _mapped_files() -> list[str]:
+    """The libraries of this process that are files, in the order of their addresses."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return []
+    paths = dict.fromkeys([line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6])
+    return [path for path in paths if ".so" in os.path.basename(path) and os.path.isfile(path)]
 
 
 def load_static_library(path: str | os.PathLike[str], func_names: Sequence[str]) -> Module:

@@ -218,7 +218,8 @@ class Module:
         return self._entry
 
     def import_module(self, module: Module) -> None:
-        """Let `query_imports` look in `module` as well."""
+        """Let `query_imports` look in `module` as well; a model that `relay.build` made is its library."""
+        module = getattr(module, "compiled", module)
         if module is self or self in module.all_imports():
             raise ValueError("import_module: a module cannot import itself, directly or through others")
         self.imported_modules.append(module)
@@ -336,7 +337,8 @@ class Module:
         result = self._functions.get(name)
         if result is None and name == "__tvm_main__" and self._entry != self._no_entry:
             return self._entry  # the name under which older scripts ask for the entry
-        if result is None and query_imports:
+        # What was linked into one library is in one place, whichever module it was part of.
+        if result is None and (query_imports or self.type_key == "library"):
             return next((f for m in self.imported_modules if (f := m._find(name, True)) is not None), None)
         return result
 

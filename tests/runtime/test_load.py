@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import random
 import shutil
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import loopwright
-from loopwright.runtime import load_module, load_static_library, seal
+from loopwright.runtime import load_module, load_static_library, seal, system_lib
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.elf import Elf
 from loopwright.runtime.errors import LoopwrightError
@@ -27,6 +28,7 @@ from loopwright.runtime.library_file import (
     UnsealedLibrary,
     require_features,
 )
+from loopwright.runtime.link import create_shared
 from loopwright.script import tir as T
 
 pytestmark = pytest.mark.skipif(
@@ -317,3 +319,23 @@ def test_files_of_llvm_are_compiled_when_they_are_loaded(built, tmp_path, name):
 def test_a_static_library_by_the_names_of_its_functions(built, tmp_path):
     built.save(tmp_path / "add.o")
     assert load_static_library(tmp_path / "add.o", ["add"]).implements_function("add")
+
+
+def test_objects_linked_by_hand_are_one_library(tmp_path):
+    files = []
+    for name in ("linked_first", "linked_second"):
+        files.append(loopwright.build(add.with_attr("global_symbol", name)).save(tmp_path / f"{name}.o"))
+    path = create_shared(str(tmp_path / "both.so"), files)
+    seal(path)
+    x = np.ones(4, "float32")
+    for module in (load_module(path), _system_lib(path)):
+        for name in ("linked_first", "linked_second"):
+            out = np.zeros(4, "float32")
+            module[name](x, out)
+            assert (out == 2).all()
+
+
+def _system_lib(path):
+    """Of a library that is loaded for everyone."""
+    ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
+    return system_lib("linked_")

@@ -8,6 +8,7 @@ import pytest
 from native_call import native, raising
 
 from loopwright import nd
+from loopwright.runtime import timing
 from loopwright.runtime.call_errors import RankMismatch
 from loopwright.runtime.devices import DeviceUnavailable
 from loopwright.runtime.module import Module, NoEntryFunction
@@ -124,3 +125,11 @@ def test_a_module_times_its_entry_by_default():
     assert len(result.results) == 3
     with pytest.raises(NoEntryFunction, match="it has first, second"):
         Module({"first": function, "second": function}).time_evaluator()
+
+
+def test_cold_caches_by_the_name_that_scripts_know(monkeypatch):
+    monkeypatch.setattr(timing, "_MORE_THAN_CACHES", 1024)
+    evaluator = time_evaluator(lambda: None, number=1, f_preproc="cache_flush_cpu_non_first_arg")
+    assert evaluator().mean >= 0
+    with pytest.raises(ValueError, match=r"no function is registered as 'mine\.nothing'"):
+        time_evaluator(print, f_preproc="mine.nothing")
