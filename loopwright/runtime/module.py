@@ -219,7 +219,7 @@ class Module:
 
     def import_module(self, module: Module) -> None:
         """Let `query_imports` look in `module` as well; a model that `relay.build` made is its library."""
-        module = getattr(module, "compiled", module)
+        module = module if isinstance(module, Module) else getattr(module, "compiled", module)
         if module is self or self in module.all_imports():
             raise ValueError("import_module: a module cannot import itself, directly or through others")
         self.imported_modules.append(module)

@@ -171,10 +171,7 @@ def _named(name: str) -> PackedFunction:
     known = ffi.load().get_global_func(name, allow_missing=True)
     if known is None and name == "cache_flush_cpu_non_first_arg":
         return _cold_caches
-    from loopwright.runtime.registry import get_global_func
-
-    result: PackedFunction = get_global_func(name)
-    return result
+    return known or ffi.load().get_global_func(name)  # the error is its own
 
 
 def _cold_caches(*args: object) -> None:

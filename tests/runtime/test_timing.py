@@ -131,5 +131,5 @@ def test_cold_caches_by_the_name_that_scripts_know(monkeypatch):
     monkeypatch.setattr(timing, "_MORE_THAN_CACHES", 1024)
     evaluator = time_evaluator(lambda: None, number=1, f_preproc="cache_flush_cpu_non_first_arg")
     assert evaluator().mean >= 0
-    with pytest.raises(ValueError, match=r"no function is registered as 'mine\.nothing'"):
+    with pytest.raises(ValueError, match=r"Cannot find global function mine\.nothing"):
         time_evaluator(print, f_preproc="mine.nothing")
