@@ -384,6 +384,7 @@ def var(
     type_annotation: Type | str | None = None,
     shape: Iterable[DimLike] | None = None,
     dtype: str = "float32",
+    span: object = None,
 ) -> Var:
     """A variable of a type, or of a tensor's shape and element type; a text alone is the type of a scalar."""
     if type_annotation is not None and shape is not None:
@@ -392,10 +393,10 @@ def var(
         type_annotation = TensorType(shape, dtype)
     elif isinstance(type_annotation, str):
         type_annotation = TensorType((), type_annotation)
-    return Var(name_hint, type_annotation)
+    return Var(name_hint, type_annotation, span)
 
 
-def const(value: object, dtype: str | TensorType | None = None) -> Constant:
+def const(value: object, dtype: str | TensorType | None = None, span: object = None) -> Constant:
     """A constant: Python's ints are int32 and floats float32; so are numpy's, unless `dtype` says otherwise.
 
     The type of a scalar is as good as its element type.
@@ -404,11 +405,11 @@ def const(value: object, dtype: str | TensorType | None = None) -> Constant:
         dtype = str(dtype.dtype)
     array = value.numpy() if hasattr(value, "numpy") and not isinstance(value, np.ndarray) else np.asarray(value)
     if dtype is not None:
-        return Constant(np.asarray(array, dtype=numpy_type(dtype)))
+        return Constant(np.asarray(array, dtype=numpy_type(dtype)), span)
     if hasattr(value, "numpy"):
-        return Constant(array)
+        return Constant(array, span)
     narrower = {"int64": "int32", "float64": "float32"}.get(array.dtype.name)
-    return Constant(array.astype(narrower) if narrower else array)
+    return Constant(array.astype(narrower) if narrower else array, span)
 
 
 def numpy_type(dtype: str) -> np.dtype:

@@ -233,11 +233,21 @@ def _bytes(shape: Sequence[Dim], each: int) -> int:
     return math.prod(size for size in shape if isinstance(size, int)) * each
 
 
-def _written(node: Tensors, row: _Rows, buffer: Var, index: Var, one: Expr) -> Expr:
+def _written(node: Tensors, row: _Rows, buffer: Expr, index: Var, one: Expr) -> Expr:
     if row.fixed:
         location = relay.reshape(index, (1,))
         return relay.scatter_nd(buffer, location, one)
+    if any(map(is_any, node.shape(one))):
+        buffer = _as_rows_of(node, buffer, one)
     return relay.concatenate([buffer, relay.expand_dims(one, axis=0)], axis=0)
+
+
+def _as_rows_of(node: Tensors, buffer: Expr, one: Expr) -> Expr:
+    """The rows so far; where there are none yet, none of the sizes that the first one turns out to have."""
+    sizes = relay.shape_of(buffer, dtype="int64")
+    first = relay.concatenate([node.const([0]), relay.shape_of(one, dtype="int64")], axis=0)
+    is_empty = relay.equal(relay.strided_slice(sizes, begin=[0], end=[1]), node.const(0))
+    return relay.reshape(buffer, relay.where(is_empty, first, sizes), allowzero=True)
 
 
 def _used(node: Tensors, row: _Rows, buffer: Expr, turns: Expr, early: bool) -> Expr:

@@ -9,8 +9,10 @@ dimension without a name becomes one of its own. `shape=` puts numbers, or other
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -88,12 +90,13 @@ def from_onnx(
     model: a path, bytes, an open file or an onnx.ModelProto.
     shape: shapes of inputs by name, in place of the model's; a size is a number, a text (a dimension with that name,
         one number wherever it occurs), `relay.AnyDim()`, or None to keep the model's. A rank or a number that
-        contradicts the model's is refused.
+        contradicts the model's is refused, unless the model declares a scalar.
     dtype: element types of inputs by name, in place of the model's. (A single text is not used: the model says it.)
     opset: the version of ONNX's operators to read the model by, in place of the model's.
     freeze_params: whether weights are constants of the module. Otherwise they are parameters, returned by name.
     convert_config: {"use_nt_batch_matmul": False} keeps the second operand of a batched product as it is.
-    export_node_renamed_model_path: where to write the model with every node named `Operator_place`.
+    export_node_renamed_model_path: where to write the model with every node named `Operator_place`: a file if it ends
+        in ".onnx", otherwise a folder for a file `tvm_exported_model_` and its time.
     values: inputs whose value is known, by name: they become constants. See the error ValueNeeded.
 
     Operators that are not supported are named all at once (OpNotImplemented), before anything is converted.
@@ -242,7 +245,9 @@ def _sizes(importer: Importer, name: str, of: TypeProto.Tensor, given: Any) -> l
 
 
 def _may_be(declared: Sequence[Dim], sizes: Sequence[Dim]) -> bool:
-    """Whether an input declared so may have these sizes."""
+    """Whether an input declared so may have these sizes. (Exporters write () where they know nothing.)"""
+    if not declared:
+        return True
     pairs = zip(declared, sizes, strict=False)
     differ = [one for one in pairs if isinstance(one[0], int) and isinstance(one[1], int) and one[0] != one[1]]
     return len(declared) == len(sizes) and not differ
@@ -316,10 +321,13 @@ def _structure(importer: Importer, result: Value) -> Structure:
 
 
 def _renamed(model: LoadedModel, path: str | os.PathLike[str]) -> LoadedModel:
-    """The model with every node named by its operator and place, written to `path`."""
+    """The model with every node named by its operator and place, written to `path`, or into it."""
     proto = type(model.proto).FromString(model.proto.SerializeToString())
     for index, node in enumerate(proto.graph.node):
         node.name = f"{node.op_type}_{index}"
-    with open(path, "wb") as file:
-        file.write(proto.SerializeToString())
+    target = Path(path)
+    if target.suffix != ".onnx":
+        target.mkdir(parents=True, exist_ok=True)
+        target /= f"tvm_exported_model_{time.strftime('%Y_%m_%d_%H_%M_%S')}.onnx"
+    target.write_bytes(proto.SerializeToString())
     return LoadedModel(proto, model.folder, model.opsets)

@@ -61,7 +61,7 @@ class BadNode(LoopwrightError, ValueError):
         super().__init__(f"node {node!r} ({op}): {problem}", why=why, hint=hint, fields={"node": node, "op": op})
 
 
-class UnknownInput(LoopwrightError, KeyError):
+class UnknownInput(LoopwrightError, KeyError, AssertionError):
     """A shape, an element type or a value was given for an input that the model does not have.
 
     For example:
@@ -89,7 +89,8 @@ class UnknownInput(LoopwrightError, KeyError):
 class BadInputShape(LoopwrightError, ValueError, TypeError):
     """The shape that was given for an input contradicts the one that the model declares, or is none.
 
-    Sizes that the model leaves open may be given; its rank and its sizes that are numbers stay.
+    Sizes that the model leaves open may be given; its rank and its sizes that are numbers stay (unless it
+    declares a scalar).
 
     For example:
 

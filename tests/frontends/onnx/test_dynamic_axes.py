@@ -49,6 +49,8 @@ def vector(*values: int) -> np.ndarray:
          {"e": np.zeros((2, 0, 3), "float32"), "a": vector(-2)}),
         ("(float[2,0,3] e, int64[1] a) => (float[r] y) { y = ReduceMin(e, a) }",
          {"e": np.zeros((2, 0, 3), "float32"), "a": vector(1)}),
+        ("(float[2,1,3] x, int64[2] n) => (float[r] y) { m = Reshape(x, n) y = EyeLike<k = 1>(m) }",
+         {"n": vector(2, 3)}),
         ("(float[2,1,3] x, int64 k) => (float[r] y) { y = Trilu(x, k) }", {"k": np.int64(1)}),
         ("(int64 b, int64 e, int64 s) => (int64[r] y) { y = Range(b, e, s) }",
          {"b": np.int64(1), "e": np.int64(8), "s": np.int64(3)}),
@@ -136,3 +138,17 @@ def test_products_of_unknown_sizes(one, other):
     module, _ = relay.frontend.from_onnx(graph, {"a": [relay.Any()] * a.ndim, "b": [relay.Any()] * b.ndim})
     found = relay.create_executor("debug", module).evaluate()(a, b)
     np.testing.assert_array_equal(found.numpy(), a @ b)
+
+
+def test_rows_of_a_loop_whose_sizes_the_first_turn_has():
+    graph = model("""(int64 n, float[3] x, int64[1] b, int64[1] e) => (float[r, s] y) {
+        y = Loop(n, "")<body: graph = turn (int64 i, bool c) => (bool d, float[t] z) {
+            d = Identity(c)
+            f = Cast<to = 1>(i)
+            part = Slice(x, b, e)
+            z = Add(part, f) }> }""")
+    module, _ = relay.frontend.from_onnx(graph)
+    found = relay.create_executor("debug", module).evaluate()(
+        np.array(2), np.array([5, 6, 7], "float32"), vector(1), vector(3)
+    )
+    np.testing.assert_array_equal(found.numpy(), [[6, 7], [7, 8]])

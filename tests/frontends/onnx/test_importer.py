@@ -232,6 +232,14 @@ def test_the_model_with_named_nodes_is_written(tmp_path):
     from_onnx(graph, export_node_renamed_model_path=tmp_path / "named.onnx")
     assert [node.name for node in onnx.load(tmp_path / "named.onnx").graph.node] == ["Relu_0", "Exp_1"]
     assert graph.graph.node[0].name == ""
+    from_onnx(graph, export_node_renamed_model_path=tmp_path / "new")
+    (written,) = (tmp_path / "new").iterdir()
+    assert written.name.startswith("tvm_exported_model_") and onnx.load(written).graph.node[1].name == "Exp_1"
+
+
+def test_a_scalar_of_the_model_may_be_given_a_shape():
+    mod, _ = from_onnx(model("(float x) => (float y) { y = Relu(x) }"), shape={"x": (1,)})
+    assert mod["main"].params[0].type_annotation.shape == (1,)
 
 
 def test_an_output_that_is_not_made_is_an_error_only_where_it_is_used():

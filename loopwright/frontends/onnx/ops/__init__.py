@@ -21,7 +21,6 @@ CONVERTER_FILES: Final = [
     "losses",
     "movement",
     "ngrams",
-    "ngrams",
     "normalization",
     "pooling",
     "quantized",
@@ -33,4 +32,6 @@ CONVERTER_FILES: Final = [
     "sequences",
     "shapes",
     "signal",
+    "training",
+    "trees",
 ]

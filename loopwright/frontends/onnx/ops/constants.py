@@ -101,6 +101,14 @@ def _number(value: np.ndarray) -> int | PrimExpr:
 
 @converter("EyeLike", since=9)
 def eye_like(node: Node, x: Expr) -> Expr:
-    rows, columns = node.static_shape(x)
     kind = of_proto(node.attr("dtype")).dtype if "dtype" in node.attributes else str(node.dtype(x))
+    if node.importer.dynamic and node.rank(x) == 2 and not all(isinstance(size, int) for size in node.shape(x)):
+        sizes, one = relay.shape_of(x, dtype="int64"), node.const(1)
+        row, column = (
+            relay.arange(node.const(0), relay.take(sizes, node.const(axis), axis=0), one, dtype="int64")
+            for axis in (0, 1)
+        )
+        shifted = relay.expand_dims(relay.add(row, node.const(node.attr("k", 0))), axis=1)
+        return relay.cast(relay.equal(shifted, relay.expand_dims(column, axis=0)), kind)
+    rows, columns = node.static_shape(x)
     return relay.const(np.eye(rows, columns, k=node.attr("k", 0)), kind)
