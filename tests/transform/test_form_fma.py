@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from loopwright.ir import Add, BufferStore, Call, Mul, PrimFunc, Var, decl_buffer
+import loopwright as lw
+from loopwright import te
+from loopwright.ir import Add, BufferStore, Call, Mul, PrimFunc, Select, Var, const, decl_buffer
+from loopwright.ir.intrinsics import exp, fma, if_then_else
+from loopwright.schedule import Schedule
 from loopwright.script import tir as T
 from loopwright.transform import form_fma
 from tests.transform.before_after import ARM, PLAIN, check, same_program, unchanged
@@ -48,14 +53,52 @@ def negative(value):
     ],
 )
 def test_the_rules(value, wanted):
-    from loopwright.ir.intrinsics import fma
-
     def store(what):
         C = decl_buffer((1,), name="C")
         return PrimFunc([x, y, z, u, v, C], BufferStore(C, what, [0]))
 
     with ARM:
         same_program(form_fma(store(value)), store(fma(*wanted)))
+
+
+@pytest.mark.parametrize("choose", [if_then_else, Select])
+def test_a_product_that_is_added_under_a_condition(choose):
+    C = decl_buffer((1,), name="C")
+    is_inside = x < y
+
+    def store(value):
+        return PrimFunc([x, y, z, u, v, C], BufferStore(C, value, [0]))
+
+    with ARM:
+        for value in (z + choose(is_inside, u * v, const(0.0)), choose(is_inside, u * v, const(0.0)) + z):
+            wanted = choose(is_inside, fma(u, v, z), z + const(0.0))
+            same_program(form_fma(store(value)), store(wanted))
+        # What is added to would be computed twice; what is added under the condition is no product.
+        for kept in (exp(z) + choose(is_inside, u * v, const(0.0)), z + choose(is_inside, u, v * u)):
+            same_program(form_fma(store(kept)), store(kept))
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 13])
+def test_the_cut_step_of_a_reduction_in_lanes_rounds_like_the_others(size):
+    A, B = te.placeholder((size,), name="A"), te.placeholder((size,), name="B")
+    k = te.reduce_axis((0, size), "k")
+    C = te.compute((1,), lambda _: te.sum(A[k] * B[k], axis=k), name="C")
+    sch = Schedule(te.create_prim_func([A, B, C]))
+    lane = sch.split(sch.get_loops("C")[-1], [None, 4])[1]
+    sch.vectorize(sch.get_loops(sch.rfactor(lane, -1))[-1])
+    random = np.random.default_rng(size)
+    a, b = random.standard_normal(size, dtype="float32"), random.standard_normal(size, dtype="float32")
+    c = np.empty(1, "float32")
+    lw.build(sch.mod)(a, b, c)
+    lanes = [0.0] * 4
+    for at in range(size):  # in float64, the product of two float32 numbers is exact: one rounding for a step
+        lanes[at % 4] = np.float32(np.float64(a[at]) * np.float64(b[at]) + np.float64(lanes[at % 4]))
+    total = np.float32(0)
+    for lane_sum in lanes:
+        total = np.float32(total + np.float32(lane_sum))
+    rounding = np.finfo("float32").eps * np.abs(a.astype("float64") * b).sum()
+    has_fma = lw.target.describe(lw.Target("llvm")).has_fma
+    assert c[0] == total if has_fma else abs(c[0] - total) <= rounding
 
 
 def test_a_chain_of_products():

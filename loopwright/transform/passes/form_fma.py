@@ -8,9 +8,13 @@ are cut and vectorized, so a tail computes the same bits as the body. The rules,
     x * y + z, z + x * y  →  fma(x, y, z)          x * y - z  →  fma(x, y, -z)          z - x * y  →  fma(-x, y, z)
 
 Of two products the left one is fused and the right one rounded by itself: x * y + u * v  →  fma(x, y, u * v). A
-negated product is a product; negation itself (times -1, which is exact) is none. Nothing is fused across a cast, a
-let or a call. float16 is not fused even where the machine could: its fma is defined by float32 (docs/semantics.md), and
-the machine's rounds once less (2 of 65,536 random sums differ).
+negated product is a product; negation itself (times -1, which is exact) is none. A product that is added only where a
+condition holds (in the last step of a reduction in lanes) is fused under the condition, if z is an element or a number:
+
+    z + if_then_else(c, x * y, w)  →  if_then_else(c, fma(x, y, z), z + w)          and so for a select
+
+Nothing is fused across a cast, a let or another call. float16 is not fused even where the machine could: its fma is
+defined by float32 (docs/semantics.md), and the machine's rounds once less (2 of 65,536 random sums differ).
 
 Needs: `legalize_low_precision`.  Leaves: no product that is an operand of a sum, where the machine has the instruction.
 """
@@ -19,13 +23,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from loopwright.ir import Add, Broadcast, Call, Expr, FloatImm, Mul, PrimFunc, Rewriter, Sub, const, deep
+from loopwright.ir import (
+    Add,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Expr,
+    FloatImm,
+    Mul,
+    PrimFunc,
+    Rewriter,
+    Select,
+    Sub,
+    Var,
+    collect,
+    const,
+    deep,
+)
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import FLOAT32, FLOAT64
 from loopwright.transform.parts.cpu_of import cpu_of
-from loopwright.transform.parts.known_ops import FMA
+from loopwright.transform.parts.known_ops import FMA, IF_THEN_ELSE
 
 _FUSED: Final = (FLOAT32, FLOAT64)
+_ELEMENTS: Final = (BufferLoad, Var, FloatImm)  # read twice, they cost no more
 
 
 class _FormFma(Rewriter):
@@ -37,6 +58,11 @@ class _FormFma(Rewriter):
             factors = _factors(product)
             if factors is not None:
                 return Call._make(node.dtype, FMA, (*factors, other), span=node.span)
+        for chosen, other in ((node.b, node.a), (node.a, node.b)):
+            if isinstance(other, _ELEMENTS) and not _has_calls(other):
+                result = _under_condition(chosen, other)
+                if result is not None:
+                    return result
         return node
 
     def visit_Sub(self, node: Sub) -> Expr:
@@ -50,6 +76,28 @@ class _FormFma(Rewriter):
         if factors is not None:
             return Call._make(node.dtype, FMA, (negated(factors[0]), factors[1], node.a), span=node.span)
         return node
+
+
+def _under_condition(chosen: Expr, other: Expr) -> Expr | None:
+    """`other` + `chosen`, where that is a product if a condition holds and something else if it does not."""
+    if isinstance(chosen, Select):
+        condition, product, rest = chosen.condition, chosen.true_value, chosen.false_value
+    elif isinstance(chosen, Call) and chosen.op is IF_THEN_ELSE:
+        condition, product, rest = chosen.args
+    else:
+        return None
+    factors = _factors(product)
+    if factors is None:
+        return None
+    fused = Call._make(product.dtype, FMA, (*factors, other))
+    if isinstance(chosen, Select):
+        return Select(condition, fused, other + rest, span=chosen.span)
+    return chosen.with_(args=(condition, fused, other + rest))
+
+
+def _has_calls(expr: Expr) -> bool:
+    """Whether an element's place is computed by calls: it would be computed twice."""
+    return bool(collect(expr, Call))
 
 
 def _factors(expr: Expr) -> tuple[Expr, Expr] | None:

@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loopwright.autosched.decision import Decision
+from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import Access
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.around import epilogue_length
+from loopwright.autosched.rules.contraction.dot_steps import explain_dots, schedule_dots
+from loopwright.autosched.rules.contraction.dots import DotTiles, choose_dots, runs_along
 from loopwright.autosched.rules.contraction.explain import explain, explain_versions
 from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
-from loopwright.autosched.rules.contraction.tiles import Size, choose_tiles, tiles_for_few_rows
+from loopwright.autosched.rules.contraction.tiles import Size, Tiles, choose_tiles, tiles_for_few_rows
 from loopwright.autosched.rules.contraction.versions import is_square, schedule_one_row, up_to_rows
+from loopwright.autosched.rules.row_group import RowGroup
+from loopwright.autosched.rules.whole_blocks import schedule_separately
 from loopwright.ir import Mul
 from loopwright.schedule import Schedule
 
@@ -31,7 +36,9 @@ class Contraction:
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         before = prologue_length(pending, program)
         product = _product(pending[before])
-        if product is None or min(product.m, product.n, product.k) < 2:
+        if product is None or product.k < 2:
+            return 0
+        if min(product.m, product.n) < 2 and (before or not _is_matrix_by_vector(product, pending, program)):
             return 0
         return before + 1 + epilogue_length(pending[before:], program)
 
@@ -41,28 +48,21 @@ class Contraction:
         before = prologue_length(entries, program)
         product = _product(entries[before])
         assert product is not None
-        # What is computed on the way is computed into panels; other names for what lies there need no copy.
-        reads_in_place = self.reads_in_place or not before
+        product = _with_prepacked(product, program, machine)
+        size = self._size(product, before)
+        tiles = choose_tiles(size, machine) if min(product.m, product.n) > 1 else None
+        dots = _dots(product, before, tiles, machine)
+        if dots is not None:
+            schedule_dots(sch, dots)
+            explain_dots(dots, machine, decision)
+            for entry in entries[1:]:
+                schedule_separately(sch, entry.name, program, machine, decision)
+            return
+        if tiles is None:
+            raise NotWorthIt("the reduction is too short for lanes of a vector")
         if product.is_of_one_buffer:
-            reads_in_place = not before and not product.packs_rows
             program, product, entries = _with_own_columns(sch, product, entries, before, program)
             before += 1
-        product = _with_prepacked(product, program, machine)
-        row_stride = product.row_stride if reads_in_place else 0
-        size = Size(
-            product.m,
-            product.n,
-            product.k,
-            product.batch,
-            product.facts.dtype,
-            row_stride,
-            packs_rows=product.packs_rows,
-            is_prepacked=product.prepacks_columns,
-            knows_m=product.knows_m,
-            knows_n=product.knows_n,
-            knows_k=product.knows_k,
-        )
-        tiles = choose_tiles(size, machine)
         group = group_of(sch, product, entries[:before], entries[before + 1 :])
         few = None
         has_versions = not product.knows_m and tiles.packs and not product.prepacks_columns and not before
@@ -77,9 +77,45 @@ class Contraction:
         if has_versions:
             explain_versions(product, few, decision)
 
+    def _size(self, product: Product, before: int) -> Size:
+        """What the sizes of tiles depend on."""
+        # What is computed on the way is computed into panels; other names for what lies there need no copy.
+        reads_in_place = self.reads_in_place or not before
+        if product.is_of_one_buffer and product.packs_rows:
+            reads_in_place = False  # the copy of A would be taken for B's, too
+        return Size(
+            product.m,
+            product.n,
+            product.k,
+            product.batch,
+            product.facts.dtype,
+            product.row_stride if reads_in_place else 0,
+            packs_rows=product.packs_rows,
+            is_prepacked=product.prepacks_columns,
+            knows_m=product.knows_m,
+            knows_n=product.knows_n,
+            knows_k=product.knows_k,
+        )
+
+
+def _dots(product: Product, before: int, tiles: Tiles | None, machine: Machine) -> DotTiles | None:
+    """The product as dot products, where that costs less than panels; `tiles` is None where there are none."""
+    if before or (tiles is not None and (product.prepacks_columns or product.prepacks_rows)):
+        return None
+    result = choose_dots(product, machine)
+    return result if result is not None and (tiles is None or result.cycles < tiles.cycles) else None
+
 
 def _product(entry: Entry) -> Product | None:
     return product_of(entry.facts, of_any_size=True) if entry.facts is not None else None
+
+
+def _is_matrix_by_vector(product: Product, pending: Sequence[Entry], program: Program) -> bool:
+    """Whether several dot products share a vector, and no reduction after them wants to run row by row with them."""
+    if max(product.m, product.n) < 2 or not runs_along(product):
+        return False
+    rows = [entry.facts for entry in pending[: RowGroup().take(pending, program)]]
+    return sum(facts is not None and facts.is_reduction for facts in rows) < 2
 
 
 def _with_own_columns(

@@ -1,0 +1,134 @@
+"""Dots: where both operands run along the reduction, results are tiles of dot products, and nothing is packed.
+
+    C[i, j] += A[i, k] * B[j, k]      few rows: copying B would cost more than reading it once, as it lies
+    y[i]    += A[i, k] * x[k]         a matrix times a vector: a tile one result wide
+
+A tile of `rows` × `columns` results has a vector of partial sums for each, or several; a step loads `rows` + `columns`
+vectors along the reduction for `rows` · `columns` multiply-adds. In the end the lanes of each sum are added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil, log2
+from typing import Final
+
+from loopwright.autosched.cost import EDGE, OVERHEAD, SHARED_LOAD, on_threads
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.rules.contraction.product import Product
+from loopwright.autosched.tile_search import ONE_AHEAD, cheapest
+
+TYPES: Final = ("float32", "float64", "int32", "int64")
+SIDES: Final = (1, 2, 3, 4, 5, 6, 8)  # of a tile
+LANES_AT_END: Final = 4  # sums that are added up one by one, four results at a time
+SEVERAL_STREAMS: Final = 1.6  # times as long as one long row takes from beyond L2: prefetchers see shorter runs
+SHORTEST: Final = 4  # vectors of a reduction: lanes are added up as fast as less is multiplied
+
+
+@dataclass(frozen=True)
+class DotTiles:
+    """The sizes of a product by dot products, and what they should cost in cycles of one core."""
+
+    product: Product  # the result's contiguous axis is the column, if it has more than one element
+    rows: int
+    columns: int
+    vectors: int  # along the reduction, of each result
+    lanes: int
+    columns_first: bool  # the loop over columns is around the one over rows: B is read once
+    threads: int
+    cycles: float
+
+    @property
+    def width(self) -> int:
+        """Steps of the reduction that are done at once."""
+        return self.vectors * self.lanes
+
+    @property
+    def register_tile(self) -> int:
+        return self.rows * self.columns * self.vectors
+
+
+def runs_along(product: Product) -> bool:
+    """Whether both operands and nothing else run along the reduction, so that dot products may be the way."""
+    along = product.reduce[-1].var
+    operands = (product.row_operand, product.column_operand)
+    types = {product.facts.dtype, *[str(operand.buffer.dtype) for operand in operands]}
+    sizes = [axis.extent for axis in product.facts.axes]
+    return (
+        len(types) == 1
+        and types <= set(TYPES)
+        and all(operand.stride(along) == 1 for operand in operands)
+        and None not in sizes
+        and product.k > SHORTEST
+    )
+
+
+def choose_dots(product: Product, machine: Machine) -> DotTiles | None:
+    """The tiles that cost least; None where the operands do not lie so, or the reduction is too short."""
+    if not runs_along(product) or product.k < SHORTEST * machine.lanes(product.facts.dtype):
+        return None
+    product = _upright(product)
+    return cheapest(_costed(product, machine, *tile) for tile in _tiles(product, machine))
+
+
+def _upright(product: Product) -> Product:
+    """The product with the axis along which results are neighbours as its column."""
+    row = product.row
+    if product.n > 1 or row is None or product.m == 1 or product.facts.write.stride(row.var) != 1:
+        return product
+    return replace(
+        product,
+        row_operand=product.column_operand,
+        column_operand=product.row_operand,
+        row=product.column,
+        column=row,
+    )
+
+
+def _tiles(product: Product, machine: Machine) -> Iterator[tuple[int, int, int]]:
+    """Rows × columns × vectors of sums that registers hold beside the vectors of a step."""
+    enough = machine.fma_per_cycle * machine.fma_latency
+    longest = product.k // machine.lanes(product.facts.dtype)
+    for rows in SIDES:
+        for columns in SIDES:
+            if rows > product.m or columns > product.n:
+                continue
+            vectors = 1
+            while rows * columns * vectors < enough and 2 * SHORTEST * vectors <= longest:
+                vectors *= 2
+            while vectors > 1 and rows * columns * vectors + min(rows, columns) + ONE_AHEAD > machine.registers:
+                vectors //= 2
+            if rows * columns + min(rows, columns) + ONE_AHEAD <= machine.registers:
+                yield rows, columns, vectors
+
+
+def _costed(product: Product, machine: Machine, rows: int, columns: int, vectors: int) -> DotTiles:
+    dtype = product.facts.dtype
+    m, n, k, lanes, width = product.m, product.n, product.k, machine.lanes(dtype), bytes_of(dtype)
+    sums, loads = rows * columns * vectors, (rows + columns) * vectors
+    step = max(sums / machine.fma_per_cycle, loads / machine.loads_per_cycle, float(machine.fma_latency))
+    step += loads * SHARED_LOAD
+    steps = ceil(k / (lanes * vectors))
+    cut = loads + sums if k % (lanes * vectors) else 0  # the last step has fewer lanes
+    halvings = log2(lanes) + vectors - 1
+    end = OVERHEAD + cut + rows * columns * halvings
+    # The smaller operand stays near while the larger one passes by once, a strip at a time.
+    columns_first = n >= m
+    strip, whole = (columns, n) if columns_first else (rows, m)
+    others = ceil(m / rows) if columns_first else ceil(n / columns)
+    brought = strip * k * width / machine.bytes_per_cycle(whole * k * width * product.batch)
+    if strip > 1 and whole * k * width * product.batch > machine.l2:
+        brought *= SEVERAL_STREAMS
+    near = (m if columns_first else n) * k * width  # read again for every strip
+    tile = steps * step + end
+    if near > machine.l1 // 2:
+        again = (rows if columns_first else columns) * k * width / machine.bytes_per_cycle(near)
+        tile = max(tile, again + end)
+    one_strip = max(tile, brought + end) + (others - 1) * tile
+    strips = ceil(whole / strip) * product.batch
+    threads = machine.threads_for(one_strip * strips)
+    cycles = one_strip * whole / strip * product.batch
+    cycles = on_threads(machine, one_strip, strips, threads) if threads > 1 else cycles
+    cycles *= (EDGE if m % rows else 1.0) * (EDGE if n % columns else 1.0)
+    return DotTiles(product, rows, columns, vectors, lanes, columns_first, threads, cycles)
