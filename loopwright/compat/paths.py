@@ -204,7 +204,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     relay.frontend.darknet relay.frontend.keras relay.frontend.mxnet relay.frontend.oneflow relay.frontend.paddlepaddle
     relay.frontend.qnn_torch relay.frontend.tensorflow relay.frontend.tensorflow2 relay.frontend.tflite
     relay.quantize._annotate relay.transform.infer_layout_utils
-    relay.op.layout_conversions relay.op.op_attrs relay.op.strategy relay.op.vm
+    relay.op.layout_conversions relay.op.strategy relay.op.vm
     relay.testing.py_converter relay.testing.resnet_3d
     relay.testing.tf relay.testing.tflite
     relay.testing.yolo_detection relay.utils

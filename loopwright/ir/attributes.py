@@ -8,7 +8,7 @@ Floats stay Python's, which have more digits than a float32 literal.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,10 +21,28 @@ _MOST_LEVELS: Final = 200  # of lists in lists; nothing saves deeper ones
 Attributes: TypeAlias = Mapping[str, object]  # the type of fields that keep them
 
 
+class FieldInfo(NamedTuple):
+    """What is known of one attribute."""
+
+    name: str
+    type_info: str
+    description: str
+
+
 class DictAttrs(dict[str, Any]):
     """Attributes by name, as nodes keep them. Equal to any mapping with the same content."""
 
     __slots__ = ()
+
+    def __getattr__(self, key: str) -> Any:
+        """`attrs.global_symbol`: what attributes of operators look like."""
+        try:
+            return self[key]
+        except KeyError:
+            raise AttributeError(f"there is no attribute {key!r}; there are {', '.join(self) or 'none'}") from None
+
+    def list_field_info(self) -> list[FieldInfo]:
+        return [FieldInfo(key, type(value).__name__, "") for key, value in self.items()]
 
     def get_str(self, key: str) -> str:
         return str(self[key])

@@ -7,8 +7,10 @@ from typing import Any
 
 from loopwright.ir.attributes import as_attributes
 from loopwright.ir.expr import Range
-from loopwright.ir.node import NODE_TYPES
+from loopwright.ir.node import NODE_TYPES, when_used
 from loopwright.runtime.errors import LoopwrightError
+
+_operator_attributes = when_used("loopwright.relay.op.op_attrs", "make")  # a later layer's
 
 
 class NoSuchNode(LoopwrightError, ValueError):
@@ -29,7 +31,12 @@ class NoSuchNode(LoopwrightError, ValueError):
 
 
 def make_node(type_key: str, **kwargs: object) -> Any:
-    """A node from the name of its class (`"IntImm"`, `"tir.For"`, `"Range"`) and its fields; or `"DictAttrs"`."""
+    """A node from the name of its class (`"IntImm"`, `"tir.For"`) and its fields; or attributes (`"DictAttrs"`)."""
+    if type_key.startswith("relay.attrs."):
+        try:
+            return _operator_attributes(type_key, kwargs)
+        except AttributeError:
+            raise NoSuchNode(type_key) from None
     if type_key == "DictAttrs":
         return as_attributes(kwargs)
     cls = NODE_TYPES.get(type_key.rpartition(".")[2])

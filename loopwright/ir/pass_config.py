@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
+from loopwright.ir.expr.literals import IntImm
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.upper_layers import from_upper_layer
 
@@ -120,6 +121,7 @@ CONFIG_KEYS: Final[dict[str, ConfigKey]] = {
     "te.keep_schedule_record": ConfigKey(bool, False, "remember every step of a te schedule"),
     "relay.FuseOps.max_depth": ConfigKey(int, 256, "the most expressions in one kernel"),
     "relay.FuseOps.max_args": ConfigKey(int, 0, "the most parameters and results of one kernel; 0 for any number"),
+    "relay.FuseOps.max_function_args": ConfigKey(int, 0, "the same as relay.FuseOps.max_args, which is read first"),
     "relay.FuseOps.link_params": ConfigKey(bool, False, "keep constants inside kernels"),
     "relay.frontend.fill_span": ConfigKey(bool, True, "calls of an imported model carry the names of their nodes"),
     "relay.ToMixedPrecision.keep_orig_output_dtype": ConfigKey(bool, False, "results keep the types they had"),
@@ -154,17 +156,27 @@ def _checked(key: str, value: object) -> object:
         return _options(key, known.type, value)
     if known.type is list and isinstance(value, tuple):
         return list(value)
-    # bool is a subclass of int: 1 is no truth value here, nor True a count.
+    value = _literal(value, known.type)
+    # bool is a subclass of int, but True is no count.
     if not isinstance(value, known.type) or (known.type is int and isinstance(value, bool)):
         raise BadConfigValue(key, value, known.type.__name__)
     return value
 
 
+def _literal(value: object, wanted: type) -> object:
+    """A value as Python's: literals of programs are numbers, and where a truth value is wanted 1 and 0 are two."""
+    if isinstance(value, IntImm):
+        value = bool(value.value) if value.dtype.is_bool else value.value
+    return bool(value) if wanted is bool and isinstance(value, int) and value in (0, 1) else value
+
+
 def _options(key: str, struct: type, values: Mapping[str, object]) -> object:
     fields = {field.name: type(field.default) for field in dataclasses.fields(struct)}
+    given: dict[str, object] = {}
     for name, value in values.items():
         if name not in fields:
             raise UnknownConfig(f"{key}.{name}", {f"{key}.{field}": None for field in fields})
-        if type(value) is not fields[name]:
+        given[name] = _literal(value, fields[name])
+        if type(given[name]) is not fields[name]:
             raise BadConfigValue(f"{key}.{name}", value, fields[name].__name__)
-    return struct(**values)
+    return struct(**given)

@@ -8,6 +8,27 @@ from difflib import get_close_matches
 from loopwright.runtime.errors import DiagnosticError, LoopwrightError, with_article
 
 
+class NotAName(LoopwrightError, TypeError):
+    """The first argument of `relay.var` is no text.
+
+    For example:
+
+        from loopwright import relay
+
+        relay.var((3,))
+    """
+
+    code = "LW1260"
+
+    def __init__(self, given: object) -> None:
+        shape = given if isinstance(given, (list, tuple)) else (3, 4)
+        super().__init__(
+            f"relay.var: the name is {with_article(type(given).__name__)}, not a text: {given!r:.80}",
+            hint=f'the name comes first: relay.var("x", shape={tuple(shape)!r:.80}, dtype="float32")',
+            fields={"given": type(given).__name__},
+        )
+
+
 class NotAnExpression(LoopwrightError, TypeError):
     """Something else was given where a graph needs one of its expressions.
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.ir.attributes import DictAttrs
 from loopwright.ir.expr import Call as LoopCall
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.node import ModuleForm, Node, when_used
@@ -22,7 +23,7 @@ from loopwright.ir.structural import compare_with
 from loopwright.ir.structural_hash import hash_with
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.arrays import as_tensor_array
-from loopwright.relay.errors import NotAnExpression, NotInferred
+from loopwright.relay.errors import NotAName, NotAnExpression, NotInferred
 from loopwright.relay.types import (
     DimLike,
     FuncType,
@@ -238,7 +239,10 @@ class Call(Expr):
         self.args = tuple(args)
         for arg in self.args:
             require_expr(arg, f"an argument of {getattr(op, 'name', 'a call')}")
-        self.attrs = attrs if attrs is not None or not hasattr(op, "attributes") else op.attributes()
+        own = getattr(op, "attributes", None)
+        if own is not None and type(attrs) is not own:
+            attrs = own() if attrs is None else own.like(attrs)
+        self.attrs = attrs
         self.type_args = tuple(type_args or ())
         self._begin(span)
 
@@ -246,9 +250,10 @@ class Call(Expr):
 class Function(Expr):
     """A function of `params`; `attrs` say what it is for: Primitive, Composite, Compiler, global_symbol."""
 
-    __slots__ = ("attrs", "body", "params", "ret_type", "type_params")
+    __slots__ = ("attrs", "body", "declared_ret_type", "params", "type_params")
 
-    attrs: dict[str, object]
+    attrs: dict[str, object]  # a DictAttrs
+    declared_ret_type: Type | None  # what it is said to return; None where inference finds that
 
     def __init__(
         self,
@@ -261,10 +266,18 @@ class Function(Expr):
     ) -> None:
         self.params = tuple(params)
         self.body = require_expr(body, "the body of a function")
-        self.ret_type = ret_type
+        self.declared_ret_type = ret_type
         self.type_params = tuple(type_params or ())
-        self.attrs = dict(attrs or {})
+        self.attrs = DictAttrs(attrs or {})
         self._begin(span)
+
+    @property
+    def ret_type(self) -> Type | None:
+        """The type of what it returns: as declared, or else as inferred; None before either."""
+        if self.declared_ret_type is not None:
+            return self.declared_ret_type
+        inferred = self.checked_type_.ret_type if isinstance(self.checked_type_, FuncType) else None
+        return None if isinstance(inferred, IncompleteType) else inferred
 
     @property
     def name(self) -> str:
@@ -285,7 +298,7 @@ class Function(Expr):
         return result
 
     def _with_attrs(self, attrs: Mapping[str, object]) -> Function:
-        copy = Function(self.params, self.body, self.ret_type, self.type_params, attrs, self.span)
+        copy = Function(self.params, self.body, self.declared_ret_type, self.type_params, attrs, self.span)
         copy.checked_type_ = self.checked_type_
         copy.virtual_device_ = self.virtual_device_
         return copy
@@ -387,6 +400,8 @@ def var(
     span: object = None,
 ) -> Var:
     """A variable of a type, or of a tensor's shape and element type; a text alone is the type of a scalar."""
+    if not isinstance(name_hint, str):
+        raise NotAName(name_hint)
     if type_annotation is not None and shape is not None:
         raise ValueError(f"var {name_hint!r}: give its type or its shape, not both")
     if shape is not None:

@@ -64,7 +64,7 @@ def symbol_of(function: Function) -> str:
 def _with_result_type(function: Function) -> Function:
     """The function as compilers expect it: it says what it returns, declared or inferred."""
     inferred = function.checked_type_
-    if function.ret_type is not None or not isinstance(inferred, FuncType):
+    if function.declared_ret_type is not None or not isinstance(inferred, FuncType):
         return function
     result = Function(
         function.params, function.body, inferred.ret_type, function.type_params, function.attrs, function.span

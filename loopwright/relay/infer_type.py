@@ -230,20 +230,21 @@ class Inference(ExprFunctor[Type]):
         """The type of a function; inside it `known_as` is the function itself."""
         params = [self.visit(param) for param in function.params]
         if known_as is not None:
-            self.learn(known_as, FuncType(params, function.ret_type or _UNKNOWN, function.type_params))
+            self.learn(known_as, FuncType(params, function.declared_ret_type or _UNKNOWN, function.type_params))
         result = self.visit(function.body)
         # What the body taught about parameters without a type.
         params = [self.memo_map.get(param, _UNKNOWN) for param in function.params]
-        if function.ret_type is not None:
-            if isinstance(result, IncompleteType) and self._returns(function.body, function.ret_type):
+        declared = function.declared_ret_type
+        if declared is not None:
+            if isinstance(result, IncompleteType) and self._returns(function.body, declared):
                 params = [self.memo_map.get(param, _UNKNOWN) for param in function.params]
-                result = function.ret_type
-            if not fits(result, function.ret_type):
+                result = declared
+            if not fits(result, declared):
                 raise TypeMismatch(
                     f"a function is unable to show the following types match: it returns {type_text(result)}, "
-                    f"and is declared to return {type_text(function.ret_type)}"
+                    f"and is declared to return {type_text(declared)}"
                 )
-            result = function.ret_type if not isinstance(function.ret_type, IncompleteType) else result
+            result = declared if not isinstance(declared, IncompleteType) else result
         return FuncType(params, result, function.type_params)
 
     def _returns(self, body: Expr, result: Type) -> bool:
@@ -425,7 +426,7 @@ def infer_module(module: IRModule) -> IRModule:
         function = graph_function(module, var)
         if var.name not in in_work:
             declared = [param.type_annotation or _UNKNOWN for param in function.params]
-            in_work[var.name] = FuncType(declared, function.ret_type or _UNKNOWN, function.type_params)
+            in_work[var.name] = FuncType(declared, function.declared_ret_type or _UNKNOWN, function.type_params)
             in_work[var.name] = infer(function, global_type)
         return in_work[var.name]
 

@@ -97,6 +97,8 @@ def save_fields(node: object) -> dict[str, object] | None:
     if names is None:
         return None
     fields: dict[str, object] = {name: getattr(node, name) for name in names}
+    if isinstance(node, Function):
+        fields["ret_type"] = node.declared_ret_type  # what is inferred will be again
     if isinstance(node, (Var, Function)) and node.virtual_device_ is not None:
         fields[_DEVICE] = _saved(node.virtual_device_)
     return fields

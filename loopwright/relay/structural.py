@@ -157,7 +157,7 @@ class Rows:
             types = tuple([self._type(param) for param in expression.type_params])
             inferred = expression.checked_type_
             inferred = inferred.ret_type if isinstance(inferred, FuncType) else None
-            result = _TypeOf(self._type(expression.ret_type), self._type(inferred))
+            result = _TypeOf(self._type(expression.declared_ret_type), self._type(inferred))
             return (name, below, types, result, self._attributes(expression.attrs))
         if isinstance(expression, Match):
             return (name, below, expression.complete, tuple([_cases(clause.lhs) for clause in expression.clauses]))

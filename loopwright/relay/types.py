@@ -21,6 +21,7 @@ from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import IntImm
 from loopwright.ir.expr import Any_
 from loopwright.ir.types import TupleType, Type
+from loopwright.relay.int_value import IntValue
 from loopwright.runtime.dtype import DataType
 
 if TYPE_CHECKING:
@@ -246,17 +247,17 @@ def scalar_type(dtype: str) -> TensorType:
 
 
 def as_dim(size: DimLike) -> Dim:
-    """One size of a shape: numbers as Python's int, expressions simplified, AnyDim as it is."""
-    if isinstance(size, AnyDim):
+    """One size of a shape: numbers as integers, expressions simplified, AnyDim as it is."""
+    if type(size) is IntValue or isinstance(size, AnyDim):
         return size
     if isinstance(size, Any_):
         return AnyDim()
     if isinstance(size, PrimExpr):
         simple = size if isinstance(size, IntImm) else simplified_size(size)
-        return int(simple.value) if isinstance(simple, IntImm) else simple
+        return IntValue(simple.value) if isinstance(simple, IntImm) else simple
     if isinstance(size, bool) or not hasattr(size, "__index__"):
         raise TypeError(f"a size is an integer, an expression or AnyDim(), not {type(size).__name__} {size!r}")
-    return int(size)
+    return IntValue(size)
 
 
 def is_any(size: object) -> TypeIs[AnyDim]:

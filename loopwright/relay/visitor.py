@@ -265,7 +265,7 @@ class ExprMutator(ExprFunctor[Expr]):
         body = self.visit(function.body)
         if body is function.body and all(map(_is, params, function.params)):
             return function
-        ret_type = function.ret_type if all(map(_is, params, function.params)) else None
+        ret_type = function.declared_ret_type if all(map(_is, params, function.params)) else None
         return function.rebuilt(params, body, ret_type)
 
     def visit_let(self, let: Let) -> Expr:

@@ -84,7 +84,7 @@ def FunctionWithFields(
     span: object = None,
 ) -> Function:
     """A Function with these fields replaced; itself where nothing changes."""
-    fields = ("params", "body", "ret_type", "type_params", "attrs")
+    fields = ("params", "body", "declared_ret_type", "type_params", "attrs")
     made: Function = _copy(Function, function, fields, (params, body, ret_type, ty_params, attrs), span, virtual_device)
     return made
 

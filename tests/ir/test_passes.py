@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from loopwright.ir import IRModule, PrimFunc, no_op
+from loopwright.ir import IntImm, IRModule, PrimFunc, no_op
 from loopwright.ir.instrument import PassInstrument, PassTimingInstrument, ShowAfterEach, pass_instrument
 from loopwright.ir.pass_combinators import Apply, ApplyPassToFunction, Filter, NoFunctionMatches
 from loopwright.ir.pass_config import BadConfigValue, UnknownConfig, UnrollLoopConfig
@@ -89,8 +89,18 @@ def test_an_unknown_setting_names_the_candidates():
 
 
 def test_a_setting_of_the_wrong_type_says_which_it_takes():
-    with pytest.raises(BadConfigValue, match=r"'tir\.noalias' takes bool, got int 1"):
-        PassContext(config={"tir.noalias": 1})
+    with pytest.raises(BadConfigValue, match=r"'tir\.noalias' takes bool, got int 2"):
+        PassContext(config={"tir.noalias": 2})
+    with pytest.raises(BadConfigValue, match=r"max_depth' takes int, got bool True"):
+        PassContext(config={"relay.FuseOps.max_depth": True})
+
+
+def test_one_and_zero_are_truth_values_for_a_setting():
+    given = {"tir.noalias": 0, "tir.disable_vectorize": IntImm("bool", 1), "tir.UnrollLoop": {"explicit_unroll": 0}}
+    config = PassContext(config=given).config
+    assert config["tir.noalias"] is False and config["tir.disable_vectorize"] is True
+    assert config["tir.UnrollLoop"].explicit_unroll is False
+    assert PassContext(config={"relay.FuseOps.max_depth": IntImm("int32", 5)}).config["relay.FuseOps.max_depth"] == 5
 
 
 def test_a_dict_becomes_an_option_struct():

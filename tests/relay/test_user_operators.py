@@ -24,7 +24,7 @@ def test_a_declared_operator_has_the_type_of_its_relation(triple):
     triple.add_type_rel("Identity")
     x = relay.var("x", shape=(2, 3))
     mod = relay.transform.InferType()(relay.IRModule.from_expr(relay.Call(triple, [x])))
-    assert mod["main"].ret_type is None and mod["main"].body.checked_type == TensorType((2, 3))
+    assert mod["main"].ret_type == mod["main"].body.checked_type == TensorType((2, 3))
     assert "test_triple(%x)" in str(mod)
 
 

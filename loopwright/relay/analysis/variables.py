@@ -92,6 +92,6 @@ def _type_vars(root: Expr) -> tuple[list[TypeVar], set[Type]]:
                 meet(argument)
         elif isinstance(expression, Function):
             bound.update(expression.type_params)
-            for part in (*expression.type_params, expression.ret_type):
+            for part in (*expression.type_params, expression.declared_ret_type):
                 meet(part)
     return list(result), bound

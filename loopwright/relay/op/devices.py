@@ -92,7 +92,7 @@ def function_on_device(function: Function, param_devices: Sequence[object], resu
         raise ValueError(f"{len(param_devices)} devices are given for {len(function.params)} parameters")
     params = [placed(param, virtual_device(one)) for param, one in zip(function.params, param_devices, strict=True)]
     body = bind(function.body, dict(zip(function.params, params, strict=True)))
-    result = function.rebuilt(params, body, function.ret_type)
+    result = function.rebuilt(params, body, function.declared_ret_type)
     result.virtual_device_ = virtual_device(result_device)
     return result
 

@@ -12,6 +12,7 @@ from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.from_topi import FromTopi, numbers_of, only_interpreted
+from loopwright.relay.op.nn.convolutions import windows
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.types import AnyDim, TensorType
 from loopwright.topi.registry import OPERATORS
@@ -159,6 +160,8 @@ class CropAndResize(FromTopi):
 class Dilation2d(FromTopi):
     """Grey dilation: the greatest of the pixels of a window, each with its weight added."""
 
+    normal = windows(2)
+
     strides: tuple[int, ...] = (1, 1)
     padding: tuple[int, ...] = (0, 0)
     dilations: tuple[int, ...] = (1, 1)
@@ -179,8 +182,7 @@ class Dilation2d(FromTopi):
         return f"image.dilation2d_{self.data_layout.lower()}"
 
     def arguments(self, *inputs: object) -> Sequence[object]:
-        pads = self.padding * 4 if len(self.padding) == 1 else self.padding * (4 // len(self.padding))
-        return (*inputs, self.strides, pads, self.dilations, self.out_dtype or None)
+        return (*inputs, self.strides, self.padding, self.dilations, self.out_dtype or None)
 
 
 @register("image.affine_grid", Kind.INJECTIVE)

@@ -30,6 +30,7 @@ class Reduction(Operator):
     keepdims: bool = False
     exclude: bool = False
 
+    normal = {"axis": lambda axis: (axis,) if isinstance(axis, int) else axis}
     to_dtype: ClassVar[str] = ""  # the type of the results, where it is not that of the elements
 
     def axes(self, rank: int) -> list[int]:

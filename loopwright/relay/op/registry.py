@@ -42,19 +42,22 @@ the tests walk the registry.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
 from loopwright.ir import Expr as PrimExpr
+from loopwright.ir import IntImm
+from loopwright.ir.attributes import FieldInfo
 from loopwright.ir.node import when_used
 from loopwright.ir.op import Op as IntrinsicOp
 from loopwright.ir.op import other_registries
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import BadAttribute, UnknownOperator
 from loopwright.relay.expr import Call, Expr, Tuple, TupleWrapper, require_expr
+from loopwright.relay.int_value import IntValue
 
 
 class Kind(IntEnum):
@@ -80,6 +83,7 @@ class Operator:
     kind: ClassVar[Kind]
     fields: ClassVar[dict[str, object]]  # attribute → default, REQUIRED where there is none
     inputs: ClassVar[tuple[str, ...]]
+    normal: ClassVar[dict[str, Callable[[Any], Any]]] = {}  # attribute → what makes its one form of those it may have
     variadic: ClassVar[bool] = False  # the last input of `infer` is *args
     results: ClassVar[Any] = None  # how many, or a method of the attributes that says so
     data_dependent: ClassVar[bool] = False
@@ -93,14 +97,19 @@ class Operator:
     def __init__(self, **attributes: object) -> None:
         for name, default in self.fields.items():
             if name in attributes:
-                value = attributes.pop(name)
+                setattr(self, name, self._normal(name, attributes.pop(name)))
             elif default is REQUIRED:
                 raise BadAttribute(self.op_name, f"{name} is not given", list(self.fields))
             else:
-                value = default
-            setattr(self, name, _plain(value))
+                setattr(self, name, default)
         if attributes:
             raise BadAttribute(self.op_name, f"there is no parameter {', '.join(attributes)}", list(self.fields))
+
+    @classmethod
+    def _normal(cls, name: str, value: object) -> object:
+        """The value of an attribute as it is kept, however it was written."""
+        value = _plain(value)
+        return cls.normal[name](value) if name in cls.normal else value
 
     # What an operator defines.
 
@@ -132,6 +141,11 @@ class Operator:
     def __contains__(self, name: str) -> bool:
         return name in self.fields
 
+    def list_field_info(self) -> list[FieldInfo]:
+        """What scripts ask of attributes: names, types as they are written, and the operator they are of."""
+        types = {name: str(of) for base in reversed(type(self).__mro__) for name, of in _annotations(base).items()}
+        return [FieldInfo(name, types.get(name, ""), f"of {self.op_name}") for name in self.fields]
+
     def get_int(self, name: str) -> int:
         return int(self[name])
 
@@ -140,6 +154,11 @@ class Operator:
 
     def get_int_tuple(self, name: str) -> tuple[int, ...]:
         return tuple(int(value) for value in self[name])
+
+    @classmethod
+    def like(cls, others: Operator | Mapping[str, object]) -> Operator:
+        """Attributes of another operator (or by name) as this one's: what is said of them must make sense here."""
+        return cls(**dict(others.items()))
 
     def with_(self, **changes: object) -> Operator:
         """The same attributes but for those given."""
@@ -172,7 +191,7 @@ REQUIRED: Final = _Required()
 class Op(IntrinsicOp):
     """An operator as a graph names it: `call.op.name`. There is one object a name."""
 
-    __slots__ = ("_levels", "attributes", "extra")
+    __slots__ = ("_levels", "attributes", "extra", "support_level")
 
     registry: ClassVar[dict[str, Op]] = {}  # type: ignore[assignment]  # of its own
     __setattr__ = object.__setattr__  # things are hung on it, also while nodes are frozen
@@ -182,6 +201,7 @@ class Op(IntrinsicOp):
         self.attributes = attributes  # its class; called, the attributes of a call
         self.extra: dict[str, object] = {}  # what others hang on it: set_attr, get_attr
         self._levels: dict[str, int] = {}
+        self.support_level = 1  # for scripts: our own are supported alike
 
     @staticmethod
     def get(name: str) -> Op:
@@ -340,23 +360,39 @@ def _caller(name: str, cls: type[Operator]) -> Callable[..., object]:
     return call
 
 
-def _fields(cls: type) -> dict[str, object]:
+def _annotations(cls: type) -> dict[str, object]:
+    result: dict[str, object] = cls.__dict__.get("__annotations__", {})
+    return result
+
+
+def _fields(cls: type[Operator]) -> dict[str, object]:
     """The attributes that the class and those it derives from declare, in order."""
     result: dict[str, object] = {}
     for base in reversed(cls.__mro__):
         if base in (object, Operator):
             continue
-        for name, annotation in base.__dict__.get("__annotations__", {}).items():
+        for name, annotation in _annotations(base).items():
             if not str(annotation).startswith("ClassVar"):
-                result[name] = getattr(cls, name, REQUIRED)
+                default = getattr(cls, name, REQUIRED)
+                result[name] = default if default is REQUIRED else cls._normal(name, default)
     return result
 
 
+_PLAIN: Final = frozenset([IntValue, bool, float, str, type(None)])
+
+
 def _plain(value: object) -> object:
-    """Attributes are numbers, texts and tuples: lists and numpy scalars become those."""
+    """Attributes are numbers, texts and tuples: lists, literals and numpy scalars become those."""
+    cls = type(value)
+    if cls is int:
+        return IntValue(value)  # type: ignore[call-overload]
+    if cls in _PLAIN:
+        return value
     if isinstance(value, (list, tuple)) or (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
-        return tuple(_plain(item) for item in value)
-    return value.item() if isinstance(value, np.generic) else value
+        return tuple([_plain(item) for item in value])
+    if isinstance(value, IntImm):
+        return bool(value.value) if value.dtype.is_bool else IntValue(value.value)
+    return _plain(value.item()) if isinstance(value, np.generic) else value
 
 
 def _equal(one: Any, other: Any) -> bool:

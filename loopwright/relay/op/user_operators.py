@@ -71,7 +71,7 @@ class UserOperator(Operator):
 class UserOp(Op):
     """An operator of a user, who says bit by bit what it is."""
 
-    __slots__ = ("arguments", "relation", "support_level", "text")
+    __slots__ = ("arguments", "relation", "text")
 
     def __init__(self, name: str, text: str) -> None:
         kind = type(name, (UserOperator,), {"op_name": name, "op": self})

@@ -240,8 +240,8 @@ class _Printer:
             inner.append(self.attribute("virtual_device", function.virtual_device_))
         inner += [self.attribute(name, value) for name, value in function.attrs.items()]
         result = ""
-        if function.ret_type is not None and not isinstance(function.ret_type, IncompleteType):
-            result = f" -> {self.sizes.type(function.ret_type)}"
+        if function.declared_ret_type is not None and not isinstance(function.declared_ret_type, IncompleteType):
+            result = f" -> {self.sizes.type(function.declared_ret_type)}"
         elif isinstance(function.checked_type_, FuncType) and self.annotate is None:
             result = f" /* -> {self.sizes.type(function.checked_type_.ret_type)} */"
         body = self.block(self.layout.inside[function][0])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.op.from_topi import FromTopi
+from loopwright.relay.op.nn.convolutions import windows
 from loopwright.relay.op.registry import Kind, register
 from loopwright.relay.types import TensorType
 
@@ -51,6 +52,8 @@ class BitserialDense(FromTopi):
 @register("nn.bitserial_conv2d", Kind.OUT_FUSABLE)
 class BitserialConv2d(FromTopi):
     """nn.conv2d of numbers of a few bits."""
+
+    normal = windows(2)
 
     strides: int | Sequence[int] = (1, 1)
     padding: int | Sequence[int] = (0, 0)

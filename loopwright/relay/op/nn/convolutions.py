@@ -7,7 +7,7 @@ indices of the weight, the convolution is depthwise: a weight (channels, multipl
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -165,6 +165,25 @@ def each(given: int | Sequence[int] | None, count: int) -> list[Any]:
     return values * count if len(values) == 1 else values
 
 
+def windows(count: int) -> dict[str, Callable[[Any], Any]]:
+    """The one form of the attributes of a window of `count` dimensions: a number each, and padding on both sides.
+
+    What has a length that fits neither stays as it is, for `infer` to refuse it.
+    """
+
+    def numbers(given: Any) -> Any:
+        return given if given is None or isinstance(given, str) else tuple(each(given, count))
+
+    def sides(given: Any) -> Any:
+        if isinstance(given, str):  # "SAME"
+            return given
+        values = tuple(each(given, count))
+        return values * 2 if len(values) == count else values
+
+    same = dict.fromkeys(("strides", "dilation", "dilations", "kernel_size", "pool_size", "output_padding"), numbers)
+    return {**same, "padding": sides}
+
+
 def _number(size: Any) -> int | None:
     return int(size) if isinstance(size, int) or hasattr(size, "value") else None
 
@@ -174,6 +193,7 @@ class Conv1d(Convolution):
     """The convolution along W."""
 
     spatial = "W"
+    normal = windows(1)
     strides = (1,)
     padding = (0,)
     dilation = (1,)
@@ -186,6 +206,7 @@ class Conv2d(Convolution):
     """The convolution along H and W."""
 
     spatial = "HW"
+    normal = windows(2)
     strides = (1, 1)
     padding = (0, 0)
     dilation = (1, 1)
@@ -246,6 +267,7 @@ class Conv3d(Convolution):
     """The convolution along D, H and W."""
 
     spatial = "DHW"
+    normal = windows(3)
     strides = (1, 1, 1)
     padding = (0, 0, 0)
     dilation = (1, 1, 1)
@@ -258,6 +280,7 @@ class Conv2dBackwardWeight(FromTopi):
     """The gradient of nn.conv2d by its weight, from that of its result and its data, both in NCHW."""
 
     topi_name = "nn.conv2d_backward_weight_nchw"
+    normal = windows(2)
 
     strides: int | Sequence[int] = (1, 1)
     padding: int | Sequence[int] = (0, 0)
@@ -284,6 +307,8 @@ class Conv2dBackwardWeight(FromTopi):
 
 class _Blocked(FromTopi):
     """A convolution of blocked data (NCHW16c) by a blocked weight (OIHW16i16o)."""
+
+    normal = windows(2)
 
     strides: int | Sequence[int] = (1, 1)
     padding: int | Sequence[int] = (0, 0)

@@ -11,7 +11,7 @@ from loopwright import te, topi
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.op.from_topi import FromTopi, type_of_compute
-from loopwright.relay.op.nn.convolutions import Convolution, each
+from loopwright.relay.op.nn.convolutions import Convolution, each, windows
 from loopwright.relay.op.registry import Kind, Operator, register
 from loopwright.relay.op.sizes import divide_down
 from loopwright.relay.types import Dim, TensorType
@@ -78,6 +78,7 @@ class Conv1dTranspose(TransposedConvolution):
     """The transposed convolution along W."""
 
     spatial = "W"
+    normal = windows(1)
     strides = (1,)
     padding = (0,)
     dilation = (1,)
@@ -91,6 +92,7 @@ class Conv2dTranspose(TransposedConvolution):
     """The transposed convolution along H and W."""
 
     spatial = "HW"
+    normal = windows(2)
     strides = (1, 1)
     padding = (0, 0)
     dilation = (1, 1)
@@ -104,6 +106,7 @@ class Conv3dTranspose(TransposedConvolution):
     """The transposed convolution along D, H and W."""
 
     spatial = "DHW"
+    normal = windows(3)
     strides = (1, 1, 1)
     padding = (0, 0, 0)
     dilation = (1, 1, 1)
@@ -115,6 +118,8 @@ class Conv3dTranspose(TransposedConvolution):
 @register("nn.deformable_conv2d", Kind.OUT_FUSABLE)
 class DeformableConv2d(FromTopi):
     """A convolution whose taps are moved by offsets: (N, deformable_groups · rows · columns · 2, H, W)."""
+
+    normal = windows(2)
 
     strides: int | Sequence[int] = (1, 1)
     padding: int | Sequence[int] = (0, 0)
@@ -206,6 +211,8 @@ class Conv2dGemmWeightTransform(FromTopi):
 @register("nn.contrib_conv2d_winograd_without_weight_transform", Kind.OUT_FUSABLE)
 class Conv2dWinograd(FromTopi):
     """The convolution of stride 1 by a weight that was made ready for winograd."""
+
+    normal = windows(2)
 
     tile_size: int
     strides: int | Sequence[int] = (1, 1)

@@ -15,7 +15,7 @@ from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Call, Expr, const
 from loopwright.relay.op.from_topi import type_of_compute
-from loopwright.relay.op.nn.convolutions import each
+from loopwright.relay.op.nn.convolutions import each, windows
 from loopwright.relay.op.registry import Kind, Operator, make, register
 from loopwright.relay.op.sizes import tensor_type_of
 from loopwright.relay.types import TensorType
@@ -114,17 +114,18 @@ def _register_all() -> None:
         ones, zeros = (1,) * count, (0,) * count
         for kind, words in (("max", "The greatest value"), ("avg", "The mean")):
             shared = {"spatial": spatial, "pool_type": kind, "layout": layout}
-            windows: dict[str, object] = {
+            window: dict[str, object] = {
                 **shared,
+                "normal": windows(count),
                 "pool_size": ones,
                 "strides": ones,
                 "dilation": ones,
                 "padding": zeros,
             }
             if kind == "avg":
-                windows |= {"__annotations__": {"count_include_pad": "bool"}, "count_include_pad": False}
+                window |= {"__annotations__": {"count_include_pad": "bool"}, "count_include_pad": False}
             result = (
-                ("", _Windows, windows, f"{words} of each window along {spatial}."),
+                ("", _Windows, window, f"{words} of each window along {spatial}."),
                 ("global_", _Global, shared, f"{words} along all of {spatial}, which stay as 1."),
                 ("adaptive_", _Adaptive, shared, f"{words} of windows that give `output_size`."),
             )
@@ -139,6 +140,7 @@ _register_all()
 
 class _PoolGradient(Pooling):
     spatial = "HW"
+    normal = windows(2)
 
     pool_size: int | Sequence[int] = (1, 1)
     strides: int | Sequence[int] = (1, 1)

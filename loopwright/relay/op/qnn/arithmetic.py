@@ -14,6 +14,7 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Constant, Expr, TupleGetItem, const
 from loopwright.relay.op.composed import Composed
+from loopwright.relay.op.nn.convolutions import windows
 from loopwright.relay.op.qnn.requantize import requantize
 from loopwright.relay.op.qnn.scales import cast, check_scale, saturated, tensor_type
 from loopwright.relay.op.registry import Kind, calls, get, make, register
@@ -220,6 +221,8 @@ class Softmax(_OneTensor):
 @register("qnn.avg_pool2d", Kind.OUT_FUSABLE)
 class AvgPool2d(_OneTensor):
     """The means of windows of a quantized tensor, by way of float32."""
+
+    normal = windows(2)
 
     pool_size: tuple[int, ...]
     strides: tuple[int, ...]

@@ -15,6 +15,7 @@ from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Constant, Expr, const
 from loopwright.relay.op.composed import Composed
+from loopwright.relay.op.nn.convolutions import windows
 from loopwright.relay.op.qnn.scales import along, cast, check_scale, is_zero, rank_of, tensor_type
 from loopwright.relay.op.registry import FUNCTIONS, Kind, get, make, register
 from loopwright.relay.types import TensorType
@@ -35,6 +36,8 @@ def _summed(weight: Expr, axes: tuple[int, ...]) -> Expr:
 
 
 class _Convolution(Composed):
+    normal = windows(2)
+
     kernel_size: int | Sequence[int] | None = None
     channels: object = None
     strides: int | Sequence[int] = (1, 1)
@@ -107,8 +110,7 @@ class Conv2d(_Convolution):
 
     def _padded(self, data: Expr, zero_point: Expr) -> Expr:
         """The data with its zero point around it."""
-        given = (self.padding,) * 4 if isinstance(self.padding, int) else tuple(self.padding)
-        top, left, bottom, right = given * (4 // len(given))
+        top, left, bottom, right = self.padding  # type: ignore[misc]
         if not any((top, left, bottom, right)):
             return data
         sides = {"H": (top, bottom), "W": (left, right)}

@@ -48,7 +48,7 @@ class _Prepared(ExprMutator):
         body = _result_marked(changed.body)
         if body is changed.body:
             return changed
-        return changed.rebuilt(changed.params, body, changed.ret_type)
+        return changed.rebuilt(changed.params, body, changed.declared_ret_type)
 
 
 def _result_marked(body: Expr) -> Expr:
@@ -138,7 +138,7 @@ class _Captured(ExprMutator):
             for param, new in named.items():
                 self.memo_map[param] = new
             body = self.used(function.body, device)
-        result = function.rebuilt(params, body, function.ret_type)
+        result = function.rebuilt(params, body, function.declared_ret_type)
         result.virtual_device_ = device
         return result
 

@@ -107,7 +107,7 @@ def _change(function: Function, mod: IRModule, context: PassContext) -> Function
         return function
     inputs = sum(type_bytes(param.checked_type) for param in function.params)
     body = _Annotate(_Liveness(function).used).visit(function.body)
-    changed = function.rebuilt(function.params, body, function.ret_type)
+    changed = function.rebuilt(function.params, body, function.declared_ret_type)
     return changed.with_attr(IO_USED, inputs + type_bytes(function.body.checked_type))
 
 

@@ -34,7 +34,7 @@ class _Clone(ExprMutator):
         params = [self._new(param) for param in function.params]
         body = self.visit(function.body)
         types = [of for of in function.type_params if of not in self.types]
-        result = Function(params, body, self._type(function.ret_type), types, function.attrs, function.span)
+        result = Function(params, body, self._type(function.declared_ret_type), types, function.attrs, function.span)
         result.virtual_device_ = function.virtual_device_
         return result
 

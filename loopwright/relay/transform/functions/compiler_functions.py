@@ -79,7 +79,7 @@ def MarkCompilerFunctionsAsExtern(compiler_filter: str = "") -> ModulePass:
                 return function
             assert isinstance(function, Function)
             attrs = {"Extern": 1}
-            return Function(function.params, function.body, function.ret_type, function.type_params, attrs)
+            return Function(function.params, function.body, function.declared_ret_type, function.type_params, attrs)
 
         return infer_module(mod.map_functions(marked))
 

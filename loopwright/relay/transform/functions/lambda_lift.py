@@ -53,7 +53,7 @@ class _Lift(ExprMutator):
         own = [Var(var.name_hint, var.type_annotation or var.checked_type_) for var in captured]
         body = self.visit(function.body)
         changed = Function([*function.params, *own], bind(body, dict(zip(captured, own, strict=True))))
-        declared = function.ret_type or getattr(function.checked_type_, "ret_type", None)
+        declared = function.declared_ret_type or getattr(function.checked_type_, "ret_type", None)
         self.lifted[name.name] = Function(changed.params, changed.body, declared, function.type_params, function.attrs)
         return name, captured
 
@@ -115,7 +115,7 @@ def lift_functions(mod: IRModule, context: PassContext) -> IRModule:
         changed[var] = (
             function
             if same
-            else function.rebuilt(function.params, body, function.ret_type)
+            else function.rebuilt(function.params, body, function.declared_ret_type)
         )
         changed |= {GlobalVar(name): lifted for name, lifted in lift.lifted.items()}
     return infer_module(IRModule(changed, mod.type_definitions, mod.attrs))

@@ -105,7 +105,7 @@ class _Name(ExprMutator):
         body = self.block(self.scopes.body[function], function.body)
         if body is function.body:
             return function
-        return function.rebuilt(function.params, body, function.ret_type)
+        return function.rebuilt(function.params, body, function.declared_ret_type)
 
     def visit_if(self, branch: If) -> Expr:
         condition = self.visit(branch.cond)

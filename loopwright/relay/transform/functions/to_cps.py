@@ -153,7 +153,7 @@ def un_cps(func: Function) -> Function:
     after = func.params[-1].type_annotation
     assert isinstance(after, FuncType)
     params = [Var(param.name_hint, param.type_annotation) for param in func.params[:-1]]
-    types = [of for of in func.type_params if of is not func.ret_type]
+    types = [of for of in func.type_params if of is not func.declared_ret_type]
     value = Var("x", after.arg_types[0])
     identity = Function([value], value, after.arg_types[0])
     return Function(params, Call(func, [*params, identity]), after.arg_types[0], types)

@@ -237,7 +237,7 @@ def fuse_function(function: Function, settings: _Settings) -> Function:
     return (
         function
         if body is function.body
-        else function.rebuilt(function.params, body, function.ret_type)
+        else function.rebuilt(function.params, body, function.declared_ret_type)
     )
 
 
@@ -251,7 +251,7 @@ def FuseOps(fuse_opt_level: int = -1) -> GraphPass:
         settings = _Settings(
             ctx.opt_level if fuse_opt_level < 0 else fuse_opt_level,
             int(config.get("relay.FuseOps.max_depth", 256)),
-            int(config.get("relay.FuseOps.max_args", 0)),
+            int(config.get("relay.FuseOps.max_args") or config.get("relay.FuseOps.max_function_args", 0)),
             bool(config.get("relay.FuseOps.link_params", False)),
         )
         return fuse_function(function, settings)

@@ -85,6 +85,6 @@ def AnnotateTarget(targets: Sequence[str] | str, include_non_call_ops: bool = Tr
         body = _Annotate(mod, names, include_non_call_ops).visit(function.body)
         if body is function.body or isinstance(body, Constant):
             return function
-        return function.rebuilt(function.params, body, function.ret_type)
+        return function.rebuilt(function.params, body, function.declared_ret_type)
 
     return GraphPass(change, PassInfo(0, "AnnotateTarget"))

@@ -92,6 +92,6 @@ def MergeCompilerRegions() -> GraphPass:
         body = _Merge(_Regions(function.body)).visit(function.body)
         if body is function.body:
             return function
-        return function.rebuilt(function.params, body, function.ret_type)
+        return function.rebuilt(function.params, body, function.declared_ret_type)
 
     return GraphPass(change, PassInfo(0, "MergeCompilerRegions"))

@@ -58,6 +58,6 @@ def MergeComposite(pattern_table: Sequence[PatternRow]) -> GraphPass:
             body = _Show(hide.hidden).visit(result)
         if body is function.body:
             return function
-        return function.rebuilt(function.params, body, function.ret_type)
+        return function.rebuilt(function.params, body, function.declared_ret_type)
 
     return GraphPass(change, PassInfo(0, "MergeComposite"))

@@ -179,7 +179,7 @@ def _optimized(mod: IRModule, parts_of_others: Sequence[GlobalVar | str]) -> IRM
         if passes is not None:
             # Without the marks, so that passes look inside.
             open_ones: dict[str | GlobalVar, Any] = {
-                var: Function(function.params, function.body, function.ret_type, function.type_params)
+                var: Function(function.params, function.body, function.declared_ret_type, function.type_params)
                 for var, function in functions.items()
             }
             changed = passes(IRModule(open_ones, mod.type_definitions, mod.attrs))
@@ -203,12 +203,11 @@ def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Mo
             partition = _Partition(function.body, f"tvmgen_{mod_name}", var.name, bind_constants)
             body = _partitioned(partition, function.body)
             same = body is function.body
+            declared = function.declared_ret_type
             changed[var] = (
                 function
                 if same
-                else Function(
-                    function.params, body, function.ret_type, function.type_params, function.attrs, function.span
-                )
+                else Function(function.params, body, declared, function.type_params, function.attrs, function.span)
             )
             result |= partition.functions
         if not result:

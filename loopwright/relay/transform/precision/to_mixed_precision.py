@@ -256,7 +256,7 @@ class _Mix(TypedRewrite):
         body = self.restored(self.visit(function.body), function.body)
         if body is function.body:
             return function
-        return function.rebuilt(function.params, body, function.ret_type)
+        return function.rebuilt(function.params, body, function.declared_ret_type)
 
 
 def ToMixedPrecision(
