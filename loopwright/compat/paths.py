@@ -59,9 +59,12 @@ VIEWS: Final[dict[str, str]] = {
     "relay.data_dep_optimization": "loopwright.relay.transform",
     "relay.data_dep_optimization.simplify_fc_transpose": "loopwright.relay.transform.simplify.simplify_fc_transpose",
     "relay.build_module": "loopwright.relay.executors loopwright.relay.backend.build_steps",
+    "relay.expr": "loopwright.relay.visitor",
     "relay.expr_functor": "loopwright.relay.visitor",
+    "relay.frontend.common": "loopwright.compat.frontend_common",
     "relay.function": "loopwright.relay.expr",
-    "relay.op": "loopwright.relay.op.registry loopwright.relay.op.user_operators loopwright.relay.transform",
+    "relay.op": "loopwright.relay.op.registry loopwright.relay.op.user_operators loopwright.relay.op.strategies "
+    "loopwright.relay.transform",
     "relay.op.algorithm": "loopwright.relay.op",
     "relay.op.annotation": "loopwright.relay.annotation",
     "relay.op.annotation.annotation": "loopwright.relay.annotation",
@@ -72,7 +75,7 @@ VIEWS: Final[dict[str, str]] = {
     "relay.op.nn": "loopwright.relay.nn",
     "relay.op.nn.nn": "loopwright.relay.nn",
     "relay.op.op": "loopwright.relay.op loopwright.relay.op.registry loopwright.relay.op.user_operators "
-    "loopwright.relay.transform",
+    "loopwright.relay.op.strategies loopwright.relay.transform",
     "relay.op.random": "loopwright.relay.random",
     "micro.testing.aot_test_utils": "loopwright.testing.aot_options",
     "micro.testing.utils": "loopwright.testing.aot_options",
@@ -85,6 +88,8 @@ VIEWS: Final[dict[str, str]] = {
     "relay.op.contrib.register": "loopwright.relay.op.contrib",
     "relay.op.random.kernel": "loopwright.relay.random",
     "relay.op.reduce": "loopwright.relay.op",
+    "relay.op.strategy": "loopwright.compat.strategy_wrappers",
+    "relay.op.strategy.generic": "loopwright.compat.strategy_wrappers",
     "relay.op.tensor": "loopwright.relay.op",
     "relay.op.transform": "loopwright.relay.op",
     "relay.op.vision": "loopwright.relay.vision",
@@ -200,7 +205,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     driver.tvmc.project driver.tvmc.registry driver.tvmc.workspace_pools
     ir.adt ir.affine_type ir.analysis ir.json_compact ir.memory_pools ir.type_relation
     relay.collage relay.debug relay.feature relay.frontend.caffe
-    relay.frontend.caffe2 relay.frontend.change_datatype relay.frontend.common relay.frontend.coreml
+    relay.frontend.caffe2 relay.frontend.change_datatype relay.frontend.coreml
     relay.frontend.darknet relay.frontend.keras relay.frontend.mxnet relay.frontend.oneflow relay.frontend.paddlepaddle
     relay.frontend.qnn_torch relay.frontend.tensorflow relay.frontend.tensorflow2 relay.frontend.tflite
     relay.quantize._annotate relay.transform.infer_layout_utils

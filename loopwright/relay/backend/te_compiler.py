@@ -9,15 +9,21 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
+from loopwright import te
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.structural_hash import structural_digest
+from loopwright.ir.types import Type
 from loopwright.model import compile_program
 from loopwright.model.program import Launch, Program, Value
 from loopwright.relay.expr import Function
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.lower.lower_function import Lowered, lower_function
+from loopwright.relay.op.registry import Op, Operator
+from loopwright.relay.op.strategies import OpImplementation, valid_implementations
+from loopwright.relay.op.strategies import select_implementation as selected
 from loopwright.relay.types import known_sizes
 from loopwright.runtime.module import Module
 from loopwright.target import Target, TargetLike
@@ -91,9 +97,35 @@ def get() -> TECompiler:
     return TECompiler()
 
 
-__all__ = ["CachedFunc", "TECompiler", "get"]
-
-
 def lower_to_primfunc(relay_func: Function, target: TargetLike) -> PrimFunc:
     """The loops of a function whose body is operators alone."""
     return get().lower(relay_func, target).prim_func
+
+
+def get_valid_implementations(
+    op: Op, attrs: Operator, inputs: Sequence[te.Tensor], out_type: Type, target: TargetLike
+) -> list[OpImplementation]:
+    """The implementations of an operator whose conditions hold for these inputs."""
+    return valid_implementations(op, attrs, inputs, out_type, Target(target))
+
+
+def select_implementation(
+    op: Op,
+    attrs: Operator,
+    inputs: Sequence[te.Tensor],
+    out_type: Type,
+    target: TargetLike,
+    use_autotvm: bool = True,  # there is no search whose records could be asked
+) -> tuple[OpImplementation, list[te.Tensor]]:
+    """The implementation that computes a call of an operator, and what it computes."""
+    return selected(op, attrs, inputs, out_type, Target(target))
+
+
+__all__ = [
+    "CachedFunc",
+    "TECompiler",
+    "get",
+    "get_valid_implementations",
+    "lower_to_primfunc",
+    "select_implementation",
+]

@@ -32,6 +32,7 @@ from loopwright.relay.lower.kernel_size_params import OwnSizes
 from loopwright.relay.nested import Nested, fields, flat
 from loopwright.relay.op.index_ranges import IndexRange, input_at
 from loopwright.relay.op.registry import Op
+from loopwright.relay.op.strategies import kernel
 from loopwright.relay.size_checks import equal_sizes
 from loopwright.relay.types import TensorType, is_any, known_sizes, type_text
 from loopwright.relay.visitor import ExprFunctor, post_order
@@ -79,7 +80,7 @@ class _Compute(ExprFunctor[Nested[te.Tensor]]):
         self.operators.append(call.op.name)
         attrs = self.sizes.attrs(call.attrs)
         self.used.update(dict.fromkeys(var for size in attrs.size_expressions() for var in variables_in(size)))
-        return attrs.compute(*args)
+        return kernel(call.op, attrs, args, call.checked_type)
 
 
 def constant_tensor(array: np.ndarray) -> te.Tensor:

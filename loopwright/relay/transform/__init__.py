@@ -36,6 +36,7 @@ _FILES: Final = {
     "fusion.fuse_attention": "FuseAttention",
     "fusion.fuse_ops": "DefuseOps FuseOps",
     "fusion.sink_reshapes": "SinkReshapes",
+    "fusion.split_args": "SplitArgs",
     "layout.alter_op_layout": "AlterOpLayout register_alter_op_layout",
     "layout.choose_layouts": "ChooseLayouts",
     "layout.convert_layout": "ConvertLayout LayoutConfig",
