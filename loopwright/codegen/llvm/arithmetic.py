@@ -61,6 +61,21 @@ def emit_compare(emitter: ValueEmitter, node: ir.CompareExpr, a: str, b: str) ->
     return emitter.b.value(f"icmp {predicate} {register_type(dtype)} {a}, {b}")
 
 
+def is_limit(emitter: ValueEmitter, node: ir.Select) -> bool:
+    """Whether `x > c ? c : x`, or the same with <, is one instruction of the machine: NaN stays NaN in both."""
+    condition = node.condition
+    if not emitter.target.units.has_whole_max or not isinstance(condition, (ir.GT, ir.LT)):
+        return False
+    number = _float_literal(node.true_value)
+    is_number = number is not None and number == number and number != 0 and not emitter.is_soft_float(node.dtype)
+    return is_number and node.false_value is condition.a and number == _float_literal(condition.b)
+
+
+def emit_limit(emitter: ValueEmitter, node: ir.Select, value: str, limit: str) -> str:
+    """A choice that `is_limit`."""
+    return _extremum(emitter, isinstance(node.condition, ir.GT), node.dtype, value, limit)
+
+
 def _extremum(emitter: ValueEmitter, least: bool, dtype: DataType, a: str, b: str) -> str:
     if dtype.is_float and dtype.lanes > 1 and emitter.target.units.has_plain_max:
         return _extremum_both_ways(emitter, least, dtype, a, b)

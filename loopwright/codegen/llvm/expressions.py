@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from loopwright import ir
 from loopwright.codegen.expression_facts import FromMemory, Speculatable
-from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare
+from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare, emit_limit, is_limit
 from loopwright.codegen.llvm.conversions import emit_cast
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.lane_of import lane_of
@@ -193,6 +193,8 @@ class ExpressionEmitter(Visitor):
         if odds is not None:
             weights = self.module.branch_weights(*odds)
             return self._choose_by_odds(node.condition, node.true_value, node.false_value, weights)
+        if is_limit(self, node):
+            return emit_limit(self, node, self.value(node.false_value), self.value(node.true_value))
         condition = self.data(node.condition)
         a = self.value(node.true_value)
         b = self.value(node.false_value)

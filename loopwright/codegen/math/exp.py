@@ -55,7 +55,7 @@ Scale = Callable[[Body, ir.Expr, ir.Expr], ir.Expr]
 
 def exp_float32(x: ir.Expr) -> ir.Expr:
     """e^x: overflows to infinity above 88.72, is denormal below -87.34 and zero below -103.98."""
-    return _exp(x, scale)
+    return _exp(x, scale_biased)
 
 
 def exp_float32_avx512(x: ir.Expr) -> ir.Expr:
@@ -96,10 +96,10 @@ def exp10_float32(x: ir.Expr) -> ir.Expr:
     return body.result(scale(body, polynomial(r, (1.0, 1.0, *EXP_TAIL)), rounded))
 
 
-def reduce_by_ln2(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
-    """r and the rounded n, in the last bits of a float, of x = n ln 2 + r."""
-    rounded = body.let("rounded", fma(x, LOG2_E, ROUND))
-    n = body.let("n", rounded - ROUND)
+def reduce_by_ln2(body: Body, x: ir.Expr, bias: int = 0) -> tuple[ir.Expr, ir.Expr]:
+    """r and the rounded n, plus a bias and in the last bits of a float, of x = n ln 2 + r."""
+    rounded = body.let("rounded", fma(x, LOG2_E, ROUND + bias))
+    n = body.let("n", rounded - (ROUND + bias))
     r = body.let("r", fma(n, -LN2[1], fma(n, -LN2[0], x)))  # the first step is exact: x and n ln 2 nearly cancel
     return r, rounded
 
@@ -111,14 +111,22 @@ def scale(body: Body, value: ir.Expr, rounded: ir.Expr) -> ir.Expr:
     return value * from_bits(half << 23) * from_bits((twice_biased - half) << 23)
 
 
+def scale_biased(body: Body, value: ir.Expr, rounded: ir.Expr) -> ir.Expr:
+    """As `scale`, of an n that was rounded with the bias of both steps: shifting leaves nothing else of its bits."""
+    bits = body.let("k", bits_of(rounded))
+    half = body.let("half", bits >> 1)
+    return value * from_bits(half << 23) * from_bits((bits - half) << 23)
+
+
 def scale_avx512(body: Body, value: ir.Expr, rounded: ir.Expr) -> ir.Expr:
     """value · 2^n in one step, which rounds denormal results once too."""
     return scaled_avx512(body.let("value", value), body.let("n", rounded - ROUND))
 
 
-def exp_of(body: Body, x: ir.Expr, scale_by: Scale = scale) -> ir.Expr:
+def exp_of(body: Body, x: ir.Expr, scale_by: Scale = scale_biased) -> ir.Expr:
     """e^x for x in [-104, 89], or NaN."""
-    r, rounded = reduce_by_ln2(body, body.let("x", x))
+    bias = 2 * 127 if scale_by is scale_biased else 0
+    r, rounded = reduce_by_ln2(body, body.let("x", x), bias)
     return scale_by(body, polynomial(r, (1.0, 1.0, *EXP_TAIL)), rounded)
 
 

@@ -37,6 +37,7 @@ from loopwright.codegen.math.exp import (
     reduce_by_ln2_float64,
     scale,
     scale_avx512,
+    scale_biased,
 )
 from loopwright.codegen.math.log import log1p_of
 from loopwright.ir import intrinsics
@@ -48,7 +49,7 @@ _HALF_EXPM1_TAIL: Final = (1.0, 0.666661918, 0.333334833, 0.133858606, 0.0444744
 
 def sigmoid_float32(x: ir.Expr) -> ir.Expr:
     """1 / (1 + e^-x), from e^-|x|: that cannot overflow, and keeps the small results of negative x."""
-    return _sigmoid(x, scale)
+    return _sigmoid(x, scale_biased)
 
 
 def sigmoid_float32_avx512(x: ir.Expr) -> ir.Expr:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from loopwright import te
-from loopwright.ir import Expr
+from loopwright.ir import Expr, const
 from loopwright.ir.intrinsics import exp, log
 from loopwright.te.tags import default_tag
 from loopwright.topi.parts.axes import axis_of
@@ -84,9 +84,14 @@ def _softmax_stages(op: str, x: te.Tensor, axis: int) -> te.Tensor:
     powers = te.compute(x.shape, lambda *at: exp(x(*at) - largest(*without(at))), name="T_softmax_exp")
     total = te.compute(rest, lambda *at: te.sum(powers(*along(at, second.var)), axis=second), name="T_softmax_expsum")
 
+    # One division a row, and products: a sum of powers is 1 or more, so that its reciprocal is a number like any other.
+    is_row = axis == x.ndim - 1 and x.dtype.is_float and x.dtype.bits >= 32
+
     def norm(*at: Expr) -> Expr:
         if op == "log_softmax":
             return x(*at) - largest(*without(at)) - log(total(*without(at)))
+        if is_row:
+            return powers(*at) * te.div(const(1.0, x.dtype), total(*without(at)))
         return te.div(powers(*at), total(*without(at)))
 
     out: te.Tensor = te.compute(
