@@ -145,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
         made.add_argument("--only", default="", metavar="TEXT", help="cases whose name contains this")
         made.add_argument("--indices", type=_indices, default=(), help="these cases, by commas")
         made.add_argument("--before", metavar="FOLDER", help="measure the Loopwright of another folder")
-        made.add_argument("--patience", type=float, default=60.0, help="seconds that a case may take (default 60)")
+        made.add_argument("--patience", type=float, default=120.0, help="seconds that a case may take (default 120)")
         if name == "run":
             made.add_argument("--out", type=Path, metavar="FILE", help="where the record is written")
     made = commands.add_parser("merge", help="one record of several pieces")

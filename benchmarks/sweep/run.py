@@ -34,7 +34,7 @@ class Options:
     only: str = ""  # cases whose name contains this
     indices: Sequence[int] = ()  # these instead of a piece
     before: str | None = None  # the folder of another version of Loopwright
-    patience: float = 60.0  # seconds that a case may take
+    patience: float = 120.0  # seconds that a case may take
     child: Sequence[str] = CHILD
 
     def chosen(self) -> list[int]:

@@ -21,6 +21,14 @@ WEIGHTS = {
     "unary": 10,
     "gemm": 12,
     "reductions": 10,
+    "convolutions": 12,
+    "pooling": 5,
+    "rows": 9,
+    "attention": 3,
+    "movement": 16,
+    "images": 4,
+    "ordering": 9,
+    "graphs": 8,
 }
 FAMILIES = tuple(WEIGHTS)
 
