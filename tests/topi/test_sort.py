@@ -68,6 +68,62 @@ def test_places_and_sets_of_any_size():
     assert np.array_equal(only, nonzero)
 
 
+def hard_rows(shape, dtype):
+    """Rows with ties, every special value, and numbers that differ in all their digits."""
+    random = np.random.default_rng(sum(shape))
+    kind = np.dtype(dtype)
+    x = random.integers(0, 256, (*shape, kind.itemsize), dtype=np.uint8).view(kind).reshape(shape)
+    if dtype == "bool":
+        return random.integers(0, 2, shape).astype(bool)
+    x[..., ::3] = random.integers(0, 5, x[..., ::3].shape).astype(dtype)
+    if kind.kind == "f":
+        for k, special in enumerate([np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf]):
+            x[..., k + 1 :: 17] = special
+    return x
+
+
+def in_order(x, is_ascend):
+    """The places of a stable sort in which NaN is the greatest; descending, equal elements keep their order too."""
+    if is_ascend:
+        return np.argsort(x, -1, kind="stable")
+    return x.shape[-1] - 1 - np.flip(np.argsort(np.flip(x, -1), -1, kind="stable"), -1)
+
+
+@pytest.mark.parametrize("is_ascend", [True, False])
+@pytest.mark.parametrize(
+    "dtype", "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
+)
+def test_rows_are_sorted_by_their_digits(dtype, is_ascend):
+    for shape in [(2, 256), (4099,)]:
+        data = te.placeholder(shape, dtype, name="data")
+        x = hard_rows(shape, dtype)
+        outputs = [topi.sort(data, is_ascend=is_ascend), topi.argsort(data, is_ascend=is_ascend, dtype="int64")]
+        values, places = run([data], outputs, [x], [shape] * 2)
+        order = in_order(x, is_ascend)
+        np.testing.assert_array_equal(places, order)
+        np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
+        if np.dtype(dtype).kind == "f":  # -0.0 stays what it is, where it stands
+            numbers = ~np.isnan(values)
+            np.testing.assert_array_equal(
+                np.signbit(values[numbers]), np.signbit(np.take_along_axis(x, order, -1)[numbers])
+            )
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 255, 1023, 1024, 1025, 5000])
+def test_a_row_whose_length_is_open(size):
+    data = te.placeholder((n,), name="data")
+    x = hard_rows((size,), "float32")
+    (places,) = run([data], [topi.argsort(data, dtype="int64")], [x], [(size,)])
+    np.testing.assert_array_equal(places, in_order(x, True))
+
+
+def test_digits_that_all_share_move_nothing():
+    data = te.placeholder((3, 300), "int64", name="data")
+    x = np.stack([np.full(300, 7), np.arange(300)[::-1] % 5, np.full(300, -1)]).astype("int64")
+    (values,) = run([data], [topi.sort(data)], [x], [(3, 300)])
+    np.testing.assert_array_equal(values, np.sort(x))
+
+
 def test_stages_are_found_by_name():
     data = te.placeholder((3, 4), name="data")
     assert topi.sort(data).op.name == "sort_cpu"

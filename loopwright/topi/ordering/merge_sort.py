@@ -1,8 +1,6 @@
 """merge_sort: the statements that sort one row of values, stable and in O(n log n), as part of a larger program.
 
-    row = sort_row(ib, n, capacity, lambda i: data[r, i], "float32", is_ascend=True)
-    with ib.for_range(0, n, "i") as i:
-        out[r, i] = row.key(i)
+    merge_sort(ib, row, count, before(dtype, is_ascend=True))
 
 Keys and the places they come from move together between the two halves of a workspace, runs of 1, 2, 4, … being merged
 from one half into the other. Equal keys keep their order, ascending and descending alike. NaN counts as greater than
@@ -12,16 +10,15 @@ every number: it comes last ascending, first descending.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from loopwright.ir import Expr, as_expr
+from loopwright.ir import Expr
 from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import any as any_of
 from loopwright.ir.intrinsics import isnan, minimum, select
 from loopwright.ir.ir_builder import BufferVar, IRBuilder
 from loopwright.ir.operators import logical_not
 from loopwright.runtime.dtype import DataType
-from loopwright.topi.types import Dim
+from loopwright.topi.ordering.sorted_row import SortedRow
 
 Before = Callable[[Expr, Expr], Expr]
 
@@ -39,55 +36,19 @@ def before(dtype: DataType, is_ascend: bool) -> Before:
     return less if is_ascend else lambda a, b: less(b, a)
 
 
-@dataclass(frozen=True)
-class SortedRow:
-    """A row that has been sorted: its keys, and where in the row each of them was."""
-
-    keys: BufferVar
-    places: BufferVar | None
-    half: BufferVar
-
-    def key(self, at: Dim) -> Expr:
-        return self.keys[self.half[0], at]
-
-    def place(self, at: Dim) -> Expr:
-        assert self.places is not None, "the row was sorted without places"
-        return self.places[self.half[0], at]
-
-
-def sort_row(
-    ib: IRBuilder,
-    count: Dim,
-    capacity: Dim,
-    load: Callable[[Expr], Expr],
-    dtype: DataType | str,
-    is_ascend: bool,
-    with_places: bool = True,
-) -> SortedRow:
-    """Sort the `count` keys that `load` gives, of which there are at most `capacity`."""
-    kind, comes_before = DataType(dtype), before(DataType(dtype), is_ascend)
-    count, capacity = as_expr(count), as_expr(capacity)
-    index = str(count.dtype)
-    keys = ib.allocate(kind, (2, capacity), name="keys")
-    locations = ib.allocate(index, (2, capacity), name="places") if with_places else None
-    half = ib.allocate("int32", (1,), name="half", scope="local")
-    width = ib.allocate(index, (1,), name="width", scope="local")
-    with ib.for_range(0, count, "i") as i:
-        keys[0, i] = load(i)
-        if locations is not None:
-            locations[0, i] = i
-    half[0] = 0
+def merge_sort(ib: IRBuilder, row: SortedRow, count: Expr, comes_before: Before) -> None:
+    """Sort the first `count` elements of the row."""
+    width = ib.allocate(count.dtype, (1,), name="width", scope="local")
     width[0] = 1
     with ib.while_loop(width[0] < count):
-        source = ib.let("source", half[0])
+        source = ib.let("source", row.half[0])
         with ib.for_range(0, (count + 2 * width[0] - 1) // (2 * width[0]), "run") as run:
             low = ib.let("low", run * 2 * width[0])
             middle = ib.let("middle", minimum(low + width[0], count))
             high = ib.let("high", minimum(low + 2 * width[0], count))
-            _merge(ib, keys, locations, source, (low, middle, high), comes_before)
-        half[0] = 1 - half[0]
+            _merge(ib, row.keys, row.places, source, (low, middle, high), comes_before)
+        row.half[0] = 1 - row.half[0]
         width[0] = width[0] * 2
-    return SortedRow(keys, locations, half)
 
 
 def _merge(

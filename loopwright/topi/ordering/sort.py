@@ -3,8 +3,8 @@
     values, indices = topi.topk(scores, k=5)
 
 Sorting is stable: equal elements keep their order, ascending and descending alike. NaN counts as greater than every
-number, so it comes last ascending and first descending. Rows are sorted in parallel, each by merging
-(`merge_sort.py`); the few greatest of a long row are picked in one walk along it instead.
+number, so it comes last ascending and first descending. Rows are sorted in parallel (`sort_row.py`); the few greatest
+of a long row are picked in one walk along it instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from loopwright.runtime.dtype import DataType
 from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.ordering.merge_sort import before, sort_row
+from loopwright.topi.ordering.merge_sort import before
+from loopwright.topi.ordering.sort_row import sort_row
 from loopwright.topi.parts.choices import choose
 from loopwright.topi.parts.rows import check_axis, rows_along
 from loopwright.topi.parts.sizes import check_same, known

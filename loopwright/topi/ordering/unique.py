@@ -11,7 +11,8 @@ from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.te.tensor import shape_text
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.ordering.merge_sort import before, sort_row
+from loopwright.topi.ordering.merge_sort import before
+from loopwright.topi.ordering.sort_row import sort_row
 from loopwright.topi.parts.rows import check_axis
 from loopwright.topi.registry import operator
 from loopwright.topi.testing import sorting as meaning

@@ -10,7 +10,7 @@ from loopwright.ir.intrinsics import select
 from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
-from loopwright.topi.ordering.merge_sort import sort_row
+from loopwright.topi.ordering.sort_row import sort_row
 from loopwright.topi.parts.choices import UnsuitableType, choose
 from loopwright.topi.parts.scalars import Reader, scalar_reader
 from loopwright.topi.parts.sizes import check_rank, check_same, simplify

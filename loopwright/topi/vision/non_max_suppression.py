@@ -14,7 +14,7 @@ from loopwright.ir.ir_builder import create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.ordering.merge_sort import sort_row
+from loopwright.topi.ordering.sort_row import sort_row
 from loopwright.topi.parts.scalars import scalar_reader
 from loopwright.topi.parts.sizes import at_least, check_rank, check_same, known
 from loopwright.topi.registry import operator

@@ -16,7 +16,7 @@ from loopwright.ir.intrinsics import exp, maximum, minimum, select
 from loopwright.ir.ir_builder import create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
-from loopwright.topi.ordering.merge_sort import sort_row
+from loopwright.topi.ordering.sort_row import sort_row
 from loopwright.topi.parts.sizes import check_rank, check_same, simplify
 from loopwright.topi.registry import operator
 from loopwright.topi.testing import regions as meaning
