@@ -50,7 +50,7 @@ def radix_sort(ib: IRBuilder, row: SortedRow, count: Expr, is_ascend: bool, is_l
 def _move(
     ib: IRBuilder, row: SortedRow, count: Expr, starts: BufferVar, number: int, digit: Callable[[Expr], Expr]
 ) -> None:
-    """One pass: every element goes to the next free cell of its digit, in the other half; unless all share the digit."""
+    """One pass, unless all share the digit: an element goes to the next free cell of its digit, in the other half."""
     of_first = ib.let("of_first", digit(row.key(0)))
     with ib.if_scope(starts[number, of_first] < count):
         total = ib.allocate(count.dtype, (1,), name="total", scope="local")
