@@ -16,3 +16,5 @@ STORED_BY: Final = "loopwright.stored_by"
 TENSORIZED: Final = "tensor_intrin"  # names the tensor intrinsic that computes the block
 UNPROVED_ACCESSES: Final = "loopwright.unproved_accesses"  # of a function: lowering writes checks of some indices
 VECTOR_LANES: Final = "vector_lanes"  # a vectorized loop that is longer than this runs in vectors of so many lanes
+# Of an unrolled loop: it is written out before loops are cut, so that guards inside compare with numbers.
+WRITTEN_OUT_FIRST: Final = "written_out_first"

@@ -46,6 +46,24 @@ def test_the_tail_of_a_split_loop():
     check(partition_loops, before, after)
 
 
+def test_phases_are_written_out_before_what_they_decide():
+    @T.prim_func
+    def before(A: T.Buffer((9,)), B: T.Buffer((18,))):
+        for r in T.unroll(2, annotations={"written_out_first": 1}):
+            for q in T.vectorized(9):
+                B[q * 2 + r] = T.if_then_else((q * 2 + r + 1) // 2 < 9, A[(q * 2 + r + 1) // 2], T.float32(0))
+
+    @T.prim_func
+    def after(A: T.Buffer((9,)), B: T.Buffer((18,))):
+        for q in T.vectorized(9):
+            B[q * 2] = A[(q * 2 + 1) // 2]
+        for q in T.vectorized(8):
+            B[q * 2 + 1] = A[(q * 2 + 1 + 1) // 2]
+        B[17] = T.float32(0)
+
+    check(partition_loops, before, after)
+
+
 def test_iterations_that_do_nothing_are_cut_off():
     """The guard of a tile fails altogether in its last rows: what is left between is one row, and constant."""
 

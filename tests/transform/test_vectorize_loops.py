@@ -46,6 +46,19 @@ def test_strides_gathers_and_casts():
     check(vectorize_loops, before, after)
 
 
+def test_remainders_that_all_lanes_share():
+    @T.prim_func
+    def before(A: T.Buffer((64,)), B: T.Buffer((32,)), n: T.int32):
+        for q in T.vectorized(4):
+            B[q * 2 + n] = A[(q * 2 + n) % 2 * 16 + (q * 2 + n) // 2]
+
+    @T.prim_func
+    def after(A: T.Buffer((64,)), B: T.Buffer((32,)), n: T.int32):
+        B[T.Ramp(n, 2, 4)] = A[T.Ramp(n % 2 * 16 + n // 2, 1, 4)]
+
+    check(vectorize_loops, before, after)
+
+
 def test_math_calls_and_lets():
     @T.prim_func
     def before(A: T.Buffer((4,)), B: T.Buffer((4,)), C: T.Buffer((4,))):

@@ -13,6 +13,7 @@ from loopwright.autosched.rules.contraction import Contraction
 from loopwright.autosched.rules.convolution import Convolution
 from loopwright.autosched.rules.depthwise import Depthwise
 from loopwright.autosched.rules.injective import Injective
+from loopwright.autosched.rules.interleaved import Interleaved
 from loopwright.autosched.rules.low_precision import LowPrecision
 from loopwright.autosched.rules.plain import Plain
 from loopwright.autosched.rules.pooling import Pooling
@@ -35,6 +36,7 @@ RULES: Final[list[Rule]] = [
     Scan(),
     Transpose(),  # before Injective: it is one whose loads cross the stores
     MovedRows(),  # or whose loads jump from row to row
+    Interleaved(),  # or whose neighbours come from several rows in turn
     Injective(),
     Plain(),  # last: it takes whatever is left
 ]

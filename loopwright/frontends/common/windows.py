@@ -94,13 +94,9 @@ def transposed_convolution(
     The pads are cut off the full result, `output_padding` is added behind it.
     """
     rank = window.rank
-    kernel = list(window.kernel)
-    if any(d > 1 for d in window.dilations):
-        # A dilated kernel is one with zeros in it.
-        weight = relay.nn.dilate(weight, [1, 1, *window.dilations])
-        kernel = [window.reach(k) for k in range(rank)]
+    reach = [window.reach(k) for k in range(rank)]
     # What is cut off more than the kernel reaches over, and what the operator cannot add, is done afterwards.
-    cut = [max(pad - (k - 1), 0) for pad, k in zip(window.pads, kernel * 2)]
+    cut = [max(pad - (k - 1), 0) for pad, k in zip(window.pads, reach * 2)]
     added = [max(one - (s - 1), 0) for one, s in zip(output_padding, window.strides)]
     function = (relay.nn.conv1d_transpose, relay.nn.conv2d_transpose, relay.nn.conv3d_transpose)[rank - 1]
     channels = node.shape(weight)[1]
@@ -111,8 +107,9 @@ def transposed_convolution(
         padding=[pad - less for pad, less in zip(window.pads, cut)],
         output_padding=[one - more for one, more in zip(output_padding, added)],
         groups=groups,
+        dilation=list(window.dilations),
         channels=channels * groups if isinstance(channels, int) else None,
-        kernel_size=kernel,
+        kernel_size=list(window.kernel),
     )
     if any(added):
         result = relay.nn.pad(result, [(0, 0), (0, 0), *((0, more) for more in added)])

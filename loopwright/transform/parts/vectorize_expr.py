@@ -165,7 +165,7 @@ class VectorizeExpr(Rewriter):
         if stride % divisor.value == 0:
             if wants_quotient:
                 return Ramp(base // divisor, const(stride // divisor.value, base.dtype), ramp.lanes)
-            return Broadcast(base % divisor, ramp.lanes)
+            return base % divisor  # the same on all lanes: what is added to a Ramp leaves it one
         facts = self.facts.modular_set(base)
         step = gcd(int(facts.coeff), divisor.value)
         if step == 0 or stride < 0:

@@ -62,6 +62,7 @@ from loopwright.ir import (
     uses_var,
     variables_in,
 )
+from loopwright.ir.annotations import WRITTEN_OUT_FIRST
 from loopwright.ir.pass_config import LoopPartitionConfig
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
@@ -129,6 +130,9 @@ class _PartitionLoops(StmtRewriter):
             return self._inside(loop) if self.unroll_hinted else loop
         if has_data(loop.extent) or loop.kind is ForKind.THREAD_BINDING:
             return self._inside(loop)  # read once: what its first part does may change it; threads run all together
+        if WRITTEN_OUT_FIRST in loop.annotations and loop.kind is ForKind.UNROLLED and isinstance(loop.extent, IntImm):
+            steps = [const(step, loop.loop_var.dtype) for step in range(loop.extent.value + 1)]
+            return seq([self._part(loop, *pair, renew=number > 0) for number, pair in enumerate(pairwise(steps))])
         answer = find_guards(loop, self.facts)
         points, guards = self._points(loop, answer)
         parts = self._affordable(loop, points, guards)

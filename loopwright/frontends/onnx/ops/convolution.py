@@ -136,12 +136,9 @@ def conv_transpose(node: Node, x: Expr, w: Expr, b: Expr | None = None) -> Expr:
     groups = node.attr("group", 1)
     extra = list(node.attr("output_padding", None) or [0] * rank)
     pads, extra = _transposed_pads(node, shape[2:], kernel, strides, dilations, extra)
-    if any(d > 1 for d in dilations):
-        # A dilated kernel is one with zeros in it.
-        w = relay.nn.dilate(w, [1, 1, *dilations])
-        kernel = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
+    reach = [(k - 1) * d for k, d in zip(kernel, dilations)]
     # What is cut off more than the kernel reaches over, and what the operator cannot add, is done afterwards.
-    cut = [max(pad - (k - 1), 0) for pad, k in zip(pads, kernel * 2)]
+    cut = [max(pad - most, 0) for pad, most in zip(pads, reach * 2)]
     inner = [pad - less for pad, less in zip(pads, cut)]
     added = [max(one - (s - 1), 0) for one, s in zip(extra, strides)]
     few = [one - more for one, more in zip(extra, added)]
@@ -153,6 +150,7 @@ def conv_transpose(node: Node, x: Expr, w: Expr, b: Expr | None = None) -> Expr:
         strides=strides,
         padding=inner,
         output_padding=few,
+        dilation=dilations,
         groups=groups,
         channels=channels * groups if isinstance(channels, int) else None,
         kernel_size=kernel,

@@ -15,6 +15,7 @@ from loopwright.relay.op.nn.convolutions import Convolution, each, windows
 from loopwright.relay.op.registry import Kind, Operator, register
 from loopwright.relay.op.sizes import divide_down
 from loopwright.relay.types import Dim, TensorType
+from loopwright.topi.nn.conv.transposed import conv_transpose
 from loopwright.topi.nn.conv.winograd import TILE
 from loopwright.topi.testing.convolution import conv_transpose_python, dilate_python
 
@@ -53,12 +54,18 @@ class TransposedConvolution(Operator):
         w = weight
         if self.kernel_layout != "IO" + self.spatial:
             w = topi.transpose(w, [self.kernel_layout.index(axis) for axis in "IO" + self.spatial])
-        spread = each(self.dilation, count)
-        if any(step != 1 for step in spread):
-            w = topi.nn.dilate(w, [1, 1, *spread], name="kernel_dilate")
-        function = getattr(topi.nn, f"group_conv{count}d_transpose_{plain.lower()}")
-        extra = each(self.output_padding, count)
-        out = function(x, w, each(self.strides, count), self.padding, self.out_dtype or None, extra, self.groups)
+        out = conv_transpose(
+            f"conv{count}d_transpose_{plain.lower()}",
+            x,
+            w,
+            each(self.strides, count),
+            self.padding,
+            self.out_dtype or None,
+            each(self.output_padding, count),
+            self.groups,
+            self.spatial,
+            each(self.dilation, count),
+        )
         layout = self.out_layout or self.data_layout
         return topi.layout_transform(out, plain, layout) if layout != plain else out
 

@@ -110,7 +110,10 @@ def conv(
         weight: dict[str, Expr] = {"O": at["C"], "I": channel.var, **{axis: taps[axis].var for axis in spatial}}
         x = padded(*[read[axis] for axis in data_layout]).astype(dtype)
         w = filt(*[weight[axis] for axis in kernel_layout]).astype(dtype)
-        total: Expr = te.sum(x * w, axis=[channel, *taps.values()])
+        # Stages run in the order in which they are named: a weight that is computed comes before the padding, so that
+        # this stands next to the convolution that it is done for, piece by piece.
+        value = w * x if isinstance(filt.op, te.ComputeOp) else x * w
+        total: Expr = te.sum(value, axis=[channel, *taps.values()])
         return total
 
     out: te.Tensor = te.compute(
