@@ -200,3 +200,43 @@ def test_random_numbers_go():
         "fn (%x: Tensor[(3), float32]) { %x }",
         {"key": relay.random.threefry_key(0)},
     )
+
+
+def test_impurity_is_ignored_but_for_cells_that_are_read():
+    check(
+        DeadCodeElimination(ignore_impurity=True),
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %read = ref(%x);
+          let %same = %read;
+          let %lost = ref(%x);
+          let %a = ref_write(%same, exp(%x));
+          let %b = ref_write(%lost, exp(%x));
+          let %f = fn (%y: Tensor[(3), float32]) { ref_write(%read, %y) };
+          let %c = %f(%x);
+          ref_read(%read)
+        }
+        """,
+        """
+        fn (%x: Tensor[(3), float32]) {
+          let %read = ref(%x);
+          let %same = %read;
+          let %a = ref_write(%same, exp(%x));
+          let %f = fn (%y: Tensor[(3), float32]) { ref_write(%read, %y) };
+          let %c = %f(%x);
+          ref_read(%read)
+        }
+        """,
+    )
+
+
+def test_a_cell_that_somebody_else_gave():
+    check_unchanged(
+        DeadCodeElimination(ignore_impurity=True),
+        """
+        fn (%r: ref(Tensor[(3), float32]), %x: Tensor[(3), float32]) {
+          let %a = ref_write(%r, %x);
+          %x
+        }
+        """,
+    )

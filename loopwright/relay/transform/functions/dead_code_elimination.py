@@ -5,7 +5,8 @@
     %b
 
 A value that does something besides being a value (it writes a cell, draws random numbers, calls what may do so) stays,
-unless `ignore_impurity` says otherwise. `inline_once` puts the value of a let that is used once where it is used; that
+unless `ignore_impurity` says otherwise; then, too, a write to a cell stays when something that stays may read the cell.
+`inline_once` puts the value of a let that is used once where it is used; that
 may change the order in which values are computed, so impure ones stay where they are.
 """
 
@@ -68,6 +69,33 @@ class Purity:
             stack.extend(parts(current))
         return True
 
+    def cells_written(self, expression: Expr) -> set[Var | None]:
+        """The variables that name the cells which evaluating an expression may write; None for one without a name."""
+        result: set[Var | None] = set()
+        stack, seen = [expression], set()
+        while stack:
+            current = stack.pop()
+            if current in seen or isinstance(current, Function):
+                continue
+            seen.add(current)
+            if isinstance(current, RefWrite):
+                cell = self._value_of(current.ref)
+                result.add(cell if isinstance(cell, Var) and isinstance(self._bound.get(cell), RefCreate) else None)
+            if isinstance(current, Call):
+                callee = self._value_of(current.op)
+                callee = self._bound.get(callee, callee) if isinstance(callee, Var) else callee
+                if isinstance(callee, Function):
+                    self.learn(callee.body)
+                    stack.append(callee.body)
+            stack.extend(parts(current))
+        return result
+
+    def _value_of(self, expression: object) -> object:
+        """What a variable is another name of."""
+        while isinstance(expression, Var) and isinstance(self._bound.get(expression), Var):
+            expression = self._bound[expression]
+        return expression
+
     def call_is_pure(self, callee: object, args: Sequence[Expr]) -> bool:
         """Whether calling `callee` with these arguments does nothing but compute the result."""
         return self._call_is_pure(callee) and all(map(self._may_be_given, args))
@@ -110,7 +138,7 @@ class _Eliminate(ExprMutator):
         self.purity = purity
         self.inline_once = inline_once
         self.ignore_impurity = ignore_impurity
-        self.uses = _live_uses(root, self._is_pure)
+        self.uses, self.written = _live_uses(root, self._is_pure, purity.cells_written if ignore_impurity else None)
         self.inlined: dict[Var, Expr] = {}
 
     def _is_pure(self, value: Expr) -> bool:
@@ -124,7 +152,7 @@ class _Eliminate(ExprMutator):
         body: Expr = let
         while isinstance(body, Let):
             count = self.uses.get(body.var, 0)
-            if count == 0 and self._is_pure(body.value):
+            if count == 0 and body.var not in self.written and self._is_pure(body.value):
                 body = body.body
                 continue
             value = self.visit(body.value)
@@ -151,10 +179,17 @@ def _variables(expression: Expr) -> list[Var]:
     return [each for each in post_order(expression) if isinstance(each, Var)]
 
 
-def _live_uses(root: Expr, is_pure: Callable[[Expr], bool]) -> dict[Var, int]:
-    """How often each variable is used by what stays: the value of an unused let uses nothing."""
+def _live_uses(
+    root: Expr, is_pure: Callable[[Expr], bool], cells_written: Callable[[Expr], set[Var | None]] | None
+) -> tuple[dict[Var, int], set[Var]]:
+    """How often each variable is used by what stays: the value of an unused let uses nothing.
+
+    With it, the lets that stay for the cells they write: cells that something that stays uses.
+    """
     uses: dict[Var, int] = {}
     values: dict[Var, Expr] = {}  # pure values of lets, looked at when their variable is first used
+    writers: dict[Var | None, list[Let]] = {}  # a cell → lets whose values write it
+    written: set[Var] = set()
     seen: set[Expr] = set()
     stack = [root]
     while stack:
@@ -163,21 +198,31 @@ def _live_uses(root: Expr, is_pure: Callable[[Expr], bool]) -> dict[Var, int]:
             uses[current] = uses.get(current, 0) + 1
             if current in values:
                 stack.append(values.pop(current))
+            for let in writers.pop(current, ()):
+                written.add(let.var)
+                values.pop(let.var, None)
+                stack.append(let.value)
             continue
         if current in seen or isinstance(current, Op):
             continue
         seen.add(current)
         if isinstance(current, Let):
-            if is_pure(current.value) and current.var not in uses:
+            cells = cells_written(current.value) if cells_written is not None else set()
+            is_written = any([cell is None or cell in uses for cell in cells])
+            if is_pure(current.value) and current.var not in uses and not is_written:
                 values[current.var] = current.value
+                for cell in cells:
+                    writers.setdefault(cell, []).append(current)
             else:
+                if is_written:
+                    written.add(current.var)
                 stack.append(current.value)
             stack.append(current.body)
         elif isinstance(current, Function):
             stack.append(current.body)
         else:
             stack.extend(parts(current))
-    return uses
+    return uses, written
 
 
 @overload
