@@ -1,11 +1,14 @@
 """pipeline_blocks: loops whose iterations overlap by stages, also where blocks are still there.
 
-Our `software_pipeline` overlaps the statements of a loop. Called by hand on a function with blocks, it first lowers
-them, as the pipeline does before it; what then follows for blocks finds none.
+Our `software_pipeline` overlaps the statements of a loop, and checks that this keeps every value; blocks are lowered
+before it. Called by hand on a function with blocks, it still checks, and the result is written with blocks
+(`pipeline_in_blocks`), where the loops have the form for that. Else, and where copies are asynchronous, the result has
+no blocks, and what then follows for blocks finds none.
 """
 
 from __future__ import annotations
 
+from loopwright.compat.passes.pipeline_in_blocks import OtherForm, pipeline_in_blocks
 from loopwright.ir import Block, For, IRModule, PrimFunc, any_node
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.passes import ModulePass, PrimFuncPass
@@ -27,8 +30,20 @@ def _pipelined(mod: IRModule, context: PassContext) -> IRModule:
             func.body, lambda node: isinstance(node, For) and "software_pipeline_stage" in node.annotations
         ):
             return func
-        steps = _BEFORE if any_node(func.body, lambda node: isinstance(node, Block)) else ()
-        for step in (*steps, software_pipeline):
+        has_blocks = any_node(func.body, lambda node: isinstance(node, Block))
+        is_async = any_node(
+            func.body, lambda node: isinstance(node, For) and "software_pipeline_async_stages" in node.annotations
+        )
+        if has_blocks and not is_async:
+            try:
+                return pipeline_in_blocks(func, without_blocks)
+            except OtherForm:
+                pass
+        return without_blocks(func)
+
+    def without_blocks(func: PrimFunc) -> PrimFunc:
+        has_blocks = any_node(func.body, lambda node: isinstance(node, Block))
+        for step in (*(_BEFORE if has_blocks else ()), software_pipeline):
             func = step.change(func, mod, context)
         return func
 
