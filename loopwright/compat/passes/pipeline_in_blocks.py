@@ -45,6 +45,7 @@ from loopwright.ir import (
     seq,
     substitute,
 )
+from loopwright.runtime.dtype import DataType
 
 STAGE, ORDER = "software_pipeline_stage", "software_pipeline_order"
 DOUBLE_BUFFER = "double_buffer_scope"  # of a block: what it writes has two versions at least
@@ -134,6 +135,7 @@ def _overlapped(loop: For) -> BlockRealize:
     buffers = {
         buffer: _with_versions(buffer, count) for buffer, count in versions.items() if count > 1
     }
+    _check_uses(parts, buffers)
     last = max(stages)
     ordered = sorted(parts, key=lambda part: part.order)
     low, count = loop.min, loop.extent
@@ -144,6 +146,15 @@ def _overlapped(loop: For) -> BlockRealize:
         emit.piece(low + count, const(last), unrolled=True) if last else None,
     ]
     return _block(seq([piece for piece in pieces if piece is not None]), [buffers.get(b, b) for b in allocated])
+
+
+def _check_uses(parts: Sequence[_Part], buffers: Mapping[Buffer, Buffer]) -> None:
+    """Buffers with versions are used by loads and stores alone, not by pointers or under another name."""
+    memory = {buffer.data for buffer in buffers}
+    for part in parts:
+        by_pointer = any([var in memory for var in collect(part.realize, Var)])
+        if by_pointer or (buffers and any([block.match_buffers for block in collect(part.realize, Block)])):
+            raise OtherForm
 
 
 def _taken_apart(loop: For) -> tuple[Sequence[Buffer], Sequence[Stmt]]:
@@ -220,8 +231,9 @@ def _are_apart(one: BufferRegion, two: BufferRegion) -> bool:
 def _with_versions(buffer: Buffer, count: int) -> Buffer:
     if buffer.strides:
         raise OtherForm
-    data = Var(buffer.data.name, buffer.data.type_annotation)  # type: ignore[arg-type]
-    return buffer.with_(data=data, shape=(const(count, buffer.shape[0].dtype), *buffer.shape))
+    data = Var(buffer.data.name, buffer.data.type_annotation)
+    index = buffer.shape[0].dtype if buffer.shape else DataType("int32")
+    return buffer.with_(data=data, shape=(const(count, index), *buffer.shape))
 
 
 class _Emit:
@@ -259,8 +271,9 @@ class _Emit:
             if isinstance(known, IntImm) and not known.value:
                 return None
             if not isinstance(known, IntImm) and not facts.can_prove(known):
-                is_one = isinstance(known, GE) and facts.can_prove(known.a <= known.b)
-                conditions.append(known.a.equal(known.b) if is_one else known)
+                if isinstance(known, GE) and facts.can_prove(known.a <= known.b):
+                    known = known.a.equal(known.b)
+                conditions.append(known)
         realize = _Versioned(self.buffers, facts.simplify(loop.loop_var - loop.min), facts, self.last > 1).visit(
             part.realize
         )
