@@ -13,7 +13,7 @@ lower = tir.transform.LowerTVMBuiltin()
 
 
 def shown(func: PrimFunc) -> str:
-    return str(func).replace('T.call_intrin("int32", "tir.call_packed_lowered", ', "CALL(")
+    return str(func).replace("T.call_packed_lowered(", "CALL(")
 
 
 def lines(func: PrimFunc) -> list[str]:
