@@ -188,3 +188,24 @@ def test_numbers_between_dequantize_and_quantize_are_computed_as_integers():
     assert np.array_equal(compiled(x), ReferenceEvaluator(model).run(None, {"x": x})[0])
     convolution = next(one for one in compiled.library.program.launches() if "conv2d" in one.func.name)
     assert "float32" not in {str(value.dtype) for value in convolution.inputs if len(value.shape) == 4}
+
+
+def test_attention_of_integers_is_that_of_the_numbers_they_stand_for():
+    random = np.random.default_rng(0)
+    x, w = (random.integers(0, 255, shape).astype("uint8") for shape in ((2, 3, 4), (4, 12)))
+    bias, past = random.random(12).astype("float32"), random.random((2, 2, 2, 1, 2)).astype("float32")
+    mask = np.array([[1, 1, 0, 1], [1, 0, 1, 1]], "int32")
+    scales = [np.float32(0.01), np.float32(0.02)]
+    zeros = [np.uint8(100), np.uint8(90)]
+    options = {"outputs": 2, "domain": "com.microsoft", "num_heads": 2, "unidirectional": 1}
+    graphs = [
+        one_node("QAttention", [x, w, bias, *scales, mask, *zeros, past], **options),
+        one_node(
+            "Attention",
+            [*((one - np.float32(zero)) * scale for one, zero, scale in zip((x, w), zeros, scales)), bias, mask, past],
+            **options,
+        ),
+    ]
+    found, wanted = (CompiledModel(graph, make_runner=interpreted).run(given) for graph, given in graphs)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

@@ -187,11 +187,17 @@ def attention(
     bias_of_scores: Expr | None = None,
 ) -> list[Expr | None]:
     """Self-attention with one weight for queries, keys and values side by side."""
-    heads = node.attr("num_heads")
     whole = node.cast(product(node, x, weights, node.sum_dtype(x)), x)
     if bias is not None:
         whole = relay.add(whole, bias)
-    width = node.static_shape(weights)[1]
+    return self_attention(node, whole, node.static_shape(weights)[1], mask, past, bias_of_scores)
+
+
+def self_attention(
+    node: Node, whole: Expr, width: int, mask: Expr | None, past: Expr | None, bias_of_scores: Expr | None = None
+) -> list[Expr | None]:
+    """Attention of queries, keys and values that lie side by side in `width` columns; keys and values with the past."""
+    heads = node.attr("num_heads")
     sizes = node.attr("qkv_hidden_sizes", [width // 3] * 3)
     q, k, v = relay.split(whole, [sizes[0], sizes[0] + sizes[1]], axis=2)
     q, k, v = (_heads(node, one, heads) for one in (q, k, v))

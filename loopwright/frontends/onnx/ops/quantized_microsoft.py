@@ -11,6 +11,7 @@ from typing import Final
 from loopwright import relay
 from loopwright.frontends.onnx.element_types import ElementType
 from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.ops.microsoft import self_attention
 from loopwright.frontends.onnx.ops.pooling import average_pool, global_average_pool
 from loopwright.frontends.onnx.ops.quantized import (
     dequantize_linear,
@@ -166,3 +167,23 @@ def gemm(
         return real
     units = relay.divide(real, node.cast(single(node, scale), "float32"))
     return rounded(node, units, None if zero is None else single(node, zero), _kind(node, zero, a))
+
+
+@converter("QAttention", domain=_DOMAIN)
+def attention(
+    node: Node,
+    x: Expr,
+    weights: Expr,
+    bias: Expr,
+    x_scale: Expr,
+    weights_scale: Expr,
+    mask: Expr | None = None,
+    x_zero: Expr | None = None,
+    weights_zero: Expr | None = None,
+    past: Expr | None = None,
+) -> list[Expr | None]:
+    """Self-attention whose projection to queries, keys and values is of integers."""
+    total = relay.cast(integer_product(node, x, weights, x_zero, weights_zero), "float32")
+    scale = relay.multiply(single(node, x_scale), single(node, weights_scale))
+    whole = relay.add(relay.multiply(total, node.cast(scale, "float32")), node.cast(bias, "float32"))
+    return self_attention(node, whole, node.static_shape(weights)[1], mask, past)
