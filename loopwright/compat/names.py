@@ -80,6 +80,10 @@ NAMES: Final[dict[str, str]] = {
     "relay.frontend": """
         ChangeDatatype from_caffe from_caffe2 from_coreml from_darknet from_keras from_mxnet from_oneflow from_onnx
         from_paddle from_pytorch from_tensorflow from_tflite quantize_conv_bias_mode_from_str""",
+    "relay.frontend.common": """
+        AttrCvt ExprTable Renamer RequiredAttr StrAttrsDict autopad ensure_scalar_shape fold_constant get_name
+        get_relay_op gru_cell infer_channels infer_shape infer_type infer_value infer_value_simulated lstm_cell new_var
+        rnn_cell set_span shape_of to_int_list try_infer_value try_resolve_var_to_const unbind""",
     "relay.op": """
         Op OpPattern OpStrategy debug get list_op_names op_attrs register register_alter_op_layout
         register_broadcast_schedule register_compute register_convert_op_layout register_external_compiler

@@ -59,10 +59,10 @@ VIEWS: Final[dict[str, str]] = {
     "relay.data_dep_optimization": "loopwright.relay.transform",
     "relay.data_dep_optimization.simplify_fc_transpose": "loopwright.relay.transform.simplify.simplify_fc_transpose",
     "relay.build_module": "loopwright.relay.executors loopwright.relay.backend.build_steps",
-    "relay.expr": "loopwright.relay.visitor",
+    "relay.expr": "loopwright.relay.visitor loopwright.relay.with_fields loopwright.relay.spans",
     "relay.expr_functor": "loopwright.relay.visitor",
     "relay.frontend.common": "loopwright.compat.frontend_common",
-    "relay.function": "loopwright.relay.expr",
+    "relay.function": "loopwright.relay.expr loopwright.relay.with_fields",
     "relay.op": "loopwright.relay.op.registry loopwright.relay.op.user_operators loopwright.relay.op.strategies "
     "loopwright.relay.transform",
     "relay.op.algorithm": "loopwright.relay.op",

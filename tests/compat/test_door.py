@@ -411,3 +411,18 @@ def test_a_module_that_was_loaded_before_the_door_opened_answers_to_the_peers_na
     vars(relay).pop("frontend", None)
     with pytest.raises(NotBuilt, match=r"tvm\.relay\.frontend\.from_keras"):
         relay.frontend.from_keras(1)
+
+
+def test_types_of_expressions_as_converters_ask_for_them():
+    from tvm import relay
+    from tvm.relay import expr
+    from tvm.relay.frontend.common import infer_shape, infer_type, set_span
+
+    span = relay.Span(relay.SourceName("layer"), 0, 0, 0, 0)
+    x = relay.var("x", shape=(2, 3), span=span)
+    turned = relay.transpose(x)
+    assert infer_shape(turned) == (3, 2) and infer_type(turned).checked_type.shape == (3, 2)
+    assert x.span is span and relay.const(1, span=span).span is span
+    assert expr.CallWithFields(turned, span=span).span is span
+    with pytest.raises(NotBuilt, match=r"frontend\.common\.set_span is not built"):
+        set_span(turned, "layer")
