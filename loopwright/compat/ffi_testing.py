@@ -12,9 +12,11 @@ from typing import Any
 
 from loopwright.frontends import op_errors
 from loopwright.runtime.errors import InternalError, LoopwrightError
+from loopwright.runtime.module import Module
 
 __all__ = [
     "ErrorTest",
+    "FrontendTestModule",
     "echo",
     "identity_cpp",
     "nop",
@@ -40,6 +42,19 @@ def nop(*args: object) -> None:
 def object_use_count(value: object) -> int:
     """How many hold the object, the caller among them."""
     return sys.getrefcount(value) - 2
+
+
+class FrontendTestModule(Module):
+    """A module of Python functions, put in one by one; `entry_name` is what calling it calls."""
+
+    def __init__(self, entry_name: str | None = None) -> None:
+        super().__init__({}, entry_name, type_key="frontend_test")
+
+    def add_function(self, name: str, func: Callable[..., Any]) -> None:
+        """Have a function under that name."""
+        self.set_functions({**self._functions, name: func})
+
+    __setitem__ = add_function
 
 
 def test_raise_error_callback(message: str) -> Callable[[], None]:

@@ -26,7 +26,7 @@ from loopwright.runtime.dtype import DataType
 from loopwright.runtime.module import Module
 from loopwright.runtime.params import load_param_dict
 from loopwright.runtime.tensor import array as tensor
-from loopwright.runtime.tensor import from_dlpack
+from loopwright.runtime.tensor import from_numpy
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class GraphModule:
         if out is not None:
             _copy_out(value, _array(out))
             return out
-        return from_dlpack(value) if value.flags.writeable else tensor(value)
+        return from_numpy(value) if value.flags.writeable else tensor(value)
 
     def _zeros(self, name: str) -> np.ndarray | None:
         wanted = self._spec(name)
@@ -240,15 +240,21 @@ class GraphModule:
         names = [row.name for row in profile.rows]
         if node not in names and not (isinstance(node, int) and -len(names) <= node < len(names)):
             raise KeyError(f"no launch is called {node!r}; the model runs {', '.join(names)}")
-        launch = profile.rows[node if isinstance(node, int) else names.index(node)].launch
-        result, part = launch.written[0], launch.part(len(launch.inputs))
-        outputs = dict(zip(self._model.program.outputs, profile.outputs, strict=True))
-        value = profile.by_value[result] if result in profile.by_value else outputs[result]
-        value = value if part is None else part.of(value)
+        value = self._written(profile, node if isinstance(node, int) else names.index(node))[0]
         if out is not None:
             _copy_out(value, _array(out))
             return out
         return tensor(value)
+
+    def _written(self, profile: Any, row: int) -> list[np.ndarray]:
+        """What a launch wrote, in a run that was profiled."""
+        launch = profile.rows[row].launch
+        arrays = {**dict(zip(self._model.program.outputs, profile.outputs, strict=True)), **profile.by_value}
+        result = []
+        for number, value in enumerate(launch.written):
+            array, part = arrays[value], launch.part(len(launch.inputs) + number)
+            result.append(array if part is None else part.of(array))
+        return result
 
     def load_params(self, params_bytes: bytes | bytearray) -> None:
         """Set inputs from what `relay.save_param_dict` wrote."""

@@ -29,6 +29,7 @@ from loopwright.relay.backend.options import Executor
 from loopwright.relay.expr import Constant
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.upper_layers import from_upper_layer
+from loopwright.target import Target
 
 if TYPE_CHECKING:  # loaded when a model is profiled
     from loopwright.model.profile import Profile
@@ -153,6 +154,11 @@ class BuiltModule:
     @property
     def lib(self) -> NativeModel:
         return self.compiled
+
+    @property
+    def target(self) -> Target:
+        """What it was compiled for."""
+        return self.compiled.target
 
     @property
     def function_metadata(self) -> dict[str, Launch]:

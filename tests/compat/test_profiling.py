@@ -44,3 +44,10 @@ def test_texts_and_shapes():
     assert text.__tvm_object__.same_as(ffi_testing.echo(text).__tvm_object__)
     shape = runtime.ShapeTuple([1, 2, 3])
     assert shape == [1, 2, 3] and shape == (1, 2, 3) and shape != [1, 2] and pickle.loads(pickle.dumps(shape)) == shape
+
+
+def test_a_module_of_python_functions():
+    module = ffi_testing.FrontendTestModule("main")
+    module.add_function("main", lambda x: x + 1)
+    module["twice"] = lambda x: 2 * x
+    assert (module(1), module["twice"](3), module.implements_function("nothing")) == (2, 6, False)

@@ -11,6 +11,7 @@ import loopwright as lw
 from loopwright import relay
 from loopwright.contrib.debugger.debug_executor import GraphModuleDebug, create
 from loopwright.contrib.graph_executor import GraphModule
+from loopwright.runtime import load_param_dict
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,11 @@ def test_a_run_has_the_outputs_of_the_plain_executor(lib, x, tmp_path):
     times = json.loads((tmp_path / "dump" / "times.json").read_text())
     assert [row["name"] for row in times] == [row.name for row in model.profile().rows]
     assert json.loads((tmp_path / "dump" / "graph.json").read_text())["nodes"]
+    folder = tmp_path / "dump" / "_tvmdbg_device_CPU_0"
+    written = load_param_dict((folder / "output_tensors.params").read_bytes())
+    np.testing.assert_array_equal(written[f"{times[1]['name']}____topo-index:1____output-num:0"].numpy(), lib(x))
+    assert len(json.loads((folder / "_tvmdbg_execution_trace.json").read_text())["traceEvents"]) == 4
+    assert json.loads((folder / "_tvmdbg_graph_dump.json").read_text())["nodes"]
 
 
 def test_values_in_between_by_name_and_position(lib, x):

@@ -19,6 +19,7 @@ from loopwright.contrib.debugger.report import ModelReport, report_of
 from loopwright.contrib.graph_executor import GraphModule
 from loopwright.model.given_arrays import TensorLike
 from loopwright.model.profile import Profile
+from loopwright.runtime.params import save_param_dict
 
 
 def create(
@@ -29,7 +30,7 @@ def create(
 
 
 class GraphModuleDebug(GraphModule):
-    """A model run kernel by kernel. With `dump_root`, every run writes its times and its graph into that folder."""
+    """A model run kernel by kernel. With `dump_root`, every run writes times, graph and values there."""
 
     type_key = "GraphExecutorDebug"
     functions = (*GraphModule.functions, "profile", "run_individual", "run_individual_node")
@@ -92,6 +93,26 @@ class GraphModuleDebug(GraphModule):
         (folder / "graph.json").write_text(self._model.get_graph_json(), encoding="utf-8")
         rows = [{"name": row.name, "seconds": row.seconds, "calls": row.calls} for row in profile.rows]
         (folder / "times.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        self._dump_for_tools(folder / "_tvmdbg_device_CPU_0", profile)
+
+    def _dump_for_tools(self, folder: Path, profile: Profile) -> None:
+        """The same under the names that tools look for: the graph, what every launch wrote, and when it ran."""
+        folder.mkdir(exist_ok=True)
+        (folder / "_tvmdbg_graph_dump.json").write_text(self._model.get_graph_json(), encoding="utf-8")
+        tensors = {
+            f"{row.name}____topo-index:{index}____output-num:{number}": value
+            for index, row in enumerate(profile.rows)
+            for number, value in enumerate(self._written(profile, index))
+        }
+        (folder / "output_tensors.params").write_bytes(save_param_dict(tensors))
+        events, now = [], 0.0
+        for row in profile.rows:
+            ends = now + row.seconds * row.calls * 1e6
+            for phase, time in (("B", now), ("E", ends)):
+                events.append({"ts": time, "ph": phase, "pid": 1, "tid": 1, "name": row.name, "cat": "Complete"})
+            now = ends
+        trace = {"displayTimeUnit": "ns", "traceEvents": events}
+        (folder / "_tvmdbg_execution_trace.json").write_text(json.dumps(trace), encoding="utf-8")
 
 
 __all__ = ["GraphModuleDebug", "create"]
