@@ -54,6 +54,8 @@ VIEWS: Final[dict[str, str]] = {
     "ndarray": "loopwright.nd",
     "parser": "loopwright.relay.text",
     "relay.analysis._ffi_api": "loopwright.compat.type_solver",
+    "relay": "loopwright.compat.build_config",
+    "relay.transform": "loopwright.compat.build_config",
     "relay._ffi_api": "loopwright.relay",
     "relay.analysis.feature": "loopwright.relay.analysis",
     "relay.analysis.analysis": "loopwright.relay.analysis",
