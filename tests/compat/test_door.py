@@ -72,7 +72,7 @@ def test_modules_are_ours():
     tvm.ir.type: PointerType TypeVar
     tvm.nd: array empty cpu
     tvm.ndarray: array
-    tvm.relay: build_config Any Call ExprVisitor Function IRModule TensorType add build const create_executor nn parse qnn var
+    tvm.relay: Any Call ExprVisitor Function IRModule TensorType add build const create_executor nn parse qnn var
     tvm.relay.analysis: free_vars get_total_mac_number
     tvm.relay.build_module: bind_params_by_name
     tvm.relay.dataflow_pattern: DFPatternCallback is_op rewrite wildcard
@@ -95,7 +95,7 @@ def test_modules_are_ours():
     tvm.relay.testing: mlp resnet run_infer_type
     tvm.relay.testing.init: create_workload
     tvm.relay.testing.resnet: get_workload
-    tvm.relay.transform: FuseOps InferType function_pass
+    tvm.relay.transform: FuseOps InferType build_config function_pass
     tvm.relay.ty: TensorType is_dynamic
     tvm.runtime: load_module Module NDArray
     tvm.runtime.module: Module load_module
