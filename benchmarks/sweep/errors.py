@@ -23,7 +23,7 @@ Axes = int | Sequence[int] | None
 ULPS = {
     "exp": 1.0, "exp2": 1.0, "log": 1.0, "log2": 1.5, "log10": 1.5, "log1p": 2.0, "sigmoid": 2.5, "tanh": 3.0,
     "sinh": 2.5, "cosh": 1.5, "erf": 1.5, "sin": 2.0, "cos": 2.0, "tan": 4.0, "asin": 2.0, "acos": 1.5, "atan": 1.5,
-    "atan2": 2.0, "pow": 1.5, "sqrt": 0.5, "rsqrt": 1.5,
+    "asinh": 2.5, "atanh": 2.5, "atan2": 2.0, "pow": 1.5, "sqrt": 0.5, "rsqrt": 1.5,
 }  # fmt: skip
 # Steps of the float64 reference are rounded as well: a few of its units, for results that are float64 themselves.
 REFERENCE = 8 * 2.0**-53

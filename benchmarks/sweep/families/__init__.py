@@ -29,6 +29,7 @@ WEIGHTS = {
     "images": 4,
     "ordering": 9,
     "graphs": 8,
+    "stencils": 3,
 }
 FAMILIES = tuple(WEIGHTS)
 

@@ -4,7 +4,7 @@ Distribution: 2^13 to 2^22 elements (log-uniform), ranks 1 to 5, last axis by `s
 image of bytes, H × W × 3. Types: float32 40 %, float64 15, uint8 12, int32 11, int64 8, float16 6, int16 5, int8 3
 (activations and blends: float32 75, float64 15, float16 10). Kinds: arithmetic 40 % (half of it broadcast: each axis of
 one operand is 1 with a chance of one half, leading axes dropped), comparison 8, where 10, cast 17, activation 17,
-blend 8. Integers stay in ranges where nothing overflows.
+blend 5, integers' bits and clips 3. Integers stay in ranges where nothing overflows.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ COMPARISONS = [
 
 def draw(rng: Rng) -> Case:
     """A case."""
-    kinds = (_arithmetic, _comparison, _where, _cast, _activation, _blend)
-    return pick(rng, kinds, (40, 8, 10, 17, 17, 8))(rng)
+    kinds = (_arithmetic, _comparison, _where, _cast, _activation, _blend, _bits)
+    return pick(rng, kinds, (40, 8, 10, 17, 17, 5, 3))(rng)
 
 
 def typed(rng: Rng, types: dict[str, int] = TYPES) -> str:
@@ -233,6 +233,57 @@ def _blend(rng: Rng) -> Case:
         constants={"one": np.ones((), dtype)},
         numpy=lambda x, out: np.add(x[2] * x[0], (1 - x[2]) * x[1], out=out[0]),
         torch=lambda t, x, out: t.lerp(x[1], x[0], x[2], out=out[0]),
+    )
+
+
+def _bits(rng: Rng) -> Case:
+    """and, or, xor of two tensors; clip to a range; the mean of two tensors of bytes, through int16."""
+    name = pick(rng, ("bitwise_and", "bitwise_or", "bitwise_xor", "clip", "mean of bytes"))
+    dtype = "uint8" if name == "mean of bytes" else pick(rng, ("uint8", "int32", "int64", "int16"))
+    shape = shaped(rng, dtype)
+    one = Input(shape, dtype, 0, 100)
+    if name == "clip":
+        return Case(
+            name,
+            [one],
+            [Output(shape, dtype)],
+            lambda x: [exactly(np.clip(x[0], 10, 90))],
+            kernel=lambda x: _topi().clip(x, 10, 90),
+            model=[Step("Clip", ["x0", "low", "high"], "y0")],
+            constants={"low": np.asarray(10, dtype), "high": np.asarray(90, dtype)},
+            numpy=lambda x, out: np.clip(x[0], 10, 90, out=out[0]),
+            torch=lambda t, x, out: t.clamp(x[0], 10, 90, out=out[0]),
+        )
+
+    def mean_te(x: Any, y: Any) -> Any:
+        topi = _topi()
+        total = topi.add(topi.cast(x, "int16"), topi.cast(y, "int16"))
+        return topi.cast(topi.right_shift(total, 1), "uint8")
+
+    def mean(x: Any, y: Any, wider: Any, narrow: Any) -> Any:
+        return narrow((wider(x) + wider(y)) >> 1)
+
+    if name == "mean of bytes":
+        return Case(
+            name,
+            [one, one],
+            [Output(shape, dtype)],
+            lambda x: [exactly(((x[0].astype("int16") + x[1]) >> 1).astype("uint8"))],
+            kernel=mean_te,
+            numpy=lambda x, out: mean(x[0], x[1], lambda v: v.astype("int16"), lambda v: v.astype("uint8")),
+            torch=lambda t, x, out: mean(x[0], x[1], lambda v: v.to(t.int16), lambda v: v.to(t.uint8)),
+        )
+    function = getattr(np, name)
+    words = {"bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor"}
+    return Case(
+        name,
+        [one, one],
+        [Output(shape, dtype)],
+        lambda x: [exactly(function(x[0], x[1]))],
+        kernel=lambda x, y: getattr(_topi(), name)(x, y),
+        model=[Step(words[name], ["x0", "x1"], "y0")],
+        numpy=lambda x, out: function(x[0], x[1], out=out[0]),
+        torch=lambda t, x, out: getattr(t, name)(x[0], x[1], out=out[0]),
     )
 
 

@@ -3,7 +3,8 @@
 Distribution: 2^15 to 2^28 multiplications (log-uniform). M is 1 (20 %), 2 to 17 (20 %), by `sizes.extent` (30 %) or
 log-uniform (30 %); K by `sizes.extent` or log-uniform, N is what is left. Types: float32 60 %, float64 15, int8 → int32
 12 (uint8 × int8 for a third of them), int32 8, float16 5. Forms: a product with either operand transposed 45 %, batched
-(2 to 64) 20, X·Xᵀ and its batched form 10, with bias and perhaps an activation (constant weights in models) 25.
+(2 to 64) 20, X·Xᵀ and its batched form 10, with bias and perhaps an activation (constant weights in models) 20, one of
+the contractions of `EINSUMS` 10 (2^14 to 2^24 multiplications, float32).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bench.bounds import gamma
 from benchmarks.bench.case import Bounded
 from benchmarks.sweep.activations import ACTIVATIONS
 from benchmarks.sweep.case import Case, Input, Output, Step
@@ -19,12 +21,18 @@ from benchmarks.sweep.errors import Rounded, exactly
 from benchmarks.sweep.sizes import Rng, extent, log_uniform, pick
 
 WORK = (2**15, 2**28)
+EINSUMS = (
+    "ij,kj->ik", "bij,bkj->bik", "bhid,bhjd->bhij", "ijk,kl->ijl", "ij,ij->i", "i,j->ij", "bi,bj->bij", "bij,bj->bi",
+    "ij,ikj->ik", "ijk,ijl->kl", "ij,jk->ki", "bijc,cd->bijd",
+)  # fmt: skip
 TYPES = {"float32": 60, "float64": 15, "int8": 12, "int32": 8, "float16": 5}
 
 
 def draw(rng: Rng) -> Case:
     """A case."""
-    form = pick(rng, ("plain", "batched", "itself", "fused"), (45, 20, 10, 25))
+    form = pick(rng, ("plain", "batched", "itself", "fused", "einsum"), (40, 20, 10, 20, 10))
+    if form == "einsum":
+        return einsum(rng)
     dtype = pick(rng, list(TYPES), list(TYPES.values()))
     if form in ("fused", "itself"):
         dtype = pick(rng, ("float32", "float64"), (85, 15))
@@ -114,6 +122,43 @@ def product(
     model.append(Step("MatMulInteger" if is_small else "MatMul", names, "y0"))
     return Case(
         name, inputs, [Output((*lead, m, n), out)], exact, letters, in_te, model, numpy=with_numpy, torch=with_torch
+    )
+
+
+def einsum(rng: Rng) -> Case:
+    """A contraction in Einstein's notation, each letter a size of its own."""
+    text = pick(rng, EINSUMS)
+    terms, out = text.split("->")
+    letters = sorted(set(terms) - {","})
+    left = log_uniform(rng, 2**14, 2**24)
+    named = {}
+    for number, letter in enumerate(rng.permutation(letters)):
+        share = left ** (1 / (len(letters) - number))
+        named[str(letter)] = min(extent(rng, 1024) if rng.random() < 0.5 else round(share), max(left, 1))
+        left = max(left // named[str(letter)], 1)
+    shapes = [tuple([named[letter] for letter in term]) for term in terms.split(",")]
+    count = int(np.prod([named[letter] for letter in letters if letter not in out]))
+
+    def exact(x: Any) -> list[Bounded]:
+        a, b = (value.astype("float64") for value in x)
+        size = np.einsum(text, np.abs(a), np.abs(b), optimize=True)
+        return [Rounded(np.einsum(text, a, b, optimize=True), gamma(count + 1) * size, "float32").bounded()]
+
+    def in_te(x: Any, y: Any) -> Any:
+        from loopwright import topi
+
+        return topi.einsum(text, x, y)
+
+    return Case(
+        "einsum",
+        [Input(shape) for shape in shapes],
+        [Output(tuple([named[letter] for letter in out]))],
+        exact,
+        text,
+        in_te,
+        [Step("Einsum", ["x0", "x1"], "y0", {"equation": text})],
+        numpy=lambda x, out_: np.einsum(text, x[0], x[1], optimize=True),
+        torch=lambda t, x, out_: t.einsum(text, x[0], x[1]),
     )
 
 

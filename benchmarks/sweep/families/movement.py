@@ -110,6 +110,7 @@ def _concat(rng: Rng) -> Case:
         lambda *x: _topi().concatenate(x, axis),
         [Step("Concat", [f"x{k}" for k in range(count)], "y0", {"axis": axis})],
         lambda t, *x: t.cat(x, axis),
+        out=Output((*shape[:axis], sum(sizes), *shape[axis + 1 :]), dtype),
     )
 
 
@@ -128,6 +129,7 @@ def _stack(rng: Rng) -> Case:
         [*steps, Step("Concat", names, "y0", {"axis": axis})],
         lambda t, *x: t.stack(x, axis),
         {"axes": np.asarray([axis], "int64")},
+        out=Output((*shape[:axis], count, *shape[axis:]), dtype),
     )
 
 
@@ -212,6 +214,7 @@ def _roll(rng: Rng) -> Case:
         steps if by else (),
         lambda t, x: t.roll(x, by, axis),
         {name: np.asarray([value], "int64") for name, value in numbers.items()},
+        out=Output(shape, dtype),
     )
 
 
@@ -230,16 +233,15 @@ def _pad(rng: Rng) -> Case:
         return _topi().nn.pad(x, before, after, 0)
 
     def with_torch(t: Any, x: Any) -> Any:
-        if mode != "constant" and len(shape) == 1:
-            raise NotImplementedError("one axis")
-        names = {"edge": "replicate"}
-        flat = [amount for pair in reversed(amounts) for amount in pair]
-        count = 2 * len(shape) if mode == "constant" else 2 * min(len(shape) - 1, 2)
-        if mode != "constant":
-            while x.ndim < 3:
-                x = x[None]
-        found = t.nn.functional.pad(x, flat[:count], names.get(mode, mode))
-        return found if mode == "constant" or len(shape) > 2 else found[0]
+        if mode == "constant":
+            return t.nn.functional.pad(x, [amount for pair in reversed(amounts) for amount in pair])
+        # It pads the last one or two axes of tensors that have a batch and channels.
+        padded = amounts[-2:]
+        lead = x.shape[: len(shape) - len(padded)]
+        whole = x.reshape(1, -1, *shape[-len(padded) :])
+        flat = [amount for pair in reversed(padded) for amount in pair]
+        found = t.nn.functional.pad(whole, flat, "replicate" if mode == "edge" else mode)
+        return found.reshape(*lead, *found.shape[2:])
 
     return moved(
         f"pad {mode}",
@@ -250,6 +252,7 @@ def _pad(rng: Rng) -> Case:
         [Step("Pad", ["x0", "pads"], "y0", {"mode": mode})],
         with_torch,
         {"pads": np.asarray([*before, *after], "int64")},
+        out=Output(tuple([a + size + b for (a, b), size in zip(amounts, shape)]), dtype),
     )
 
 
@@ -267,6 +270,7 @@ def _tile(rng: Rng) -> Case:
         [Step("Tile", ["x0", "reps"], "y0")],
         lambda t, x: x.repeat(reps),
         {"reps": np.asarray(reps, "int64")},
+        out=Output(tuple([size * n for size, n in zip(shape, reps)]), dtype),
     )
 
 
@@ -282,6 +286,7 @@ def _repeat(rng: Rng) -> Case:
         lambda x: _topi().repeat(x, times, axis),
         (),
         lambda t, x: t.repeat_interleave(x, times, axis),
+        out=Output((*shape[:axis], shape[axis] * times, *shape[axis + 1 :]), dtype),
     )
 
 
@@ -339,6 +344,7 @@ def _take(rng: Rng) -> Case:
         lambda x, i: _topi().take(x, i, axis),
         [Step("Gather", ["x0", "x1"], "y0", {"axis": axis})],
         lambda t, x, i: t.nn.functional.embedding(i, x) if is_embedding else x[:, i],
+        out=Output((*indices, width) if is_embedding else (shape[0], *indices), dtype),
     )
 
 
@@ -413,6 +419,7 @@ def _blocks(rng: Rng) -> Case:
             lambda x: _topi().nn.depth_to_space(x, block, "NCHW", "DCR" if mode == "DCR" else "CDR"),
             [Step("DepthToSpace", ["x0"], "y0", {"blocksize": block, "mode": mode})],
             None if mode == "DCR" else lambda t, x: t.pixel_shuffle(x, block),
+            out=Output((1, channels, high * block, wide * block), dtype),
         )
     shape = (1, channels, high * block, wide * block)
 
@@ -428,6 +435,7 @@ def _blocks(rng: Rng) -> Case:
         lambda x: _topi().nn.space_to_depth(x, block, "NCHW"),
         [Step("SpaceToDepth", ["x0"], "y0", {"blocksize": block})],
         None,
+        out=Output((1, channels * block * block, high, wide), dtype),
     )
 
 
@@ -463,6 +471,7 @@ def _triangle(rng: Rng) -> Case:
         [Step("Trilu", ["x0", "k"], "y0", {"upper": int(upper)})],
         lambda t, x: getattr(t, name)(x, offset),
         {"k": np.asarray(offset, "int64")},
+        out=Output((batch, rows, columns), dtype),
     )
 
 

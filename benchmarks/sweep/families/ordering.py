@@ -3,7 +3,7 @@
 Distribution: 2^10 to 2^19 elements (log-uniform), 1 to 3 axes; the axis that is ordered or summed is the last for 75 %,
 its size by `sizes.extent` for half and all elements in one row for a quarter. topk: k 1, 5, 10 or up to a quarter of
 the row. Values are uniform, of integers in a range as wide as the row (ties). float32 60 %, int32 15, int64 10, float64
-10, uint8 5. nonzero: 1, 10, 50 or 90 % of the elements; nms: 2^5 to 2^11 boxes.
+10, uint8 5. nonzero: 1, 10, 50 or 90 % of the elements; nms: 2^5 to 2^11 boxes; bincount: 2 to 4096 bins.
 """
 
 from __future__ import annotations
@@ -215,6 +215,30 @@ def _cumulative(rng: Rng) -> Case:
     )
 
 
+def _bincount(rng: Rng) -> Case:
+    count, bins = log_uniform(rng, *ELEMENTS), log_uniform(rng, 2, 4096)
+
+    def in_te(x: Any) -> Any:
+        from loopwright import te, topi
+
+        ones = te.compute((count,), lambda i: te.const(1, "int64"), name="ones")
+        return topi.scatter_elements(topi.full((bins,), "int64", 0), x, ones, 0, "add")
+
+    return Case(
+        "bincount",
+        [Input((count,), "int64", 0, bins - 1)],
+        [Output((bins,), "int64")],
+        lambda x: [exactly(np.bincount(x[0], minlength=bins))],
+        f"{bins} bins",
+        in_te,
+        # As exporters write it: ones added to zeros.
+        [Step("ScatterElements", ["zeros", "x0", "ones"], "y0", {"reduction": "add"})],
+        {"zeros": np.zeros(bins, "int64"), "ones": np.ones(count, "int64")},
+        lambda x, out: np.bincount(x[0], minlength=bins),
+        lambda t, x, out: t.bincount(x[0], minlength=bins),
+    )
+
+
 def _nonzero(rng: Rng) -> Case:
     shape, _ = _shape(rng)
     share = pick(rng, (0.01, 0.1, 0.5, 0.9))
@@ -301,5 +325,6 @@ def suppressed(boxes: Array, scores: Array, limit: float, kept: int) -> Array:
 
 
 KINDS: dict[Callable[[Rng], Case], int] = {
-    _sort: 16, _argsort: 12, _topk: 20, _unique: 8, _searchsorted: 10, _cumulative: 20, _nonzero: 8, _nms: 4,
+    _sort: 16, _argsort: 12, _topk: 20, _unique: 8, _searchsorted: 10, _cumulative: 20, _nonzero: 6,
+    _bincount: 4, _nms: 4,
 }  # fmt: skip

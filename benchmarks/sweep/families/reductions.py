@@ -1,4 +1,4 @@
-"""Reductions over any axes: sum, mean, max, min, prod, argmax, argmin, any, all, logsumexp, the norm.
+"""Reductions over any axes: sum, mean, variance, max, min, prod, argmax, argmin, any, all, logsumexp, the norm.
 
 Distribution: 2^13 to 2^22 elements (log-uniform), ranks 1 to 5, last axis by `sizes.extent`, any subset of the axes
 (each equally likely; places along one axis), keepdims for half of them. Types: float32 60 %, float64 15, int32 10,
@@ -20,7 +20,7 @@ from benchmarks.sweep.sizes import Rng, pick, shape_of, some_axes, without
 ELEMENTS = (2**13, 2**22)
 KINDS = {
     "sum": 24, "mean": 14, "max": 14, "min": 6, "prod": 5, "argmax": 10, "argmin": 5, "any": 5, "all": 5,
-    "logsumexp": 6, "norm": 6,
+    "logsumexp": 6, "norm": 6, "var": 6,
 }  # fmt: skip
 TYPES = {"float32": 60, "float64": 15, "int32": 10, "int64": 8, "uint8": 7}
 ONNX = {
@@ -35,7 +35,7 @@ def draw(rng: Rng) -> Case:
     dtype = pick(rng, list(TYPES), list(TYPES.values()))
     if kind in ("any", "all"):
         dtype = "bool"
-    elif kind in ("mean", "prod", "logsumexp", "norm"):
+    elif kind in ("mean", "prod", "logsumexp", "norm", "var"):
         dtype = pick(rng, ("float32", "float64"), (80, 20))
     elif kind == "sum" and dtype == "uint8":
         dtype = "int32"
@@ -75,6 +75,9 @@ def reduction(kind: str, dtype: str, shape: tuple[int, ...], axes: tuple[int, ..
             return [Bounded(np.asarray(right), (gamma(count + 2, dtype) * 2) * np.abs(right))]
         if kind == "norm":
             return [(r * r).sum(axes, keep).sqrt().bounded()]
+        if kind == "var":
+            d = r - r.mean(axes)
+            return [(d * d).mean(axes, keep).bounded(2)]
         if kind == "logsumexp":
             most = r.max(axes)
             # ours may leave out the greatest: e^1 at most here
@@ -88,6 +91,9 @@ def reduction(kind: str, dtype: str, shape: tuple[int, ...], axes: tuple[int, ..
 
         if kind == "mean":
             return topi.divide(topi.sum(x, axes, keep), float(count))
+        if kind == "var":
+            d = topi.subtract(x, topi.divide(topi.sum(x, axes, True), float(count)))
+            return topi.divide(topi.sum(topi.multiply(d, d), axes, keep), float(count))
         if kind == "norm":
             return topi.sqrt(topi.sum(topi.multiply(x, x), axes, keep))
         if kind == "logsumexp":
@@ -116,6 +122,8 @@ def reduction(kind: str, dtype: str, shape: tuple[int, ...], axes: tuple[int, ..
             return getattr(t, kind)(x[0], dim=axes[0], keepdim=keep)
         if kind == "norm":
             return t.linalg.vector_norm(x[0], dim=axes, keepdim=keep)
+        if kind == "var":
+            return t.var(x[0], dim=axes, correction=0, keepdim=keep)
         if kind == "sum":
             return t.sum(x[0], dim=axes, keepdim=keep, dtype=getattr(t, dtype))
         if kind == "prod":
@@ -133,6 +141,14 @@ def reduction(kind: str, dtype: str, shape: tuple[int, ...], axes: tuple[int, ..
                       {"axis": axes[0], "keepdims": int(keep)})]  # fmt: skip
     elif kind in ONNX:
         model = [Step(ONNX[kind], ["x0", "axes"], "y0", {"keepdims": int(keep)})]
+        constants = {"axes": np.asarray(axes, "int64")}
+    elif kind == "var":
+        model = [
+            Step("ReduceMean", ["x0", "axes"], "m", {"keepdims": 1}),
+            Step("Sub", ["x0", "m"], "d"),
+            Step("Mul", ["d", "d"], "s"),
+            Step("ReduceMean", ["s", "axes"], "y0", {"keepdims": int(keep)}),
+        ]
         constants = {"axes": np.asarray(axes, "int64")}
     return Case(
         kind,

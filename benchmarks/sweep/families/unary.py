@@ -3,7 +3,8 @@
 Distribution: 2^11 to 2^20 elements (log-uniform; functions take some ns each), ranks 1 to 4, last axis by
 `sizes.extent`. Three of five are functions of one element, drawn evenly, float32 65 % and float64 35 %. Two of five are
 pow with a constant exponent (2, 3, 4, 0.5, -1, -0.5, 1.5, 2.2) or a tensor of them, fmod, floor_mod and floor_divide,
-in float32, float64, int32, int64, int16 and uint8 where it has them; the divisor is a tensor, a row or a number.
+in float32, float64, int32, int64, int16 and uint8 where it has them; the divisor is a tensor, a row or a number; one in
+ten of them is atan2 or hypot.
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ FUNCTIONS = [
     Function("round", "Round", np.rint, -100, 100),
     Function("abs", "Abs", np.abs, -100, 100),
     Function("sign", "Sign", np.sign, -100, 100),
+    Function("log1p", None, np.log1p, -0.5, 100),
+    Function("exp2", None, np.exp2, -20, 20),
+    Function("asinh", "Asinh", np.arcsinh, -20, 20),
+    Function("atanh", "Atanh", np.arctanh, -0.95, 0.95),
 ]
 EXACT = ("floor", "ceil", "round", "abs", "sign")
 ULPS = {"log10": 1.5, "tan": 4.0}
@@ -64,7 +69,33 @@ def draw(rng: Rng) -> Case:
     """A case."""
     if rng.random() < 0.6:
         return _function(rng)
-    return pick(rng, (_power, _remainder))(rng)
+    return pick(rng, (_power, _remainder, _angle), (45, 45, 10))(rng)
+
+
+def _angle(rng: Rng) -> Case:
+    """atan2 or hypot of two tensors."""
+    name, dtype = pick(rng, ("atan2", "hypot")), pick(rng, ("float32", "float64"), (75, 25))
+    shape = shape_of(rng, ELEMENTS, (1, 2, 3, 4))
+    function = np.arctan2 if name == "atan2" else np.hypot
+
+    def exact(x: Any) -> list[Bounded]:
+        right = function(wide(x[0]), wide(x[1]))
+        return [Bounded(right, np.abs(right) * unit(dtype) * (5 if dtype == "float32" else 12))]
+
+    def of_two(x: Any, y: Any) -> Any:
+        from loopwright import te, tir
+
+        return te.compute(shape, lambda *at: getattr(tir, name)(x(*at), y(*at)), name=name)
+
+    return Case(
+        name,
+        [Input(shape, dtype, -3, 3), Input(shape, dtype, -3, 3)],
+        [Output(shape, dtype)],
+        exact,
+        kernel=of_two,
+        numpy=lambda x, out: function(x[0], x[1], out=out[0]),
+        torch=lambda t, x, out: getattr(t, name)(x[0], x[1], out=out[0]),
+    )
 
 
 def _function(rng: Rng) -> Case:
@@ -85,11 +116,20 @@ def _function(rng: Rng) -> Case:
         [Input(shape, dtype, made.low, made.high)],
         [Output(shape, dtype)],
         exact,
-        kernel=lambda x: getattr(_topi(), made.name)(x),
+        kernel=lambda x: in_te(made.name, x),
         model=[Step(made.onnx, ["x0"], "y0")] if made.onnx else (),
         numpy=None if made.numpy is None else lambda x, out: made.numpy(x[0], out=out[0]),
         torch=lambda t, x, out: getattr(t, made.name)(x[0], out=out[0]),
     )
+
+
+def in_te(name: str, x: Any) -> Any:
+    """The function by topi, or by tir where topi has it not."""
+    from loopwright import te, tir, topi
+
+    if hasattr(topi, name):
+        return getattr(topi, name)(x)
+    return te.compute(x.shape, lambda *at: getattr(tir, name)(x(*at)), name=name)
 
 
 def _power(rng: Rng) -> Case:
