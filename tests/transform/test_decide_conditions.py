@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.ir import CompareExpr, PrimFunc, pre_order_visit
+from loopwright.ir import CompareExpr, PrimFunc, is_no_op, pre_order_visit
 from loopwright.script import tir as T
 from loopwright.transform.parts.decide_conditions import decide_conditions
 from tests.transform.before_after import same_program
@@ -82,3 +82,31 @@ def test_a_comparison_that_fails():
 def test_where_nothing_is_decided_nothing_changes(func):
     assert decide_conditions(func.body, {}) is func.body
     assert decide_conditions(func.body, {first_comparison(both): True}) is func.body  # of another program
+
+
+def test_what_changes_no_bit_is_not_done():
+    """A member that is none: -0 added, -inf in a maximum, a factor of 1. 0 added changes -0, and stays."""
+
+    def updated(combine, unit):
+        @T.prim_func
+        def func(A: T.Buffer(8), B: T.Buffer(8), n: T.int32):
+            for i in range(8):
+                B[i] = combine(B[i], T.if_then_else(i < n, A[i], unit))
+
+        return decide_conditions(func.body, {first_comparison(func): False})
+
+    for combine, unit in (
+        (lambda a, b: a + b, T.float32(-0.0)),
+        (lambda a, b: a * b, T.float32(1)),
+        (T.max, T.float32("-inf")),
+        (T.min, T.float32("inf")),
+    ):
+        assert is_no_op(updated(combine, unit))
+    for combine, unit in (
+        (lambda a, b: a + b, T.float32(0.0)),
+        (lambda a, b: a * b, T.float32(-1)),
+        (T.max, T.float32("inf")),
+        (T.min, T.float32(0)),
+        (lambda a, b: a + b, T.float32("nan")),
+    ):
+        assert not is_no_op(updated(combine, unit))

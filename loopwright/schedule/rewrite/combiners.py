@@ -159,7 +159,8 @@ class Reduction:
     """What a block reduces: each update combines `operands` into the cell `indices` of `buffers`.
 
     `combine(a, b)` gives one value a field, and is associative; members keep their order unless it is `commutative`.
-    `identity` combines to the other operand wherever the start value `inits` takes part in the end.
+    `identity` combines to the other operand wherever the start value `inits` takes part in the end; `neutral` does so
+    always, also where it stands for a member that is none.
     """
 
     buffers: tuple[Buffer, ...]
@@ -167,6 +168,7 @@ class Reduction:
     operands: tuple[Expr, ...]
     combine: Combine
     identity: tuple[Expr, ...]
+    neutral: tuple[Expr, ...]
     inits: tuple[Expr, ...]
     commutative: bool
 
@@ -204,6 +206,7 @@ def read_reduction(step: str, realize: BlockRealize) -> Reduction:
         tuple(result.operands),
         result.combine,
         identity,
+        tuple([_neutral(store, unit) for store, unit in zip(stores, identity, strict=True)]),
         start,
         result.commutative,
     )
@@ -222,6 +225,12 @@ def _identity(step: str, realize: BlockRealize, store: BufferStore, start: Expr)
     if isinstance(store.value, _IDEMPOTENT):
         return _extreme(store.value)
     raise MalformedReduction(step, realize, f"starts {store.buffer.name} with {start}, which is no constant")
+
+
+def _neutral(store: BufferStore, unit: Expr) -> Expr:
+    """The unit that leaves every bit of a float as it is: 0 added to -0 is 0."""
+    is_sum = isinstance(store.value, Add) and store.value.dtype.is_float
+    return const(-0.0, store.value.dtype) if is_sum else unit
 
 
 def _absorbs(combiner: Combiner, start: Sequence[Expr], identity: Sequence[Expr]) -> bool:

@@ -3,23 +3,34 @@
     if i < n and j < m: B[i] = A[i]         with i < n true        →    if j < m: B[i] = A[i]
     B[i] = T.if_then_else(i < n, A[i], 0)   with i < n false       →    B[i] = 0
 
+    C[i] = C[i] + T.if_then_else(i < n, A[i], -0)                  →    nothing: every bit stays as it is
+
 Comparisons are known by identity: one that is written twice in the same words may be decided in one place and not in
 the other. Statements that come to do nothing go.
 """
 
 from __future__ import annotations
 
+from math import copysign, inf
+
 from loopwright.arith.data import holds_data
 from loopwright.arith.linear import is_index
 from loopwright.ir import (
+    Add,
     Allocate,
     And,
+    BufferLoad,
+    BufferStore,
     Call,
     DeclBuffer,
     Expr,
+    FloatImm,
     For,
     IfThenElse,
     IntImm,
+    Max,
+    Min,
+    Mul,
     Not,
     Or,
     Rewriter,
@@ -32,7 +43,9 @@ from loopwright.ir import (
     logical_not,
     logical_or,
     no_op,
+    structural_equal,
 )
+from loopwright.ir.node import rewrite_tuple
 from loopwright.transform.parts.known_ops import IF_THEN_ELSE, LIKELY
 from loopwright.transform.parts.statements import flat_seq
 
@@ -85,6 +98,22 @@ class _Decide(Rewriter):
         chosen, other = self.visit(expr.true_value), self.visit(expr.false_value)
         return expr.with_(condition=condition, true_value=chosen, false_value=other)
 
+    def _combined(self, expr: Add | Mul | Max | Min) -> Expr:
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        for unit, other in ((b, a), (a, b)):
+            if _is_neutral(type(expr), unit):
+                return other
+        return expr.with_(a=a, b=b)
+
+    visit_Add = visit_Mul = visit_Max = visit_Min = _combined
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        value, indices = self.visit(store.value), rewrite_tuple(store.indices, self.visit)
+        if value is not store.value and isinstance(value, BufferLoad) and value.buffer is store.buffer:
+            if all(structural_equal(a, b) for a, b in zip(value.indices, indices, strict=True)):
+                return no_op()
+        return store.with_(value=value, indices=indices)
+
     def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
         condition = self.visit(node.condition)
         if isinstance(condition, IntImm):
@@ -108,6 +137,15 @@ class _Decide(Rewriter):
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
         return flat_seq(node, self.visit)
+
+
+def _is_neutral(operation: type[Expr], unit: Expr) -> bool:
+    """Whether a float combined with this number keeps every bit. (Indices and integers are for `simplify`.)"""
+    if not isinstance(unit, FloatImm):
+        return False
+    if operation is Add:
+        return unit.value == 0 and copysign(1.0, unit.value) < 0
+    return unit.value == (1.0 if operation is Mul else -inf if operation is Max else inf)
 
 
 def _loses_data(kept: Expr, dropped: Expr) -> bool:

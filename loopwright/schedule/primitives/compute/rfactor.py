@@ -483,7 +483,8 @@ def _partial_nest(name: str, nest: _Nest, answer: Reduction, partial: Sequence[B
     if nest.on_loop:
         # The guard tells members from what is none; it is about loops, which the block sees as axes of its own.
         guard = logical_and(TRUE, *[_guard_inside(item, inner, nest, reduced) for item in nest.on_loop])
-        operands = [if_then_else(guard, operand, unit) for operand, unit in zip(operands, units, strict=True)]
+        none = [substitute(unit, values) for unit in answer.neutral]
+        operands = [if_then_else(guard, operand, unit) for operand, unit in zip(operands, none, strict=True)]
     combined = answer.combine(old_values, operands) if reduced else operands  # a partial result may be one member
     new = Block(
         tuple(axes),
