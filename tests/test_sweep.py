@@ -22,7 +22,7 @@ from benchmarks.sweep.windows import Window, convolution, transposed_convolution
 pytestmark = pytest.mark.usefixtures("no_collection")
 
 
-def small(family: str, count: int, most: int = 1 << 14) -> list[Case]:
+def small(family: str, count: int, most: int = 1 << 16) -> list[Case]:
     """The first drawn cases of a family that are small."""
     found: list[Case] = []
     for index in range(4000):
@@ -82,6 +82,13 @@ def test_some_families_keep_their_indices():
     found = list(indices_of(5, 6, lambda case: case.family == "gemm"))
     assert len(found) == 6
     assert {case_of(5, index).family for index in found} == {"gemm"}
+
+
+def test_no_case_is_huge():
+    for index in range(400):
+        case = case_of(6, index)
+        assert sum([int(np.prod(x.shape)) for x in [*case.inputs, *case.outputs]]) <= 2**25, case.name
+        assert all([min(x.shape, default=1) > 0 for x in [*case.inputs, *case.outputs]]), case.name
 
 
 @pytest.mark.parametrize("family", FAMILIES)

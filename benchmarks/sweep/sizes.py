@@ -65,6 +65,12 @@ def shape_of(rng: Rng, elements: tuple[float, float], ranks: Sequence[int] = (1,
     return (*[int(size) for size in outer], last)
 
 
+def elements(dtype: str, low: float, high: float, most: float = 2**22) -> tuple[float, float]:
+    """How many elements of a type are `low` to `high` bytes, `most` at most: time goes by bytes, not by elements."""
+    size = np.dtype(dtype).itemsize
+    return low / size, min(high / size, most)
+
+
 def extent_near(rng: Rng, total: int) -> int:
     """`total` itself (half of them), or the next power of two below it, or one of its neighbours."""
     if rng.random() < 0.5 or total < 4:

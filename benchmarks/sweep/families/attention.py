@@ -1,6 +1,6 @@
 """Attention: softmax(Q · Kᵀ / √d) · V with heads, one query or many, causal or not.
 
-Distribution: 2^16 to 2^27 multiplications (log-uniform); heads 1 to 16, head sizes 16, 32, 40, 64, 80, 96, 128, batch 1
+Distribution: 2^18 to 2^27 multiplications (log-uniform); heads 1 to 16, head sizes 16, 32, 40, 64, 80, 96, 128, batch 1
 (80 %) or 2; one query 30 %, else as many queries as keys (60 %) or others (log-uniform); causal for 30 % of those with
 as many. float32. As a model it is MatMul, Mul, Softmax, MatMul, as exporters write it (never causal).
 """
@@ -17,7 +17,7 @@ from benchmarks.sweep.case import Case, Input, Output, Step
 from benchmarks.sweep.errors import Rounded
 from benchmarks.sweep.sizes import Rng, log_uniform, pick
 
-WORK = (2**16, 2**27)
+WORK = (2**18, 2**27)
 
 
 def draw(rng: Rng) -> Case:

@@ -1,6 +1,6 @@
 """Convolutions: 1-D, 2-D and 3-D; grouped, depthwise, dilated, strided, transposed; long kernels, flat ones, 1 × 1.
 
-Distribution: 2^16 to 2^28 multiplications (log-uniform; the number of pixels follows from the rest, 2^22 elements at
+Distribution: 2^18 to 2^28 multiplications (log-uniform; the number of pixels follows from the rest, 2^22 elements at
 most). Kinds: 2-D 35 %, depthwise 15, 1-D 12, pointwise 10, transposed 10, 3-D 8, long kernels on one channel (1-D, 9 to
 255 taps) 5, k × 1 and 1 × k 5. Kernels 1, 2, 3, 5, 7 (3 most often), stride 1 (70 %) or 2, dilation 1 (85 %), 2 or 3,
 groups 1 (80 %), 2, 4 or 8, padding half of the kernel (70 %) or none; channels by `sizes.extent` up to 512; batch 1 (70
@@ -22,7 +22,7 @@ from benchmarks.sweep.errors import Rounded
 from benchmarks.sweep.sizes import Rng, extent, log_uniform, pick
 from benchmarks.sweep.windows import Window, convolution, transposed_convolution
 
-WORK = (2**16, 2**28)
+WORK = (2**18, 2**28)
 MOST = 2**22  # elements of an image or a result
 KINDS = {
     "conv2d": 35, "depthwise": 15, "conv1d": 12, "pointwise": 10, "transposed": 10, "conv3d": 8, "long": 5, "flat": 5,
@@ -42,11 +42,11 @@ def draw(rng: Rng) -> Case:
     inner, outer, groups = _channels(rng, kind)
     # Pixels follow from the work: out · in / groups · taps · pixels · batch.
     each = outer * (inner // groups) * int(np.prod(window.kernel)) * batch
-    pixels = min(max(work // each, 1), MOST // (batch * max(inner, outer)))
+    pixels = min(max(work // each, 1), MOST // (batch * max(inner * int(np.prod(window.stride)), outer)))
     side = max(round(pixels ** (1 / rank)), 1)
     places = [side] * rank
     if rank > 1 and rng.random() < 0.25:
-        places[-1] = max(extent(rng, 4 * side), 1)
+        places[-1] = extent(rng, 2 * side)
     if kind == "transposed":
         return transposed(rng, batch, inner, outer, groups, places, window, dtype)
     reach = [(k - 1) * d + 1 for k, d in zip(window.kernel, window.dilation)]

@@ -1,10 +1,10 @@
 """Element-wise work with broadcasts: arithmetic, comparisons, choices, casts, activations and blends.
 
-Distribution: 2^13 to 2^22 elements (log-uniform), ranks 1 to 5, last axis by `sizes.extent`; one case in five is an
-image of bytes, H × W × 3. Types: float32 40 %, float64 15, uint8 12, int32 11, int64 8, float16 6, int16 5, int8 3
-(activations and blends: float32 75, float64 15, float16 10). Kinds: arithmetic 40 % (half of it broadcast: each axis of
-one operand is 1 with a chance of one half, leading axes dropped), comparison 8, where 10, cast 17, activation 17,
-blend 5, integers' bits and clips 3. Integers stay in ranges where nothing overflows.
+Distribution: 2^15 to 2^24 bytes (log-uniform), 2^22 elements at most, ranks 1 to 5, last axis by `sizes.extent`; one
+case in five is an image of bytes, H × W × 3. Types: float32 40 %, float64 15, uint8 12, int32 11, int64 8, float16 6,
+int16 5, int8 3 (activations and blends: float32 75, float64 15, float16 10). Kinds: arithmetic 40 % (half of it
+broadcast: each axis of one operand is 1 with a chance of one half, leading axes dropped), comparison 8, where 10, cast
+17, activation 17, blend 5, integers' bits and clips 3. Integers stay in ranges where nothing overflows.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from benchmarks.bench.case import Array, Bounded
 from benchmarks.sweep.activations import ACTIVATIONS
 from benchmarks.sweep.case import Case, Input, Output, Step
 from benchmarks.sweep.errors import Rounded, exactly
-from benchmarks.sweep.sizes import Rng, broadcast_of, extent, log_uniform, pick, shape_of
+from benchmarks.sweep.sizes import Rng, broadcast_of, elements, extent, log_uniform, pick, shape_of
 
-ELEMENTS = (2**13, 2**22)
+BYTES = (2**15, 2**24)
 TYPES = {
     "float32": 40, "float64": 15, "uint8": 12, "int32": 11, "int64": 8, "float16": 6, "int16": 5, "int8": 3,
 }  # fmt: skip
@@ -67,10 +67,10 @@ def typed(rng: Rng, types: dict[str, int] = TYPES) -> str:
 def shaped(rng: Rng, dtype: str) -> tuple[int, ...]:
     """A shape: images for most of the bytes."""
     if dtype == "uint8" and rng.random() < 0.7:
-        total = log_uniform(rng, *ELEMENTS)
+        total = log_uniform(rng, *elements(dtype, *BYTES))
         width = min(extent(rng, 2048, 16), total // 48)
         return (max(total // (3 * width), 1), width, 3)
-    return shape_of(rng, ELEMENTS)
+    return shape_of(rng, elements(dtype, *BYTES))
 
 
 def _numbers(shape: tuple[int, ...], dtype: str, low: float = -100, high: float = 100) -> Input:
@@ -178,7 +178,7 @@ def _cast(rng: Rng) -> Case:
 def _activation(rng: Rng) -> Case:
     made = pick(rng, ACTIVATIONS)
     dtype = typed(rng, FLOATS)
-    shape = shape_of(rng, (ELEMENTS[0] / 2, ELEMENTS[1] / 4))
+    shape = shape_of(rng, elements(dtype, BYTES[0] / 2, BYTES[1] / 4))
     return Case(
         made.name,
         [Input(shape, dtype, -6, 6)],
@@ -195,7 +195,7 @@ def _activation(rng: Rng) -> Case:
 def _blend(rng: Rng) -> Case:
     """a·x + (1 - a)·y with a number, a mask or a plane; or x·s + t with rows or columns of s and t."""
     dtype = typed(rng, FLOATS)
-    shape = shape_of(rng, ELEMENTS, (2, 3, 4))
+    shape = shape_of(rng, elements(dtype, *BYTES), (2, 3, 4))
     if rng.random() < 0.4:
         other = broadcast_of(rng, shape)
         return Case(

@@ -1,10 +1,10 @@
 """Matrix products: all four transposes, thin and odd ones, batches, a matrix by itself, with bias and activation.
 
-Distribution: 2^15 to 2^28 multiplications (log-uniform). M is 1 (20 %), 2 to 17 (20 %), by `sizes.extent` (30 %) or
+Distribution: 2^18 to 2^28 multiplications (log-uniform). M is 1 (20 %), 2 to 17 (20 %), by `sizes.extent` (30 %) or
 log-uniform (30 %); K by `sizes.extent` or log-uniform, N is what is left. Types: float32 60 %, float64 15, int8 → int32
 12 (uint8 × int8 for a third of them), int32 8, float16 5. Forms: a product with either operand transposed 45 %, batched
 (2 to 64) 20, X·Xᵀ and its batched form 10, with bias and perhaps an activation (constant weights in models) 20, one of
-the contractions of `EINSUMS` 10 (2^14 to 2^24 multiplications, float32).
+the contractions of `EINSUMS` 10 (2^17 to 2^25 multiplications, float32).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.sweep.case import Case, Input, Output, Step
 from benchmarks.sweep.errors import Rounded, exactly
 from benchmarks.sweep.sizes import Rng, extent, log_uniform, pick
 
-WORK = (2**15, 2**28)
+WORK = (2**18, 2**28)
 EINSUMS = (
     "ij,kj->ik", "bij,bkj->bik", "bhid,bhjd->bhij", "ijk,kl->ijl", "ij,ij->i", "i,j->ij", "bi,bj->bij", "bij,bj->bi",
     "ij,ikj->ik", "ijk,ijl->kl", "ij,jk->ki", "bijc,cd->bijd",
@@ -39,6 +39,7 @@ def draw(rng: Rng) -> Case:
     work = log_uniform(rng, WORK[0], WORK[1] if dtype in ("float32", "int8") else WORK[1] // 4)
     batch = log_uniform(rng, 2, 64) if form == "batched" or (form == "itself" and rng.random() < 0.5) else 0
     m, k, n = sizes(rng, max(work // max(batch, 1), 1))
+    batch = fitting(batch, m, k, n)
     if form == "fused":
         return fused(rng, m, k, n, dtype)
     if form == "itself":
@@ -62,6 +63,11 @@ def sizes(rng: Rng, work: int) -> tuple[int, int, int]:
     rest = max(work // m, 1)
     k = min(extent(rng, 4096, 2) if rng.random() < 0.5 else log_uniform(rng, 2, 4096), rest)
     return m, k, min(max(rest // k, 1), 16384)
+
+
+def fitting(batch: int, m: int, k: int, n: int) -> int:
+    """The batch, or as much of it as leaves 2^22 elements to each matrix."""
+    return max(min(batch, 2**22 // max(m * k, k * n, m * n)), 1) if batch else 0
 
 
 def product(
@@ -130,7 +136,7 @@ def einsum(rng: Rng) -> Case:
     text = pick(rng, EINSUMS)
     terms, out = text.split("->")
     letters = sorted(set(terms) - {","})
-    left = log_uniform(rng, 2**14, 2**24)
+    left = log_uniform(rng, 2**17, 2**25)
     named = {}
     for number, letter in enumerate(rng.permutation(letters)):
         share = left ** (1 / (len(letters) - number))

@@ -1,6 +1,6 @@
 """Order and search: sort, argsort, topk, unique, searchsorted, cumulative sums and products, counts, places, NMS.
 
-Distribution: 2^10 to 2^19 elements (log-uniform), 1 to 3 axes; the axis that is ordered or summed is the last for 75 %,
+Distribution: 2^12 to 2^19 elements (log-uniform), 1 to 3 axes; the axis that is ordered or summed is the last for 75 %,
 its size by `sizes.extent` for half and all elements in one row for a quarter. topk: k 1, 5, 10 or up to a quarter of
 the row. Values are uniform, of integers in a range as wide as the row (ties). float32 60 %, int32 15, int64 10, float64
 10, uint8 5. nonzero: 1, 10, 50 or 90 % of the elements; nms: 2^5 to 2^11 boxes; bincount: 2 to 4096 bins.
@@ -19,7 +19,7 @@ from benchmarks.sweep.case import Case, Input, Output, Step
 from benchmarks.sweep.errors import exactly
 from benchmarks.sweep.sizes import Rng, extent, log_uniform, pick
 
-ELEMENTS = (2**10, 2**19)
+ELEMENTS = (2**12, 2**19)
 TYPES = {"float32": 60, "int32": 15, "int64": 10, "float64": 10, "uint8": 5}
 
 

@@ -1,6 +1,6 @@
 """Pooling: greatest and mean, 1-D to 3-D, overlapping or not, padded or not, global.
 
-Distribution: 2^13 to 2^21 elements of input (log-uniform); 1-D 15 %, 2-D 75, 3-D 10; channels by `sizes.extent` up to
+Distribution: 2^14 to 2^21 elements of input (log-uniform); 1-D 15 %, 2-D 75, 3-D 10; channels by `sizes.extent` up to
 512, batch 1 to 4; kernels 2 (40 %), 3 (40), 5, 7 or one side of each, stride 1, 2 or the kernel, padding half of the
 kernel for half of them; one in six is global. float32 85 %, float64 10, uint8 and int32 (greatest) 5.
 """
@@ -17,7 +17,7 @@ from benchmarks.sweep.errors import Rounded, exactly
 from benchmarks.sweep.sizes import Rng, extent, log_uniform, pick
 from benchmarks.sweep.windows import Window
 
-ELEMENTS = (2**13, 2**21)
+ELEMENTS = (2**14, 2**21)
 
 
 def draw(rng: Rng) -> Case:

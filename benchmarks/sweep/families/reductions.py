@@ -1,8 +1,8 @@
 """Reductions over any axes: sum, mean, variance, max, min, prod, argmax, argmin, any, all, logsumexp, the norm.
 
-Distribution: 2^13 to 2^22 elements (log-uniform), ranks 1 to 5, last axis by `sizes.extent`, any subset of the axes
-(each equally likely; places along one axis), keepdims for half of them. Types: float32 60 %, float64 15, int32 10,
-int64 8, uint8 7 (sums of bytes are of int32 in them; means, products, norms and logsumexp are of floats).
+Distribution: 2^15 to 2^24 bytes (log-uniform), 2^22 elements at most, ranks 1 to 5, last axis by `sizes.extent`, any
+subset of the axes (each equally likely; places along one axis), keepdims for half of them. Types: float32 60 %, float64
+15, int32 10, int64 8, uint8 7 (sums of bytes are of int32 in them; means, products, norms and logsumexp are of floats).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from benchmarks.bench.bounds import gamma
 from benchmarks.bench.case import Bounded
 from benchmarks.sweep.case import Case, Input, Output, Step
 from benchmarks.sweep.errors import Rounded, exactly
-from benchmarks.sweep.sizes import Rng, pick, shape_of, some_axes, without
+from benchmarks.sweep.sizes import Rng, elements, pick, shape_of, some_axes, without
 
-ELEMENTS = (2**13, 2**22)
+BYTES = (2**15, 2**24)
 KINDS = {
     "sum": 24, "mean": 14, "max": 14, "min": 6, "prod": 5, "argmax": 10, "argmin": 5, "any": 5, "all": 5,
     "logsumexp": 6, "norm": 6, "var": 6,
@@ -39,7 +39,7 @@ def draw(rng: Rng) -> Case:
         dtype = pick(rng, ("float32", "float64"), (80, 20))
     elif kind == "sum" and dtype == "uint8":
         dtype = "int32"
-    shape = shape_of(rng, ELEMENTS)
+    shape = shape_of(rng, elements(dtype, *BYTES))
     keep = bool(rng.random() < 0.5)
     is_place = kind in ("argmax", "argmin")
     axes = (int(rng.integers(len(shape))),) if is_place else some_axes(rng, len(shape))
