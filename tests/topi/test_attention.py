@@ -195,3 +195,55 @@ def test_a_masked_key_that_is_no_number_counts_where_the_mask_is_added(mask_sele
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
     assert np.isnan(found[0, 0, 0]).all() != mask_selects
     np.testing.assert_array_equal(found[0, 0, 1], 0 if hidden_is_zero else np.nan)
+
+
+@pytest.mark.parametrize(
+    ("keys", "depth", "width"),
+    [(1, 1, 1), (3, 2, 5), (7, 3, 4), (8, 4, 16), (9, 17, 33), (40, 5, 7), (67, 64, 20), (130, 12, 66)],
+)
+def test_one_query_has_lanes_along_keys(keys, depth, width):
+    q, k = real_numbers((2, 4, 1, depth)), real_numbers((2, 2, keys, depth))
+    v, mask = real_numbers((2, 2, keys, width)), real_numbers((2, 1, 1, keys))
+    for target in ("llvm", "c"):
+        require_bound(built([q, k, v, mask], target), [q, k, v, mask])
+    require_bound(built([q, k, v], causal=True, diagonal=2), [q, k[:, :, :3], v[:, :, :3]])
+    require_bound(built([q, k, v], layouts="BHSD BHSD BHSD BSHD").transpose(0, 2, 1, 3), [q, k, v])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_one_query_of_other_types(dtype):
+    q, k, v = (real_numbers((1, 3, size, 20), dtype) for size in (1, 21, 21))
+    exact = meaning(*[array.astype("float64") for array in (q, k, v)])
+    assert np.abs(built([q, k, v]) - exact).max() < (2e-3 if dtype == "float16" else 1e-14)
+
+
+def test_one_query_and_blocks_of_keys(monkeypatch):
+    tiles = attention_tiles.AttentionTiles(1, 1, 8, 16, 4, 1, 2, is_parallel=True, key_lanes=4)
+    monkeypatch.setattr(sys.modules["loopwright.topi.nn.attention"], "choose_tiles", lambda *_: tiles)
+    q, k, v = real_numbers((1, 2, 1, 6)), real_numbers((1, 2, 45, 6)), real_numbers((1, 2, 45, 11))
+    k = k * np.float32(1.1) ** np.arange(45, dtype="float32")[:, None]
+    require_bound(built([q, k, v]), [q, k, v])
+    found = built([q, k, v], causal=True, diagonal=20)
+    require_bound(found, [q, k[:, :, :21], v[:, :, :21]])
+
+
+def test_one_query_and_a_number_of_keys_that_is_known_late():
+    n = te.size_var("n")
+    shapes = [(1, 2, 1, 9), (1, 2, n, 9), (1, 2, n, 6)]
+    inputs = [te.placeholder(shape, "float32", f"p{k}") for k, shape in enumerate(shapes)]
+    function = lw.build([*inputs, attention(*inputs)], target="llvm")
+    for keys in (1, 5, 8, 31):
+        q, k, v = real_numbers((1, 2, 1, 9)), real_numbers((1, 2, keys, 9)), real_numbers((1, 2, keys, 6))
+        result = np.empty((1, 2, 1, 6), "float32")
+        function(q, k, v, result)
+        require_bound(result, [q, k, v])
+
+
+@pytest.mark.parametrize("cpu", ["skylake-avx512", "znver3", "x86-64"])
+def test_one_query_on_other_processors(cpu):
+    target = f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}"
+    tiles = attention_tiles.choose_tiles(Machine.of(target), "float32", 8, 1, 500, 64, 64)
+    assert tiles.queries == 1 and tiles.key_lanes == Machine.of(target).lanes("float32")
+    inputs = [te.placeholder(shape, "float32", f"p{k}") for k, shape in enumerate([(1, 8, 1, 64), *[(1, 8, 50, 64)] * 2])]
+    with Target(target):
+        assert "dots" in lw.lower([*inputs, attention(*inputs)]).script()

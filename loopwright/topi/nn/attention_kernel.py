@@ -12,6 +12,8 @@ Queries are the lanes of vectors until the scores are weights, so maxima and sum
 the values fills the vectors of the second product. Keys and values are read in place, whatever the order of their
 dimensions. Blocks of keys that no query of the group may see are skipped, and a single block needs no shrinking.
 
+For a single query the lanes are numbers of a key while its score is summed, and keys while scores become weights.
+
 A hidden key has a weight of 0, and 0 · NaN is NaN. So nothing is skipped in a head where that could be: a pass over its
 keys and values comes first, which adds up 0 · x. (For keys, 0 · (x · large): they must not overflow a score either.)
 """
@@ -32,6 +34,9 @@ from loopwright.runtime.dtype import DataType
 from loopwright.topi.nn.attention_tiles import AttentionTiles
 from loopwright.topi.parts.sizes import known
 from loopwright.topi.types import Dim
+
+
+_KEY_VECTORS = 4  # of weights that are computed at once, where all are of one query
 
 
 @dataclass(frozen=True)
@@ -301,13 +306,54 @@ class _Kernel:
         if near is not None:
             with ib.for_range(0, rows, "r") as r, self._vectors(what.depth) as c:
                 near[r, c] = cast(self._at(self.key, 1, self.kh, self._key_place(first + at + r), c), what.dtype)
+
+        def number(r: Expr, c: Expr) -> Expr:
+            return self._at(self.key, 1, self.kh, self._key_place(first + at + r), c) if near is None else near[r, c]
+
         tile = ib.allocate(what.dtype, (rows, columns), "tile", scope="local")
-        with self._rows(rows) as r, self._lanes(columns) as lane:
-            tile[r, lane] = const(0, what.dtype)
-        with ib.for_range(0, what.depth, "c") as c, self._rows(rows) as r, self._lanes(columns) as lane:
-            number = self._at(self.key, 1, self.kh, self._key_place(first + at + r), c) if near is None else near[r, c]
-            tile[r, lane] = tile[r, lane] + number * self.turned[c, lane]
+        if self.tiles.key_lanes > 1:
+            self._dot_tile(tile, number, rows)
+        else:
+            with self._rows(rows) as r, self._lanes(columns) as lane:
+                tile[r, lane] = const(0, what.dtype)
+            with ib.for_range(0, what.depth, "c") as c, self._rows(rows) as r, self._lanes(columns) as lane:
+                tile[r, lane] = tile[r, lane] + number(r, c) * self.turned[c, lane]
         self._finish_tile(tile, first, at, rows)
+
+    def _dot_tile(self, tile: BufferVar, number: Callable[[Expr, Expr], Expr], rows: int) -> None:
+        """The scores of some keys for one query: sums in lanes, then neighbouring lanes added until one is left."""
+        ib, what, lanes = self.ib, self.what, self._depth_lanes()
+        sums = ib.allocate(what.dtype, (rows, lanes), "dots", scope="local")
+        with self._rows(rows) as r, self._lanes(lanes, lanes) as lane:
+            sums[r, lane] = const(0, what.dtype)
+        whole = what.depth // lanes
+        with ib.for_range(0, whole, "c") as c, self._rows(rows) as r, self._lanes(lanes, lanes) as lane:
+            sums[r, lane] = sums[r, lane] + number(r, c * lanes + lane) * self.turned[c * lanes + lane, 0]
+        zero = const(0, self.index)
+        if lanes == 1:
+            vectors = [sums[r, 0] for r in range(rows)]
+        else:
+            vectors = [ib.let("dot", sums[r, Ramp(zero, const(1, self.index), lanes)]) for r in range(rows)]
+        left = lanes  # of each sum
+        while left > 1:
+            pairs = list(zip(vectors[::2], [*vectors[1::2], *vectors[-1:]]))  # an odd one stands for two
+            together = [pair if len(vectors) > 1 else pair[:1] for pair in pairs]
+            even, odd = (range(start, lanes * len(together[0]), 2) for start in (0, 1))
+            lanes, left = len(even), left // 2
+            vectors = [ib.let("dot", _picked(parts, even) + _picked(parts, odd)) for parts in together]
+        for r in range(rows):
+            tile[r, 0] = _picked((vectors[r // lanes],), [r % lanes]) if lanes > 1 else vectors[r]
+        start = whole * self._depth_lanes()
+        if start < what.depth:
+            with ib.for_range(0, what.depth - start, "c") as c, self._rows(rows) as r:
+                tile[r, 0] = tile[r, 0] + number(r, c + start) * self.turned[c + start, 0]
+
+    def _depth_lanes(self) -> int:
+        """Lanes along the numbers of a key."""
+        lanes = self.tiles.key_lanes
+        while lanes > max(self.what.depth, 1):
+            lanes //= 2
+        return lanes
 
     def _key_place(self, index: Expr) -> Expr:
         return minimum(index, self.what.keys - 1) if known(self.what.keys) is None else index
@@ -391,13 +437,35 @@ class _Kernel:
                 self.factor[lane] = shrunk[lane]
             with self._lanes(columns) as lane:
                 summed[lane] = self.total[lane] * self.factor[lane]
-        with ib.for_range(0, self.valid, "k") as k:
-            with self._lanes(columns) as lane:
-                self.scores[k, lane] = self._power(self.scores[k, lane] - base[lane])
-            with self._lanes(columns) as lane:
-                summed[lane] = summed[lane] + self.scores[k, lane]
+        if self.tiles.key_lanes > 1:
+            self._weights_of_one(base, summed)
+        else:
+            with ib.for_range(0, self.valid, "k") as k:
+                with self._lanes(columns) as lane:
+                    self.scores[k, lane] = self._power(self.scores[k, lane] - base[lane])
+                with self._lanes(columns) as lane:
+                    summed[lane] = summed[lane] + self.scores[k, lane]
         with self._lanes(columns) as lane:
             self.total[lane] = summed[lane]
+
+    def _weights_of_one(self, base: BufferVar, summed: BufferVar) -> None:
+        """Of one query: vectors of keys, some at once; then one, then what is left."""
+        ib, what, lanes = self.ib, self.what, self.tiles.key_lanes
+        done: Dim = 0
+        for width in (_KEY_VECTORS * lanes, lanes, 1):
+            sums = ib.allocate(what.dtype, (width,), "partial", scope="local")
+            with self._lanes(width, width) as lane:
+                sums[lane] = const(0, what.dtype)
+            # Counted in vectors from the first key on: what a vector holds does not depend on where the last one ended.
+            with ib.for_range(done // width, self.valid // width, "k") as k:
+                with self._lanes(width, width) as lane:
+                    at = k * width + lane
+                    self.scores[at, 0] = self._power(self.scores[at, 0] - base[0])
+                with self._lanes(width, width) as lane:
+                    sums[lane] = sums[lane] + self.scores[k * width + lane, 0]
+            with ib.for_range(0, width, "lane", kind="unroll") as one:
+                summed[0] = summed[0] + sums[one]
+            done = self.valid // width * width
 
     def _power(self, x: Expr) -> Expr:
         """exp(x), or 0 where that is no normal number: beside the largest weight, 1, it is nothing.
@@ -527,6 +595,11 @@ class _Kernel:
         else:
             with self.ib.if_scope(condition):
                 yield
+
+
+def _picked(vectors: Sequence[Expr], lanes: Sequence[int]) -> Expr:
+    """These lanes of vectors that lie one after the other."""
+    return Shuffle(tuple(vectors), tuple([const(lane) for lane in lanes]))
 
 
 def _larger(x: Expr, y: Expr) -> Expr:

@@ -5,6 +5,7 @@
     tiles.score_rows        keys of a tile of scores: score_rows × queries sums in registers
     tiles.keys              keys of a block, whose scores stay in L1
     tiles.value_rows        queries of a tile of the result: value_rows × value_vectors sums in registers
+    tiles.key_lanes         of a single query, as when text is generated: the vectors are along keys
 
 A tile is chosen for the cycles that one step of its reduction takes for each useful sum; queries that fill up the last
 task are not useful.
@@ -37,6 +38,7 @@ class AttentionTiles:
     value_rows: int
     value_vectors: int
     is_parallel: bool
+    key_lanes: int = 1  # more than 1 for a single query: lanes are numbers of a key while scores are computed, then keys
 
     @property
     def queries(self) -> int:
@@ -48,6 +50,10 @@ def choose_tiles(
 ) -> AttentionTiles:
     """The tiles that cost least; `heads` are those of all batches, and None is a size that is not known."""
     full = machine.lanes(dtype)
+    work = (heads or _MANY) * float(queries or _MANY) * (keys or _MANY) * (depth + width) * 2
+    is_parallel = machine.threads_for(work / machine.flops_per_cycle(dtype)) > 1
+    if queries == 1 and full > 1:
+        return _one_query(machine, dtype, keys, width, is_parallel)
     lanes = full if queries is None else min(full, 1 << max(0, queries - 1).bit_length())
     rows, vectors = _register_tile(machine, lanes, queries)
     together = lanes * vectors
@@ -56,7 +62,6 @@ def choose_tiles(
     most = max(rows, fitting // rows * rows)
     block = most if keys is None else min(most, rounded_up(max(keys, 1), rows))
     value_rows, value_vectors = _value_tile(machine, full, together, width)
-    work = (heads or _MANY) * float(queries or _MANY) * (keys or _MANY) * (depth + width) * 2
     return AttentionTiles(
         lanes,
         vectors,
@@ -65,8 +70,19 @@ def choose_tiles(
         min(full, 1 << (max(width, 1).bit_length() - 1)),
         value_rows,
         value_vectors,
-        machine.threads_for(work / machine.flops_per_cycle(dtype)) > 1,
+        is_parallel,
     )
+
+
+def _one_query(machine: Machine, dtype: str, keys: int | None, width: int, is_parallel: bool) -> AttentionTiles:
+    """Keys and values are read once, at the rate of memory: whole rows of them, so that they come in order."""
+    full = machine.lanes(dtype)
+    most = max(_MOST_ROWS, machine.l1 // 3 // bytes_of(dtype) // _MOST_ROWS * _MOST_ROWS)
+    block = most if keys is None else min(most, rounded_up(max(keys, 1), _MOST_ROWS))
+    columns = max(1, width // full)
+    passes = ceil(columns / (machine.registers // 2))
+    lanes = min(full, 1 << (max(width, 1).bit_length() - 1))
+    return AttentionTiles(1, 1, _MOST_ROWS, block, lanes, 1, ceil(columns / passes), is_parallel, key_lanes=full)
 
 
 def _register_tile(machine: Machine, lanes: int, queries: int | None) -> tuple[int, int]:
