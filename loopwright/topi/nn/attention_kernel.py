@@ -35,7 +35,6 @@ from loopwright.topi.nn.attention_tiles import AttentionTiles
 from loopwright.topi.parts.sizes import known
 from loopwright.topi.types import Dim
 
-
 _KEY_VECTORS = 4  # of weights that are computed at once, where all are of one query
 
 

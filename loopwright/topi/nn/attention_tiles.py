@@ -38,7 +38,7 @@ class AttentionTiles:
     value_rows: int
     value_vectors: int
     is_parallel: bool
-    key_lanes: int = 1  # more than 1 for a single query: lanes are numbers of a key while scores are computed, then keys
+    key_lanes: int = 1  # more for a single query: lanes are numbers of a key while scores are computed, then keys
 
     @property
     def queries(self) -> int:
