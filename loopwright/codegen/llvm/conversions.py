@@ -7,10 +7,12 @@ operations on their bits, written as IR in `codegen/math`.
 
 from __future__ import annotations
 
-from loopwright.codegen.llvm.types import mangled, register_type, travels_as_bits, zero
+from loopwright.codegen.llvm.saturation import emit_saturating_cast
+from loopwright.codegen.llvm.types import float_literal, register_type, splat, travels_as_bits, zero
 from loopwright.codegen.llvm.value_emitter import ValueEmitter
+from loopwright.codegen.math.body import ROUND_FLOAT64, ROUND_FLOAT64_BITS
 from loopwright.codegen.small_floats import is_small_float
-from loopwright.runtime.dtype import FLOAT32, DataType
+from loopwright.runtime.dtype import FLOAT32, INT64, DataType
 
 
 def emit_cast(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
@@ -32,8 +34,10 @@ def emit_cast(emitter: ValueEmitter, value: str, source: DataType, target: DataT
     if source.is_float and target.is_float:
         operation = "fpext" if target.bits > source.bits else "fptrunc"
     elif source.is_float:
-        return _saturate(emitter, value, source, target)
+        return emit_saturating_cast(emitter, value, source, target)
     elif target.is_float:
+        if source.lanes > 1 and source.bits == 8 and target.bits == 64 and emitter.target.units.has_saturating_convert:
+            return _bytes_to_float64(emitter, value, source, target)
         operation = "uitofp" if source.is_unsigned else "sitofp"
     elif source.kind == "handle":
         operation = "ptrtoint"
@@ -64,62 +68,25 @@ def _bits_as(emitter: ValueEmitter, value: str, target: DataType) -> str:
     return emitter.b.value(f"bitcast {register_type(bits)} {value} to {register_type(target)}")
 
 
+def _bytes_to_float64(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
+    """Bytes added to the last bits of a float with room for them, whose own value is subtracted: no conversion.
+
+    LLVM converts bytes to float64 lane by lane on AArch64, also if they are widened first.
+    """
+    lanes, byte = source.lanes, register_type(source)
+    wide, magic = register_type(INT64.with_lanes(lanes)), ROUND_FLOAT64_BITS
+    if source.is_unsigned:  # made signed: it would widen unsigned bytes by table look-ups, which are slower
+        value = emitter.b.value(f"xor {byte} {value}, {splat(source, '-128')}")
+        magic += 128
+    widened = emitter.b.value(f"sext {byte} {value} to {wide}")
+    bits = emitter.b.value(f"add {wide} {widened}, {splat(INT64.with_lanes(lanes), str(magic))}")
+    text = register_type(target)
+    held = emitter.b.value(f"bitcast {wide} {bits} to {text}")
+    return emitter.b.value(f"fsub {text} {held}, {splat(target, float_literal(target.element, ROUND_FLOAT64))}")
+
+
 def _to_bool(emitter: ValueEmitter, value: str, source: DataType) -> str:
     if emitter.is_soft_float(source):
         value, source = _decoded(emitter, value, source), FLOAT32.with_lanes(source.lanes)
     compare = "fcmp une" if source.is_float else "icmp ne"
     return emitter.b.value(f"{compare} {register_type(source)} {value}, {zero(source)}")
-
-
-def _saturate(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
-    if target.bits < 32 and emitter.target.units.has_saturating_convert and source.bits <= 32:
-        return _saturate_twice(emitter, value, source, target)
-    if target.bits < 32:
-        return _saturate_narrow(emitter, value, source, target)
-    name = f"llvm.fpto{'u' if target.is_unsigned else 's'}i.sat.{mangled(target)}.{mangled(source)}"
-    to, given = register_type(target), register_type(source)
-    emitter.module.declare(name, f"{to} @{name}({given})")
-    return emitter.b.value(f"call {to} @{name}({given} {value})")
-
-
-def _saturate_twice(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
-    """By way of a 32-bit integer, which saturates as the instruction does; narrowing to a half saturates as well."""
-    kind = "uint" if target.is_unsigned else "int"
-    wide = DataType(f"{kind}32").with_lanes(target.lanes)
-    value = _saturate(emitter, value, source, wide)
-    while wide.bits > target.bits:
-        half = DataType(f"{kind}{wide.bits // 2}").with_lanes(target.lanes)
-        value, wide = _halved(emitter, value, wide, half), half
-    return value
-
-
-def _halved(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
-    """An integer narrowed with saturation."""
-    sign = "u" if target.is_unsigned else "s"
-    bounds = [(f"llvm.{sign}min", target.max_value())]
-    if not target.is_unsigned:
-        bounds.append(("llvm.smax", target.min_value()))
-    for name, bound in bounds:
-        limit = f"splat (i{source.bits} {bound})" if target.lanes > 1 else str(bound)
-        value = emitter.intrinsic(f"{name}.{mangled(source)}", source, [(source, value), (source, limit)])
-    return emitter.b.value(f"trunc {register_type(source)} {value} to {register_type(target)}")
-
-
-def _saturate_narrow(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
-    """Clamped while a float, whose type holds both ends exactly, and then by way of int32.
-
-    The function that saturates is done lane by lane on machines whose conversion does not: sixteen times as slow, also
-    where LLVM makes the lanes.
-    """
-    given, element = register_type(source), register_type(source.element)
-    zero_text = zero(source)
-    is_number = emitter.b.value(f"fcmp ord {given} {value}, {zero_text}")
-    lanes = f"<{source.lanes} x i1>" if source.lanes > 1 else "i1"
-    value = emitter.b.value(f"select {lanes} {is_number}, {given} {value}, {given} {zero_text}")
-    for compare, bound in (("olt", target.max_value()), ("ogt", target.min_value())):
-        limit = f"splat ({element} {float(bound):.1f})" if source.lanes > 1 else f"{float(bound):.1f}"
-        inside = emitter.b.value(f"fcmp {compare} {given} {value}, {limit}")
-        value = emitter.b.value(f"select {lanes} {inside}, {given} {value}, {given} {limit}")
-    wide = register_type(DataType("int32").with_lanes(target.lanes))
-    value = emitter.b.value(f"fptosi {given} {value} to {wide}")
-    return emitter.b.value(f"trunc {wide} {value} to {register_type(target)}")
