@@ -116,6 +116,11 @@ class Machine:
         return self.cpu.microarchitecture.moves
 
     @cached_property
+    def streams(self) -> int:
+        """Rows that can be read side by side, each along memory."""
+        return self.cpu.microarchitecture.streams
+
+    @cached_property
     def page(self) -> int:
         """Bytes: hardware that brings lines of a stream ahead does so within one."""
         return self.cpu.microarchitecture.page

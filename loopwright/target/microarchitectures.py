@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright.target.microarchitecture import Caches, Microarchitecture
+from loopwright.target.moves import NEOVERSE_N1_MOVES
 
 _KIB, _MIB = 1 << 10, 1 << 20
 
@@ -178,6 +179,8 @@ NEOVERSE_N1: Final = Microarchitecture(
     memory_cores=8,
     gather_cycles=1.0,
     caches=Caches(64 * _KIB, 1 * _MIB, 16 * _MIB, 64),
+    streams=12,
+    moves=NEOVERSE_N1_MOVES,
     source="Arm Neoverse N1 Software Optimization Guide",
 )
 NEOVERSE_V1: Final = Microarchitecture(

@@ -91,7 +91,7 @@ def _under_condition(chosen: Expr, other: Expr) -> Expr | None:
         return None
     fused = Call._make(product.dtype, FMA, (*factors, other))
     if isinstance(chosen, Select):
-        return Select(condition, fused, other + rest, span=chosen.span)
+        return chosen.with_(true_value=fused, false_value=other + rest)
     return chosen.with_(args=(condition, fused, other + rest))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of, tile_utilisation
 from loopwright.autosched.prefetch import explain_weights
+from loopwright.autosched.rules.contraction.few_rows import FewRows
 from loopwright.autosched.rules.contraction.product import Product
-from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, FewRows, Tiles
+from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, Tiles
 
 
 def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision) -> None:
@@ -37,7 +38,7 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
         )
     else:
         decision.chose(f"{name} read in place", f"{-(-rows // tiles.mr)} tiles read it, too few to pay for packing")
-    if product.packs_rows:
+    if product.packs_rows and not tiles.reads_rows:
         decision.chose(
             f"strips of {product.row_operand.buffer.name} packed",
             f"{tiles.mr} rows at a time, since it is not contiguous along k",
@@ -48,7 +49,8 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
         decision.chose(f"{product.row_operand.buffer.name} prepacked along k", "it is a constant")
     slabs = -(-k // tiles.slab)
     if slabs > 1:
-        decision.chose(f"{slabs} slabs of {tiles.slab}", f"all {k} steps of k do not fit L2")
+        few = f"more rows of {name} at a time are more streams than prefetchers follow"
+        decision.chose(f"{slabs} slabs of {tiles.slab}", f"all {k} steps of k do not fit L2" if tiles.packs else few)
     tasks = -(-rows // (tiles.mr * tiles.task_rows)) * -(-columns // (tiles.nr * tiles.task_columns)) * batch
     if tiles.threads > 1:
         high = f"{tiles.task_rows * tiles.mr}" if tiles.task_rows < ALL_ROWS else "all rows"

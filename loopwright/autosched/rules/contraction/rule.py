@@ -14,13 +14,16 @@ from loopwright.autosched.rules.around import epilogue_length
 from loopwright.autosched.rules.contraction.dot_steps import explain_dots, schedule_dots
 from loopwright.autosched.rules.contraction.dots import DotTiles, choose_dots, runs_along
 from loopwright.autosched.rules.contraction.explain import explain, explain_versions
+from loopwright.autosched.rules.contraction.few_rows import tiles_for_few_rows
 from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
-from loopwright.autosched.rules.contraction.tiles import Size, Tiles, choose_tiles, tiles_for_few_rows
+from loopwright.autosched.rules.contraction.streamed import streamed_tiles
+from loopwright.autosched.rules.contraction.tiles import Size, Tiles, choose_tiles
 from loopwright.autosched.rules.contraction.versions import is_square, schedule_one_row, up_to_rows
 from loopwright.autosched.rules.row_group import RowGroup
 from loopwright.autosched.rules.whole_blocks import schedule_separately
+from loopwright.autosched.tile_search import cheapest
 from loopwright.ir import Mul
 from loopwright.schedule import Schedule
 
@@ -50,7 +53,10 @@ class Contraction:
         assert product is not None
         product = _with_prepacked(product, program, machine)
         size = self._size(product, before)
-        tiles = choose_tiles(size, machine) if min(product.m, product.n) > 1 else None
+        tiles = None
+        if min(product.m, product.n) > 1:
+            streamed = streamed_tiles(size, machine) if size.knows_m else []
+            tiles = cheapest([choose_tiles(size, machine), *streamed])
         dots = _dots(product, before, tiles, machine)
         if dots is not None:
             schedule_dots(sch, dots)
@@ -92,6 +98,7 @@ class Contraction:
             product.row_stride if reads_in_place else 0,
             packs_rows=product.packs_rows,
             is_prepacked=product.prepacks_columns,
+            lies_along=product.row_stride > 0,
             knows_m=product.knows_m,
             knows_n=product.knows_n,
             knows_k=product.knows_k,

@@ -26,7 +26,7 @@ from loopwright.schedule import BlockRV, LoopRV, Schedule
 from loopwright.transform.parts.constant_work import size_of
 
 PACKED_RUN = 16  # of B, read along it where it lies the other way and its length is not known
-PACKED_ROWS = range(32, 7, -1)  # of B copied before the next panel: whole pages are read before they are left
+PACKED_ROWS = 32  # of B copied before the next panel, at most: whole pages are read before they are left
 
 
 class Group(NamedTuple):
@@ -81,7 +81,7 @@ def schedule_product(
     if product.prepacks_columns and packed is not None and product.knows_m:
         prefetch_weights(sch, block, nest.k, packed, tiles.unroll * tiles.nr, product.m, machine)
     if packing is not None:
-        _pack(sch, packing, nest.slab or nest.task, product, tiles)
+        _pack(sch, packing, nest.slab or nest.task, product, tiles, machine)
     if tiles.threads > 1:
         deal_out(sch, sch.fuse(*nest.shared), tiles.turns)
 
@@ -108,7 +108,7 @@ def _copies(sch: Schedule, group: Group, product: Product, tiles: Tiles) -> tupl
     operand = operand_of(sch, block, product.column_operand.buffer)
     packing: BlockRV | None
     out: BlockRV | None
-    if product.n % tiles.nr or not product.knows_n:
+    if tiles.packs and (product.n % tiles.nr or not product.knows_n):
         sch.pad_einsum(block, [tiles.nr if axis is product.column else 1 for axis in product.facts.axes])
         padded = sch.get(block).reads[operand].buffer
         packing = _writer(sch, block, padded)
@@ -179,7 +179,7 @@ def _tile(sch: Schedule, block: BlockRV, product: Product, tiles: Tiles) -> _Nes
         shared = [unknown[0], *[loop for loop in tasks if loop not in unknown]]
         tasks = [*shared, *unknown[1:]]
     strips = None
-    if product.packs_rows:
+    if product.packs_rows and not tiles.reads_rows:
         strips, strip = sch.split(strip, [None, min(tiles.task_rows, PACKED_STRIPS)])
     groups = [] if strips is None else [strips]
     if tiles.panels_first:
@@ -278,7 +278,9 @@ def _slabs(sch: Schedule, block: BlockRV, sums: str, init: BlockRV, nest: _Nest,
     vectors(sch, sch.get_loops(init)[-1], tiles.lanes)
 
 
-def _pack(sch: Schedule, packing: BlockRV, location: LoopRV, product: Product, tiles: Tiles) -> None:
+def _pack(
+    sch: Schedule, packing: BlockRV, location: LoopRV, product: Product, tiles: Tiles, machine: Machine
+) -> None:
     """Copy a few rows of a panel, then of the next: reads and writes both run along memory."""
     dimension = product.column_dimension
     assert dimension is not None
@@ -289,11 +291,12 @@ def _pack(sch: Schedule, packing: BlockRV, location: LoopRV, product: Product, t
     others = [loop for loop in loops if loop is not columns]
     panel, column = sch.split(columns, [None, tiles.nr])
     k = extent_of(sch, others[-1]) if others else None
-    few = next((rows for rows in PACKED_ROWS if k is not None and k % rows == 0), 1)
+    few = _part_of(k, min(PACKED_ROWS, machine.streams)) if k is not None else 1
     if columns is not loops[-1]:  # B lies the other way: short runs are read along it
         few = PACKED_RUN if k is None else few
         group, run = sch.split(others[-1], [None, few])
-        sch.reorder(panel, group, column, run)
+        some, column = sch.split(column, [None, _part_of(tiles.nr, machine.streams)])
+        sch.reorder(panel, some, group, column, run)
         return
     if few > 1:
         group, row = sch.split(others[-1], [None, few])
@@ -301,6 +304,15 @@ def _pack(sch: Schedule, packing: BlockRV, location: LoopRV, product: Product, t
     elif others:
         sch.reorder(panel, others[-1], column)
     vectors(sch, column, tiles.lanes, unrolled=True)
+
+
+def _part_of(count: int, most: int) -> int:
+    """About `most` of `count`: a number that leaves nothing over, where one is near enough.
+
+    >>> _part_of(48, 32), _part_of(47, 32), _part_of(20, 12), _part_of(5, 12)
+    (24, 32, 10, 5)
+    """
+    return next((part for part in range(min(count, most), most // 3, -1) if count % part == 0), min(count, most))
 
 
 def _pack_strips(sch: Schedule, block: BlockRV, product: Product, location: LoopRV, tiles: Tiles) -> None:

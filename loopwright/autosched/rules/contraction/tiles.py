@@ -10,13 +10,13 @@
 
 A candidate is a choice of all sizes; its cost is what the slowest core computes, loads and packs. The smallest wins.
 Where the number of rows is known only when the program runs, it is taken to be large; a product of few rows has tiles
-of its own, where copying B would cost more than all the rest (`tiles_for_few_rows`).
+of its own, where copying B would cost more than all the rest (`few_rows.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
@@ -26,10 +26,11 @@ from loopwright.autosched.tile_search import TWO_AHEAD, cheapest, register_tiles
 
 HEIGHTS = (1, 8, 64)  # numbers of rows that a product of unknown height should be good at, beside many
 NEARLY = 1.06  # what that may cost where there are many
-FEW_ROWS = (8, 16, 32, 64)  # up to one of these, a product of unknown height reads B in place, if that costs less
 MOST_CASES = 8  # rows of a tile of which the last may have any number: each is a kernel, which takes compiling
 PACKED_STRIPS = 8  # of A, copied together: whole lines of it are read at a time
 TURN = 2  # steps of the reduction that are written out in one turn of its loop
+FOUR_BYTES = 4  # of an element whose copies `moves` counts
+NEAR_PAGES = 32  # whose addresses are known, whatever else a kernel reads
 ALL_ROWS = 1 << 30  # tiles of rows in a task that has all of them, however many
 
 
@@ -49,6 +50,7 @@ class Tiles:
     turns: int  # tasks that a thread gets
     cycles: float
     panels_first: bool = False  # a panel of B, read in place, stays in L1 while all strips of A pass by
+    reads_rows: bool = False  # A is read in place too, also where it does not run along the reduction
 
     @property
     def nr(self) -> int:
@@ -70,6 +72,7 @@ class Size(NamedTuple):
     row_stride: int  # elements from one row of B to the next; 0 when its rows do not lie along memory
     packs_rows: bool = False  # A does not run along the reduction: a strip of it is copied so that it does
     is_prepacked: bool = False  # B is a constant: it lies in panels when the call begins
+    lies_along: bool = True  # rows of B lie along memory, or are computed as they are packed
     knows_m: bool = True  # else `m` is a guess
     knows_n: bool = True
     knows_k: bool = True
@@ -77,54 +80,19 @@ class Size(NamedTuple):
 
 def choose_tiles(size: Size, machine: Machine) -> Tiles:
     """The tiles that cost least."""
-    threads = machine.threads_for(_work(size, machine))
+    threads = machine.threads_for(work_of(size, machine))
     result = [
-        _costed(size, machine, threads, mr, vectors, packs, down, across)
-        for mr, vectors in _register_tiles(size, machine)
-        for packs in _packings(size, vectors * machine.lanes(size.dtype))
-        for down, across in dict.fromkeys(_tasks(size, machine, threads, mr, vectors))
+        costed(size, machine, threads, mr, vectors, packs, down, across)
+        for mr, vectors in tiles_in_registers(size, machine)
+        for packs in packings(size, vectors * machine.lanes(size.dtype))
+        for down, across in dict.fromkeys(tasks_of(size, machine, threads, mr, vectors))
     ]
     if not size.knows_m and size.is_prepacked:
         result = _good_for_few_rows(size, machine, result)
     return cheapest(result)
 
 
-class FewRows(NamedTuple):
-    """Tiles for a product of unknown height that has few rows after all: up to `most`."""
-
-    tiles: Tiles
-    most: int
-
-
-def tiles_for_few_rows(size: Size, machine: Machine, otherwise: Tiles) -> FewRows | None:
-    """Tiles that read B in place, and up to how many rows that costs less than `otherwise`, which copies it.
-
-    None when copying costs less even for one tile of rows, or when B has to be copied.
-    """
-    result: FewRows | None = None
-    for rows in FEW_ROWS:
-        few = size._replace(m=rows)
-        threads = machine.threads_for(_work(few, machine))
-        down = ceil(rows / MOST_CASES)
-        candidates = [
-            _costed(few, machine, threads, MOST_CASES, vectors, False, down, across)
-            for vectors in range(1, 7)
-            if MOST_CASES * vectors + vectors + TWO_AHEAD <= machine.registers
-            and False in _packings(size, vectors * machine.lanes(size.dtype))
-            for _, across in dict.fromkeys(_tasks(few, machine, threads, MOST_CASES, vectors))
-        ]
-        best = min(candidates, key=lambda tiles: tiles.cycles, default=None)
-        down = ceil(rows / otherwise.mr)
-        packed = _costed(
-            few, machine, threads, otherwise.mr, otherwise.vectors, otherwise.packs, down, otherwise.task_columns
-        )
-        if best is None or packed.cycles <= best.cycles:
-            break
-        result = FewRows(replace(best, task_rows=ALL_ROWS), rows)
-    return result
-
-
-def _work(size: Size, machine: Machine) -> float:
+def work_of(size: Size, machine: Machine) -> float:
     """Cycles of one core, all of it multiply-adds."""
     return size.m * size.n * size.k * size.batch / (machine.fma_per_cycle * machine.lanes(size.dtype))
 
@@ -138,8 +106,8 @@ def _good_for_few_rows(size: Size, machine: Machine, result: Sequence[Tiles]) ->
         at = size._replace(m=rows)
         costs = {
             (mr, vectors, packs): min(  # the last tile has the rows that are left
-                _costed(at, machine, 1, min(mr, rows), vectors, packs, down, across).cycles
-                for down, across in _tasks(at, machine, 1, min(mr, rows), vectors)
+                costed(at, machine, 1, min(mr, rows), vectors, packs, down, across).cycles
+                for down, across in tasks_of(at, machine, 1, min(mr, rows), vectors)
             )
             for mr, vectors, packs in kinds
         }
@@ -149,7 +117,7 @@ def _good_for_few_rows(size: Size, machine: Machine, result: Sequence[Tiles]) ->
     return [tiles for tiles in result if (tiles.mr, tiles.vectors, tiles.packs) == best]
 
 
-def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
+def tiles_in_registers(size: Size, machine: Machine) -> list[tuple[int, int]]:
     """Tiles that registers hold, those that keep the units of the machine busy: nobody else can be the best."""
     lanes = machine.lanes(size.dtype)
     rates: dict[tuple[int, int], float] = {}
@@ -162,7 +130,7 @@ def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
     return [tile for tile, rate in rates.items() if rate >= enough]
 
 
-def _packings(size: Size, nr: int) -> tuple[bool, ...]:
+def packings(size: Size, nr: int) -> tuple[bool, ...]:
     """Whether to copy B: at an edge that is no whole panel, or when B lies the other way, there is no other way."""
     must = size.is_prepacked or not size.knows_n or size.n % nr or not size.row_stride
     return (True,) if must else (True, False)
@@ -180,13 +148,15 @@ def _skip(size: Size, machine: Machine, nr: int) -> float:
     width = bytes_of(size.dtype)
     stride = size.row_stride * width
     moves = machine.moves
-    if size.k * size.n * width <= machine.l2 // 2:
-        return moves.line_skipped if stride < machine.page else moves.line_of_page
+    whole = size.k * size.n * width
+    if whole <= machine.l2 // 2:
+        near = moves.line_skipped if whole <= NEAR_PAGES * machine.page else moves.line_of_panel
+        return near if stride < machine.page else max(near, moves.line_of_page)
     late = min(1.0, stride / (machine.page // 2))
-    return (1 - late) * moves.line_skipped + late * moves.line_of_page_far
+    return (1 - late) * moves.line_of_panel + late * moves.line_of_page_far
 
 
-def _tasks(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
+def tasks_of(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
     """Tiles of rows and panels of columns that one task may have."""
     nr = vectors * machine.lanes(size.dtype)
     tall, wide = ceil(size.m / mr), ceil(size.n / nr)
@@ -207,7 +177,7 @@ def _tasks(size: Size, machine: Machine, threads: int, mr: int, vectors: int) ->
                 yield min(tall, down), ceil(wide / across)
 
 
-def _costed(
+def costed(
     size: Size, machine: Machine, threads: int, mr: int, vectors: int, packs: bool, down: int, across: int
 ) -> Tiles:
     """The tiles with these tasks, and what they cost."""
@@ -221,19 +191,28 @@ def _costed(
     # Whole turns: where the last one of a slab is cut short, its block cannot tell which slab it is in.
     slab = size.k if slabs == 1 else min(size.k, rounded_up(ceil(size.k / slabs), TURN))
     step = tile_step(machine, mr, vectors)
+    moves, stride = machine.moves, size.row_stride * width
+    if slab * nr * across * width > machine.l1 // 2 and not stays:
+        step += moves.panel_share * nr * width / machine.l2_bytes_per_cycle
     if slab * nr * width > machine.l1 // 2:
         step = max(step, nr * width / machine.l2_bytes_per_cycle)
     if not packs:
-        first = step + nr * width / machine.line * _skip(size, machine, nr)
+        lines = max(1.0, nr * width / machine.line)
+        first = step + lines * _skip(size, machine, nr)
         first = max(first, nr * width / machine.bytes_per_cycle(size.k * size.n * width))
-        step = step + (first - step) / down if stays else first  # one strip brings the panel, the others find it
+        # One strip brings the panel, the others find it, if not the addresses of all its pages.
+        again = max(0.0, moves.line_of_panel - moves.line_skipped) if size.k * stride > NEAR_PAGES * machine.page else 0
+        step += lines * again
+        step = step + max(0.0, first - step) / down if stays else max(first, step)
     tile = size.k * step + slabs * (OVERHEAD + 2 * mr * vectors * (1 if slabs == 1 else 2))
     task = down * across * tile
     if packs and not size.is_prepacked:
         far = size.k * size.n * width > machine.l2 // 2
-        task += size.k * across * nr * (machine.moves.packed_far if far else machine.moves.packed)
+        each = moves.packed_far if far else moves.packed
+        each += moves.packed_across if not size.lies_along else 0.0
+        task += size.k * across * nr * each * width / FOUR_BYTES
     if size.packs_rows:
-        task += size.k * down * mr * machine.moves.packed_far
+        task += size.k * down * mr * moves.packed_far * width / FOUR_BYTES
     tasks = ceil(tall / down) * ceil(wide / across) * size.batch
     if threads == 1:
         whole = task * (tall / down) * (wide / across) * size.batch  # the last task may be smaller
