@@ -117,6 +117,42 @@ def test_a_row_whose_length_is_open(size):
     np.testing.assert_array_equal(places, in_order(x, True))
 
 
+@pytest.mark.parametrize("is_ascend", [True, False])
+@pytest.mark.parametrize(
+    "dtype", "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
+)
+def test_short_rows_are_sorted_side_by_side(dtype, is_ascend):
+    shape = (65, 19)
+    data = te.placeholder(shape, dtype, name="data")
+    x = hard_rows(shape, dtype)
+    order = in_order(x, is_ascend)
+    greatest = topi.topk(data, 3, is_ascend=is_ascend)
+    outputs = [topi.sort(data, is_ascend=is_ascend), topi.argsort(data, is_ascend=is_ascend, dtype="int64"), *greatest]
+    values, places, first, first_places = run([data], outputs, [x], [shape, shape, (65, 3), (65, 3)])
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
+    np.testing.assert_array_equal(first_places, order[:, :3])
+    np.testing.assert_array_equal(first, np.take_along_axis(x, order[:, :3], -1))
+
+
+@pytest.mark.parametrize("shape", [(8, 2), (15, 3), (16, 16), (17, 17), (31, 100), (33, 255), (9, 256)])
+def test_sizes_of_short_rows(shape):
+    data = te.placeholder(shape, name="data")
+    x = hard_rows(shape, "float32")
+    values, places = run([data], [topi.sort(data), topi.argsort(data, dtype="int64")], [x], [shape] * 2)
+    np.testing.assert_array_equal(places, in_order(x, True))
+    np.testing.assert_array_equal(values, np.sort(x))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_short_rows_along_any_axis(axis):
+    data = te.placeholder((12, 9, 11), "int32", name="data")
+    x = hard_rows((12, 9, 11), "int32")
+    values, places = run([data], [topi.sort(data, axis), topi.argsort(data, axis=axis, dtype="int32")], [x], [x.shape] * 2)
+    np.testing.assert_array_equal(places, np.argsort(x, axis, kind="stable"))
+    np.testing.assert_array_equal(values, np.sort(x, axis))
+
+
 def test_digits_that_all_share_move_nothing():
     data = te.placeholder((3, 300), "int64", name="data")
     x = np.stack([np.full(300, 7), np.arange(300)[::-1] % 5, np.full(300, -1)]).astype("int64")

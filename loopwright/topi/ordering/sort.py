@@ -24,6 +24,7 @@ from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.ordering.merge_sort import before
 from loopwright.topi.ordering.sort_row import sort_row
+from loopwright.topi.ordering.sort_rows import is_for_lanes, sort_rows
 from loopwright.topi.parts.choices import choose
 from loopwright.topi.parts.rows import check_axis, rows_along
 from loopwright.topi.parts.sizes import check_same, known
@@ -46,12 +47,11 @@ def sort(data: te.Tensor, axis: int = -1, is_ascend: bool | int = 1) -> te.Tenso
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = create()
         source, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
-        with ib.for_range(0, rows, "row", kind="parallel") as row:
-            in_order = sort_row(
-                ib, size, size, lambda i: source[at(row, i)], data.dtype, bool(is_ascend), with_places=False
-            )
-            with ib.for_range(0, size, "i") as i:
-                out[at(row, i)] = in_order.key(i)
+
+        def store(row: Expr, i: Expr, key: Expr, place: Expr | None) -> None:
+            out[at(row, i)] = key
+
+        sort_rows(ib, rows, size, size, lambda row, i: source[at(row, i)], store, data.dtype, bool(is_ascend), False)
         return ib.get()
 
     result: te.Tensor = te.extern(data.shape, [data], body, name="sort_cpu", tag=default_tag("sort_cpu"))
@@ -89,18 +89,22 @@ def argsort(
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = create()
         source, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+
+        def store(row: Expr, i: Expr, key: Expr, place: Expr | None) -> None:
+            out[at(row, i)] = cast(place, DataType(dtype))
+
+        if valid_count is None:
+            sort_rows(ib, rows, size, size, lambda row, i: source[at(row, i)], store, data.dtype, bool(is_ascend), True)
+            return ib.get()
         with ib.for_range(0, rows, "row", kind="parallel") as row:
-            count = size
-            if valid_count is not None:
-                around = at(row, 0)
-                given = ib.buffer_ptr(ins[1])[(*around[:axis], *around[axis + 1 :])]
-                count = ib.let("count", maximum(minimum(cast(given, size.dtype), size), 0))
+            around = at(row, 0)
+            given = ib.buffer_ptr(ins[1])[(*around[:axis], *around[axis + 1 :])]
+            count = ib.let("count", maximum(minimum(cast(given, size.dtype), size), 0))
             in_order = sort_row(ib, count, size, lambda i: source[at(row, i)], data.dtype, bool(is_ascend))
             with ib.for_range(0, count, "i") as i:
                 out[at(row, i)] = cast(in_order.place(i), DataType(dtype))
-            if valid_count is not None:
-                with ib.for_range(count, size, "i") as i:
-                    out[at(row, i)] = cast(i, DataType(dtype))
+            with ib.for_range(count, size, "i") as i:
+                out[at(row, i)] = cast(i, DataType(dtype))
         return ib.get()
 
     name = "argsort_cpu" if valid_count is None else "argsort_nms_cpu"
@@ -143,15 +147,14 @@ def topk(
             if location is not None and "indices" in targets:
                 targets["indices"][at(row, i)] = cast(location, DataType(dtype))
 
+        with_places = "indices" in targets
+        if not _is_few(count, size) or is_for_lanes(rows, size, data.dtype, with_places):
+            wanted = minimum(count, size) if known(count) is None else count
+            load = lambda row, i: source[at(row, i)]
+            sort_rows(ib, rows, size, wanted, load, store, data.dtype, is_ascend, with_places)
+            return ib.get()
         with ib.for_range(0, rows, "row", kind="parallel") as row:
-            if _is_few(count, size):
-                _pick(ib, known(count) or 0, size, lambda i: source[at(row, i)], data.dtype, is_ascend, row, store)
-            else:
-                in_order = sort_row(
-                    ib, size, size, lambda i: source[at(row, i)], data.dtype, is_ascend, "indices" in targets
-                )
-                with ib.for_range(0, minimum(count, size) if known(count) is None else count, "i") as i:
-                    store(row, i, in_order.key(i), in_order.place(i) if "indices" in targets else None)
+            _pick(ib, known(count) or 0, size, lambda i: source[at(row, i)], data.dtype, is_ascend, row, store)
         return ib.get()
 
     inputs = [data] if not isinstance(k, te.Tensor) else [data, k]
