@@ -559,3 +559,20 @@ def test_products_of_bytes_that_are_halved_step_by_step_are_all_added():
     c = np.zeros((2, 2, 4), "int32")
     lw.build(plan.mod)(a, b, c)
     np.testing.assert_array_equal(c, np.einsum("jdk,dnk->jnd", a.astype("int64") * 2 + 1, b.astype("int64")))
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_three_long_integers_limited_to_a_byte(dtype, target):
+    """LLVM's AArch64 back end ended the process on this vector."""
+    limits = np.iinfo(dtype)
+    A = te.placeholder((3,), "int64", name="A")
+    limited = lambda x: te.min(te.max(x, te.const(limits.min, "int64")), te.const(limits.max, "int64"))
+    B = te.compute((3,), lambda i: limited(A[i]).astype(dtype), name="B")
+    sch = lw.Schedule(te.create_prim_func([A, B]))
+    sch.vectorize(sch.get_loops(sch.get_block("B"))[0])
+    function = lw.build(sch.mod, target)
+    if target == "llvm":
+        given, got = np.array([-1000, 7, 1 << 40]), np.zeros(3, dtype)
+        function(given, got)
+        assert got.tolist() == [limits.min, 7, limits.max]

@@ -464,7 +464,17 @@ class ExpressionEmitter(Visitor):
         if is_widened_in_memory(dtype):
             extend = "zext" if dtype.is_unsigned else "sext"
             value = self.b.value(f"{extend} {register_type(dtype)} {value} to {memory_type(dtype)}")
+        if dtype.lanes == 3 and element.nbytes == 1 and self.target.triple.startswith("aarch64"):
+            self._store_three_bytes(memory_type(dtype), value, address)
+            return
         self.b.do(f"store {memory_type(dtype)} {value}, ptr {address}, align {element.nbytes}")
+
+    def _store_three_bytes(self, kind: str, value: str, address: str) -> None:
+        """One by one: three int64 that are cut to bytes and stored as one vector end the process in LLVM 22."""
+        for lane in range(3):
+            byte = self.b.value(f"extractelement {kind} {value}, i64 {lane}")
+            at = self.b.value(f"getelementptr i8, ptr {address}, i64 {lane}")
+            self.b.do(f"store i8 {byte}, ptr {at}, align 1")
 
     def visit_BufferStore(self, store: ir.BufferStore) -> None:
         buffer, index = store.buffer, self._only_index(store.buffer, store.indices)
