@@ -148,7 +148,8 @@ def test_sizes_of_short_rows(shape):
 def test_short_rows_along_any_axis(axis):
     data = te.placeholder((12, 9, 11), "int32", name="data")
     x = hard_rows((12, 9, 11), "int32")
-    values, places = run([data], [topi.sort(data, axis), topi.argsort(data, axis=axis, dtype="int32")], [x], [x.shape] * 2)
+    outputs = [topi.sort(data, axis), topi.argsort(data, axis=axis, dtype="int32")]
+    values, places = run([data], outputs, [x], [x.shape] * 2)
     np.testing.assert_array_equal(places, np.argsort(x, axis, kind="stable"))
     np.testing.assert_array_equal(values, np.sort(x, axis))
 

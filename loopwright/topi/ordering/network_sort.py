@@ -82,20 +82,19 @@ def _exchange(ib: IRBuilder, size: int, lanes: int, cells: BufferVar, places: Bu
     are not written out: a network of 256 has 36 stages.
     """
     one = const(1, "int32")
-    with ib.for_range(0, (size - 1).bit_length(), "level") as level:
-        with ib.for_range(0, level + 1, "stage") as stage:
-            run = ib.let("run", one << level)
-            step = ib.let("step", run >> stage)
-            start = ib.let("start", select(stage > 0, step, 0))
-            with (
-                ib.for_range(0, (const(size - 1, "int32") >> (level + 1)) + 1, "block") as block,
-                ib.for_range(0, maximum((one << stage) - 1, 1), "pair") as pair,
-                ib.for_range(0, step, "offset") as offset,
-            ):
-                first = ib.let("first", maximum(block * 2 * run + pair * 2 * step + start + offset, 0))
-                second = ib.let("second", maximum(first + step, first))
-                with ib.if_scope(second < size):
-                    _compare(ib, lanes, cells, places, first, second)
+    with ib.for_range(0, (size - 1).bit_length(), "level") as level, ib.for_range(0, level + 1, "stage") as stage:
+        run = ib.let("run", one << level)
+        step = ib.let("step", run >> stage)
+        start = ib.let("start", select(stage > 0, step, 0))
+        with (
+            ib.for_range(0, (const(size - 1, "int32") >> (level + 1)) + 1, "block") as block,
+            ib.for_range(0, maximum((one << stage) - 1, 1), "pair") as pair,
+            ib.for_range(0, step, "offset") as offset,
+        ):
+            first = ib.let("first", maximum(block * 2 * run + pair * 2 * step + start + offset, 0))
+            second = ib.let("second", maximum(first + step, first))
+            with ib.if_scope(second < size):
+                _compare(ib, lanes, cells, places, first, second)
 
 
 def _compare(
@@ -117,7 +116,7 @@ def _compare(
 
 
 def _signed_key(value: Expr, is_ascend: bool, is_exact: bool) -> Expr:
-    """A signed integer: one element comes before another where its integer is less. Every NaN has the same, the greatest.
+    """A signed integer: one element comes before another where its integer is less. NaNs have one, the greatest.
 
     If it `is_exact`, the element can be had back from it, and -0.0 comes before 0.0; otherwise they are equal.
     """

@@ -91,6 +91,7 @@ def argsort(
         source, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
 
         def store(row: Expr, i: Expr, key: Expr, place: Expr | None) -> None:
+            assert place is not None
             out[at(row, i)] = cast(place, DataType(dtype))
 
         if valid_count is None:
@@ -150,8 +151,9 @@ def topk(
         with_places = "indices" in targets
         if not _is_few(count, size) or is_for_lanes(rows, size, data.dtype, with_places):
             wanted = minimum(count, size) if known(count) is None else count
-            load = lambda row, i: source[at(row, i)]
-            sort_rows(ib, rows, size, wanted, load, store, data.dtype, is_ascend, with_places)
+            sort_rows(
+                ib, rows, size, wanted, lambda row, i: source[at(row, i)], store, data.dtype, is_ascend, with_places
+            )
             return ib.get()
         with ib.for_range(0, rows, "row", kind="parallel") as row:
             _pick(ib, known(count) or 0, size, lambda i: source[at(row, i)], data.dtype, is_ascend, row, store)

@@ -66,10 +66,10 @@ def _side_by_side(
     lanes = num_lanes(dtype, with_places)
     with ib.for_range(0, ceildiv(num_rows, lanes), "group", kind="parallel") as group:
         # The last group may have fewer rows than lanes: the others sort its last row once more, and store nothing.
-        row = lambda lane: minimum(group * lanes + lane, num_rows - 1)
-        in_order = network_sort(
-            ib, known(size) or 0, lambda lane, i: load(row(lane), i), dtype, is_ascend, with_places
-        )
+        def element(lane: Expr, i: Expr) -> Expr:
+            return load(minimum(group * lanes + lane, num_rows - 1), i)
+
+        in_order = network_sort(ib, known(size) or 0, element, dtype, is_ascend, with_places)
         with ib.for_range(0, lanes, "lane") as lane, ib.if_scope(group * lanes + lane < num_rows):
             own = group * lanes + lane
             with ib.for_range(0, wanted, "i") as i:
