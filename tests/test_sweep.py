@@ -203,6 +203,15 @@ def test_the_report(tmp_path, capsys):
     assert "0.40" in said and "0.10" in said and "CRASHED case 3" in said and "above 1.5 s: 2.50 s case 2" in said
 
 
+def test_what_is_slower_than_before_is_named():
+    def row(index: int, ratio: float, ours: float) -> dict:
+        return ok_row(index, ratio, seconds={"ours": ours, "numpy": ours * ratio})
+
+    now = [row(0, 1.0, 2e-4), row(1, 1.0, 1e-4), row(2, 2.0, 3e-4), row(3, 0.3, 3e-4)]
+    then = [row(0, 2.0, 1e-4), row(1, 2.0, 1e-4), row(2, 2.1, 1e-4), row(3, 3.0, 1e-4), row(9, 1.0, 1e-4)]
+    assert [pair[0]["index"] for pair in report.slower(now, then)] == [3, 0]
+
+
 def test_reasons_are_found():
     entries = [{"family": "gemm", "name": ".*f64.*", "why": "one"}, {"operator": "mat.*", "why": "two"}]
     assert report.reason_of(ok_row(0, 1), entries) == "two"

@@ -25,6 +25,7 @@ SLOW_COMPILE = 1.5  # seconds of processor time
 FAR_BELOW = 0.5
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
 FAILURES = ("wrong", "error", "crashed", "hung")
+SLOWER = 0.9  # times the ratio before: from here on a row has become slower
 
 
 def summary(rows: Sequence[Row]) -> dict[str, float]:
@@ -69,6 +70,8 @@ def show(record: Mapping[str, Any], console: Console, before: Mapping[str, Any] 
     _distribution(rows, console, before)
     _families(rows, console, before)
     _worst(rows, console, worst, before)
+    if before:
+        _slower(rows, before["rows"], console, worst)
     _failures(rows, console)
     _compile_times(rows, console)
 
@@ -136,6 +139,34 @@ def _worst(rows: Sequence[Row], console: Console, count: int, before: Mapping[st
         table.add_row(*cells)
     console.print(f"\nthe worst of {len(slow)} rows below {BAR}:")
     console.print(table)
+
+
+def slower(rows: Sequence[Row], before: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """Rows that have become slower, each with what it was, worst first.
+
+    Ratios are compared, not seconds: the two runs may have seen the machine in different moods, and so has the peer. It
+    must be slower in seconds as well, since the fastest peer is not always the same one.
+    """
+    old = {row["index"]: row for row in before if row["status"] == "ok"}
+    pairs = [(row, old[row["index"]]) for row in rows if row["status"] == "ok" and row["index"] in old]
+    found = [
+        (row, was)
+        for row, was in pairs
+        if row["ratio"] < SLOWER * was["ratio"] and SLOWER * row["seconds"][OURS] > was["seconds"][OURS]
+    ]
+    return sorted(found, key=lambda pair: pair[0]["ratio"] / pair[1]["ratio"])
+
+
+def _slower(rows: Sequence[Row], before: Sequence[Row], console: Console, count: int) -> None:
+    found = slower(rows, before)
+    table = Table("case", "ours is a", "what", "ratio before", "ratio", "ours before", "ours")
+    for row, was in found[:count]:
+        ratios = [f"{was['ratio']:.2f}", f"{row['ratio']:.2f}"]
+        times = [duration(was["seconds"][OURS]), duration(row["seconds"][OURS])]
+        table.add_row(str(row["index"]), row["ours"], row["name"], *ratios, *times)
+    if found:
+        console.print(f"\n{len(found)} rows are slower than before:")
+        console.print(table)
 
 
 def _failures(rows: Sequence[Row], console: Console) -> None:
