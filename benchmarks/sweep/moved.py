@@ -50,10 +50,11 @@ def moved(
     constants: dict[str, Array] | None = None,
     numpy: Callable[..., Any] | None = None,
     out: Output | None = None,
+    into: Callable[..., Any] | None = None,
 ) -> Case:
     """A case whose result is exact; `right` is numpy's function, which returns views where it can (then copied).
 
-    Without `out` it is run at once for the shapes of its results.
+    Without `out` it is run at once for the shapes of its results. `into` is the same with `out=`, where numpy has that.
     """
     shapes = out or right(*[np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in inputs])
     several = list(shapes) if isinstance(shapes, (list, tuple)) else [shapes]
@@ -63,6 +64,8 @@ def moved(
         return [exactly(np.asarray(y)) for y in (found if isinstance(found, (list, tuple)) else [found])]
 
     def with_numpy(x: Any, out: Any) -> Any:
+        if into is not None:
+            return into(*x, out=out[0])
         found = (numpy or right)(*x)
         if isinstance(found, (list, tuple)):
             return [_copied(y, room) for y, room in zip(found, out)]

@@ -28,6 +28,7 @@ OURS = "ours"
 BAR = 0.95  # a ratio from which on we are as fast
 NEAR = 1.5  # peers that take longer than this times the fastest are not measured further
 WIDE = 1.1  # an interval whose ends are farther apart than this is doubtful
+PAUSE = 0.003  # seconds in which pools of several threads fall asleep
 FAR_OFF = 1e3  # times our bound: a peer that far off computes something else
 
 
@@ -120,7 +121,8 @@ def _share(results: Sequence[Array], reference: Sequence[Bounded]) -> float:
 
 def timed(mine: Contender, others: dict[str, Contender], budget: float, clock: Callable[[], float]) -> Row:
     """Seconds of everyone, and the ratio to the fastest peer: first all briefly, then those near the fastest."""
-    effort = Effort(budget, least=7, most=61, clock=clock)
+    pause = 0.0 if clock is process_time else PAUSE
+    effort = Effort(budget, least=7, most=61, clock=clock, pause=pause)
     runs = {OURS: mine.run, **{name: other.run for name, other in others.items()}}
     brief = measure(runs, replace(effort, budget=budget / 8, least=3, most=9))
     least = {name: min(taken.seconds) for name, taken in brief.items()}

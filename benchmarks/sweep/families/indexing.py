@@ -50,6 +50,8 @@ def _take(rng: Rng) -> Case:
         [Step("Gather", ["x0", "x1"], "y0", {"axis": axis})],
         lambda t, x, i: t.nn.functional.embedding(i, x) if is_embedding else x[:, i],
         out=Output((*indices, width) if is_embedding else (shape[0], *indices), dtype),
+        # Without a mode it would copy the result once more, lest an error leave half of one.
+        into=lambda x, i, out: np.take(x, i, axis, out=out, mode="clip"),
     )
 
 

@@ -41,6 +41,7 @@ def _concat(rng: Rng) -> Case:
         [Step("Concat", [f"x{k}" for k in range(count)], "y0", {"axis": axis})],
         lambda t, *x: t.cat(x, axis),
         out=Output((*shape[:axis], sum(sizes), *shape[axis + 1 :]), dtype),
+        into=lambda *x, out: np.concatenate(x, axis, out=out),
     )
 
 
@@ -78,6 +79,7 @@ def _stack(rng: Rng) -> Case:
         lambda t, *x: t.stack(x, axis),
         {"axes": np.asarray([axis], "int64")},
         out=Output((*shape[:axis], count, *shape[axis:]), dtype),
+        into=lambda *x, out: np.stack(x, axis, out=out),
     )
 
 
