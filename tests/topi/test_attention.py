@@ -217,8 +217,9 @@ def test_one_query_of_other_types(dtype):
     assert np.abs(built([q, k, v]) - exact).max() < (2e-3 if dtype == "float16" else 1e-14)
 
 
-def test_one_query_and_blocks_of_keys(monkeypatch):
-    tiles = attention_tiles.AttentionTiles(1, 1, 8, 16, 4, 1, 2, is_parallel=True, key_lanes=4)
+@pytest.mark.parametrize("ahead", [0, 24])
+def test_one_query_and_blocks_of_keys(monkeypatch, ahead):
+    tiles = attention_tiles.AttentionTiles(1, 1, 8, 16, 4, 1, 2, is_parallel=True, key_lanes=4, ahead=ahead, line=16)
     monkeypatch.setattr(sys.modules["loopwright.topi.nn.attention"], "choose_tiles", lambda *_: tiles)
     q, k, v = real_numbers((1, 2, 1, 6)), real_numbers((1, 2, 45, 6)), real_numbers((1, 2, 45, 11))
     k = k * np.float32(1.1) ** np.arange(45, dtype="float32")[:, None]
@@ -242,8 +243,9 @@ def test_one_query_and_a_number_of_keys_that_is_known_late():
 @pytest.mark.parametrize("cpu", ["skylake-avx512", "znver3", "x86-64"])
 def test_one_query_on_other_processors(cpu):
     target = f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}"
-    tiles = attention_tiles.choose_tiles(Machine.of(target), "float32", 8, 1, 500, 64, 64)
+    tiles = attention_tiles.choose_tiles(Machine.of(target), "float32", 8, 1, 50, 64, 64)
     assert tiles.queries == 1 and tiles.key_lanes == Machine.of(target).lanes("float32")
+    assert attention_tiles.choose_tiles(Machine.of(target), "float32", 64, 1, 5000, 64, 64).ahead > 0 == tiles.ahead
     inputs = [te.placeholder((1, 8, size, 64), "float32", f"p{k}") for k, size in enumerate((1, 50, 50))]
     with Target(target):
         assert "dots" in lw.lower([*inputs, attention(*inputs)]).script()

@@ -27,8 +27,8 @@ from math import log
 
 from numpy import finfo
 
-from loopwright.ir import Broadcast, Buffer, Expr, Ramp, Shuffle, Stmt, Var, cast, const
-from loopwright.ir.intrinsics import ceildiv, exp, infinity, maximum, minimum, select
+from loopwright.ir import Broadcast, Buffer, BufferLoad, Expr, Ramp, Shuffle, Stmt, Var, cast, const
+from loopwright.ir.intrinsics import address_of, call_intrin, ceildiv, exp, infinity, maximum, minimum, select
 from loopwright.ir.ir_builder import BufferVar, create
 from loopwright.runtime.dtype import DataType
 from loopwright.topi.nn.attention_tiles import AttentionTiles
@@ -311,7 +311,7 @@ class _Kernel:
 
         tile = ib.allocate(what.dtype, (rows, columns), "tile", scope="local")
         if self.tiles.key_lanes > 1:
-            self._dot_tile(tile, number, rows)
+            self._dot_tile(tile, number, first + at, rows)
         else:
             with self._rows(rows) as r, self._lanes(columns) as lane:
                 tile[r, lane] = const(0, what.dtype)
@@ -319,15 +319,22 @@ class _Kernel:
                 tile[r, lane] = tile[r, lane] + number(r, c) * self.turned[c, lane]
         self._finish_tile(tile, first, at, rows)
 
-    def _dot_tile(self, tile: BufferVar, number: Callable[[Expr, Expr], Expr], rows: int) -> None:
+    def _dot_tile(self, tile: BufferVar, number: Callable[[Expr, Expr], Expr], k0: Expr, rows: int) -> None:
         """The scores of some keys for one query: sums in lanes, then neighbouring lanes added until one is left."""
         ib, what, lanes = self.ib, self.what, self._depth_lanes()
         sums = ib.allocate(what.dtype, (rows, lanes), "dots", scope="local")
         with self._rows(rows) as r, self._lanes(lanes, lanes) as lane:
             sums[r, lane] = const(0, what.dtype)
         whole = what.depth // lanes
-        with ib.for_range(0, whole, "c") as c, self._rows(rows) as r, self._lanes(lanes, lanes) as lane:
-            sums[r, lane] = sums[r, lane] + number(r, c * lanes + lane) * self.turned[c * lanes + lane, 0]
+        each = max(1, self.tiles.line // lanes)
+        with ib.for_range(0, -(-whole // each), "line") as line:
+            if self.tiles.ahead:
+                with self._rows(rows) as r:
+                    self._prefetch(self.key, 1, k0 + (r + self.tiles.ahead), line * (each * lanes))
+            rest = each if whole % each == 0 else minimum(const(each, self.index), whole - line * each)
+            with ib.for_range(0, rest, "c") as part, self._rows(rows) as r, self._lanes(lanes, lanes) as lane:
+                c = (line * each + part) * lanes + lane
+                sums[r, lane] = sums[r, lane] + number(r, c) * self.turned[c, 0]
         zero = const(0, self.index)
         if lanes == 1:
             vectors = [sums[r, 0] for r in range(rows)]
@@ -346,6 +353,12 @@ class _Kernel:
         if start < what.depth:
             with ib.for_range(0, what.depth - start, "c") as c, self._rows(rows) as r:
                 tile[r, 0] = tile[r, 0] + number(r, c + start) * self.turned[c + start, 0]
+
+    def _prefetch(self, buffer: BufferVar, operand: int, key: Expr, number: Expr) -> None:
+        """Have a cache line of a later key or value come near; past the last one that is only a hint."""
+        load = self._at(buffer, operand, self.kh, key, number)
+        assert isinstance(load, BufferLoad)
+        self.ib.emit(call_intrin("void", "tir.prefetch", address_of(load), 0, 3, 1))
 
     def _depth_lanes(self) -> int:
         """Lanes along the numbers of a key."""
@@ -522,13 +535,13 @@ class _Kernel:
                 if self.sums is not None:
                     before = self.sums[x0 + r, column + lane] * self.factor[x0 + r]
                 tile[r, lane] = before
-            with (
-                ib.for_range(0, self.valid, "k") as k,
-                self._rows(rows) as r,
-                self._lanes(lanes * vectors, lanes) as lane,
-            ):
-                value = cast(self._at(self.value, 2, self.kh, first + k, column + lane), what.dtype)
-                tile[r, lane] = tile[r, lane] + self.scores[k, x0 + r] * value
+            with ib.for_range(0, self.valid, "k") as k:
+                if self.tiles.ahead:
+                    with self._rows(-(-lanes * vectors // self.tiles.line)) as line:
+                        self._prefetch(self.value, 2, first + (k + self.tiles.ahead), column + line * self.tiles.line)
+                with self._rows(rows) as r, self._lanes(lanes * vectors, lanes) as lane:
+                    value = cast(self._at(self.value, 2, self.kh, first + k, column + lane), what.dtype)
+                    tile[r, lane] = tile[r, lane] + self.scores[k, x0 + r] * value
             if self.sums is not None:
                 with self._rows(rows) as r, self._lanes(lanes * vectors, lanes) as lane:
                     self.sums[x0 + r, column + lane] = tile[r, lane]

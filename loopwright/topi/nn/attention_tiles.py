@@ -19,6 +19,7 @@ from math import ceil
 from loopwright.autosched import Machine
 from loopwright.autosched.cost import tile_step
 from loopwright.autosched.machine import bytes_of, rounded_up
+from loopwright.autosched.prefetch import prefetch_distance
 from loopwright.autosched.tile_search import TWO_AHEAD, register_tiles
 
 _NEARLY = 1.1  # what a tile of fewer queries may cost beside the best one
@@ -39,6 +40,8 @@ class AttentionTiles:
     value_vectors: int
     is_parallel: bool
     key_lanes: int = 1  # more for a single query: lanes are numbers of a key while scores are computed, then keys
+    ahead: int = 0  # keys and values are prefetched so many of them ahead; 0 for none
+    line: int = 1  # numbers of a key in a cache line
 
     @property
     def queries(self) -> int:
@@ -53,7 +56,7 @@ def choose_tiles(
     work = (heads or _MANY) * float(queries or _MANY) * (keys or _MANY) * (depth + width) * 2
     is_parallel = machine.threads_for(work / machine.flops_per_cycle(dtype)) > 1
     if queries == 1 and full > 1:
-        return _one_query(machine, dtype, keys, width, is_parallel)
+        return _one_query(machine, dtype, heads, keys, depth, width, is_parallel)
     lanes = full if queries is None else min(full, 1 << max(0, queries - 1).bit_length())
     rows, vectors = _register_tile(machine, lanes, queries)
     together = lanes * vectors
@@ -74,7 +77,9 @@ def choose_tiles(
     )
 
 
-def _one_query(machine: Machine, dtype: str, keys: int | None, width: int, is_parallel: bool) -> AttentionTiles:
+def _one_query(
+    machine: Machine, dtype: str, heads: int | None, keys: int | None, depth: int, width: int, is_parallel: bool
+) -> AttentionTiles:
     """Keys and values are read once, at the rate of memory: whole rows of them, so that they come in order."""
     full = machine.lanes(dtype)
     most = max(_MOST_ROWS, machine.l1 // 3 // bytes_of(dtype) // _MOST_ROWS * _MOST_ROWS)
@@ -82,7 +87,21 @@ def _one_query(machine: Machine, dtype: str, keys: int | None, width: int, is_pa
     columns = max(1, width // full)
     passes = ceil(columns / (machine.registers // 2))
     lanes = min(full, 1 << (max(width, 1).bit_length() - 1))
-    return AttentionTiles(1, 1, _MOST_ROWS, block, lanes, 1, ceil(columns / passes), is_parallel, key_lanes=full)
+    size = bytes_of(dtype)
+    streams = (heads or _MANY) * (keys or _MANY) * (depth + width) * size > machine.l2
+    return AttentionTiles(
+        1,
+        1,
+        _MOST_ROWS,
+        block,
+        lanes,
+        1,
+        ceil(columns / passes),
+        is_parallel,
+        key_lanes=full,
+        ahead=rounded_up(ceil(prefetch_distance(machine) / (max(depth, 1) * size)), _MOST_ROWS) if streams else 0,
+        line=max(1, machine.line // size),
+    )
 
 
 def _register_tile(machine: Machine, lanes: int, queries: int | None) -> tuple[int, int]:
