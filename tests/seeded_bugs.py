@@ -217,7 +217,7 @@ def float_to_integer_overflows() -> AbstractContextManager[Any]:
         operation = "fptoui" if target.is_unsigned else "fptosi"
         return str(emitter.b.value(f"{operation} {register_type(source)} {value} to {register_type(target)}"))
 
-    return patch.object(conversions, "_saturate", convert)
+    return patch.object(conversions, "emit_saturating_cast", convert)
 
 
 def chunks_begin_at_zero() -> AbstractContextManager[Any]:

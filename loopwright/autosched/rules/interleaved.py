@@ -28,7 +28,7 @@ from loopwright.ir import CompareExpr, FloorDiv, FloorMod, Node, Var, any_node, 
 from loopwright.ir.annotations import VECTOR_LANES, WRITTEN_OUT_FIRST
 from loopwright.schedule import LoopRV, Schedule
 
-MOST_ROWS: Final = 8  # that neighbours of a row come from
+MOST_TURNS: Final = 8  # that neighbours of a row come from
 MOST_WRITTEN_OUT: Final = 16  # phases of all dimensions
 
 
@@ -117,4 +117,4 @@ def _phases(facts: BlockFacts) -> dict[Var, int]:
                 quotients.add(used[0])
 
     post_order_visit(facts.store.value, look)
-    return {var: period for var, period in periods.items() if var in quotients and period <= MOST_ROWS}
+    return {var: period for var, period in periods.items() if var in quotients and period <= MOST_TURNS}
