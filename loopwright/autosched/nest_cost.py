@@ -12,7 +12,7 @@ from typing import Final
 
 from loopwright.autosched.contiguous import bytes_read, size_of
 from loopwright.autosched.decision import Decision, Roofline
-from loopwright.autosched.facts import BlockFacts
+from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.machine import Machine
 from loopwright.ir import (
     BinaryExpr,
@@ -30,6 +30,7 @@ from loopwright.ir import (
     collect,
 )
 from loopwright.runtime.dtype import DataType
+from loopwright.transform.parts.constant_work import size_of as whole_bytes
 
 # Vector instructions of our own bodies of these functions, roughly; what is not here counts as one of the dear ones.
 _INSTRUCTIONS: Final = {
@@ -74,16 +75,22 @@ class NestCost:
         decision.roofline = Roofline(self.arithmetic, self.memory, self.cycles / share)
 
 
-def nest_cost(blocks: Sequence[BlockFacts], machine: Machine, kept: Sequence[Buffer] = ()) -> NestCost:
-    """What all iterations of blocks cost in vectors; buffers in `kept` stay in a cache near the core."""
+def nest_cost(
+    blocks: Sequence[BlockFacts], machine: Machine, kept: Sequence[Buffer] = (), is_cut: bool = False
+) -> NestCost:
+    """What all iterations of blocks cost in vectors; buffers in `kept` stay in a cache near the core.
+
+    Where loops `is_cut` at the blocks' conditions, an iteration asks none of them and loads one of what they choose.
+    """
     moved: dict[Buffer, int] = {}
     elements, most, arithmetic = 0, 0, 0.0
     for facts in blocks:
         for access in (*facts.reads, *facts.writes):
             if access.buffer not in kept:
-                moved[access.buffer] = max(moved.get(access.buffer, 0), bytes_read(access, facts.axes))
-        size, needed = size_of(facts.axes), instructions(facts)
-        moves = len(facts.reads) + (0 if facts.is_reduction else len(facts.writes))
+                moved[access.buffer] = max(moved.get(access.buffer, 0), _bytes_touched(access, facts))
+        size, needed = size_of(facts.axes), instructions(facts, with_conditions=not is_cut)
+        loads = _chosen_loads(facts) if is_cut else len(facts.reads)
+        moves = loads + (0 if facts.is_reduction else len(facts.writes))
         cycles = max(needed / machine.vector_per_cycle, moves / machine.loads_per_cycle)  # of one vector
         arithmetic += size / _computed_lanes(facts, machine) * cycles
         elements, most = elements + size, max(most, needed)
@@ -94,10 +101,23 @@ def nest_cost(blocks: Sequence[BlockFacts], machine: Machine, kept: Sequence[Buf
     return NestCost(elements, most, arithmetic, memory, is_known, total)
 
 
+def _bytes_touched(access: Access, facts: BlockFacts) -> int:
+    """The bytes that an access touches: no more than the buffer has."""
+    touched, whole = bytes_read(access, facts.axes), whole_bytes(access.buffer)
+    return touched if whole is None else min(touched, whole)
+
+
+def _chosen_loads(facts: BlockFacts) -> int:
+    """The loads of one iteration where every condition is decided."""
+    count = _CountChosenLoads()
+    count.visit(facts.block.body)
+    return count.total
+
+
 def instructions(facts: BlockFacts, with_conditions: bool = True) -> int:
     """Vector instructions of one iteration, loads, stores and the arithmetic of indices aside.
 
-    Without conditions, only what they choose between is counted: cut loops do not ask them.
+    Without conditions, only the dearest that they choose between is counted: cut loops do not ask them.
     """
     count = _Count() if with_conditions else _CountChosen()
     count.visit(facts.block.body)
@@ -139,10 +159,29 @@ class _CountChosen(_Count):
 
     def visit_Call(self, call: Call) -> None:
         if call.op.name.removeprefix("tir.") == "if_then_else":
+            before, totals = self.total, []
             for value in call.args[1:]:
+                self.total = before
                 self.visit(value)
+                totals.append(self.total)
+            self.total = max(totals)
         else:
             super().visit_Call(call)
+
+
+class _CountChosenLoads(_CountChosen):
+    """Loads of the values where every condition is decided."""
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        self.total += 1
+
+    visit_BinaryExpr = visit_CompareExpr = visit_Select = visit_Cast = visit_Max = visit_Min = Visitor.visit_children
+
+    def visit_Call(self, call: Call) -> None:
+        if call.op.name.removeprefix("tir.") == "if_then_else":
+            super().visit_Call(call)
+        else:
+            self.visit_children(call)
 
 
 def _computed_lanes(facts: BlockFacts, machine: Machine) -> int:

@@ -156,6 +156,27 @@ def test_concatenation(rows, columns):
     assert "if_then_else" not in lower(plan.mod)["main"].script()
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_many_parts_are_copied_one_after_the_other(axis, dtype):
+    sizes = [1 + 5 * k % 7 for k in range(30)]
+    shapes = [tuple(size if k == axis else extent for k, extent in enumerate((3, 4, 17))) for size in sizes]
+    parts = [te.placeholder(shape, dtype, name=f"x{k}") for k, shape in enumerate(shapes)]
+    joined = topi.concatenate(parts, axis)
+    arrays = [numbers(*shape, dtype=dtype, seed=k) for k, shape in enumerate(shapes)]
+    plan = check_same_bits(function(*parts, joined), [*arrays, numbers(*[int(n) for n in joined.shape], dtype=dtype)])
+    assert "if_then_else" not in lower(plan.mod)["main"].script()
+    assert "prefetched" not in plan.explain()
+
+
+def test_computed_parts_are_computed_where_they_go():
+    parts = [te.placeholder((5, 9), name=f"x{k}") for k in range(7)]
+    joined = topi.concatenate([topi.exp(x) for x in parts], 0)
+    arrays = [*[numbers(5, 9, seed=k) for k in range(7)], numbers(35, 9)]
+    plan = check_same_bits(function(*parts, joined), arrays)
+    assert "if_then_else" not in lower(plan.mod)["main"].script()
+
+
 def test_gathers_reshapes_and_others():
     A, I = te.placeholder((60, 50), name="A"), te.placeholder((40,), "int32", name="I")
     rows = np.random.default_rng(1).integers(0, 60, 40).astype("int32")

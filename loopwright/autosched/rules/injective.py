@@ -20,7 +20,7 @@ from typing import Final
 from loopwright.autosched.axis_uses import OwnUses, own_uses
 from loopwright.autosched.contiguous import UNKNOWN_EXTENT
 from loopwright.autosched.decision import ChoiceKind, Decision
-from loopwright.autosched.facts import Axis, BlockFacts
+from loopwright.autosched.facts import Axis, BlockFacts, loads_of
 from loopwright.autosched.gather_cost import GatherCost, is_small_arithmetic
 from loopwright.autosched.lanes import VECTORS_AT_ONCE
 from loopwright.autosched.machine import Machine
@@ -30,7 +30,7 @@ from loopwright.autosched.prefetch import prefetch_along
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.small_steps import fused
 from loopwright.autosched.streams import Streams
-from loopwright.ir import Buffer
+from loopwright.ir import Buffer, Call, collect
 from loopwright.ir.annotations import VECTOR_LANES
 from loopwright.schedule import LoopRV, Schedule
 from loopwright.transform.passes.partition_loops import is_small_enough
@@ -62,7 +62,8 @@ class Injective:
         streams = Streams(facts)
         lanes = common_lanes(facts, machine)
         picking = GatherCost(facts, _along(facts, streams), machine)
-        work = picking.added_to(nest_cost([facts], machine))
+        uses = own_uses(facts)
+        work = picking.added_to(nest_cost([facts], machine, is_cut=bool(uses.compared)))
         work.note(decision)
         loops = list(sch.get_loops(sch.get_block(facts.name)))
         order = _order(facts, streams)
@@ -71,7 +72,8 @@ class Injective:
             decision.chose(
                 "loops reordered", f"{facts.axes[order[-1]].name} is contiguous in the result"
             )
-        runs = _runs(facts, streams, own_uses(facts), order, lanes, decision)
+        longest = None if machine.threads_for(work.cycles) == 1 else _LONG_ROW * lanes
+        runs = _runs(facts, streams, uses, order, lanes, longest, decision)
         outer = [fused(sch, [loops[position] for position in run.axes]) for run in runs]
         row = outer.pop()
         if work.instructions <= _FEW and not _is_aligned(runs, streams, machine):
@@ -86,14 +88,22 @@ class Injective:
 
 
 def _walked_once(facts: BlockFacts, streams: Streams) -> list[Buffer]:
-    """What is walked over cell by cell, each cell once."""
+    """What is walked over cell by cell, each cell once; not what only one of several parts of the result reads."""
     moving = [position for position, axis in enumerate(facts.axes) if axis.extent != 1]
+    chosen = {load.buffer for call in _choices(facts) for value in call.args[1:] for load in loads_of(value)}
+    apart = chosen if len(chosen) > 1 else set()
     return [
         stream.buffer
         for stream in streams.all
-        if any(stream.step(position) == 1 for position in moving)
+        if stream.buffer not in apart
+        and any(stream.step(position) == 1 for position in moving)
         and all(stream.step(position) not in (None, 0) for position in moving)
     ]
+
+
+def _choices(facts: BlockFacts) -> list[Call]:
+    calls = collect(facts.store.value, Call)
+    return [call for call in calls if call.op.name.removeprefix("tir.") == "if_then_else"]
 
 
 @dataclass
@@ -122,13 +132,22 @@ def _order(facts: BlockFacts, streams: Streams) -> list[int]:
 
 
 def _runs(
-    facts: BlockFacts, streams: Streams, uses: OwnUses, order: Sequence[int], lanes: int, decision: Decision
+    facts: BlockFacts,
+    streams: Streams,
+    uses: OwnUses,
+    order: Sequence[int],
+    lanes: int,
+    longest: int | None,
+    decision: Decision,
 ) -> list[_Run]:
-    """The axes as runs, outermost first: the last one is that of the vectors."""
+    """The axes as runs, outermost first: the last one is that of the vectors.
+
+    Rows of `longest` cells and more stay apart under a loop that is cut, so that it can be parallelised.
+    """
     runs: list[_Run] = []
     for position in reversed(order):
         axis = facts.axes[position]
-        if runs and _joins(runs[-1], position, facts, streams, uses, lanes):
+        if runs and _joins(runs[-1], position, facts, streams, uses, longest):
             run = runs[-1]
             run.axes.insert(0, position)
         else:
@@ -146,7 +165,9 @@ def _runs(
     return runs
 
 
-def _joins(run: _Run, position: int, facts: BlockFacts, streams: Streams, uses: OwnUses, lanes: int) -> bool:
+def _joins(
+    run: _Run, position: int, facts: BlockFacts, streams: Streams, uses: OwnUses, longest: int | None
+) -> bool:
     """Whether an axis and the run inside it are one walk, whose conditions can still be decided by cutting it."""
     first = run.axes[0]
     own = {facts.axes[inner].var for inner in run.axes}
@@ -155,7 +176,8 @@ def _joins(run: _Run, position: int, facts: BlockFacts, streams: Streams, uses: 
         return False
     if not is_unit and (run.extent is None or not streams.are_affine):
         return False  # quotients by a size of the function: lowering could not put them together
-    if facts.axes[position].var in uses.compared and (run.extent is None or run.extent >= _LONG_ROW * lanes):
+    is_long = run.extent is None or (longest is not None and run.extent >= longest)
+    if facts.axes[position].var in uses.compared and is_long:
         return False  # the loop outside is cut, and rows are long enough for themselves
     moving = next((inner for inner in run.axes if facts.axes[inner].extent != 1), first)
     return streams.follow(position, moving)

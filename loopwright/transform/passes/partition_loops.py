@@ -86,6 +86,8 @@ MAX_VECTOR_COPIES: Final = 27  # of a vector, where the choice is between one st
 SMALL_NODES: Final = 150
 MAX_POINTS: Final = 4  # at which one loop is cut
 MAX_NODES: Final = 5_000  # of a body that is copied
+MAX_CHOICES: Final = 500  # points at which a loop is cut whose parts each do a small share of its body
+MAX_CHOSEN_NODES: Final = 30_000  # of all these parts
 _AROUND: Final = 3  # parts of a loop that is cut around one stretch
 SOME_SIZE: Final = 10_007
 HINT: Final = "pragma_loop_partition_hint"  # a loop to be cut, also one of constant length
@@ -148,6 +150,9 @@ class _PartitionLoops(StmtRewriter):
     def _affordable(self, loop: For, points: Sequence[Expr], guards: Sequence[Guard]) -> list[_Part]:
         """The loop in parts, at all points; or around its longest stretch where these are too many; or whole."""
         zero = const(0, loop.loop_var.dtype)
+        choices = self._choices(loop, points, guards)
+        if choices:
+            return choices
         longest = _longest_stretch(points, loop)
         few = list(points[:MAX_POINTS]) if len(points) <= MAX_POINTS or not longest else longest
         parts = _parts([zero, *few, loop.extent], loop.body, guards)
@@ -163,6 +168,24 @@ class _PartitionLoops(StmtRewriter):
             if longest and self.copies * _copies(parts) <= most:
                 return parts
         return _parts([zero, loop.extent], loop.body, guards)
+
+    def _choices(self, loop: For, points: Sequence[Expr], guards: Sequence[Guard]) -> list[_Part]:
+        """The loop at all of its many points, if the parts load little more in all than its body does; else none.
+
+        A concatenation is a long chain of conditions, of which one holds in each part. The taps of a stencil are not.
+        """
+        is_known = isinstance(loop.extent, IntImm) and all(isinstance(point, IntImm) for point in points)
+        if not MAX_POINTS < len(points) <= MAX_CHOICES or self.copies > MAX_SMALL_COPIES or not is_known:
+            return []
+        loads, nodes = 2 * len(collect(loop.body, BufferLoad)), MAX_CHOSEN_NODES
+        parts: list[_Part] = []
+        for low, high in pairwise([const(0, loop.loop_var.dtype), *points, loop.extent]):
+            parts += _parts([low, high], loop.body, guards)
+            loads -= len(collect(parts[-1].body, BufferLoad))
+            nodes -= _count(parts[-1].body)
+            if loads < 0 or nodes < 0:
+                return []
+        return parts
 
     def _most_copies(self, loop: For, nodes: int, copies: int, can_be_fewer: bool) -> int:
         """How many copies of a body there may be; a loop that can do with fewer leaves room for those inside it."""
