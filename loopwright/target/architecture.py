@@ -18,6 +18,7 @@ class Units:
     narrow_int_bits: int = 64  # of int8 or int16
     registers: int = 16  # vector registers
     has_fma: bool = False
+    has_memory_operands: bool = False  # arithmetic takes an operand from memory, which needs no register then
     has_saturating_convert: bool = False  # float32 to 32-bit integers saturates, and NaN gives 0, in one instruction
     has_whole_max: bool = False  # the greater of two floats in one instruction: NaN wins, and +0 over -0
     has_plain_max: bool = False  # in one instruction too, but it gives the second of two zeros, and where one is NaN

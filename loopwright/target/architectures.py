@@ -45,7 +45,14 @@ _BULLDOZER = f"{_V2} avx xop fma4"
 X86_64: Final = Architecture(
     name="x86_64",
     pointer_bits=64,
-    base=Units(float_bits=128, int_bits=128, narrow_int_bits=128, registers=16, has_plain_max=True),
+    base=Units(
+        float_bits=128,
+        int_bits=128,
+        narrow_int_bits=128,
+        registers=16,
+        has_plain_max=True,
+        has_memory_operands=True,
+    ),
     baseline=frozenset({"sse2", "sse", "mmx", "cmov", "cx8", "fxsr", "64bit"}),
     brings={
         "avx": {"float_bits": 256},

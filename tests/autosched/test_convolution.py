@@ -82,6 +82,8 @@ EDGES = {
     "one pixel": Case("NCHW", (1, 4, 3, 3), (16, 4, 3, 3)),
     "one line": Case("NCHW", (4, 8, 1, 9), (20, 8, 1, 3)),
     "one column": Case("NCHW", (1, 8, 9, 1), (16, 8, 3, 1)),
+    "one column, longer than a tile": Case("NCHW", (1, 8, 43, 1), (24, 8, 5, 3), stride=2, padding=1),
+    "one column, channels last": Case("NHWC", (2, 19, 1, 8), (3, 1, 8, 24)),
     "lines longer than a tile by one": Case("NCHW", (1, 2, 5, 31), (32, 2, 3, 3)),
     "a stride larger than the window": Case("NCHW", (1, 8, 13, 13), (16, 8, 2, 2), stride=3),
     "channels last": Case("NHWC", (1, 12, 13, 3), (3, 3, 3, 24), padding=1),
@@ -109,6 +111,13 @@ def test_bands_that_are_no_whole_squares_of_a_padded_panel() -> None:
     """Found by random programs: 7 lines of 14 pixels are 6 squares and a bit, and the next band starts after them."""
     plan = check(Case("NCHW", (1, 24, 28, 14), (24, 24, 3, 3), padding=1), target="llvm -num-cores=16")
     assert "direct convolution" in plan.explain()
+
+
+def test_one_input_channel_is_whatever_is_faster() -> None:
+    """Windows that move by several cells leave lanes to be shuffled; those that overlap share what they load."""
+    strided = check(Case("NCHW", (2, 1, 23, 29), (32, 1, 5, 7), stride=3, padding=2), may_refuse=True)
+    assert "direct convolution" in strided.explain() and "tiles of" in strided.explain()
+    assert "depthwise" in check(Case("NCW", (2, 1, 400), (12, 1, 5)), target="llvm -num-cores=1").explain()
 
 
 @pytest.mark.one_in(3)

@@ -59,6 +59,21 @@ def test_remainders_that_all_lanes_share():
     check(vectorize_loops, before, after)
 
 
+def test_quotients_that_loops_decide():
+    @T.prim_func
+    def before(A: T.Buffer((90,)), B: T.Buffer((90,))):
+        for z, i in T.grid(3, 7):
+            for lane in T.vectorized(4):
+                B[z * 30 + i * 4 + lane] = A[(z * 30 + i * 4 + lane) // 30 * 30 + (z * 30 + i * 4 + lane) % 30]
+
+    @T.prim_func
+    def after(A: T.Buffer((90,)), B: T.Buffer((90,))):
+        for z, i in T.grid(3, 7):
+            B[z * 30 + i * 4 : z * 30 + i * 4 + 4] = A[T.Ramp(z * 30 + i * 4, 1, 4)]
+
+    check(vectorize_loops, before, after)
+
+
 def test_math_calls_and_lets():
     @T.prim_func
     def before(A: T.Buffer((4,)), B: T.Buffer((4,)), C: T.Buffer((4,))):

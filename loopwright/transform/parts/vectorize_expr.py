@@ -45,7 +45,7 @@ from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.parts.flat_index import add_index, mul_index, sub_index
 from loopwright.transform.parts.known_ops import IF_THEN_ELSE, LANE_WISE, LIKELY
 from loopwright.transform.parts.proved_in_bounds import ProvedInBounds
-from loopwright.transform.parts.purity import can_fail, can_fail_beyond
+from loopwright.transform.parts.purity import can_fail, can_fail_beyond, has_data
 
 
 class NeedsLanes(Exception):
@@ -155,6 +155,12 @@ class VectorizeExpr(Rewriter):
             folded = self._ramp_quotient(a, b, a.stride.value, isinstance(expr, FloorDiv))
             if folded is not None:
                 return folded
+        if is_exact and a.dtype.lanes > 1 and not has_data(expr):
+            # The loops around may leave nothing of it: (i * 30 + j * 4 + lane) // 30 is i.
+            simple = self.memory.facts.simplify(expr)
+            if not isinstance(simple, (FloorDiv, FloorMod)):
+                result: Expr = self.visit(simple)
+                return result
         return self._binary(expr, a, b)
 
     visit_FloorDiv = visit_FloorMod = _quotient

@@ -5,6 +5,6 @@ Open `window.py` (what is a convolution), then `tiles.py` (the sizes, by a cost 
 (`renaming.py`), and `explain.py` says what was chosen.
 """
 
-from loopwright.autosched.rules.convolution.rule import Convolution
+from loopwright.autosched.rules.convolution.rule import Convolution, direct_cycles
 
-__all__ = ["Convolution"]
+__all__ = ["Convolution", "direct_cycles"]

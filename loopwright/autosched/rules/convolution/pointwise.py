@@ -24,13 +24,13 @@ def is_pointwise(window: Window) -> bool:
     result, image = _first_pixel(window.facts.write, window), _first_pixel(window.image, window)
     if result is None or image is None:
         return False
-    count = len(window.pixels)
-    if list(window.facts.write.indices[result : result + count]) != [axis.var for axis in window.pixels]:
+    count = len(window.pixels_in_order)
+    if list(window.facts.write.indices[result : result + count]) != [axis.var for axis in window.pixels_in_order]:
         return False
     single = {axis.var for axis in window.reduce if axis.extent == 1}
     there = slice(image, image + count)
     forms, sizes = window.image.forms[there], window.image.buffer.shape[there]
-    for form, size, axis in zip(forms, sizes, window.pixels, strict=True):
+    for form, size, axis in zip(forms, sizes, window.pixels_in_order, strict=True):
         assert form is not None
         moving = {var: step for var, step in form.terms.items() if var not in single}
         if moving != {axis.var: 1} or form.const != 0 or const(size) != axis.extent:
@@ -42,7 +42,7 @@ def _first_pixel(access: Access, window: Window) -> int | None:
     """The dimension of the first of the pixels' axes, if those of the others follow it."""
     locations = [
         [index for index, form in enumerate(access.forms) if form is not None and axis.var in form.terms]
-        for axis in window.pixels
+        for axis in window.pixels_in_order
     ]
     first = locations[0][0] if locations[0] else None
     return first if first is not None and locations == [[first + k] for k in range(len(locations))] else None
@@ -63,10 +63,10 @@ def fold_pixels(sch: Schedule, window: Window, epilogue: Sequence[Entry]) -> lis
     renamed = rename(sch, block, window.image.buffer, image, epilogue, result)
     axes = [axis.var for axis in window.facts.axes]
     names = dict(zip(axes, dimensions(len(axes)), strict=True))
-    pixels = [names[axis.var] for axis in window.pixels]
-    one = folded(pixels, [extent(axis) for axis in window.pixels])
-    kept = [axis for axis in window.facts.axes if axis.extent != 1 or axis in window.pixels]
-    order = [one if axis is window.pixels[0] else names[axis.var] for axis in kept if axis not in window.pixels[1:]]
+    first, *others = window.pixels_in_order
+    one = folded([names[axis.var] for axis in (first, *others)], [extent(axis) for axis in (first, *others)])
+    kept = [axis for axis in window.facts.axes if (axis.extent != 1 or axis is first) and axis not in others]
+    order = [one if axis is first else names[axis.var] for axis in kept]
     sch.transform_block_layout(block, layout(list(names.values()), order))
     return [renamed.operand.name, block.name, *[step.name for step in renamed.after]]
 
@@ -76,8 +76,8 @@ def _folding(access: Access, window: Window) -> str:
     names = dimensions(len(access.indices))
     first = _first_pixel(access, window)
     assert first is not None
-    end = first + len(window.pixels)
-    one = folded(names[first:end], [extent(axis) for axis in window.pixels])
+    end = first + len(window.pixels_in_order)
+    one = folded(names[first:end], [extent(axis) for axis in window.pixels_in_order])
     kept = [
         one if index == first else name
         for index, (name, size) in enumerate(zip(names, access.buffer.shape, strict=True))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
+from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.around import epilogue_length, is_made_for
@@ -85,6 +86,12 @@ class Convolution:
         explain(window, tiles, machine, decision, padding is not None, prepacks)
         if not prepacks:
             schedule_separately(sch, packing, program, machine, decision)
+
+
+def direct_cycles(facts: BlockFacts, machine: Machine, pads: bool) -> float | None:
+    """What a block should take as a direct convolution, all threads at work; None when it is none."""
+    window = window_of(facts)
+    return choose_tiles(window, machine, pads).cycles if window is not None and _is_worth_it(window) else None
 
 
 def _is_worth_it(window: Window | None) -> bool:

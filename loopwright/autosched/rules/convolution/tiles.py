@@ -18,7 +18,7 @@ from math import ceil
 from loopwright.autosched.cost import EDGE, OVERHEAD, UNHIDDEN, on_threads, tile_step, turns_of
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.convolution.window import Window, extent
-from loopwright.autosched.tile_search import ONE_AHEAD, cheapest, divisors, register_tiles
+from loopwright.autosched.tile_search import ONE_AHEAD, TWO_AHEAD, cheapest, divisors, register_tiles
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
 def _register_tiles(window: Window, machine: Machine, lanes: int) -> Iterator[tuple[int, int]]:
     most = extent(window.row)
     most_vectors = min(6, ceil(window.channels / lanes))
-    for mr, vectors in register_tiles(machine, min(most, 30), most_vectors, ONE_AHEAD):
+    # Where no instruction reads a number of the image itself, those of several pixels are loaded ahead.
+    spare = ONE_AHEAD if machine.cpu.units.has_memory_operands else TWO_AHEAD
+    for mr, vectors in register_tiles(machine, min(most, 30), most_vectors, spare):
         # Only the smallest of those that make as many tiles: the others leave the last one shorter.
         if mr == 1 or ceil(most / mr) < ceil(most / (mr - 1)):
             yield mr, vectors

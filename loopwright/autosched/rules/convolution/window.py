@@ -3,7 +3,8 @@
 Y[n, o, y, x] += X[n, c, 2*y + dy, 2*x + dx] * W[o, c, dy, dx]
 
 channel o (W, Y)         vectors run along it, whatever the layout of Y
-pixels y, x (X, Y)       the last one is tiled: each of its numbers is spread over a vector of channels
+pixels y, x (X, Y)       the last one is tiled: each of its numbers is spread over a vector of channels; it is the last
+                         of several pixels: where an image is one pixel wide, its column is the line
 around n (X, Y)          images of a batch, and groups: loops around everything
 reduce c, dy, dx (X, W)  channels of the image first, then the window
 """
@@ -52,6 +53,11 @@ class Window:
     def row(self) -> Axis:
         """The pixels of one line, which is tiled."""
         return self.pixels[-1]
+
+    @cached_property
+    def pixels_in_order(self) -> tuple[Axis, ...]:
+        """The axes of the pixels as the block has them."""
+        return tuple(axis for axis in self.facts.spatial if axis in self.pixels)
 
     @cached_property
     def writes_channels_last(self) -> bool:
@@ -153,7 +159,7 @@ def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:
     if not reduce or not all(image.uses(axis.var) for axis in reduce):
         return None
     spatial = [axis for axis in facts.spatial if axis is not channels[0]]
-    pixels = tuple(axis for axis in spatial if _is_pixel(axis, image, weights))
+    pixels = tuple(sorted([axis for axis in spatial if _is_pixel(axis, image, weights)], key=_is_long))
     around = tuple(axis for axis in spatial if axis not in pixels)
     moves = [_moved(image, axis) for axis in pixels]
     if not pixels or any(len(dimensions) != 1 for dimensions in moves):
@@ -168,6 +174,10 @@ def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:
         return None  # a product of matrices
     inside = sorted(reduce, key=lambda axis: _in_window(image, axis, pixels))
     return Window(facts, image, weights, channels[0], around, pixels, tuple(inside))
+
+
+def _is_long(axis: Axis) -> bool:
+    return axis.extent != 1
 
 
 def _is_pixel(axis: Axis, image: Access, weights: Access) -> bool:

@@ -16,6 +16,8 @@ from loopwright.autosched.rules.sliding_window.window import Window
 from loopwright.autosched.small_steps import extent_of
 from loopwright.schedule import Schedule
 
+SHUFFLED = 1.6  # times what is counted, where lanes are shuffled out of several vectors: they wait for each other
+
 
 def plan_window(sch: Schedule, used: MatchedBlocks, program: Program, machine: Machine, decision: Decision) -> None:
     """Schedule the window, its padding and the element-wise work after it."""
@@ -29,6 +31,15 @@ def plan_window(sch: Schedule, used: MatchedBlocks, program: Program, machine: M
     decision.roofline = Roofline(cost.arithmetic, cost.memory, max(tiles.cycles, cost.memory))
     turns = prod(extent_of(sch, loop) or 1 for loop in shared)
     parallelize_outer(sch, shared, max(1, cost.elements // turns), cost, machine, decision)
+
+
+def sliding_cycles(used: MatchedBlocks, machine: Machine) -> float:
+    """What a window should take, all threads at work."""
+    copies = used.padding is not None and copies_padding(used.window)
+    cycles = choose_tiles(used.window, machine, copies).cycles
+    if used.window.is_along and used.window.movements[-1].stride > 1:
+        cycles *= SHUFFLED
+    return cycles / machine.threads_for(cycles)
 
 
 def _cost(window: Window, tiles: Tiles, machine: Machine) -> NestCost:
