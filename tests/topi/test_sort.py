@@ -154,6 +154,29 @@ def test_short_rows_along_any_axis(axis):
     np.testing.assert_array_equal(values, np.sort(x, axis))
 
 
+@pytest.mark.parametrize("is_ascend", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "k"), [("float32", 300), ("int64", 90), ("uint8", 500), ("float64", 700), ("int32", 65)]
+)
+def test_the_first_of_a_long_row_are_selected_by_their_digits(dtype, k, is_ascend):
+    data = te.placeholder((2, 3000), dtype, name="data")
+    x = hard_rows((2, 3000), dtype)
+    values, places = run([data], topi.topk(data, k, is_ascend=is_ascend), [x], [(2, k)] * 2)
+    order = in_order(x, is_ascend)[:, :k]
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
+
+
+def test_selecting_among_equal_elements():
+    data = te.placeholder((3, 2500), name="data")
+    x = np.zeros((3, 2500), "float32")
+    x[1, ::2] = 1
+    x[2] = np.random.default_rng(0).random(2500) / 1024 + 1  # all with the same first digit
+    values, places = run([data], topi.topk(data, 600), [x], [(3, 600)] * 2)
+    np.testing.assert_array_equal(places, in_order(x, False)[:, :600])
+    np.testing.assert_array_equal(values, np.take_along_axis(x, places, -1))
+
+
 def test_digits_that_all_share_move_nothing():
     data = te.placeholder((3, 300), "int64", name="data")
     x = np.stack([np.full(300, 7), np.arange(300)[::-1] % 5, np.full(300, -1)]).astype("int64")

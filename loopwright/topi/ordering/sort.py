@@ -23,7 +23,8 @@ from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.ordering.merge_sort import before
-from loopwright.topi.ordering.sort_row import sort_row
+from loopwright.topi.ordering.select_row import candidates
+from loopwright.topi.ordering.sort_row import RADIX, sort_row
 from loopwright.topi.ordering.sort_rows import is_for_lanes, sort_rows
 from loopwright.topi.parts.choices import choose
 from loopwright.topi.parts.rows import check_axis, rows_along
@@ -32,9 +33,10 @@ from loopwright.topi.registry import operator
 from loopwright.topi.testing import sorting as meaning
 from loopwright.topi.types import Dim
 
-# Up to this many elements are picked by insertion when the row is at least eight times as long: nearly all elements
-# are then turned down by one comparison.
+# Up to this many elements are picked by insertion from a row whose length is not known: if it is long, nearly all of
+# it is turned down by one comparison.
 _FEW: Final = 64
+_LONG: Final = 2048  # rows from here on are not sorted for the sake of a quarter of them
 
 
 @operator(reference=meaning.sort, samples=meaning.sort_samples)
@@ -149,6 +151,14 @@ def topk(
                 targets["indices"][at(row, i)] = cast(location, DataType(dtype))
 
         with_places = "indices" in targets
+        if _is_selected(count, size, data.dtype):
+            with ib.for_range(0, rows, "row", kind="parallel") as row:
+                few = candidates(ib, count, size, lambda i: source[at(row, i)], data.dtype, is_ascend)
+                in_order = sort_row(ib, few.number, size, lambda i: few.keys[i], data.dtype, is_ascend)
+                with ib.for_range(0, count, "i") as i:
+                    place = ib.let("place", minimum(maximum(in_order.place(i), 0), size - 1))
+                    store(row, i, in_order.key(i), few.places[place])
+            return ib.get()
         if not _is_few(count, size) or is_for_lanes(rows, size, data.dtype, with_places):
             wanted = minimum(count, size) if known(count) is None else count
             sort_rows(
@@ -190,7 +200,19 @@ def _count(k: te.Tensor | Dim, size: Expr) -> Expr:
 
 def _is_few(count: Expr, size: Expr) -> bool:
     number, length = known(count), known(size)
-    return number is not None and number <= _FEW and (length is None or length >= 8 * number)
+    if number is None:
+        return False
+    if length is None:
+        return number <= _FEW
+    return length >= max(8 * number, number * number // 2)  # what is inserted moves half of the others
+
+
+def _is_selected(count: Expr, size: Expr, dtype: DataType) -> bool:
+    """Whether the first ones are looked for by their digits: there are many, but far fewer than the row has."""
+    number, length = known(count), known(size)
+    if number is None or length is None or str(dtype) not in RADIX:
+        return False
+    return length >= max(_LONG, 4 * number) and not _is_few(count, size)
 
 
 def _pick(

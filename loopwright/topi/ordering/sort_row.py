@@ -24,7 +24,7 @@ from loopwright.topi.types import Dim
 
 _LONG: Final = 256  # from here on counting the digits costs less than the merges it spares
 _VERY_LONG: Final = 4096  # from here on digits may be large
-_RADIX: Final = frozenset("bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split())
+RADIX: Final = frozenset("bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split())
 
 
 def sort_row(
@@ -49,7 +49,7 @@ def sort_row(
         if places is not None:
             places[0, i] = i
     comes_before = before(kind, is_ascend)
-    if str(kind) not in _RADIX or (most is not None and most < _LONG):
+    if str(kind) not in RADIX or (most is not None and most < _LONG):
         merge_sort(ib, row, count, comes_before)
         return row
     is_very_long = most is None or most >= _VERY_LONG
