@@ -188,6 +188,10 @@ def _fits() -> list[Fit]:
             12,
             "float64",
         ),
+        Fit("sin_float64", root(sin_tail), root(lambda x: x**3 / sin(x)), TINY, QUARTER**2, 5, "float64"),
+        Fit("cos_float64", root(cos_tail), root(lambda x: x**4 / cos(x)), TINY, QUARTER**2, 5, "float64"),
+        Fit("asin_float64", root(asin_tail), root(lambda x: x**3 / asin(x)), TINY, mpf("0.2501"), 11, "float64"),
+        Fit("atan_float64", root(atan_tail), root(lambda x: x**3 / atan(x)), TINY, mpf("0.17158"), 10, "float64"),
         Fit("log_float64", atanh_tail, lambda t: t, TINY, s_high, 6, "float64"),
     ]
 

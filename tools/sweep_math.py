@@ -53,6 +53,25 @@ STATED: Final[dict[tuple[str, str], float]] = {
     ("sigmoid", "float64"): 2.5,
     ("tanh", "float64"): 3.0,
     ("erf", "float64"): 1.5,
+    ("exp2", "float64"): 1.5,
+    ("exp10", "float64"): 2.0,
+    ("log2", "float64"): 1.5,
+    ("log10", "float64"): 1.5,
+    ("log1p", "float64"): 2.0,
+    ("sinh", "float64"): 2.5,
+    ("cosh", "float64"): 1.5,
+    ("asinh", "float64"): 2.5,
+    ("acosh", "float64"): 3.0,
+    ("atanh", "float64"): 2.5,
+    ("sin", "float64"): 2.0,
+    ("cos", "float64"): 2.0,
+    ("tan", "float64"): 4.0,
+    ("asin", "float64"): 2.0,
+    ("acos", "float64"): 1.5,
+    ("atan", "float64"): 2.5,
+    ("atan2", "float64"): 3.0,
+    ("hypot", "float32"): 1.0,
+    ("hypot", "float64"): 1.5,
 }
 
 
@@ -86,7 +105,9 @@ EXACT: Final[dict[str, Callable[..., np.ndarray]]] = {
     "atan": np.arctan,
     "atan2": np.arctan2,
     "pow": np.power,
+    "hypot": np.hypot,
 }
+OF_TWO: Final = ("atan2", "hypot", "pow")
 
 
 def kernel(
@@ -114,7 +135,7 @@ def kernel(
 
 def function(name: str, dtype: str, lanes: int = 16) -> Callable[..., np.ndarray]:
     """The function called `name` on arrays: the body that code generation takes for this CPU and lane count."""
-    count = 2 if name in ("atan2", "pow") else 1
+    count = 2 if name in OF_TWO else 1
     cpu, element = describe(Target("llvm")), DataType(dtype)
 
     def body(*args: ir.Expr) -> ir.Expr:
@@ -149,7 +170,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="functions; all if none are given")
     parser.add_argument("--step", type=int, default=1, help="try every STEP-th float32; best an odd number")
     options = parser.parse_args()
-    single = [name for name, dtype in STATED if dtype == "float32" and name not in ("atan2", "pow")]
+    single = [name for name, dtype in STATED if dtype == "float32" and name not in OF_TWO]
     for name in options.names or single:
         run, worst, where = function(name, "float32"), 0.0, np.float32(0)
         with np.errstate(all="ignore"):

@@ -14,7 +14,7 @@ from loopwright.codegen.math.table import BODIES, BODIES_AVX512
 from loopwright.ir import intrinsics
 from loopwright.runtime.dtype import DataType
 from loopwright.target import Target, describe
-from tools.sweep_math import EXACT, STATED, all_patterns, function, kernel, ulp_errors
+from tools.sweep_math import EXACT, OF_TWO, STATED, all_patterns, function, kernel, ulp_errors
 
 pytestmark = pytest.mark.optimized
 
@@ -186,12 +186,14 @@ def test_bodies_are_plain_arithmetic():
     for (name, element), body in BODIES.items():
         bits = {"bfloat16": "uint16", "float16": "uint16"}.get(element, "uint8")
         given = DataType(bits if name == "decode" else "float32" if name == "encode" else element).with_lanes(4)
-        args = [ir.Var("a", given), ir.Var("b", given)][: 2 if name in ("atan2", "pow", "nextafter") else 1]
+        args = [ir.Var("a", given), ir.Var("b", given)][: 2 if name in (*OF_TWO, "nextafter") else 1]
         used: set[str] = set()
         ir.pre_order_visit(
             body(*args), lambda node, used=used: used.add(node.op.name[4:]) if isinstance(node, ir.Call) else None
         )
-        assert used <= allowed, (name, used - allowed)
+        # Within its own body, a function's name means the C library's: large arguments are left to it.
+        own = {name} if (name, element) in {(f, "float64") for f in ("sin", "cos", "tan")} else set()
+        assert used <= allowed | own, (name, used - allowed)
 
 
 def test_table_answers_by_element_type():

@@ -1,4 +1,4 @@
-"""pow and atan2: their bounds on random arguments, and every pair of special ones as the C standard has it."""
+"""pow, atan2 and hypot: their bounds on random arguments, and every pair of special ones as the C standard has it."""
 
 from __future__ import annotations
 
@@ -51,6 +51,23 @@ def test_atan2_is_within_the_stated_bound():
         errors = ulp_errors(function("atan2", "float32")(y, x), np.arctan2(y.astype(np.float64), x.astype(np.float64)))
     at = int(np.argmax(errors))
     assert errors[at] <= STATED["atan2", "float32"], f"atan2({y[at]!r}, {x[at]!r}) is off by {errors[at]} ulp"
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("hypot", "float32"), ("hypot", "float64"), ("atan2", "float64")])
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="long double is no wider than float64 here")
+def test_other_functions_of_two_are_within_the_stated_bound(name, dtype):
+    rng = np.random.default_rng(6)
+    special = np.array(SPECIAL).astype(dtype)
+    pairs = [part.ravel() for part in np.meshgrid(special, special)]
+    bits = {"float32": np.uint32, "float64": np.uint64}[dtype]
+    any_bits = rng.integers(0, np.iinfo(bits).max, (2, 50_000), dtype=bits).view(dtype)
+    near = rng.normal(size=(2, 50_000)).astype(dtype)
+    y, x = (np.concatenate([*part]) for part in zip(pairs, any_bits, near))
+    with np.errstate(all="ignore"):
+        exact = EXACT[name](y.astype(np.longdouble), x.astype(np.longdouble))
+        errors = ulp_errors(function(name, dtype, lanes=8)(y, x), exact)
+    at = int(np.argmax(errors))
+    assert errors[at] <= STATED[name, dtype], f"{name}({y[at]!r}, {x[at]!r}) is off by {errors[at]} ulp"
 
 
 @pytest.mark.parametrize("name", ["pow", "atan2"])

@@ -33,7 +33,7 @@ def emit_call(emitter: ControlFlow, call: ir.Call) -> str:
     rule = _RULES.get(name)
     if rule is not None:
         return rule(emitter, call)
-    if has_body(name, call.dtype):
+    if has_body(name, call.dtype) and name != emitter.body_of:
         return emitter.call_body(name, call.args[0].dtype, call.dtype, *[emitter.value(arg) for arg in call.args])
     if name in C_LIBRARY:
         return _call_c_library(emitter, name, call)

@@ -129,6 +129,7 @@ class ModuleEmitter:
         )
         emitter = self._emitter(builder)
         emitter.values = {param: f"%x{position}" for position, param in enumerate(params)}
+        emitter.body_of = name
         builder.ret(f"{result} {emitter.value(body)}")
         self.module.define(builder.text())
         return symbol

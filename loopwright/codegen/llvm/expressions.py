@@ -56,6 +56,7 @@ class ExpressionEmitter(Visitor):
         self.overlapping: set[ir.Var] = set()  # pointers to memory that only others of these may reach
         self.index_text = f"i{target.pointer_bits}"  # of buffer indices, as choose_index_width leaves them
         self.no_wrap = ""  # " nsw" within index arithmetic, which never overflows
+        self.body_of = ""  # the function of `codegen/math` that is written here: its own name means the C library's
         self._bodies = bodies
         self._is_speculatable = Speculatable().visit
         self._from_memory = FromMemory()
@@ -251,7 +252,8 @@ class ExpressionEmitter(Visitor):
         if is_free and (condition.dtype.lanes > 1 or not is_likely):
             return self.select(condition.dtype, test, then.dtype, self.value(then), self.value(otherwise))
         yes, no, end = self.b.label("then"), self.b.label("else"), self.b.label("chosen")
-        self.b.branch(test, yes, no)
+        # Without weights, registers would be kept for the unlikely side at the other's cost.
+        self.b.branch(test, yes, no, weights=self.module.branch_weights(1 << 12, 1) if is_likely else "")
         self.b.start(yes)
         a, from_a = self._in_branch(then)
         self.b.jump(end)

@@ -18,6 +18,7 @@ class ValueEmitter(Protocol):
     b: FunctionBuilder
     target: CpuDescription
     no_wrap: str
+    body_of: str
 
     def is_soft_float(self, dtype: DataType) -> bool: ...
 

@@ -74,6 +74,21 @@ def at_least(x: ir.Expr, low: float) -> ir.Expr:
     return select(x < low, low, x)
 
 
+def where_all(condition: ir.Expr, usual: ir.Expr, mixed: ir.Expr) -> ir.Expr:
+    """`usual` when `condition` holds in all lanes, else `mixed`, which no vector pays for that does not need it."""
+    lanes = condition.dtype.lanes
+    if lanes == 1:
+        return intrinsics.if_then_else(intrinsics.likely(condition), usual, mixed)
+    if lanes == 2:  # no integer type holds two bits
+        halves = select(condition, ir.const(-1, typed("int32", condition)), ir.const(0, typed("int32", condition)))
+        holds = intrinsics.reinterpret(DataType("int64"), halves) == -1
+    elif lanes in (4, 8, 16, 32, 64):
+        holds = intrinsics.reinterpret(DataType(f"uint{lanes}"), condition) == (1 << lanes) - 1
+    else:  # no integer type holds one bit a lane
+        return mixed
+    return intrinsics.if_then_else(intrinsics.likely(holds), usual, mixed)
+
+
 def copysign(magnitude: ir.Expr, sign: ir.Expr) -> ir.Expr:
     """`magnitude` with the sign of `sign`."""
     return intrinsics.copysign(magnitude, sign)

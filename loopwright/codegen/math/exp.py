@@ -29,6 +29,8 @@ LN2: Final = (0.693147182, -1.90465421e-09)
 LN2_FLOAT64: Final = (0.6931471805599453, 2.3190468138462996e-17)
 _LOG10_2: Final = (0.30103001, -1.43209888e-08)
 LOG2_E: Final = 1.4426950408889634
+_LOG10_2_FLOAT64: Final = (0.3010299956639812, -2.8037281277851704e-18)
+_LN2: Final = 0.6931471805599453
 _LOG2_10: Final = 3.3219280948873623
 _LN10: Final = 2.302585092994046
 
@@ -150,10 +152,33 @@ def exp_of_float64(body: Body, x: ir.Expr) -> ir.Expr:
     """e^x for x in [-746, 710], or NaN."""
     x = body.let("x", x)
     r, rounded = reduce_by_ln2_float64(body, x)
+    return scale_float64(body, polynomial(r, (1.0, 1.0, *EXP_TAIL_FLOAT64)), rounded)
+
+
+def exp2_float64(x: ir.Expr) -> ir.Expr:
+    """2^x = e^(r ln 2) 2^n; exact where x is an integer."""
+    body = Body()
+    x = body.let("x", at_least(at_most(x, 1025.0), -1076.0))
+    rounded = body.let("rounded", x + ROUND_FLOAT64)
+    r = body.let("r", (x - (rounded - ROUND_FLOAT64)) * _LN2)
+    return body.result(scale_float64(body, polynomial(r, (1.0, 1.0, *EXP_TAIL_FLOAT64)), rounded))
+
+
+def exp10_float64(x: ir.Expr) -> ir.Expr:
+    """10^x."""
+    body = Body()
+    x = body.let("x", at_least(at_most(x, 309.0), -324.5))
+    rounded = body.let("rounded", fma(x, _LOG2_10, ROUND_FLOAT64))
+    n = body.let("n", rounded - ROUND_FLOAT64)
+    r = body.let("r", fma(n, -_LOG10_2_FLOAT64[1], fma(n, -_LOG10_2_FLOAT64[0], x)) * _LN10)
+    return body.result(scale_float64(body, polynomial(r, (1.0, 1.0, *EXP_TAIL_FLOAT64)), rounded))
+
+
+def scale_float64(body: Body, value: ir.Expr, rounded: ir.Expr) -> ir.Expr:
+    """value · 2^n, in two steps as `scale`."""
     # Unsigned, since AVX2 shifts 64-bit integers right only without sign; after adding the bias they have none.
     twice_biased = body.let("k", bits_of(rounded, "uint64") - (ROUND_FLOAT64_BITS - 2 * 1023))
     half = body.let("half", twice_biased >> 1)
-    value = polynomial(r, (1.0, 1.0, *EXP_TAIL_FLOAT64))
     return value * from_bits(half << 52) * from_bits((twice_biased - half) << 52)
 
 

@@ -38,6 +38,7 @@ from loopwright.codegen.math.exp import (
     scale,
     scale_avx512,
     scale_biased,
+    scale_float64,
 )
 from loopwright.codegen.math.log import log1p_of
 from loopwright.ir import intrinsics
@@ -113,7 +114,28 @@ def cosh_float32(x: ir.Expr) -> ir.Expr:
     return body.result(h + 0.25 / h)
 
 
-def asinh_float32(x: ir.Expr) -> ir.Expr:
+def sinh_float64(x: ir.Expr) -> ir.Expr:
+    """sinh x, as in float32."""
+    body = Body()
+    size = body.let("size", magnitude(x))
+    r, rounded = reduce_by_ln2_float64(body, body.let("a", at_most(size, 710.6)))
+    quarter = body.let("quarter", from_bits((bits_of(rounded, "uint64") - (ROUND_FLOAT64_BITS - 1023 + 2)) << 52))
+    expm1 = fma(r * r, polynomial(r, EXP_TAIL_FLOAT64), r)
+    q = body.let("q", fma(quarter, expm1, quarter - 0.25))
+    value = copysign((q + q / fma(q, 4.0, 1.0)) * 2.0, x)
+    return body.result(select(size < 2.0**-28, x, value))
+
+
+def cosh_float64(x: ir.Expr) -> ir.Expr:
+    """cosh x, as in float32."""
+    body = Body()
+    r, rounded = reduce_by_ln2_float64(body, body.let("a", at_most(magnitude(x), 711.0)))
+    half = polynomial(r, (0.5, 0.5, *(c / 2 for c in EXP_TAIL_FLOAT64)))
+    h = body.let("h", scale_float64(body, half, rounded))
+    return body.result(h + 0.25 / h)
+
+
+def asinh(x: ir.Expr) -> ir.Expr:
     """log(1 + u), u = a + a² / (1 + √(a² + 1)) and a = |x|; for large a, where a² overflows, log(1 + a) + ln 2."""
     body = Body()
     a = body.let("a", magnitude(x))
@@ -122,7 +144,7 @@ def asinh_float32(x: ir.Expr) -> ir.Expr:
     return body.result(copysign(_log1p_or_doubled(body, a, u), x))
 
 
-def acosh_float32(x: ir.Expr) -> ir.Expr:
+def acosh(x: ir.Expr) -> ir.Expr:
     """log(1 + u), u = t + √(t (x + 1)) and t = x - 1; for large x log(1 + x) + ln 2; NaN below 1."""
     body = Body()
     t = body.let("t", x - 1.0)
@@ -132,11 +154,11 @@ def acosh_float32(x: ir.Expr) -> ir.Expr:
 
 def _log1p_or_doubled(body: Body, a: ir.Expr, u: ir.Expr) -> ir.Expr:
     """log(1 + u), or log(2 a) where a is so large that a² would overflow (and 1 no longer counts)."""
-    large = body.let("large", a > 2.0**30)
+    large = body.let("large", a > (2.0**30 if a.dtype.bits == 32 else 2.0**60))
     return log1p_of(body, select(large, a, u)) + select(large, ir.const(_LN2, a.dtype), 0.0)
 
 
-def atanh_float32(x: ir.Expr) -> ir.Expr:
+def atanh(x: ir.Expr) -> ir.Expr:
     """log(1 + 2a / (1 - a)) / 2 with a = |x|, and the sign of x: ∞ at 1, NaN beyond."""
     body = Body()
     a = body.let("a", magnitude(x))

@@ -52,6 +52,9 @@ _TAIL_FLOAT64: Final = (
 _LOG2_E: Final = (1.44269502, 1.92596303e-08)
 _LOG10_E: Final = (0.434294492, -1.010305e-08)
 _LOG10_2: Final = (0.30103001, -1.43209888e-08)
+_LOG2_E_FLOAT64: Final = (1.4426950408889634, 2.0355273740931033e-17)
+_LOG10_E_FLOAT64: Final = (0.4342944819032518, 1.098319650216765e-17)
+_LOG10_2_FLOAT64: Final = (0.3010299956639812, -2.8037281277851704e-18)
 _THREE_QUARTERS_BITS: Final = 0x3F400000
 _SQRT_HALF_BITS: Final = 0x3F3504F3
 _SQRT_HALF_BITS_FLOAT64: Final = 0x3FE6A09E667F3BCD
@@ -97,7 +100,7 @@ def log10_float32(x: ir.Expr) -> ir.Expr:
     return body.result(_with_limits(x, fma(e, _LOG10_2[0], fma(f, _LOG10_E[0], tail))))
 
 
-def log1p_float32(x: ir.Expr) -> ir.Expr:
+def log1p(x: ir.Expr) -> ir.Expr:
     """ln(1 + x), accurate for small x."""
     body = Body()
     return body.result(log1p_of(body, x))
@@ -109,13 +112,16 @@ def log1p_of(body: Body, x: ir.Expr) -> ir.Expr:
     total = body.let("total", x + 1.0)
     above = body.let("above", x > 1.0)
     lost = select(above, ir.const(1.0, x.dtype), x) - (total - select(above, x, ir.const(1.0, x.dtype)))
-    exponent, m = _normalize(body, bits_of(total), 23, _SQRT_HALF_BITS)
-    # 2^-e, which must not leave the normal numbers; from 2^25 on nothing is lost that matters.
-    least = from_bits((127 - intrinsics.minimum(exponent, ir.const(126, exponent.dtype))) << 23)
+    is_single = x.dtype.bits == 32
+    digits, bias, parts = (23, 127, LN2) if is_single else (52, 1023, LN2_FLOAT64)
+    bits = bits_of(total, f"int{x.dtype.bits}")
+    exponent, m = _normalize(body, bits, digits, _SQRT_HALF_BITS if is_single else _SQRT_HALF_BITS_FLOAT64)
+    # 2^-e, which must not leave the normal numbers; from 2^25 (2^54) on nothing is lost that matters.
+    least = from_bits((bias - intrinsics.minimum(exponent, ir.const(bias - 1, exponent.dtype))) << digits)
     f = body.let("f", (m - 1.0) + lost * least)
-    e = body.let("e", exponent.astype(x.dtype))
-    tail = log_tail(body, f)
-    value = _with_limits(total, fma(e, LN2[0], f + fma(e, LN2[1], tail)))
+    e = body.let("e", exponent.astype(typed("int32", x)).astype(x.dtype))
+    tail = fma(e, parts[1], log_tail(body, f)) if is_single else _log_tail_float64(body, f, e * parts[1])
+    value = _with_limits(total, fma(e, parts[0], f + tail))
     return copysign(value, x)  # for the sake of -0.0 alone
 
 
@@ -150,14 +156,40 @@ def _with_limits(x: ir.Expr, value: ir.Expr) -> ir.Expr:
 def log_float64(x: ir.Expr) -> ir.Expr:
     """ln x: -∞ at zero, NaN below."""
     body = Body()
+    e, f = _split_exponent_float64(body, x)
+    tail = _log_tail_float64(body, f, e * LN2_FLOAT64[1])
+    return body.result(_with_limits(x, fma(e, LN2_FLOAT64[0], f + tail)))
+
+
+def log2_float64(x: ir.Expr) -> ir.Expr:
+    """log2 x; exact where x is a power of two."""
+    body = Body()
+    e, f = _split_exponent_float64(body, x)
+    tail = fma(f, _LOG2_E_FLOAT64[1], _log_tail_float64(body, f) * _LOG2_E_FLOAT64[0])
+    return body.result(_with_limits(x, e + fma(f, _LOG2_E_FLOAT64[0], tail)))
+
+
+def log10_float64(x: ir.Expr) -> ir.Expr:
+    """log10 x."""
+    body = Body()
+    e, f = _split_exponent_float64(body, x)
+    tail = fma(e, _LOG10_2_FLOAT64[1], _log_tail_float64(body, f) * _LOG10_E_FLOAT64[0])
+    tail = fma(f, _LOG10_E_FLOAT64[1], tail)
+    return body.result(_with_limits(x, fma(e, _LOG10_2_FLOAT64[0], fma(f, _LOG10_E_FLOAT64[0], tail))))
+
+
+def _split_exponent_float64(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+    """e as a float, and m - 1, of a positive float64."""
     small = body.let("small", x < 2.0**-1022)
     bits = bits_of(select(small, x * 2.0**54, x), "int64")
     exponent, m = _normalize(body, bits, 52, _SQRT_HALF_BITS_FLOAT64)
     exponent = exponent.astype(typed("int32", x)).astype(x.dtype)  # more machines convert 32 bits
     e = body.let("e", exponent - select(small, ir.const(54.0, x.dtype), 0.0))
-    f = body.let("f", m - 1.0)
+    return e, body.let("f", m - 1.0)
+
+
+def _log_tail_float64(body: Body, f: ir.Expr, rest: ir.Expr | float = 0.0) -> ir.Expr:
+    """ln(1 + f) - f + rest. 2s = f - s f, and f is exact."""
     s = body.let("s", f / (f + 2.0))
     t = body.let("t", s * s)
-    # 2s = f - s f, and f is exact
-    tail = fma(s, f - t * polynomial(t, _TAIL_FLOAT64), e * -LN2_FLOAT64[1])
-    return body.result(_with_limits(x, fma(e, LN2_FLOAT64[0], f - tail)))
+    return body.let("tail", fma(s, t * polynomial(t, _TAIL_FLOAT64) - f, rest))

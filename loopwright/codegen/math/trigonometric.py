@@ -24,9 +24,9 @@ from loopwright.codegen.math.body import (
     polynomial,
     select,
     typed,
+    where_all,
 )
 from loopwright.ir import intrinsics
-from loopwright.runtime.dtype import DataType
 
 _SIN: Final = (-0.166666538, 0.0083321128, -0.000195087472)
 _COS: Final = (0.0416666456, -0.00138872513, 2.44256917e-05)
@@ -42,26 +42,27 @@ _LARGE: Final = 65536.0
 
 def sin_float32(x: ir.Expr) -> ir.Expr:
     """sin x; NaN at infinity."""
-    return _by_quadrant(x, _rotated)
+    return _by_quadrant(x, rotated)
 
 
 def cos_float32(x: ir.Expr) -> ir.Expr:
     """cos x; NaN at infinity."""
-    return _by_quadrant(x, lambda sine, cosine, quadrant: _rotated(sine, cosine, quadrant + 1))
+    return _by_quadrant(x, lambda sine, cosine, quadrant: rotated(sine, cosine, quadrant + 1))
 
 
 def tan_float32(x: ir.Expr) -> ir.Expr:
     """tan x; NaN at infinity."""
-    return _by_quadrant(x, _tangent)
+    return _by_quadrant(x, tangent)
 
 
-def _rotated(sine: ir.Expr, cosine: ir.Expr, quadrant: ir.Expr) -> ir.Expr:
+def rotated(sine: ir.Expr, cosine: ir.Expr, quadrant: ir.Expr) -> ir.Expr:
     """sin(r + quadrant · π/2)."""
     value = select((quadrant & 1) == 0, sine, cosine)
-    return from_bits(bits_of(value) ^ ((quadrant & 2) << 30))
+    bits = quadrant.dtype.bits
+    return from_bits(bits_of(value, f"int{bits}") ^ ((quadrant & 2) << (bits - 2)))
 
 
-def _tangent(sine: ir.Expr, cosine: ir.Expr, quadrant: ir.Expr) -> ir.Expr:
+def tangent(sine: ir.Expr, cosine: ir.Expr, quadrant: ir.Expr) -> ir.Expr:
     """tan(r + quadrant · π/2)."""
     even = (quadrant & 1) == 0
     return select(even, sine, cosine * -1.0) / select(even, cosine, sine)
@@ -74,18 +75,7 @@ def _by_quadrant(x: ir.Expr, finish: Callable[[ir.Expr, ir.Expr, ir.Expr], ir.Ex
     small = body.let("small", magnitude(x) < _LARGE)
     distant = Body()
     far = distant.let("far", finish(*_sine_and_cosine(distant, *_reduce_large(distant, x))))
-    return body.result(_where_small(small, near, distant.result(select(small, near, far))))
-
-
-def _where_small(small: ir.Expr, near: ir.Expr, mixed: ir.Expr) -> ir.Expr:
-    """`near` when `small` holds in all lanes, else `mixed`."""
-    lanes = small.dtype.lanes
-    if lanes == 1:
-        return intrinsics.if_then_else(intrinsics.likely(small), near, mixed)
-    if lanes not in (4, 8, 16, 32, 64):  # no integer type holds one bit a lane
-        return mixed
-    mask = intrinsics.reinterpret(DataType(f"uint{lanes}"), small)
-    return intrinsics.if_then_else(intrinsics.likely(mask == (1 << lanes) - 1), near, mixed)
+    return body.result(where_all(small, near, distant.result(select(small, near, far))))
 
 
 def _reduce(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:

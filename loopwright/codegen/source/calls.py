@@ -43,7 +43,7 @@ def emit_intrinsic(emitter: SourceExpressions, node: ir.Call, target: str) -> Co
     rule = _RULES.get(name)
     if rule is not None:
         return rule(emitter, node)
-    if has_body(name, node.dtype):
+    if has_body(name, node.dtype) and name != emitter.body_of:
         return emitter.call_body(name, node.args[0].dtype, node.dtype, *emitter.operands(*node.args))
     if name in C_LIBRARY:
         return _call_c_library(emitter, name, node)
@@ -277,8 +277,6 @@ def _call_packed(emitter: SourceExpressions, node: ir.Call) -> Code:
 def _call_c_library(emitter: SourceExpressions, name: str, node: ir.Call) -> Code:
     """Through the C library's float64 function."""
     emitter.helpers.headers.add("math.h")
-    if name == "exp10":  # not in C99, though in every C library that has it of this type
-        emitter.helpers.definitions.setdefault("exp10", "double exp10(double x);")
     given = []
     for position, arg in enumerate(node.args):
         wanted = INT32 if name == "ldexp" and position == 1 else FLOAT64

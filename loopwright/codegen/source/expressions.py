@@ -35,6 +35,7 @@ class SourceExpressions(Visitor):
 
     def __init__(self, helpers: Helpers, names: Names, bodies: Bodies) -> None:
         self.helpers, self.names, self.bodies = helpers, names, bodies
+        self.body_of = ""  # the function of `codegen/math` that is written here: its own name means the C library's
         self.intervals = Intervals()
         self.lines: list[str] = []
         self.indent = 1

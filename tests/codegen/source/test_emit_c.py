@@ -226,17 +226,14 @@ def test_calls_of_c_functions():
 
 
 def test_functions_without_a_body_are_the_c_librarys():
-    A, n, B = ir.decl_buffer((1,), "float64", "A"), ir.Var("n", "int64"), ir.decl_buffer((5,), "float64", "B")
-    H, C = ir.decl_buffer((1,), "float16", "H"), ir.decl_buffer((1,), "float16", "C")
-    values = [intrinsics.sin(A[0]), intrinsics.exp10(A[0]), intrinsics.pow(A[0], A[0]), intrinsics.ldexp(A[0], n)]
+    A, n, B = ir.decl_buffer((1,), "float64", "A"), ir.Var("n", "int64"), ir.decl_buffer((3,), "float64", "B")
+    values = [intrinsics.pow(A[0], A[0]), intrinsics.ldexp(A[0], n), intrinsics.sin(A[0])]
     stores = [ir.BufferStore(B, value, [k]) for k, value in enumerate(values)]
-    stores.append(ir.BufferStore(C, intrinsics.hypot(H[0], H[0]), [0]))
-    code = source_of(ir.PrimFunc([A, n, B, H, C], ir.seq(stores)).with_attr("global_symbol", "f")).code
-    assert "double exp10(double x);" in code  # C99 has no such function
+    code = source_of(ir.PrimFunc([A, n, B], ir.seq(stores)).with_attr("global_symbol", "f")).code
     body = body_of(code, "f")
-    assert "B[0] = sin(A[0]);" in body and "B[1] = exp10(A[0]);" in body
-    assert "B[3] = ldexp(A[0], (int32_t)n);" in body
-    assert "hypot((double)" in body
+    assert "B[0] = pow(A[0], A[0]);" in body
+    assert "B[1] = ldexp(A[0], (int32_t)n);" in body
+    assert re.search(r"\bsin\(x\)", code)  # of large arguments, within a body
 
 
 def test_addresses_and_hints():

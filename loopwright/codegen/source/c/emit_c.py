@@ -183,6 +183,7 @@ class _CFile:
         names = Names(self.names)
         writer = CFunction(self.helpers, names, self._math_body, self.symbols)
         writer.values = {param: Code(names.fresh(param.name)) for param in params}
+        writer.body_of = name
         body = expand(name, params, source, target)
         writer.start_statement(body)
         writer.line(f"return {writer.value(body)};")
