@@ -347,8 +347,8 @@ class _Kernel:
             even, odd = (range(start, lanes * len(together[0]), 2) for start in (0, 1))
             lanes, left = len(even), left // 2
             vectors = [ib.let("dot", _picked(parts, even) + _picked(parts, odd)) for parts in together]
-        for r in range(rows):
-            tile[r, 0] = _picked((vectors[r // lanes],), [r % lanes]) if lanes > 1 else vectors[r]
+        for row in range(rows):
+            tile[row, 0] = _picked((vectors[row // lanes],), [row % lanes]) if lanes > 1 else vectors[row]
         start = whole * self._depth_lanes()
         if start < what.depth:
             with ib.for_range(0, what.depth - start, "c") as c, self._rows(rows) as r:
