@@ -70,7 +70,7 @@ class GatherCost:
         narrow = [access for access in self.far if _itemsize(access) <= _SMALL]
         if not narrow or self.facts.costly_calls:
             return False
-        needed = instructions(self.facts)
+        needed = instructions(self.facts, one_extremum=self.machine.cpu.units.has_whole_max)
         one = max(self.machine.element_cycles, (len(self.strides) + needed) / self.core.scalar_per_cycle)
         return one <= (self.cycles + needed / self.machine.vector_per_cycle) / self.lanes
 

@@ -46,7 +46,8 @@ def is_cheaper_again(facts: BlockFacts, reads: Sequence[Read], machine: Machine)
     Cycles are those of one vector: what a reader has beside it is the same either way.
     """
     count = len(reads)
-    work = instructions(facts, with_conditions=False) / machine.vector_per_cycle
+    needed = instructions(facts, with_conditions=False, one_extremum=machine.cpu.units.has_whole_max)
+    work = needed / machine.vector_per_cycle
     moves = len(facts.reads) / machine.loads_per_cycle
     load = 1 / machine.loads_per_cycle
     size = bytes_of(facts.dtype)

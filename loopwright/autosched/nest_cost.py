@@ -41,7 +41,7 @@ _INSTRUCTIONS: Final = {
     "bitwise_xor": 1, "bitwise_not": 1,
 }  # fmt: skip
 _DEAR: Final = 40
-_EXTREMUM: Final = 4  # of floats: a NaN is kept, and -0 is less than 0
+_EXTREMUM: Final = 4  # of floats: a NaN is kept, and -0 is less than 0; some machines have an instruction for it
 _MANY_CORES: Final = 16  # a reduction is divided so that so many cores could share it: see `pieces`
 
 
@@ -88,7 +88,7 @@ def nest_cost(
         for access in (*facts.reads, *facts.writes):
             if access.buffer not in kept:
                 moved[access.buffer] = max(moved.get(access.buffer, 0), _bytes_touched(access, facts))
-        size, needed = size_of(facts.axes), instructions(facts, with_conditions=not is_cut)
+        size, needed = size_of(facts.axes), instructions(facts, not is_cut, machine.cpu.units.has_whole_max)
         loads = _chosen_loads(facts) if is_cut else len(facts.reads)
         moves = loads + (0 if facts.is_reduction else len(facts.writes))
         cycles = max(needed / machine.vector_per_cycle, moves / machine.loads_per_cycle)  # of one vector
@@ -114,12 +114,13 @@ def _chosen_loads(facts: BlockFacts) -> int:
     return count.total
 
 
-def instructions(facts: BlockFacts, with_conditions: bool = True) -> int:
+def instructions(facts: BlockFacts, with_conditions: bool = True, one_extremum: bool = False) -> int:
     """Vector instructions of one iteration, loads, stores and the arithmetic of indices aside.
 
-    Without conditions, only the dearest that they choose between is counted: cut loops do not ask them.
+    Without conditions, only the dearest that they choose between is counted: cut loops do not ask them. With
+    `one_extremum`, the machine has an instruction for the greater of two floats that keeps NaN.
     """
-    count = _Count() if with_conditions else _CountChosen()
+    count = (_Count if with_conditions else _CountChosen)(one_extremum)
     count.visit(facts.block.body)
     return count.total
 
@@ -127,8 +128,9 @@ def instructions(facts: BlockFacts, with_conditions: bool = True) -> int:
 class _Count(Visitor):
     """Instructions of the values, indices aside."""
 
-    def __init__(self) -> None:
+    def __init__(self, one_extremum: bool = False) -> None:
         self.total = 0
+        self.extremum = 1 if one_extremum else _EXTREMUM
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         """Counted as memory."""
@@ -144,7 +146,7 @@ class _Count(Visitor):
 
     def _extremum(self, expr: Max | Min) -> None:
         is_simple = not expr.dtype.is_float or isinstance(expr.a, FloatImm) or isinstance(expr.b, FloatImm)
-        self.total += 1 if is_simple else _EXTREMUM
+        self.total += 1 if is_simple else self.extremum
         self.visit_children(expr)
 
     visit_Max = visit_Min = _extremum

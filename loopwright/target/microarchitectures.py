@@ -180,6 +180,7 @@ NEOVERSE_N1: Final = Microarchitecture(
     gather_cycles=1.0,
     caches=Caches(64 * _KIB, 1 * _MIB, 16 * _MIB, 64),
     streams=12,
+    lookahead=64,  # measured: its prefetchers go on to the next page, and asking for lines ahead only costs slots
     moves=NEOVERSE_N1_MOVES,
     source="Arm Neoverse N1 Software Optimization Guide",
 )
