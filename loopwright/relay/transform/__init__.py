@@ -57,6 +57,7 @@ _FILES: Final = {
     "simplify.fold_constant": "FoldConstant FoldConstantExpr",
     "simplify.fold_explicit_padding": "FoldExplicitPadding",
     "simplify.fold_scale_axis": "BackwardFoldScaleAxis FoldScaleAxis ForwardFoldScaleAxis",
+    "simplify.fold_transposes": "FoldTransposes",
     "simplify.legalize": "Legalize register_legalize",
     "simplify.simplify_expr": "SimplifyExpr SimplifyExprPostAlterOp",
     "simplify.simplify_fc_transpose": "SimplifyFCTranspose",

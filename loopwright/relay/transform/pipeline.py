@@ -28,6 +28,7 @@ from loopwright.relay.transform.simplify.flatten_atrous_conv import FlattenAtrou
 from loopwright.relay.transform.simplify.fold_constant import FoldConstant
 from loopwright.relay.transform.simplify.fold_explicit_padding import FoldExplicitPadding
 from loopwright.relay.transform.simplify.fold_scale_axis import FoldScaleAxis
+from loopwright.relay.transform.simplify.fold_transposes import FoldTransposes
 from loopwright.relay.transform.simplify.legalize import Legalize
 from loopwright.relay.transform.simplify.simplify_expr import SimplifyExpr, SimplifyExprPostAlterOp
 from loopwright.relay.transform.simplify.simplify_inference import SimplifyInference
@@ -63,6 +64,7 @@ def graph_passes() -> list[Pass]:
         SimplifyExprPostAlterOp(),
         FastMath(),  # level 4: it is less exact
         FoldConstant(),  # the weights with their factors, and what simplifying brought together
+        FoldTransposes(),  # after it: the transpose of a constant is a constant
         CanonicalizeCast(),  # last: it computes twice what is cheap, to be fused with each user
     ]
 
