@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,9 +23,9 @@ from loopwright.model.kernel_table import KernelRow
 from loopwright.model.model import NativeModel
 from loopwright.model.plan import Plan
 from loopwright.model.program import Launch, Program, Value, View, walk
-from loopwright.model.sizes import bound_sizes, number
 from loopwright.relay.backend.options import Executor
 from loopwright.relay.expr import Constant
+from loopwright.relay.found_sizes import FoundSizes
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.upper_layers import from_upper_layer
 from loopwright.target import Target
@@ -63,6 +62,7 @@ class BuiltModule:
         self.parameter_names = list(parameter_names)
         self._params = dict(params)
         self._external = dict(external or {})  # constants of parts that other compilers took over
+        self._found = FoundSizes(program)
         self.direct_call = self.direct_call_with()
 
     # Running it.
@@ -77,9 +77,17 @@ class BuiltModule:
 
     def direct_call_with(self, empty: Empty = np.empty, element_type: ElementType = DataType.numpy) -> DirectCall:
         """The call for arrays that are just what the model takes; outputs are made by `empty`, in its own types."""
-        if self.program.attrs.get("shapes"):  # outputs whose sizes the run decides are cut after it
+        call = direct_call(self.program, self.compiled.function, empty, element_type)
+        if not self._found:
+            return call
+        if empty is not np.empty:
             return _no_direct_call
-        return direct_call(self.program, self.compiled.function, empty, element_type)
+
+        def cut(arrays: Sequence[Any]) -> list[Any] | None:
+            outputs = call(arrays)
+            return None if outputs is None else self._found.cut(outputs, arrays)
+
+        return cut
 
     def __tvm_ffi_object__(self) -> Any:
         return self.compiled.__tvm_ffi_object__()
@@ -105,22 +113,8 @@ class BuiltModule:
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs, in new arrays."""
-        return self._as_found(self.compiled.run(*arrays), arrays)
-
-    def _as_found(self, outputs: list[np.ndarray], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Outputs whose sizes the run decided, cut to those (`lower_to_program.py` gives them room for the most)."""
-        shapes, locations = self.program.attrs.get("shapes"), self.program.attrs.get("sizes")
-        if not shapes:
-            return outputs
-        assert isinstance(shapes, Mapping) and isinstance(locations, Mapping)
-        sizes = bound_sizes(self.program, arrays) | {var: int(outputs[location]) for var, location in locations.items()}
-        result = []
-        for index, array in enumerate(outputs[: len(outputs) - len(locations)]):
-            if index in shapes:
-                shape = tuple(number(size, sizes, "an output") for size in shapes[index])
-                array = array[: prod(shape)].reshape(shape).copy()
-            result.append(array)
-        return result
+        outputs = self.compiled.run(*arrays)
+        return self._found.cut(outputs, arrays) if self._found else outputs
 
     def profile(self, *args: TensorLike, repeat: int = 5, **named: TensorLike) -> Profile:
         """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""

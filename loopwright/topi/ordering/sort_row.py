@@ -22,7 +22,7 @@ from loopwright.topi.ordering.sorted_row import SortedRow
 from loopwright.topi.parts.sizes import known
 from loopwright.topi.types import Dim
 
-_LONG: Final = 256  # from here on counting the digits costs less than the merges it spares
+_LONG: Final = 2  # times the bits of a key: from here on counting the digits costs less than the merges it spares
 _VERY_LONG: Final = 4096  # from here on digits may be large
 RADIX: Final = frozenset("bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split())
 
@@ -38,6 +38,7 @@ def sort_row(
 ) -> SortedRow:
     """Sort the `count` keys that `load` gives, of which there are at most `capacity`."""
     kind, most = DataType(dtype), known(capacity)
+    long_enough = _LONG * kind.bits
     count, capacity = as_expr(count), as_expr(capacity)
     keys = ib.allocate(kind, (2, capacity), name="keys")
     places = ib.allocate(count.dtype, (2, capacity), name="places") if with_places else None
@@ -49,14 +50,14 @@ def sort_row(
         if places is not None:
             places[0, i] = i
     comes_before = before(kind, is_ascend)
-    if str(kind) not in RADIX or (most is not None and most < _LONG):
+    if str(kind) not in RADIX or (most is not None and most < long_enough):
         merge_sort(ib, row, count, comes_before)
         return row
     is_very_long = most is None or most >= _VERY_LONG
     if known(count) is not None:
         radix_sort(ib, row, count, is_ascend, is_very_long)
         return row
-    with ib.if_scope(count < (_VERY_LONG // 4 if is_very_long else _LONG)):
+    with ib.if_scope(count < (_VERY_LONG // 4 if is_very_long else long_enough)):
         merge_sort(ib, row, count, comes_before)
     with ib.else_scope():
         radix_sort(ib, row, count, is_ascend, is_very_long)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
-from loopwright.ir.intrinsics import select
+from loopwright.ir.intrinsics import maximum, minimum, select
 from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
@@ -102,22 +102,32 @@ def keep_in_class(
     """
     count = boxes.shape[1]
     corner = ib.buffer_ptr(ins[0])
-    in_order = sort_row(ib, count, count, score, boxes.dtype, False)
-    order = ib.allocate("int32", (count,), name="order")
-    chosen = ib.allocate("int32", (count,), name="chosen")
+    index = DataType("int32")
+    passing = ib.allocate(index, (count,), name="passing")  # those with a score that counts: often few
+    passed = ib.allocate(index, (1,), name="passed", scope="local")
+    passed[0] = 0
     with ib.for_range(0, count, "i") as i:
-        order[i] = cast(in_order.place(i), DataType("int32"))
+        value = ib.let("value", score(i))
+        passing[minimum(maximum(passed[0], 0), count - 1)] = cast(i, index)
+        enough = value >= least(ib, ins) if at_least else value > least(ib, ins)
+        passed[0] = passed[0] + select(enough, const(1, index), const(0, index))
+    candidates = ib.let("candidates", minimum(maximum(passed[0], 0), cast(count, index)))
+    in_order = sort_row(ib, candidates, count, lambda i: score(passing[i]), boxes.dtype, False)
+    order = ib.allocate(index, (count,), name="order")
+    chosen = ib.allocate(index, (count,), name="chosen")
+    with ib.for_range(0, candidates, "i") as i:
+        order[i] = passing[minimum(maximum(in_order.place(i), 0), count - 1)]
 
     def box(index: Expr) -> Box:
         return [corner[b, order[index], k] for k in range(4)]
 
     number = keep_best(
         ib,
-        cast(count, DataType("int32")),
-        select(most(ib, ins) < 0, cast(count, DataType("int32")), most(ib, ins)),
+        candidates,
+        select(most(ib, ins) < 0, cast(count, index), most(ib, ins)),
         chosen,
         box,
-        lambda offset: score(order[offset]) >= least(ib, ins) if at_least else score(order[offset]) > least(ib, ins),
+        lambda offset: const(True),
         lambda better, location, overlap: overlap > shared(ib, ins),
     )
     with ib.for_range(0, number[0], "i") as i:

@@ -27,9 +27,8 @@ def non_max_suppression(
     lowest = node.const(-np.inf, "float32") if least is None else _number(node, least, "float32")
     result = relay.vision.all_class_non_max_suppression(_sorted(boxes), scores, limit, threshold, lowest)
     rows, count = result[0], result[1]
-    end = relay.concatenate([node.cast(relay.reshape(count, (1,)), "int64"), node.const([3])], axis=0)
-    kept = relay.strided_slice(rows, node.const([0, 0]), end, node.const([1, 1]))
-    return node.cast(kept, "int64")
+    # Along the first axis alone: then only its length is left to the run, and native code can do without the others.
+    return relay.strided_slice(rows, node.const([0]), relay.reshape(count, (1,)), node.const([1]))
 
 
 def _number(node: Node, x: Expr, dtype: str) -> Expr:
