@@ -25,8 +25,9 @@ from loopwright.arith.data import is_data
 from loopwright.arith.divide import without_remainders
 from loopwright.arith.facts import Interval
 from loopwright.arith.int_set import IntervalSet, IntSet, Set, int_set
-from loopwright.arith.linear import LinearForm, is_index
+from loopwright.arith.linear import LinearForm, TooWide, is_index
 from loopwright.arith.modular import ModularSet, expr_modular
+from loopwright.arith.quotient_sums import join_quotients
 from loopwright.arith.simplify import Simplifier
 from loopwright.ir import EQ, GE, LT, CompareExpr, Expr, IntImm, IterVar, Range, Var, as_expr, deep, uses_var
 from loopwright.runtime.errors import LoopwrightError
@@ -246,6 +247,18 @@ class Analyzer:
 
         self.engine.begin()
         return rewrite(self.engine, e)
+
+    @deep
+    def join_quotients(self, expr: Expr) -> Expr:
+        """An index with quotients and remainders of literals as a sum of quotients, in which equal ones cancel."""
+        self.engine.begin()
+        if not is_index(expr.dtype) or is_data(self.engine, expr):
+            return expr
+        try:
+            form = self.engine.form(expr)
+            return self.engine.write(join_quotients(self.engine, form, expr.dtype), expr.dtype, expr)
+        except TooWide:
+            return expr
 
     def canonical_simplify(self, expr: Expr | int) -> Expr:
         """As `rewrite_simplify`, with sums multiplied out and their terms in canonical order."""

@@ -11,7 +11,7 @@ the divisor, and what cannot reach the next multiple is left out. Equal quotient
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ from loopwright.arith.engine import Engine
 from loopwright.arith.facts import Interval
 from loopwright.arith.linear import LinearForm, Terms, add_into, add_term
 from loopwright.ir import Expr, FloorDiv, FloorMod
+from loopwright.runtime.dtype import DataType
 
 MOST_TERMS: Final = 24  # of a sum that is looked into: indices of arrays have fewer
 
@@ -50,6 +51,26 @@ def without_quotients(s: Engine, terms: Terms, const: int) -> LinearForm | None:
         return None
     plain = {term: k for term, k in total.items() if not isinstance(term, _Quotient)}
     return LinearForm(plain, rest) if len(plain) == len(total) else None
+
+
+def join_quotients(s: Engine, form: LinearForm, dtype: DataType) -> LinearForm:
+    """The sum over as few quotients as are left of it when equal ones cancel; they may be more than there were."""
+    try:
+        total, const = _Reader(s).read(form)
+    except _GivenUp:
+        return form
+    return _written(s, total, const, dtype)
+
+
+def _written(s: Engine, total: Mapping[Expr | _Quotient, int], const: int, dtype: DataType) -> LinearForm:
+    result = LinearForm({}, const)
+    for term, k in total.items():
+        if isinstance(term, _Quotient):
+            divided = _written(s, dict(term.terms), term.const, dtype)
+            result = result.plus(s.atom(FloorDiv, divided, LinearForm({}, term.divisor), dtype), k)
+        else:
+            result = result.plus(LinearForm({term: 1}, 0), k)
+    return result
 
 
 def _is_division(s: Engine, atom: Expr) -> bool:

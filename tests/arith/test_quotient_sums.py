@@ -85,10 +85,30 @@ def test_the_value_stays():
         e = sum(terms[1:], terms[0])
         simple = facts.simplify(e)
         gone += divisions(simple) == 0
+        joined = facts.join_quotients(e)
         for i, j in itertools.product(range(low, low + extents[0]), range(extents[1])):
             at = {f: const(i), g: const(j)}
-            assert int(Analyzer().simplify(substitute(e, at))) == int(Analyzer().simplify(substitute(simple, at)))
+            expected = int(Analyzer().simplify(substitute(e, at)))
+            for other in (simple, joined):
+                assert int(Analyzer().simplify(substitute(other, at))) == expected
     assert gone > 100
+
+
+def test_what_is_left_is_as_little_as_can_be():
+    """A chunk of a row that was fused from three axes: the number of the row is a quotient, and nothing else is."""
+    facts = Analyzer()
+    for var, extent in ((f, 64), (g, 172), (h, 32)):
+        facts.bind(var, Range(0, extent))
+    number = f % 32 * 5504 + g * 32 + h
+    shape = (2, 56, 56, 56)
+    each = [f // 32, *[facts.simplify(digit) for digit in digits(number, shape[1:])]]
+    index = facts.simplify(flat(each, shape))
+    joined = facts.join_quotients(index)
+    assert divisions(index) > 1 and divisions(joined) == 1
+    for i, j, k in itertools.product((0, 1, 31, 32, 33, 63), (0, 5, 171), (0, 3, 31)):
+        at = {f: const(i), g: const(j), h: const(k)}
+        expected = i // 32 * 56**3 + i % 32 * 5504 + j * 32 + k
+        assert int(Analyzer().simplify(substitute(joined, at))) == expected
 
 
 def test_open_sizes_are_left_to_others():

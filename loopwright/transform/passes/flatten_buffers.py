@@ -31,6 +31,7 @@ from loopwright.ir import (
     LetStmt,
     Prefetch,
     PrimFunc,
+    Range,
     Rewriter,
     Stmt,
     Var,
@@ -56,6 +57,7 @@ class _FlattenBuffers(Rewriter):
 
     def visit_For(self, loop: For) -> Stmt:
         self.numbers.loop(loop.loop_var, loop.min, loop.extent)
+        self.facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), allow_override=True)
         return self.rebuild(loop)
 
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
@@ -111,6 +113,9 @@ class _FlattenBuffers(Rewriter):
         before = _divisions(index)
         if before > 1:
             short = self.facts.simplify(index)
+            if _divisions(short) > 2:  # a quotient and a remainder read better than a quotient in two places
+                joined = self.facts.join_quotients(short)
+                short = joined if _divisions(joined) < _divisions(short) - 1 else short
             if short.dtype == index.dtype and _divisions(short) < before:
                 return short
         return index
