@@ -70,6 +70,8 @@ STATED: Final[dict[tuple[str, str], float]] = {
     ("acos", "float64"): 1.5,
     ("atan", "float64"): 2.5,
     ("atan2", "float64"): 3.0,
+    ("fmod", "float32"): 0.0,
+    ("fmod", "float64"): 0.0,
     ("hypot", "float32"): 1.0,
     ("hypot", "float64"): 1.5,
 }
@@ -106,8 +108,9 @@ EXACT: Final[dict[str, Callable[..., np.ndarray]]] = {
     "atan2": np.arctan2,
     "pow": np.power,
     "hypot": np.hypot,
+    "fmod": np.fmod,
 }
-OF_TWO: Final = ("atan2", "hypot", "pow")
+OF_TWO: Final = ("atan2", "fmod", "hypot", "pow")
 
 
 def kernel(

@@ -1,4 +1,4 @@
-"""pow, atan2 and hypot: their bounds on random arguments, and every pair of special ones as the C standard has it."""
+"""pow, atan2, hypot and fmod: their bounds on random arguments, and every pair of special ones as the C standard has it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ pytestmark = pytest.mark.optimized
 INF, NAN = math.inf, math.nan
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e-45, -1e-45, 1e38, -1e38, INF, -INF, NAN]
 SPECIAL += [16777215.0, -16777215.0, 16777216.0, 8388607.5, 0.99999994, 1.0000001]
+
+OTHERS = [("atan2", "float64"), *(row for row in STATED if row[0] in ("hypot", "fmod"))]
 
 
 def random_bits(count: int) -> np.ndarray:
@@ -53,7 +55,7 @@ def test_atan2_is_within_the_stated_bound():
     assert errors[at] <= STATED["atan2", "float32"], f"atan2({y[at]!r}, {x[at]!r}) is off by {errors[at]} ulp"
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("hypot", "float32"), ("hypot", "float64"), ("atan2", "float64")])
+@pytest.mark.parametrize(("name", "dtype"), OTHERS)
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="long double is no wider than float64 here")
 def test_other_functions_of_two_are_within_the_stated_bound(name, dtype):
     rng = np.random.default_rng(6)
@@ -62,7 +64,9 @@ def test_other_functions_of_two_are_within_the_stated_bound(name, dtype):
     bits = {"float32": np.uint32, "float64": np.uint64}[dtype]
     any_bits = rng.integers(0, np.iinfo(bits).max, (2, 50_000), dtype=bits).view(dtype)
     near = rng.normal(size=(2, 50_000)).astype(dtype)
-    y, x = (np.concatenate([*part]) for part in zip(pairs, any_bits, near))
+    whole = rng.integers(1, 1000, (2, 20_000)).astype(dtype)  # quotients that are integers, and beside them
+    beside = whole[:, :1] * whole * np.array([[1], [1 + np.finfo(dtype).eps]], dtype)
+    y, x = (np.concatenate([*part]) for part in zip(pairs, any_bits, near, whole, beside))
     with np.errstate(all="ignore"):
         exact = EXACT[name](y.astype(np.longdouble), x.astype(np.longdouble))
         errors = ulp_errors(function(name, dtype, lanes=8)(y, x), exact)

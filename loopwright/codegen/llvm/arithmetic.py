@@ -9,6 +9,7 @@ from loopwright import ir
 from loopwright.codegen.expression_facts import division_can_fail
 from loopwright.codegen.llvm.types import int_literal, mangled, register_type, splat, zero
 from loopwright.codegen.llvm.value_emitter import ValueEmitter
+from loopwright.codegen.math import has_body
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
 
@@ -137,7 +138,7 @@ def _float_division(emitter: ValueEmitter, node: ir.BinaryExpr, text: str, a: st
         return emitter.intrinsic(
             f"llvm.floor.{mangled(node.dtype)}", node.dtype, [(node.dtype, emitter.b.value(quotient))]
         )
-    remainder = emitter.b.value(f"frem {text} {a}, {b}")
+    remainder = emit_remainder(emitter, node.dtype, a, b)
     if isinstance(node, ir.Mod):
         return remainder
     # floor modulo: a non-zero remainder takes the sign of the divisor
@@ -150,6 +151,13 @@ def _float_division(emitter: ValueEmitter, node: ir.BinaryExpr, text: str, a: st
     fix = emitter.b.value(f"and {flags} {nonzero}, {differ}")
     shifted = emitter.b.value(f"fadd {text} {remainder}, {b}")
     return emitter.b.value(f"select {flags} {fix}, {text} {shifted}, {text} {remainder}")
+
+
+def emit_remainder(emitter: ValueEmitter, dtype: DataType, a: str, b: str) -> str:
+    """The remainder of the truncated division of floats."""
+    if has_body("fmod", dtype) and emitter.body_of != "fmod":
+        return emitter.call_body("fmod", dtype, dtype, a, b)
+    return emitter.b.value(f"frem {register_type(dtype)} {a}, {b}")  # the C library's, lane by lane
 
 
 def _integer_division(emitter: ValueEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:

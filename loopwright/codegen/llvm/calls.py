@@ -11,6 +11,7 @@ from typing import Final
 
 from loopwright import ir
 from loopwright.codegen.describe_module import implicit_variables
+from loopwright.codegen.llvm.arithmetic import emit_remainder
 from loopwright.codegen.llvm.control_flow import ControlFlow
 from loopwright.codegen.llvm.ffi_values import PAYLOAD, RESULT_TOO_LARGE, store_result
 from loopwright.codegen.llvm.fixed_point import emit_multiply_shift, emit_multiply_shift_per_axis
@@ -83,7 +84,7 @@ def _abs(emitter: ControlFlow, call: ir.Call) -> str:
 @_rule("fmod")
 def _fmod(emitter: ControlFlow, call: ir.Call) -> str:
     a = emitter.value(call.args[0])
-    return emitter.b.value(f"frem {register_type(call.dtype)} {a}, {emitter.value(call.args[1])}")
+    return emit_remainder(emitter, call.dtype, a, emitter.value(call.args[1]))
 
 
 @_rule("clz")

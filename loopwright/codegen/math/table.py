@@ -9,6 +9,7 @@ from loopwright import ir
 from loopwright.codegen.math import (
     erf,
     exp,
+    fmod,
     hyperbolic,
     hypot,
     inverse_trigonometric,
@@ -72,6 +73,8 @@ BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("atan2", "float64"): inverse_trigonometric.atan2_float64,
     ("hypot", "float32"): hypot.hypot_float32,
     ("hypot", "float64"): hypot.hypot_float64,
+    ("fmod", "float32"): fmod.fmod,
+    ("fmod", "float64"): fmod.fmod,
     ("sin", "float64"): trigonometric_float64.sin_float64,
     ("cos", "float64"): trigonometric_float64.cos_float64,
     ("tan", "float64"): trigonometric_float64.tan_float64,

@@ -190,7 +190,7 @@ def test_mathematical_functions(tmp_path):
         drawn = np.concatenate([rng.standard_normal(20) * scale for scale in (0.1, 1, 30, 1e6)]).astype(dtype)
         x = np.concatenate([edges(dtype), drawn])
         function = getattr(intrinsics, name)
-        arrays = (x, x[::-1].copy()) if name in ("pow", "atan2", "hypot") else (x,)
+        arrays = (x, x[::-1].copy()) if name in ("pow", "atan2", "hypot", "fmod") else (x,)
         cases.append(case(f"{name} {dtype}", function, *arrays))
     agree(cases, tmp_path)
 
