@@ -122,3 +122,36 @@ def test_a_constant_divisor_costs_nothing(operation, divisor):
     result = np.zeros_like(array)
     kernel(array, result)
     np.testing.assert_array_equal(result, [wanted(operation, "int32", int(x), divisor) for x in array])
+
+
+def _many(dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Every byte by every third; of wider types products and what lies beside them, by divisors of any size."""
+    kind = np.dtype(dtype)
+    if kind.itemsize == 1:
+        every = np.arange(1 << 8).astype(dtype)
+        return np.tile(every, 86), np.repeat(every[::3], 1 << 8)
+    rng, count, bits = np.random.default_rng(kind.itemsize), 1 << 12, 8 * kind.itemsize
+    b, q = (rng.integers(0, 1 << 63, count) >> rng.integers(0, 63, count) for _ in "bq")
+    b = b.astype("uint64") % np.uint64(1 << (bits - 1)) + np.uint64(1)
+    a = q.astype("uint64") % (np.uint64((1 << bits) - 1) // b) * b + rng.integers(-1, 2, count).view("uint64")
+    if kind.kind == "i":
+        b = np.where(rng.random(count) < 0.5, b, np.uint64(0) - b)
+    return a.astype(dtype), b.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"])
+def test_lanes_divide_exactly(dtype):
+    """By way of floats, and beyond their digits lane by lane: the quotients of Python's integers."""
+    first, second = _many(dtype)
+    lanes, i = 16, ir.Var("i")
+    a, b = (ir.decl_buffer(first.shape, dtype, name) for name in "AB")
+    index = ir.Ramp(i * lanes, ir.const(1), lanes)
+    results = {name: np.zeros_like(first) for name in OPERATIONS}
+    outputs = [ir.decl_buffer(first.shape, dtype, name) for name in results]
+    x, y = (ir.BufferLoad(buffer, (index,)) for buffer in (a, b))
+    stores = [ir.BufferStore(c, OPERATIONS[c.name](x, y), (index,)) for c in outputs]
+    loop = ir.For(i, ir.const(0), ir.const(len(first) // lanes), ir.ForKind.SERIAL, ir.seq(stores))
+    lw.build(ir.PrimFunc([a, b, *outputs], loop))(first, second, *results.values())
+    for name, result in results.items():
+        want = [wanted(name, dtype, p, q) for p, q in zip(first.tolist(), second.tolist(), strict=True)]
+        np.testing.assert_array_equal(result, np.array(want, first.dtype), name)

@@ -1,4 +1,4 @@
-"""pow, atan2, hypot and fmod: their bounds on random arguments, and every pair of special ones as the C standard has it."""
+"""pow, atan2, hypot, fmod: bounds on random arguments, and every pair of special ones as the C standard has it."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from loopwright.codegen.expression_facts import division_can_fail
 from loopwright.codegen.llvm.types import int_literal, mangled, register_type, splat, zero
 from loopwright.codegen.llvm.value_emitter import ValueEmitter
 from loopwright.codegen.math import has_body
+from loopwright.codegen.math.division import NAMES
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
 
@@ -165,6 +166,8 @@ def _integer_division(emitter: ValueEmitter, node: ir.BinaryExpr, text: str, a: 
 
     By 0 is divided as by 1, and the quotient by -1 is the negated dividend, which wraps around.
     """
+    if _is_divided_as_floats(emitter, node):
+        return emitter.call_body(NAMES[type(node)], node.dtype, node.dtype, a, b)
     if not division_can_fail(node):
         return _division(emitter, node, text, a, b)
     dtype = node.dtype
@@ -190,6 +193,17 @@ def _division(emitter: ValueEmitter, node: ir.BinaryExpr, text: str, a: str, b: 
     if cls in (ir.Div, ir.Mod):
         return emitter.b.value(f"{'sdiv' if cls is ir.Div else 'srem'} {text} {a}, {b}")
     return _floor_division(emitter, node, text, a, b)
+
+
+def _is_divided_as_floats(emitter: ValueEmitter, node: ir.BinaryExpr) -> bool:
+    """Whether these are lanes that a vector machine would divide one by one. By constants LLVM multiplies instead.
+
+    Single narrow integers too: LLVM makes vectors of loops over them.
+    """
+    units, dtype = emitter.target.units, node.dtype
+    has_vectors = min(units.float_bits, units.int_bits) >= 128 and units.has_fma
+    is_lane = dtype.lanes > 1 or dtype.bits < 32
+    return has_vectors and is_lane and _literal(node.b) is None and emitter.body_of != NAMES[type(node)]
 
 
 def _floor_division(emitter: ValueEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:

@@ -22,6 +22,7 @@ from loopwright.codegen.math import (
     trigonometric_float64,
 )
 from loopwright.codegen.math.avx512 import has_avx512
+from loopwright.codegen.math.division import division_bodies
 from loopwright.runtime.dtype import DataType
 from loopwright.target.cpu import CpuDescription
 
@@ -94,6 +95,9 @@ BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("encode", "e5m2_float8"): low_precision.encode_e5m2,
 }
 
+# Divisions of vectors of integers; there is none for one integer, which machines divide.
+DIVISIONS: Final = division_bodies()
+
 # Bodies for vectors of AVX-512. They give the same bits as those above, except that they make signaling NaNs quiet.
 BODIES_AVX512: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("exp", "float32"): exp.exp_float32_avx512,
@@ -126,7 +130,7 @@ def expand(
     key = name, str(element.element)
     if cpu is not None and key in BODIES_AVX512 and has_avx512(source, cpu):
         return BODIES_AVX512[key](*args)
-    return BODIES[key](*args)
+    return (BODIES.get(key) or DIVISIONS[key])(*args)
 
 
 def body_types(name: str, source: DataType, target: DataType) -> tuple[DataType, DataType]:
