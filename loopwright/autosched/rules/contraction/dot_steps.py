@@ -10,7 +10,7 @@ from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.parallelize import parallelize_in_tasks
 from loopwright.autosched.rules.contraction.dots import LANES_AT_END, DotTiles
 from loopwright.autosched.small_steps import fused, loops_by_axis
-from loopwright.schedule import BlockRV, LoopRV, Schedule
+from loopwright.schedule import BlockRV, Schedule
 
 
 def schedule_dots(sch: Schedule, tiles: DotTiles) -> None:
@@ -63,15 +63,13 @@ def _in_registers(sch: Schedule, partial: BlockRV, depth: int, steps: int) -> No
 
 def _add_up(sch: Schedule, block: BlockRV, depth: int, tiles: DotTiles) -> None:
     """The lanes of neighbouring results are added up together, as columns of a small matrix in registers."""
-    *results, lane = sch.get_loops(block)[depth:]
-    column: LoopRV = results[-1]
-    rows = results[:-1]
-    if tiles.columns > 1:
-        sch.reorder(*rows, lane, column)
-        sch.vectorize(column)
-    else:
-        sch.unroll(column)
-    for loop in (*rows, lane):
+    *rows, column, lane = sch.get_loops(block)[depth:]
+    # A power of two, and no more than a vector has: sums of others would not stay in registers.
+    together = min(tiles.columns & -tiles.columns, tiles.lanes)
+    groups, column = sch.split(column, [None, together])
+    sch.reorder(*rows, groups, lane, column)
+    sch.vectorize(column)
+    for loop in (*rows, groups, lane):
         sch.unroll(loop)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 from typing import Final
 
-from loopwright.autosched.cost import EDGE, OVERHEAD, SHARED_LOAD, on_threads
+from loopwright.autosched.cost import EDGE, OVERHEAD, SHARED_LOAD, UNALIGNED, on_threads
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.tile_search import ONE_AHEAD, cheapest
@@ -97,10 +97,15 @@ def _tiles(product: Product, machine: Machine) -> Iterator[tuple[int, int, int]]
             vectors = 1
             while rows * columns * vectors < enough and 2 * SHORTEST * vectors <= longest:
                 vectors *= 2
-            while vectors > 1 and rows * columns * vectors + min(rows, columns) + ONE_AHEAD > machine.registers:
+            while vectors > 1 and not _fits(rows, columns * vectors, machine):
                 vectors //= 2
-            if rows * columns + min(rows, columns) + ONE_AHEAD <= machine.registers:
+            if _fits(rows, columns * vectors, machine):
                 yield rows, columns, vectors
+
+
+def _fits(rows: int, vectors: int, machine: Machine) -> bool:
+    """Whether registers hold the sums and the vectors of the columns, by which each row is multiplied in turn."""
+    return rows * vectors + vectors + ONE_AHEAD <= machine.registers
 
 
 def _costed(product: Product, machine: Machine, rows: int, columns: int, vectors: int) -> DotTiles:
@@ -108,7 +113,7 @@ def _costed(product: Product, machine: Machine, rows: int, columns: int, vectors
     m, n, k, lanes, width = product.m, product.n, product.k, machine.lanes(dtype), bytes_of(dtype)
     sums, loads = rows * columns * vectors, (rows + columns) * vectors
     step = max(sums / machine.fma_per_cycle, loads / machine.loads_per_cycle, float(machine.fma_latency))
-    step += loads * SHARED_LOAD
+    step += loads * SHARED_LOAD * (UNALIGNED if k % lanes else 1.0)
     steps = ceil(k / (lanes * vectors))
     cut = loads + sums if k % (lanes * vectors) else 0  # the last step has fewer lanes
     halvings = log2(lanes) + vectors - 1

@@ -28,7 +28,8 @@ HEIGHTS = (1, 8, 64)  # numbers of rows that a product of unknown height should 
 NEARLY = 1.06  # what that may cost where there are many
 MOST_CASES = 8  # rows of a tile of which the last may have any number: each is a kernel, which takes compiling
 PACKED_STRIPS = 8  # of A, copied together: whole lines of it are read at a time
-TURN = 2  # steps of the reduction that are written out in one turn of its loop
+TURN = 4  # steps of the reduction that are written out in one turn of its loop
+TURNS = (TURN, 2, 3, 5)  # the numbers of steps that leave none over, the best first
 FOUR_BYTES = 4  # of an element whose copies `moves` counts
 NEAR_PAGES = 32  # whose addresses are known, whatever else a kernel reads
 ALL_ROWS = 1 << 30  # tiles of rows in a task that has all of them, however many
@@ -122,7 +123,9 @@ def tiles_in_registers(size: Size, machine: Machine) -> list[tuple[int, int]]:
     lanes = machine.lanes(size.dtype)
     rates: dict[tuple[int, int], float] = {}
     most_rows, most_vectors = min(size.m, 16 if size.knows_m else MOST_CASES), min(6, ceil(size.n / lanes))
-    for mr, vectors in register_tiles(machine, most_rows, most_vectors, TWO_AHEAD):
+    # Steps that are left over are written out after the loop, and what they need of A is loaded before it.
+    is_whole = not size.knows_k or any(size.k % count == 0 for count in TURNS)
+    for mr, vectors in register_tiles(machine, most_rows, most_vectors, TWO_AHEAD if is_whole else 2 * TWO_AHEAD):
         whole = rounded_up(size.m, mr) * rounded_up(size.n, vectors * lanes)
         useful = size.m * size.n / whole
         rates[mr, vectors] = useful * mr * vectors / tile_step(machine, mr, vectors)
@@ -222,6 +225,5 @@ def costed(
         whole *= EDGE
     if threads == 1 and not size.knows_m:
         down = ALL_ROWS
-    turns = (TURN, 3, 5)
-    unroll = next((count for count in turns if slab % count == 0), TURN) if slab > 8 and size.knows_k else 1
+    unroll = next((count for count in TURNS if slab % count == 0), TURN) if slab > 8 and size.knows_k else 1
     return Tiles(mr, vectors, lanes, slab, down, across, unroll, packs, threads, turns_of(tasks, threads), whole, stays)
