@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, gcd
 from typing import NamedTuple
 
 from loopwright.autosched.cost import EDGE, OVERHEAD, on_threads, tile_step, turns_of
@@ -153,10 +153,16 @@ def _skip(size: Size, machine: Machine, nr: int) -> float:
     moves = machine.moves
     whole = size.k * size.n * width
     if whole <= machine.l2 // 2:
-        near = moves.line_skipped if whole <= NEAR_PAGES * machine.page else moves.line_of_panel
+        is_near = whole <= NEAR_PAGES * machine.page and size.k <= _rows_that_stay(stride, machine)
+        near = moves.line_skipped if is_near else moves.line_of_panel
         return near if stride < machine.page else max(near, moves.line_of_page)
     late = min(1.0, stride / (machine.page // 2))
     return (1 - late) * moves.line_of_panel + late * moves.line_of_page_far
+
+
+def _rows_that_stay(stride: int, machine: Machine) -> int:
+    """How many rows so far apart have a line each in L1: of a stride that divides a page, few places are theirs."""
+    return machine.l1 * 3 // 4 // max(machine.line, gcd(stride, machine.page))
 
 
 def tasks_of(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
@@ -189,6 +195,7 @@ def costed(
     tall, wide = ceil(size.m / mr), ceil(size.n / nr)
     # Panels of B stay in half of L2 while all rows of the task pass by.
     stays = not packs and not size.packs_rows and size.k * nr * width <= machine.l1 * 3 // 4 and down > 1
+    stays = stays and size.k <= _rows_that_stay(size.row_stride * width, machine)
     slabs = max(1, ceil(size.k * nr * across * width / (machine.l2 // 2))) if down > 1 and size.knows_k else 1
     slabs = 1 if stays else slabs
     # Whole turns: where the last one of a slab is cut short, its block cannot tell which slab it is in.
