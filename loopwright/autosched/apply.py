@@ -21,6 +21,7 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rule import schedule_first
 from loopwright.autosched.rules import RULES
 from loopwright.autosched.rules.winograd.allowed import largest_tile
+from loopwright.autosched.wrapped_indices import wrapped_as_choices
 from loopwright.display import progress
 from loopwright.ir import IRModule, PrimFunc, Var, deep
 from loopwright.runtime.shown import view
@@ -83,7 +84,7 @@ def apply(
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     machine = Machine.of(chosen)
     largest = largest_tile(winograd)
-    start = plain_form(_program(mod))
+    start = wrapped_as_choices(plain_form(_program(mod)))
     sch = Schedule(start)
     decisions: list[Decision] = []
     for name in list(sch.views()):

@@ -18,6 +18,7 @@ from loopwright.autosched.rules.low_precision import LowPrecision
 from loopwright.autosched.rules.plain import Plain
 from loopwright.autosched.rules.pooling import Pooling
 from loopwright.autosched.rules.reduction import Reduction
+from loopwright.autosched.rules.repeated_rows import RepeatedRows
 from loopwright.autosched.rules.row_gather import MovedRows
 from loopwright.autosched.rules.row_group import RowGroup
 from loopwright.autosched.rules.scan import Scan
@@ -37,6 +38,7 @@ RULES: Final[list[Rule]] = [
     Transpose(),  # before Injective: it is one whose loads cross the stores
     MovedRows(),  # or whose loads jump from row to row
     Interleaved(),  # or whose neighbours come from several rows in turn
+    RepeatedRows([MovedRows(), Injective()]),  # or whose rows are read again and again
     Injective(),
     Plain(),  # last: it takes whatever is left
 ]

@@ -1,0 +1,144 @@
+"""wrapped_indices: a cell whose index wraps around a few times is a choice of cells, before anything is scheduled.
+
+    B[i] = A[(i + 3) % 100]      →      B[i] = A[i + 3] if i < 97 else A[i - 97]
+
+The loads that are chosen from walk along memory, and loops are cut where the choice changes. A row that is repeated
+whole (`A[i % 100]` for 700 values of i) stays as it is: its axis is split instead (`rules/repeated_rows.py`). The
+values are the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.arith.affine_reader import Affine
+from loopwright.autosched.facts import const, loads_of
+from loopwright.ir import (
+    Block,
+    BufferLoad,
+    BufferRegion,
+    Expr,
+    FloorMod,
+    GlobalVar,
+    IRModule,
+    Node,
+    PrimFunc,
+    Range,
+    Rewriter,
+    Var,
+    any_node,
+    post_order_visit,
+)
+from loopwright.ir import const as number
+from loopwright.ir.intrinsics import if_then_else
+
+MOST_STRETCHES: Final = 4  # between which an index wraps around
+
+
+def wrapped_as_choices(program: IRModule | PrimFunc) -> IRModule | PrimFunc:
+    """The program with wrapped indices as choices; the same object where there are none."""
+    if isinstance(program, PrimFunc):
+        return _in_function(program)
+    if not isinstance(program, IRModule):
+        return program  # Schedule says what it is
+    functions: dict[str | GlobalVar, PrimFunc] = {
+        name: _in_function(func) if isinstance(func, PrimFunc) else func for name, func in program.functions_items()
+    }
+    if all(functions[name] is func for name, func in program.functions_items()):
+        return program
+    return IRModule(functions, attrs=program.attrs)
+
+
+def _in_function(func: PrimFunc) -> PrimFunc:
+    if not any_node(func.body, lambda node: isinstance(node, FloorMod)):
+        return func
+    return func.with_(body=_Blocks().visit(func.body))
+
+
+class _Blocks(Rewriter):
+    """Finds the innermost blocks without reductions."""
+
+    def visit_Expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def visit_Block(self, block: Block) -> Block:
+        block = self.rebuild(block)
+        has_blocks = any_node(block.body, lambda node: isinstance(node, Block))
+        if block.init is not None or has_blocks or block.match_buffers:
+            return block
+        choose = _Choose(block)
+        body = choose.visit(block.body)
+        if body is block.body:
+            return block
+        reads = tuple([_widened(region) if region.buffer in choose.changed else region for region in block.reads])
+        return block.with_(body=body, reads=reads)
+
+
+class _Choose(Rewriter):
+    def __init__(self, block: Block) -> None:
+        self.affine = Affine()
+        self.extents: dict[Var, int | None] = {}
+        for axis in block.iter_vars:
+            self.affine.own(axis.var)
+            starts = axis.dom is not None and const(axis.dom.min) == 0
+            self.extents[axis.var] = const(axis.dom.extent) if axis.dom is not None and starts else None
+        self.changed: set[object] = set()
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        load = self.rebuild(load)
+        for position, index in enumerate(load.indices):
+            found = self._wrapped(index)
+            if found is None:
+                continue
+            remainder, first, last = found
+            self.changed.add(load.buffer)
+            value: Expr | None = None
+            for quotient in range(last, first - 1, -1):
+                step = number(quotient * (const(remainder.b) or 0), remainder.a.dtype)
+                at = _Replace(remainder, remainder.a - step if quotient else remainder.a).visit(index)
+                own = load.with_(indices=(*load.indices[:position], at, *load.indices[position + 1 :]))
+                following = number((quotient + 1) * (const(remainder.b) or 0), remainder.a.dtype)
+                value = own if value is None else if_then_else(remainder.a < following, own, value)
+            assert value is not None
+            return value
+        return load
+
+    def _wrapped(self, index: Expr) -> tuple[FloorMod, int, int] | None:
+        """The first remainder in an index that wraps around a few times, with its least and greatest quotient."""
+        found: list[tuple[FloorMod, int, int]] = []
+
+        def look(node: Node) -> None:
+            if isinstance(node, FloorMod) and not found:
+                quotients = self._quotients(node)
+                if quotients is not None:
+                    found.append((node, *quotients))
+
+        if loads_of(index):
+            return None
+        post_order_visit(index, look)
+        return found[0] if found else None
+
+    def _quotients(self, node: FloorMod) -> tuple[int, int] | None:
+        form, by = self.affine.form(node.a), const(node.b)
+        if form is None or by is None or by <= 1 or form.parts() or len(form.terms) != 1:
+            return None
+        ((var, step),) = form.terms.items()
+        extent = self.extents.get(var) if isinstance(var, Var) else None
+        if not extent or (step == 1 and form.const % by == 0 and extent % by == 0):
+            return None
+        ends = sorted([form.const // by, (form.const + step * (extent - 1)) // by])
+        return (ends[0], ends[1]) if 1 < ends[1] - ends[0] + 1 <= MOST_STRETCHES else None
+
+
+class _Replace(Rewriter):
+    def __init__(self, old: Expr, new: Expr) -> None:
+        self.old, self.new = old, new
+
+    def visit_FloorMod(self, expr: FloorMod) -> Expr:
+        return self.new if expr is self.old else self.rebuild(expr)
+
+
+def _widened(region: BufferRegion) -> BufferRegion:
+    """All of the buffer: a declared region may be more than what is read."""
+    whole = [Range.from_min_extent(number(0, size.dtype), size) for size in region.buffer.shape]
+    return region.with_(region=tuple(whole))

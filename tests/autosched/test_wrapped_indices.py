@@ -1,0 +1,68 @@
+"""wrapped_indices.py: indices that wrap around are choices of cells, with the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.autosched.wrapped_indices import wrapped_as_choices
+from loopwright.evaluator import evaluate
+from loopwright.transform import lower
+from tests.autosched.same_results import check_same_bits, function, numbers
+
+
+def rolled(shape, axis, by, dtype="float32"):
+    X = te.placeholder(shape, dtype, name="X")
+
+    def cell(*at):
+        return X(*at[:axis], (at[axis] + by) % shape[axis], *at[axis + 1 :])
+
+    return function(X, te.compute(shape, cell, name="Y"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int64"])
+@pytest.mark.parametrize(
+    ("shape", "axis", "by"),
+    [((100,), 0, 3), ((100,), 0, -3), ((7, 17), 1, 16), ((7, 17), 0, 2), ((5, 6, 2), 1, 4), ((3, 5), 1, 0), ((1,), 0, 5)],
+)
+def test_rolls(shape, axis, by, dtype):
+    x, y = numbers(*shape, dtype=dtype), np.zeros(shape, dtype)
+    plan = check_same_bits(rolled(shape, axis, by, dtype), [x, y])
+    lw.build(plan.mod)(x, y)
+    assert (y == np.roll(x, -by, axis)).all()
+    assert "%" not in lower(plan.mod)["main"].script().replace("% T.int64(16)", "") or shape == (1,)
+
+
+@pytest.mark.parametrize(("step", "start", "extent"), [(1, 5, 30), (-1, 3, 25), (2, -7, 12), (3, 0, 4), (1, 0, 9)])
+def test_other_walks_have_the_same_values(step, start, extent):
+    X = te.placeholder((10,), name="X")
+    func = function(X, te.compute((extent,), lambda i: X[(i * step + start) % 10] * 2.0, name="Y"))
+    chosen = wrapped_as_choices(func)
+    x, found, wanted = numbers(10), np.zeros(extent, "float32"), np.zeros(extent, "float32")
+    evaluate(func, x, wanted)
+    evaluate(chosen, x, found)
+    assert found.tobytes() == wanted.tobytes()
+    check_same_bits(func, [x, found])
+
+
+def test_a_stencil_on_a_ring():
+    X = te.placeholder((100,), name="X")
+    Y = te.compute((100,), lambda i: X[(i - 1) % 100] + X[(i + 1) % 100] * 0.5 - X[i], name="Y")
+    plan = check_same_bits(function(X, Y), [numbers(100), numbers(100)])
+    assert "if_then_else" not in lower(plan.mod)["main"].script()
+
+
+def test_what_does_not_wrap_stays_the_same_object():
+    func = rolled((10,), 0, 0)
+    assert wrapped_as_choices(func) is func
+    module = lw.IRModule({"main": func})
+    assert wrapped_as_choices(module) is module
+
+
+def test_an_index_of_data_is_left_alone():
+    X, I = te.placeholder((10,), name="X"), te.placeholder((10,), "int32", name="I")
+    func = function(X, I, te.compute((10,), lambda i: X[(I[(i + 3) % 10] + i) % 10], name="Y"))
+    indices = np.arange(10, dtype="int32")[::-1].copy()
+    check_same_bits(func, [numbers(10), indices, numbers(10)])
