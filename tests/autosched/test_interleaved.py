@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from loopwright import te, tir, topi
@@ -70,3 +71,12 @@ def test_upsampling_is_none():
     tiled = topi.tile(A, (1, 1, 3))
     for result in (repeated, tiled):
         assert "interleaved" not in planned(function(A, result)).explain()
+
+
+@pytest.mark.parametrize("times", [2, 3, 5, 7, 9])
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_cells_that_are_repeated(times, dtype):
+    X = te.placeholder((3, 17), dtype, name="X")
+    func = te.create_prim_func([X, te.compute((3, 17 * times), lambda i, j: X[i, j // times], name="Y")])
+    x = np.random.default_rng(times).integers(0, 99, (3, 17)).astype(dtype)
+    check_same_bits(func, [x, np.zeros((3, 17 * times), dtype)])

@@ -25,14 +25,14 @@ def rolled(shape, axis, by, dtype="float32"):
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int64"])
 @pytest.mark.parametrize(
     ("shape", "axis", "by"),
-    [((100,), 0, 3), ((100,), 0, -3), ((7, 17), 1, 16), ((7, 17), 0, 2), ((5, 6, 2), 1, 4), ((3, 5), 1, 0), ((1,), 0, 5)],
+    [((100,), 0, 3), ((100,), 0, -3), ((7, 17), 1, 16), ((7, 17), 0, 2), ((5, 6, 2), 1, 4), ((3, 5), 1, 0)],
 )
 def test_rolls(shape, axis, by, dtype):
     x, y = numbers(*shape, dtype=dtype), np.zeros(shape, dtype)
     plan = check_same_bits(rolled(shape, axis, by, dtype), [x, y])
     lw.build(plan.mod)(x, y)
     assert (y == np.roll(x, -by, axis)).all()
-    assert "%" not in lower(plan.mod)["main"].script().replace("% T.int64(16)", "") or shape == (1,)
+    assert "%" not in lower(plan.mod)["main"].script()
 
 
 @pytest.mark.parametrize(("step", "start", "extent"), [(1, 5, 30), (-1, 3, 25), (2, -7, 12), (3, 0, 4), (1, 0, 9)])

@@ -9,6 +9,7 @@ What the axes are then scheduled as is for the rules after this one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from loopwright.arith.affine_reader import Affine
@@ -48,7 +49,7 @@ class RepeatedRows:
                 parts = " × ".join([str(part) for part in _extents(axis.extent, splits[axis.var])])
                 decision.chose(f"{axis.name} is {parts}", "its remainders and quotients find the cells that are read")
         program = program.after(sch)
-        found, refused = schedule_first(self.after, sch, [program.entry(facts.name)], program, machine)
+        found = schedule_first(self.after, sch, [program.entry(facts.name)], program, machine).decision
         decision.choices += found.choices
         decision.roofline = found.roofline
 
@@ -84,9 +85,8 @@ def _splits(facts: BlockFacts) -> dict[Var, list[int]]:
     result = {}
     for var in repeated:
         chain = sorted(divisors[var], reverse=True)
-        if len(chain) < MOST_PARTS and all(
-            by > 1 and before % by == 0 and before != by for before, by in zip([extents[var], *chain], chain, strict=False)
-        ):
+        pairs = pairwise([extents[var], *chain])
+        if len(chain) < MOST_PARTS and all(1 < by < before and before % by == 0 for before, by in pairs):
             result[var] = chain
     return result
 
