@@ -86,6 +86,7 @@ from loopwright.transform.passes.software_pipeline import software_pipeline
 from loopwright.transform.passes.unroll_loops import unroll_loops, unroll_small_loops
 from loopwright.transform.passes.vectorize_loops import vectorize_loops
 from loopwright.transform.passes.vectorize_outer_loops import vectorize_outer_loops
+from loopwright.transform.passes.widen_truths import widen_truths
 from loopwright.transform.passes.write_allocations import write_allocations
 from loopwright.transform.passes.write_inits import write_inits
 from loopwright.transform.pipeline import CPU_PIPELINE, lower, pipeline, precompute_constants, stages
@@ -183,6 +184,7 @@ __all__ = [
     "unroll_small_loops",
     "vectorize_loops",
     "vectorize_outer_loops",
+    "widen_truths",
     "write_allocations",
     "write_inits",
     "write_prefetches",

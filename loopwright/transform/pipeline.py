@@ -56,6 +56,7 @@ from loopwright.transform.passes.unroll_loops import unroll_small_loops
 from loopwright.transform.passes.use_tensor_intrinsics import use_tensor_intrinsics
 from loopwright.transform.passes.vectorize_loops import vectorize_loops
 from loopwright.transform.passes.vectorize_outer_loops import vectorize_outer_loops
+from loopwright.transform.passes.widen_truths import widen_truths
 from loopwright.transform.passes.write_allocations import write_allocations
 from loopwright.transform.passes.write_inits import write_inits
 
@@ -91,6 +92,7 @@ CPU_PIPELINE: list[Step] = [
     Step(lower_custom_datatypes, 2),  # before all that looks at types: afterwards there are only those we know
     Step(lower_intrinsics, 2),  # before legalize_low_precision, form_fma: what a rule makes is program like any other
     Step(legalize_low_precision, 2),  # before form_fma: the sums and products it makes are in float32
+    Step(widen_truths, 2),  # after lower_blocks: allocations are statements; before vectorize_loops: vectors of bytes
     Step(expand_powers, 2),  # after it, when they are in float32; before form_fma: products of powers are fused too
     Step(form_fma, 2),  # before partition_loops and vectorize_loops: every copy of a statement computes the same bits
     Step(check_bounds, 2, "tir.instrument_bound_checkers"),  # before flatten_buffers: shapes say what the bounds are
@@ -127,7 +129,8 @@ _ANY_TARGET: Final[dict[Pass, tuple[Step, ...]]] = {
     **dict.fromkeys(
         [
             *(precompute_constants, interchange_loops, vectorize_outer_loops),
-            *(lower_custom_datatypes, lower_intrinsics, legalize_low_precision, expand_powers, form_fma),
+            *(lower_custom_datatypes, lower_intrinsics, legalize_low_precision, widen_truths),
+            *(expand_powers, form_fma),
             *(check_accesses, hoist_if_then_else, scalarize_long_vectors, choose_index_width),
         ],
         (),

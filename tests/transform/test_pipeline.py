@@ -278,6 +278,7 @@ def test_stages_start_with_the_program_itself():
         "lower_custom_datatypes",
         "lower_intrinsics",
         "legalize_low_precision",
+        "widen_truths",
         "expand_powers",
         "form_fma",
         "check_accesses",
