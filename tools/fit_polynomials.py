@@ -11,7 +11,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from mpmath import asin, atan, cos, erf, erfc, exp, expm1, inf, log, log1p, lu_solve, matrix, mp, mpf, pi, sin, sqrt
+from mpmath import (
+    acos,
+    asin,
+    atan,
+    cos,
+    erf,
+    erfc,
+    exp,
+    expm1,
+    inf,
+    log,
+    log1p,
+    lu_solve,
+    matrix,
+    mp,
+    mpf,
+    pi,
+    sin,
+    sqrt,
+)
 
 mp.dps = 45
 
@@ -165,6 +184,7 @@ def _fits() -> list[Fit]:
         Fit("sin", root(sin_tail), root(lambda x: x**3 / sin(x)), TINY, QUARTER**2, 2),
         Fit("cos", root(cos_tail), root(lambda x: x**4 / cos(x)), TINY, QUARTER**2, 2),
         Fit("asin", root(asin_tail), root(lambda x: x**3 / asin(x)), TINY, mpf("0.2501"), 4),
+        Fit("acos", lambda x: acos(x) / sqrt(1 - x), lambda x: sqrt(1 - x) / acos(x), TINY, 1 - TINY, 8, stepwise=True),
         Fit("atan", root(atan_tail), root(lambda x: x**3 / atan(x)), TINY, mpf(1), 8),
         Fit(
             "erf_near",

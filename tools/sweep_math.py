@@ -44,7 +44,7 @@ STATED: Final[dict[tuple[str, str], float]] = {
     ("cos", "float32"): 2.0,
     ("tan", "float32"): 4.0,
     ("asin", "float32"): 2.0,
-    ("acos", "float32"): 1.5,
+    ("acos", "float32"): 2.5,
     ("atan", "float32"): 1.5,
     ("atan2", "float32"): 2.0,
     ("pow", "float32"): 1.5,

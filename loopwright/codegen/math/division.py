@@ -28,13 +28,13 @@ from loopwright.codegen.math.body import (
 )
 from loopwright.ir import intrinsics
 
-_NODES: Final[dict[str, type[ir.BinaryExpr]]] = {
+_NODES: Final[dict[str, type[ir.Div | ir.Mod | ir.FloorDiv | ir.FloorMod]]] = {
     "truncdiv": ir.Div,
     "truncmod": ir.Mod,
     "floordiv": ir.FloorDiv,
     "floormod": ir.FloorMod,
 }
-NAMES: Final = {node: name for name, node in _NODES.items()}
+NAMES: Final[dict[type[ir.BinaryExpr], str]] = {node: name for name, node in _NODES.items()}
 _WIDTHS: Final = (8, 16, 32, 64)
 
 

@@ -1,7 +1,7 @@
 """asin, acos, atan, atan2: odd polynomials on a short interval; the rest of the domain is folded onto it.
 
 tools/fit_polynomials.py has the fits of (asin x / x - 1) / x² on [0, ½] and (atan x / x - 1) / x² on [0, 1], or in
-float64 on [0, tan(π/8)].
+float64 on [0, tan(π/8)]; and of acos x / √(1 - x) on [0, 1], float32's acos.
 """
 
 from __future__ import annotations
@@ -13,6 +13,17 @@ from loopwright.codegen.math.body import Body, bits_of, copysign, fma, magnitude
 from loopwright.ir import intrinsics
 
 _ASIN: Final = (0.166667521, 0.074952893, 0.0454715714, 0.02417312, 0.0421779417)
+_ACOS: Final = (
+    1.57079637,
+    -0.214607045,
+    0.0891502053,
+    -0.051533334,
+    0.0361996256,
+    -0.0283595473,
+    0.019941764,
+    -0.00940471981,
+    0.00203027832,
+)
 _ATAN: Final = (
     -0.333332986,
     0.199985474,
@@ -72,17 +83,25 @@ def asin(x: ir.Expr) -> ir.Expr:
     return body.result(copysign(select(large, folded, z + tail), x))
 
 
-def acos(x: ir.Expr) -> ir.Expr:
+def acos_float32(x: ir.Expr) -> ir.Expr:
+    """acos x: √(1 - |x|) P(|x|), or π less that for negative x; NaN outside [-1, 1]."""
+    body = Body()
+    a = body.let("a", magnitude(x))
+    angle = body.let("angle", intrinsics.sqrt(1.0 - a) * polynomial(a, _ACOS))
+    return body.result(select(x < 0.0, _PI[0] - (angle - _PI[1]), angle))
+
+
+def acos_float64(x: ir.Expr) -> ir.Expr:
     """acos x: π/2 - asin x up to ½ either way, 2 asin √((1 - |x|) / 2) or π less that beyond; NaN outside [-1, 1]."""
     body = Body()
     a = body.let("a", magnitude(x))
     large, z, tail = _folded_asin(body, a)
-    half_pi, pi = (_HALF_PI, _PI) if x.dtype.bits == 32 else (_HALF_PI_FLOAT64, _PI_FLOAT64)
     positive = body.let("positive", x > 0.0)
     doubled = body.let("doubled", (z + tail) * 2.0)
-    folded = select(positive, doubled, pi[0] - (doubled - pi[1]))
+    folded = select(positive, doubled, _PI_FLOAT64[0] - (doubled - _PI_FLOAT64[1]))
     signed, signed_tail = copysign(z, x), select(positive, tail, tail * -1.0)
-    return body.result(select(large, folded, half_pi[0] - (signed + (signed_tail - half_pi[1]))))
+    unfolded = _HALF_PI_FLOAT64[0] - (signed + (signed_tail - _HALF_PI_FLOAT64[1]))
+    return body.result(select(large, folded, unfolded))
 
 
 def _folded_asin(body: Body, a: ir.Expr) -> tuple[ir.Expr, ir.Expr, ir.Expr]:

@@ -64,3 +64,15 @@ def test_what_is_carried_stays_so_through_a_transpose():
     found = run(graph, x)
     assert found.dtype == ml_dtypes.int4
     np.testing.assert_array_equal(found.astype(int), x.astype(int).T)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_powers_of_integers_are_exact(dtype):
+    """Of negative exponents, 1 and -1 alone leave anything; a result that does not fit wraps around."""
+    x = np.array([3, -7, 0, 0, 1, 1, -1, -1, 2, -2, 10], dtype)
+    y = np.array([19, 3, 0, 5, -1, -64, -3, -2, -1, 31, 9], dtype)
+    graph = model(f"({dtype}[11] x, {dtype}[11] y) => ({dtype}[11] z) {{ z = Pow(x, y) }}")
+    want = np.array([3**19, -343, 1, 0, 1, 1, -1, 1, 0, -(2**31), 10**9]).astype(dtype)
+    np.testing.assert_array_equal(run(graph, x, y), want)
+    graph = model(f"({dtype}[10] x) => ({dtype}[10] z) {{ y = Constant<value = {dtype} {{4}}>() z = Pow(x, y) }}")
+    np.testing.assert_array_equal(run(graph, x[:-1]), x[:-1] ** 4)

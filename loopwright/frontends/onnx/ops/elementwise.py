@@ -10,6 +10,7 @@ import numpy as np
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.frontends.onnx.shape_values import is_symbolic
 from loopwright.relay.expr import Expr
 
 # ONNX's operator → relay's, for those of one tensor that mean the same.
@@ -97,10 +98,26 @@ def pow_(node: Node, x: Expr, y: Expr) -> Expr:
         return relay.power(x, y)
     if base.is_float and not exponent.is_float:
         return relay.power(x, node.cast(y, base))
-    # Whole numbers are raised as floats; float64 has every int32, and an int64 up to 2**53.
+    if not base.is_float and exponent == base:
+        return _whole_power(node, x, y)
+    # Whole numbers raised to floats are floats; float64 has every int32, and an int64 up to 2**53.
     wide = "float64"
     raised = relay.power(node.cast(x, wide), node.cast(y, wide))
     return node.cast(raised, base)
+
+
+def _whole_power(node: Node, x: Expr, y: Expr) -> Expr:
+    """x^y of integers, exact as long as it fits. What negative exponents leave is 0, but for 1 and -1."""
+    known = node.known(y)
+    if node.dtype(x).is_unsigned or (
+        known is not None and not is_symbolic(known) and bool(np.all(known >= 0))
+    ):
+        return relay.power(x, y)
+    zero, one = (relay.const(number, str(node.dtype(x))) for number in (0, 1))
+    is_even = relay.equal(relay.bitwise_and(y, one), zero)
+    inverse = relay.where(is_even, relay.multiply(x, x), x)
+    inverse = relay.where(relay.equal(relay.abs(x), one), inverse, zero)
+    return relay.where(relay.less(y, zero), inverse, relay.power(x, relay.maximum(y, zero)))
 
 
 @converter("Mod")
