@@ -140,6 +140,9 @@ POINTWISE = [
     Case("NCHW", (1, 24, 9, 9), (24, 6, 1, 1), groups=4),
     Case("NCHW", (2, 16, 9, 9), (32, 4, 1, 1), groups=4, stride=2, relu=False),
     Case("NHWC", (1, 9, 9, 24), (1, 1, 6, 24), groups=4),
+    Case("NCW", (2, 32, 37), (16, 8, 1), groups=4),  # a product for each group
+    Case("NCW", (1, 12, 41), (9, 4, 1), groups=3, relu=False),
+    Case("NCW", (2, 96, 211), (8, 96, 1)),  # few rows, a few of the image's at a time
 ]
 
 

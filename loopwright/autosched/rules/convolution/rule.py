@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import BlockFacts
+from loopwright.autosched.layouts import dimensions, layout
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.around import epilogue_length, is_made_for
 from loopwright.autosched.rules.contraction import Contraction
+from loopwright.autosched.rules.contraction.streamed import streamed_tiles
 from loopwright.autosched.rules.contraction.tiles import choose_tiles as product_tiles
 from loopwright.autosched.rules.convolution.explain import explain
 from loopwright.autosched.rules.convolution.groups import groups_of, part_groups
@@ -19,6 +21,7 @@ from loopwright.autosched.rules.convolution.steps import schedule_window
 from loopwright.autosched.rules.convolution.tiles import choose_tiles
 from loopwright.autosched.rules.convolution.window import Window, window_of
 from loopwright.autosched.rules.whole_blocks import schedule_separately
+from loopwright.autosched.tile_search import cheapest
 from loopwright.schedule import Schedule
 
 EQUAL = 1.08  # so near each other that the product is preferred: its result is in order when it leaves the registers
@@ -55,6 +58,9 @@ class Convolution:
             decision.chose("groups as an outer loop", f"the {groups.size} channels of a group read the same pixels")
         now = program.entry(facts.name).facts
         window = window_of(now) if now is not None else None
+        if window is None and now is not None and groups is not None and not before:
+            _groups_as_products(sch, now, [*renamed, *names], program, machine, decision)
+            return
         if window is None or not _is_worth_it(window):
             raise NotWorthIt("this is not a convolution with several channels")
         tiles = choose_tiles(window, machine, pads=before > 0)
@@ -63,7 +69,8 @@ class Convolution:
         # Where channels lie together those of one group are a part of a line, which no panel can be packed from.
         has_panels = not (renamed and window.writes_channels_last)
         if not before and is_pointwise(window) and has_panels and min(window.places, window.channels, window.k) > 1:
-            product = product_tiles(product_size(window, prepacks), machine)
+            size = product_size(window, prepacks)
+            product = cheapest([product_tiles(size, machine), *streamed_tiles(size, machine)])
             if product.cycles < EQUAL * tiles.cycles:
                 result = len(decision.choices)
 
@@ -92,6 +99,22 @@ def direct_cycles(facts: BlockFacts, machine: Machine, pads: bool) -> float | No
     """What a block should take as a direct convolution, all threads at work; None when it is none."""
     window = window_of(facts)
     return choose_tiles(window, machine, pads).cycles if window is not None and _is_worth_it(window) else None
+
+
+def _groups_as_products(
+    sch: Schedule, facts: BlockFacts, names: Sequence[str], program: Program, machine: Machine, decision: Decision
+) -> None:
+    """Schedule groups of which each is a product of matrices: pixels in a row, under a window of one."""
+    renamed, block, *after = names
+    sch.compute_inline(renamed)  # another name for the same weights: they are read under the old one
+    axes = dimensions(len(facts.axes))
+    kept = [name for name, axis in zip(axes, facts.axes, strict=True) if axis.extent != 1]
+    sch.transform_block_layout(block, layout(axes, kept))
+    program = program.after(sch)
+    entries = [program.entry(name) for name in (block, *after)]
+    if not Contraction().take(entries, program):
+        raise NotWorthIt("groups are neither windows with several channels nor products of matrices")
+    Contraction().schedule(sch, entries, program, machine, decision)
 
 
 def _is_worth_it(window: Window | None) -> bool:

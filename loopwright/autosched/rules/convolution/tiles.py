@@ -17,8 +17,11 @@ from math import ceil
 
 from loopwright.autosched.cost import EDGE, OVERHEAD, UNHIDDEN, on_threads, tile_step, turns_of
 from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.rules.contraction.tiles import NEAR_PAGES
 from loopwright.autosched.rules.convolution.window import Window, extent
 from loopwright.autosched.tile_search import ONE_AHEAD, TWO_AHEAD, cheapest, divisors, register_tiles
+
+MOST_VECTORS = 3  # of a tile that leaves no register free
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,12 @@ def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
 def _register_tiles(window: Window, machine: Machine, lanes: int) -> Iterator[tuple[int, int]]:
     most = extent(window.row)
     most_vectors = min(6, ceil(window.channels / lanes))
-    # Where no instruction reads a number of the image itself, those of several pixels are loaded ahead.
-    spare = ONE_AHEAD if machine.cpu.units.has_memory_operands else TWO_AHEAD
-    for mr, vectors in register_tiles(machine, min(most, 30), most_vectors, spare):
+    # Where multiply-adds do not read pixels themselves, neighbours are loaded in pairs: one more is on its way.
+    loads_pairs = window.image.stride(window.row.var) == 1
+    for mr, vectors in register_tiles(machine, min(most, 30), most_vectors, ONE_AHEAD):
+        is_full = mr * vectors + vectors + TWO_AHEAD > machine.registers
+        if is_full and not machine.cpu.units.has_memory_operands and (loads_pairs or vectors > MOST_VECTORS):
+            continue
         # Only the smallest of those that make as many tiles: the others leave the last one shorter.
         if mr == 1 or ceil(most / mr) < ceil(most / (mr - 1)):
             yield mr, vectors
@@ -90,6 +96,21 @@ def _skipped(window: Window, machine: Machine, mr: int, width: int) -> float:
     lines = ceil(window.span(window.row, mr) * width / machine.line)
     moves = machine.moves
     return lines * (moves.line_skipped if jump < machine.page // 2 else moves.line_of_page_somewhere)
+
+
+def _far_apart(window: Window, machine: Machine, mr: int, image: int) -> float:
+    """What a tile waits for lines of a copied image, where those of one channel lie far from those of the next.
+
+    Long lines of many channels: each is on a page of its own, and no prefetcher goes on to the next page.
+    """
+    width = bytes_of(window.facts.dtype)
+    jump = window.span(window.row, extent(window.row)) * width
+    if jump < machine.page // 4 or image <= NEAR_PAGES * machine.page:
+        return 0.0
+    moves = machine.moves
+    late = min(1.0, jump / (machine.page // 2)) if image > machine.l2 // 2 else 0.0
+    lines = ceil(window.span(window.row, mr) * width / machine.line)
+    return window.lines * lines * (late * moves.line_of_page_far + (1 - late) * moves.line_of_panel)
 
 
 def _copying(window: Window, machine: Machine, lanes: int) -> float:
@@ -126,11 +147,14 @@ def _costed(
     step = tile_step(machine, mr, vectors)
     weights = window.k * nr * width
     if weights > machine.l1 // 2:
-        step = max(step, nr * width / machine.bytes_per_cycle(weights))
+        brought = nr * width / machine.bytes_per_cycle(weights)
+        step = max(step, brought) + machine.moves.panel_share * min(step, brought)
     if not copies:
         step += _skipped(window, machine, mr, width)
     tile = window.k * step + OVERHEAD
     image *= width
+    if copies:
+        tile += _far_apart(window, machine, mr, image)
     sums = band * line * nr * width
     # Each panel reads the lines of the image once from where they are, and its sums come back to be turned.
     passing = image / machine.bytes_per_cycle(image) + sums / machine.bytes_per_cycle(sums)

@@ -112,6 +112,12 @@ class Window:
         own = [axis for axis in self.reduce if self._is_alone(axis)]
         return prod(extent(axis) for axis in own)
 
+    @cached_property
+    def lines(self) -> int:
+        """How many lines of the image a pixel is summed from: those of all channels."""
+        dimension = self.image_dimension(self.row)
+        return prod(extent(axis) for axis in self.reduce if self.image_dimension(axis) != dimension)
+
     def _is_alone(self, axis: Axis) -> bool:
         dimension = self.image_dimension(axis)
         form = self.image.forms[dimension] if dimension is not None else None

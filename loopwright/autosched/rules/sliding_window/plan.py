@@ -16,7 +16,7 @@ from loopwright.autosched.rules.sliding_window.window import Window
 from loopwright.autosched.small_steps import extent_of
 from loopwright.schedule import Schedule
 
-SHUFFLED = 1.6  # times what is counted, where lanes are shuffled out of several vectors: they wait for each other
+SHUFFLED = 1.9  # times what is counted, where lanes are shuffled out of several vectors: they wait for each other
 
 
 def plan_window(sch: Schedule, used: MatchedBlocks, program: Program, machine: Machine, decision: Decision) -> None:

@@ -101,4 +101,5 @@ def _forms(line: Line) -> Iterator[Form]:
         before = (line.terms - 1) * line.spread - begin
         if end >= begin:
             yield Form(True, phases, line.terms, end - begin + 1, begin, before, end - line.size + 1)
-    yield Form(False, line.taps, 1, line.size)
+    if line.stride > 1:  # else there is one phase, which a window makes as it is
+        yield Form(False, line.taps, 1, line.size)
