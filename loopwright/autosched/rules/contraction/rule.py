@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import Access
@@ -15,6 +16,7 @@ from loopwright.autosched.rules.contraction.dot_steps import explain_dots, sched
 from loopwright.autosched.rules.contraction.dots import DotTiles, choose_dots, runs_along
 from loopwright.autosched.rules.contraction.explain import explain, explain_versions
 from loopwright.autosched.rules.contraction.few_rows import tiles_for_few_rows
+from loopwright.autosched.rules.contraction.folding import fold_rows, foldable_rows
 from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
@@ -41,7 +43,8 @@ class Contraction:
         product = _product(pending[before])
         if product is None or product.k < 2:
             return 0
-        if min(product.m, product.n) < 2 and (before or not _is_matrix_by_vector(product, pending, program)):
+        rows = product.m if before else max(product.m, size_of(foldable_rows(product)))
+        if min(rows, product.n) < 2 and (before or not _is_matrix_by_vector(product, pending, program)):
             return 0
         return before + 1 + epilogue_length(pending[before:], program)
 
@@ -52,6 +55,14 @@ class Contraction:
         product = _product(entries[before])
         assert product is not None
         product = _with_prepacked(product, program, machine)
+        rows = foldable_rows(product) if not before else ()
+        if rows:
+            program, entries = fold_rows(sch, product, rows, entries[1:], program)
+            names = " and ".join(axis.name for axis in rows)
+            decision.chose(f"{names} are one axis", f"{product.column_operand.buffer.name} is the same for all rows")
+            folded = _product(entries[0])
+            assert folded is not None
+            product = _with_prepacked(folded, program, machine)
         size = self._size(product, before)
         tiles = None
         if min(product.m, product.n) > 1:

@@ -1,8 +1,8 @@
 """convolution: sums over windows of an image, by vectors of channels; padding before it, element-wise work after it.
 
 Open `window.py` (what is a convolution), then `tiles.py` (the sizes, by a cost model), `steps.py` (the schedule) and
-`rule.py`; `groups.py` and `pointwise.py` bring groups and windows of one pixel to a form that is scheduled already
-(`renaming.py`), and `explain.py` says what was chosen.
+`rule.py`; `groups.py` and `pointwise.py` bring groups and windows of one pixel to a form that is scheduled already,
+and `explain.py` says what was chosen.
 """
 
 from loopwright.autosched.rules.convolution.rule import Convolution, direct_cycles

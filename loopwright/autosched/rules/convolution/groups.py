@@ -14,7 +14,7 @@ from typing import NamedTuple
 from loopwright.autosched.facts import Access, Axis, BlockFacts, const
 from loopwright.autosched.layouts import dimensions, layout
 from loopwright.autosched.program import Entry
-from loopwright.autosched.rules.convolution.renaming import Renamed, rename
+from loopwright.autosched.renaming import Renamed, rename
 from loopwright.ir import Expr, FloorDiv, Node, post_order_visit
 from loopwright.schedule import Schedule
 

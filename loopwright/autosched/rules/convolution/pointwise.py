@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from loopwright.autosched.facts import Access, const
 from loopwright.autosched.layouts import dimensions, folded, layout
 from loopwright.autosched.program import Entry
+from loopwright.autosched.renaming import rename
 from loopwright.autosched.rules.contraction.tiles import Size
-from loopwright.autosched.rules.convolution.renaming import rename
 from loopwright.autosched.rules.convolution.window import Window, extent
 from loopwright.schedule import Schedule
 

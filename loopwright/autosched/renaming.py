@@ -1,4 +1,4 @@
-"""Renaming: an operand of a convolution and its result with other axes, which are other names for the same numbers.
+"""Renaming: an operand of a block and its result with other axes, which are other names for the same numbers.
 
 The operand is copied for it, and so is the result where nothing else is done to it: rules write these copies into the
 blocks that use them, or make more of them than a name.
@@ -16,7 +16,7 @@ from loopwright.schedule import BlockRV, Schedule
 
 
 class Renamed(NamedTuple):
-    """The block that copies the operand, and those after the convolution."""
+    """The block that copies the operand, and those after the block."""
 
     operand: BlockRV
     after: Sequence[BlockRV]
