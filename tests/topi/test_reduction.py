@@ -54,3 +54,19 @@ def test_sizes_that_are_not_known(size, autosched):
 def test_what_does_not_fit_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call(te.placeholder((4, 3), name="x"))
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((1,), 0), ((127,), 0), ((0,), 0), ((3, 0), 1), ((17, 129), 1), ((5, 33), (0, 1)), ((9, 31), 0)]
+)
+def test_truth_values_along_rows(name, shape, axes):
+    given = te.placeholder(shape, "bool", name="given")
+    out = getattr(topi, name)(given, axes)
+    built = lw.build([given, out], autosched=True)
+    for one_in in (1, 2, 40):  # all hold, half of them, few or none
+        data = np.random.default_rng(one_in).integers(0, one_in, shape) == 0
+        for values in (data, ~data):
+            found = np.empty([int(size) for size in out.shape], "bool")
+            built(values, found)
+            assert np.array_equal(found, getattr(np, name)(values, axis=axes))
