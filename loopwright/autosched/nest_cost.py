@@ -160,30 +160,43 @@ class _CountChosen(_Count):
     """Instructions of the values where every condition is decided."""
 
     def visit_Call(self, call: Call) -> None:
-        if call.op.name.removeprefix("tir.") == "if_then_else":
-            before, totals = self.total, []
-            for value in call.args[1:]:
-                self.total = before
-                self.visit(value)
-                totals.append(self.total)
-            self.total = max(totals)
+        if _chooses(call):
+            self.total = _dearest(self, call)
         else:
             super().visit_Call(call)
 
 
-class _CountChosenLoads(_CountChosen):
+class _CountChosenLoads(Visitor):
     """Loads of the values where every condition is decided."""
+
+    def __init__(self) -> None:
+        self.total = 0
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         self.total += 1
 
-    visit_BinaryExpr = visit_CompareExpr = visit_Select = visit_Cast = visit_Max = visit_Min = Visitor.visit_children
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        self.visit(store.value)
 
     def visit_Call(self, call: Call) -> None:
-        if call.op.name.removeprefix("tir.") == "if_then_else":
-            super().visit_Call(call)
-        else:
+        if not _chooses(call):
             self.visit_children(call)
+            return
+        self.total = _dearest(self, call)
+
+
+def _chooses(call: Call) -> bool:
+    return call.op.name.removeprefix("tir.") == "if_then_else"
+
+
+def _dearest(count: _Count | _CountChosenLoads, call: Call) -> int:
+    """The count with the dearer of the two values that a call chooses between."""
+    before, totals = count.total, []
+    for value in call.args[1:]:
+        count.total = before
+        count.visit(value)
+        totals.append(count.total)
+    return max(totals)
 
 
 def _computed_lanes(facts: BlockFacts, machine: Machine) -> int:

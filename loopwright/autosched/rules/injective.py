@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from math import lcm
 from typing import Final
 
+from loopwright.arith.affine_reader import Affine
 from loopwright.autosched.axis_uses import OwnUses, own_uses
 from loopwright.autosched.contiguous import UNKNOWN_EXTENT
 from loopwright.autosched.decision import ChoiceKind, Decision
-from loopwright.autosched.facts import Axis, BlockFacts, loads_of
+from loopwright.autosched.facts import Axis, BlockFacts, const, loads_of
 from loopwright.autosched.gather_cost import GatherCost, is_small_arithmetic
 from loopwright.autosched.lanes import VECTORS_AT_ONCE
 from loopwright.autosched.machine import Machine
@@ -30,7 +31,7 @@ from loopwright.autosched.prefetch import prefetch_along
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.small_steps import fused
 from loopwright.autosched.streams import Streams
-from loopwright.ir import Buffer, Call, collect
+from loopwright.ir import Buffer, Call, FloorDiv, collect
 from loopwright.ir.annotations import VECTOR_LANES
 from loopwright.schedule import LoopRV, Schedule
 from loopwright.transform.passes.partition_loops import is_small_enough
@@ -156,7 +157,8 @@ def _runs(
         run.extent = None if run.extent is None or axis.extent is None else run.extent * axis.extent
         run.is_cut = run.is_cut or axis.var in uses.compared
     runs.reverse()
-    if len(runs) > 1:
+    _note_period(runs[-1], facts, lanes, decision)
+    if len(runs) > 1 and not runs[-1].period:
         _join_short_row(runs, facts, streams, uses, lanes, decision)
     for run in runs:
         if len(run.axes) > 1 and not run.period:
@@ -213,6 +215,30 @@ def _join_short_row(
         f"rows of {row.extent} elements fused into one loop",
         f"they are contiguous in the result; after {period // lanes} vectors the lanes of each operand repeat",
     )
+
+
+def _note_period(run: _Run, facts: BlockFacts, lanes: int, decision: Decision) -> None:
+    """A row that holds each cell some times, one next to the other: after some vectors it begins with a new cell."""
+    if run.is_cut or run.extent is None:
+        return
+    moving = [facts.axes[position].var for position in run.axes if facts.axes[position].extent != 1]
+    if len(moving) != 1:
+        return
+    affine = Affine()
+    for axis in facts.axes:
+        affine.own(axis.var)
+    times = 1
+    for load in loads_of(facts.store.value):
+        for quotient in [node for index in load.indices for node in collect(index, FloorDiv)]:
+            form, by = affine.form(quotient.a), const(quotient.b)
+            if form is None or by is None or by < 1 or (moving[0] in form.variables() and form.terms != {moving[0]: 1}):
+                return
+            times = lcm(times, by) if moving[0] in form.variables() else times
+    period = lcm(times, lanes)
+    if times & (times - 1) and period // lanes <= _PERIODS and 2 * period <= run.extent:
+        run.period = period
+        why = f"after {period // lanes} vectors the cells stand in the same lanes"
+        decision.chose(f"{times} lanes of each cell", why)
 
 
 def _is_aligned(runs: Sequence[_Run], streams: Streams, machine: Machine) -> bool:

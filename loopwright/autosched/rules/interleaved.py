@@ -102,7 +102,7 @@ def _phases(facts: BlockFacts) -> dict[Var, int]:
     own = {axis.var for axis in facts.axes}
     for var in own:
         affine.own(var)
-    quotients: dict[Var, int] = {}
+    quotients: set[Var] = set()
     periods: dict[Var, int] = {}
 
     def look(node: Node) -> None:
@@ -114,12 +114,7 @@ def _phases(facts: BlockFacts) -> dict[Var, int]:
             if isinstance(node, FloorMod):
                 periods[used[0]] = lcm(periods.get(used[0], 1), by)
             else:
-                quotients[used[0]] = lcm(quotients.get(used[0], 1), by)
+                quotients.add(used[0])
 
     post_order_visit(facts.store.value, look)
-    phases = {var: period for var, period in periods.items() if var in quotients}
-    row = _moving(facts)[-1].var
-    repeated = quotients.get(row, 1)
-    if row not in periods and repeated & (repeated - 1):
-        phases[row] = repeated  # each cell some times in a row; a power of two of them is one shuffle of a vector
-    return {var: period for var, period in phases.items() if period <= MOST_TURNS}
+    return {var: period for var, period in periods.items() if var in quotients and period <= MOST_TURNS}

@@ -13,12 +13,13 @@ from loopwright import ir
 from loopwright.codegen.expression_facts import FromMemory, Speculatable
 from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare, emit_limit, is_limit
 from loopwright.codegen.llvm.conversions import emit_cast
+from loopwright.codegen.llvm.fixed_lanes import fixed_lanes
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.lane_of import lane_of
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.odds import odds_of
 from loopwright.codegen.llvm.repeated_lanes import Repeated, repeated_lanes
-from loopwright.codegen.llvm.strided_lanes import Strided, strided_lanes
+from loopwright.codegen.llvm.strided_lanes import Strided, shuffled, strided_lanes
 from loopwright.codegen.llvm.types import (
     float_literal,
     int_literal,
@@ -376,10 +377,17 @@ class ExpressionEmitter(Visitor):
         strided = strided_lanes(load.buffer, index, self.target.vector_bits // 8, self.steps)
         if strided is not None:
             assert isinstance(index, ir.Ramp)
-            return self._load_strided(load.buffer, index, strided)
+            return self._load_strided(load.buffer, index.base, strided)
         repeated = repeated_lanes(index) if load.buffer.dtype.lanes == 1 else None
         if repeated is not None:
             return self._load_repeated(load.buffer, repeated)
+        widest = max(index.dtype.lanes, self.target.vector_bits // 8 // max(1, load.buffer.dtype.nbytes))
+        fixed = fixed_lanes(index, widest, self.steps) if load.buffer.dtype.lanes == 1 else None
+        if fixed is not None and not any(fixed.offsets):
+            one = self._load(self.address(load.buffer, self.index(fixed.base)), load.buffer.dtype, load.buffer.dtype)
+            return self.splat(one, load.buffer.dtype, index.dtype.lanes)
+        if fixed is not None:
+            return self._load_strided(load.buffer, fixed.base, shuffled(fixed.offsets, widest))
         if load.buffer.dtype in _GATHERED and index.dtype.lanes >= _LEAST_GATHERED:
             return self._gather(load.buffer, index)
         lanes, dtype = [], load.buffer.dtype
@@ -388,22 +396,23 @@ class ExpressionEmitter(Visitor):
             lanes += [self.lane(one, dtype, lane) for lane in range(dtype.lanes)]
         return self.vector(lanes, load.dtype)
 
-    def _load_strided(self, buffer: ir.Buffer, index: ir.Ramp, strided: Strided) -> str:
+    def _load_strided(self, buffer: ir.Buffer, first: ir.Expr, strided: Strided) -> str:
         """Lanes a few elements apart, or in reverse: whole vectors are loaded, and the lanes picked from them."""
         dtype = buffer.dtype
-        whole, lanes = dtype.with_lanes(strided.width), dtype.with_lanes(index.lanes)
-        base, promise = self.index(index.base), self._promise(index)
+        count = len(strided.lanes)
+        whole, lanes = dtype.with_lanes(strided.width), dtype.with_lanes(count)
+        base, promise = self.index(first), self._promise(first)
         parts = []
         for start in strided.starts:
             where = self.b.value(f"add{promise} {self.index_text} {base}, {start - strided.before}")
             parts.append(self._load(self.address(buffer, where), whole, dtype))
         result = ""
-        for first in range(0, len(parts), 2):  # a shuffle takes two vectors
-            picks = strided.picks(first)
-            other = parts[first + 1] if first + 1 < len(parts) else "poison"
-            answer = self._picked(whole, parts[first], other, picks)
+        for number in range(0, len(parts), 2):  # a shuffle takes two vectors
+            picks = strided.picks(number)
+            other = parts[number + 1] if number + 1 < len(parts) else "poison"
+            answer = self._picked(whole, parts[number], other, picks)
             if result:
-                kept = [lane if pick is None else index.lanes + lane for lane, pick in enumerate(picks)]
+                kept = [lane if pick is None else count + lane for lane, pick in enumerate(picks)]
                 answer = self._picked(lanes, result, answer, kept)
             result = answer
         return result

@@ -68,6 +68,11 @@ def _plan(before: int, locations: Sequence[int], end: int, widest: int) -> Strid
     return Strided(before, width, tuple(starts), tuple(locations))
 
 
+def shuffled(offsets: Sequence[int], widest: int) -> Strided:
+    """Lanes at these places, counted from the first cell, out of loads of up to `widest` neighbours."""
+    return _plan(0, offsets, max(offsets) + 1, widest)
+
+
 def has_strided_taps(loop: ir.For) -> bool:
     """Whether a loop that is to be written out steps through the strides of loads: each step picks other lanes."""
     result = statements = 0
@@ -79,6 +84,8 @@ def has_strided_taps(loop: ir.For) -> bool:
             index = node.indices[-1]
             is_near = isinstance(index.stride, ir.IntImm) and 2 <= index.stride.value <= LONGEST_STRIDE
             result += is_near and ir.uses_var(index.base, lambda var: var is loop.loop_var)
+        elif isinstance(node, (ir.FloorDiv, ir.FloorMod)) and node.dtype.lanes > 1:
+            result += ir.uses_var(node, lambda var: var is loop.loop_var)
         return not isinstance(node, ir.Allocate)
 
     ir.pre_order_visit(loop.body, look)
