@@ -217,6 +217,8 @@ def test_reasons_are_found():
     assert report.reason_of(ok_row(0, 1), entries) == "two"
     assert report.reason_of(ok_row(0, 1, name="matmul f64[3]"), entries) == "one"
     assert report.reason_of(ok_row(0, 1, operator="sum"), entries) == "?"
+    assert report.reason_of(ok_row(0, 1), [{"within_us": 99, "why": "quick"}]) == "?"  # it takes 100
+    assert report.reason_of(ok_row(0, 1), [{"within_us": 101, "why": "quick"}]) == "quick"
     assert all(["why" in entry for entry in report.reasons()])
 
 

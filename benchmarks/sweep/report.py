@@ -44,18 +44,20 @@ def summary(rows: Sequence[Row]) -> dict[str, float]:
     }
 
 
-def reasons() -> list[Mapping[str, str]]:
+def reasons() -> list[Mapping[str, Any]]:
     """The entries of the reasons file."""
-    found: list[Mapping[str, str]] = tomllib.loads(REASONS.read_text(encoding="utf-8")).get("reason", [])
+    found: list[Mapping[str, Any]] = tomllib.loads(REASONS.read_text(encoding="utf-8")).get("reason", [])
     return found
 
 
-def reason_of(row: Row, entries: Sequence[Mapping[str, str]]) -> str:
+def reason_of(row: Row, entries: Sequence[Mapping[str, Any]]) -> str:
     """Why the row is slow, as far as it is known."""
     for entry in entries:
+        if row["seconds"][OURS] * 1e6 > entry.get("within_us", float("inf")):
+            continue
         patterns = [(key, entry[key]) for key in ("family", "operator", "name", "ours", "dtype") if key in entry]
         if all([re.fullmatch(pattern, str(row.get(key, ""))) for key, pattern in patterns]):
-            return entry["why"]
+            return str(entry["why"])
     return "?"
 
 
