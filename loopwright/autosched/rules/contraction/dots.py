@@ -115,8 +115,9 @@ def _costed(product: Product, machine: Machine, rows: int, columns: int, vectors
     step = max(sums / machine.fma_per_cycle, loads / machine.loads_per_cycle, float(machine.fma_latency))
     step += loads * SHARED_LOAD * (UNALIGNED if k % lanes else 1.0)
     steps = ceil(k / (lanes * vectors))
-    cut = loads + sums if k % (lanes * vectors) else 0  # the last step has fewer lanes
-    halvings = log2(lanes) + vectors - 1
+    pieces = log2(lanes)  # of which fewer lanes than a vector has are made up, and which lanes are added up in
+    cut = (loads + sums) * pieces if k % (lanes * vectors) else 0.0
+    halvings = pieces + vectors - 1
     end = OVERHEAD + cut + rows * columns * halvings
     # The smaller operand stays near while the larger one passes by once, a strip at a time.
     columns_first = n >= m
