@@ -43,7 +43,7 @@ def test_a_base_that_is_computed_is_computed_once():
     check(expand_powers, before, after, exact=False)
 
 
-@pytest.mark.parametrize("exponent", [0.0, 1.5, 4.0, -2.0, 0.25])
+@pytest.mark.parametrize("exponent", [0.0, 2.5, 5.0, -2.0, 0.25])
 def test_others_stay(exponent):
     @T.prim_func
     def stays(A: T.Buffer((8,)), B: T.Buffer((8,))):
@@ -54,7 +54,7 @@ def test_others_stay(exponent):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-@pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0, -1.0, 0.5, -0.5])
+@pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0, 3.0, 4.0, -1.0, 0.5, -0.5])
 def test_values_are_those_of_the_power(exponent, dtype):
     """Within 1.5 ulp of the power in twice the precision, and the special values of C."""
     from loopwright.runtime.dtype import DataType

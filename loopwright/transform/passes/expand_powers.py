@@ -30,7 +30,7 @@ from loopwright.ir import (
     const,
     deep,
 )
-from loopwright.ir.intrinsics import sqrt
+from loopwright.ir.intrinsics import fma, sqrt
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import FLOAT32, FLOAT64
 
@@ -46,10 +46,28 @@ def _one_by(x: Expr) -> Expr:
     return const(1.0, x.dtype) / x
 
 
+def _three_halves(x: Expr) -> Expr:
+    """x √x; the power of -∞ is ∞."""
+    return Select(x == const(-_INFINITY, x.dtype), const(_INFINITY, x.dtype), x * sqrt(x))
+
+
+def _fourth(x: Expr) -> Expr:
+    """(h + l)² = h² + 2 h l, where h is x² rounded, and l what was lost: the square of h alone would be off by 2 ulp.
+
+    Where h l might overflow, so does h².
+    """
+    h, low = Var("h", x.dtype), Var("l", x.dtype)
+    exact = fma(h, h, (h + h) * low)
+    most = const(2.0**64 if x.dtype.element is FLOAT32 else 2.0**512, x.dtype)
+    return Let(h, x * x, Let(low, fma(x, x, h * const(-1.0, x.dtype)), Select(h < most, exact, h * h)))
+
+
 _EXPANDED: Final[Mapping[float, Callable[[Expr], Expr]]] = {
     1.0: lambda x: x,
     2.0: lambda x: x * x,
     3.0: lambda x: x * x * x,
+    4.0: _fourth,
+    1.5: _three_halves,
     -1.0: _one_by,
     0.5: _root,
     -0.5: lambda x: _one_by(_root(x)),
