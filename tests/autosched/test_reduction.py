@@ -104,6 +104,17 @@ def test_edges(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     check_sum(shape, axes)
 
 
+@pytest.mark.parametrize("shape", [(23, 20, 2, 11, 31), (7, 67, 3, 5, 40)])
+def test_runs_that_lie_apart_are_divided_as_a_whole(shape: tuple[int, ...]) -> None:
+    axes = (0, 1, 3, 4)
+    assert f"× {shape[3] * shape[4]}: " in autosched.apply(reduce(shape, axes), ONE).explain()
+    for target in (ONE, TWO):
+        check_sum(shape, axes, target)
+    a = values(*shape, dtype="int32")
+    got = result_of(reduce(shape, axes, te.max, "int32"), a, shape=(shape[2],), dtype="int32")
+    np.testing.assert_array_equal(got, a.max(axes))
+
+
 @pytest.mark.parametrize(
     ("shape", "axes"),
     [((100003,), (0,)), ((3, 70001), (1,)), ((301, 300), (0, 1)), ((9001, 24), (0,)), ((40, 5, 601), (0, 2))],

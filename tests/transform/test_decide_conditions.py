@@ -84,6 +84,26 @@ def test_where_nothing_is_decided_nothing_changes(func):
     assert decide_conditions(func.body, {first_comparison(both): True}) is func.body  # of another program
 
 
+def test_what_changes_no_integer_is_not_done():
+    @T.prim_func
+    def sums(A: T.Buffer(8, "int8"), B: T.Buffer(8, "int8"), n: T.int32):
+        for i in range(8):
+            B[i] = B[i] + T.if_then_else(i < n, A[i], T.int8(0))
+
+    @T.prim_func
+    def extrema(A: T.Buffer(8, "uint8"), B: T.Buffer(8, "uint8"), n: T.int32):
+        for i in range(8):
+            B[i] = T.max(B[i], T.if_then_else(i < n, A[i], T.uint8(0)))
+
+    @T.prim_func
+    def more(A: T.Buffer(8, "int32"), B: T.Buffer(8, "int32"), n: T.int32):
+        for i in range(8):
+            B[i] = B[i] + T.if_then_else(i < n, A[i], 1)
+
+    for func, is_nothing in ((sums, True), (extrema, True), (more, False)):
+        assert is_no_op(decide_conditions(func.body, {first_comparison(func): False})) == is_nothing
+
+
 def test_what_changes_no_bit_is_not_done():
     """A member that is none: -0 added, -inf in a maximum, a factor of 1. 0 added changes -0, and stays."""
 

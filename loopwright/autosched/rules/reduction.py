@@ -9,6 +9,7 @@ not depend on how many threads run, so the result does not either.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from loopwright.autosched.column_reduction import CHUNKS, ColumnPlan, column_nest
 from loopwright.autosched.contiguous import size_of, vector_axis
@@ -72,8 +73,20 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Mac
     last = extents[-1]
     chunk = rounded_up(-(-last // _chunks(work)), lanes * vectors) if last is not None else 0
     pieces = work.pieces(machine)
-    is_divided = count < 2 * pieces and pieces > 1 and last is not None and chunk < last
-    if is_divided:
+    is_worth = count < 2 * pieces and pieces > 1
+    runs = prod([extent or 0 for extent in extents[:-1]])  # over memory that lies apart; 0 where not known how many
+    has_runs = is_worth and last is not None and len(extents) > 1 and runs >= pieces
+    is_divided = has_runs or (is_worth and last is not None and chunk < last)
+    if has_runs:
+        each = -(-runs // _chunks(work))
+        outer = sch.split(fused(sch, sch.get_loops(block)[rows:-1]), [None, each])[0]
+        block = sch.rfactor(outer, -1)
+        rows, extents = rows + 1, (each, last)
+        decision.chose(
+            f"chunks of {each} × {last}",
+            f"{_too_few(count, threads)}; their size is fixed, so the result does not depend on the number of threads",
+        )
+    elif is_divided:
         outer = sch.split(sch.get_loops(block)[-1], [None, chunk])[0]
         sch.reorder(outer, *sch.get_loops(block)[rows:-2])
         block = sch.rfactor(outer, -1)

@@ -101,7 +101,7 @@ class _Decide(Rewriter):
     def _combined(self, expr: Add | Mul | Max | Min) -> Expr:
         a, b = self.visit(expr.a), self.visit(expr.b)
         for unit, other in ((b, a), (a, b)):
-            if _is_neutral(type(expr), unit):
+            if _is_neutral(type(expr), unit) and (not expr.dtype.is_int or holds_data(other)):
                 return other
         return expr.with_(a=a, b=b)
 
@@ -140,7 +140,11 @@ class _Decide(Rewriter):
 
 
 def _is_neutral(operation: type[Expr], unit: Expr) -> bool:
-    """Whether a float combined with this number keeps every bit. (Indices and integers are for `simplify`.)"""
+    """Whether data combined with this number keeps every bit. (Indices are for `simplify`.)"""
+    if isinstance(unit, IntImm):
+        if operation is Add or operation is Mul:
+            return unit.value == (1 if operation is Mul else 0)
+        return unit.value == (unit.dtype.lowest if operation is Max else unit.dtype.highest)
     if not isinstance(unit, FloatImm):
         return False
     if operation is Add:
