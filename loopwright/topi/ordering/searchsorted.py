@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from loopwright import te
-from loopwright.ir import Buffer, Stmt, cast
+from loopwright.ir import Buffer, Expr, Stmt, cast, const
+from loopwright.ir.intrinsics import ceildiv, maximum, minimum, select
 from loopwright.ir.ir_builder import create
+from loopwright.ir.operators import logical_not
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
@@ -15,6 +19,8 @@ from loopwright.topi.parts.rows import check_axis, unravelled
 from loopwright.topi.parts.sizes import check_same
 from loopwright.topi.registry import operator
 from loopwright.topi.testing import sorting as meaning
+
+_TOGETHER: Final = 8  # values that are searched for at a time: what one waits for memory, the others use
 
 
 @operator(reference=meaning.searchsorted, samples=meaning.searchsorted_samples)
@@ -51,22 +57,35 @@ def searchsorted(
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = create()
         sequence, wanted, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1]), ib.buffer_ptr(outs[0])
-        with ib.for_range(0, product(values.shape), "flat", kind="parallel") as flat:
-            at = unravelled(flat, values.shape)
-            value = ib.let("value", wanted[tuple(at)] if at else wanted[()])
-            bounds = ib.allocate(str(size.dtype), (2,), name="bounds", scope="local")
-            bounds[0] = 0
-            bounds[1] = size
-            with ib.while_loop(bounds[0] < bounds[1]):
-                middle = ib.let("middle", (bounds[0] + bounds[1]) // 2)
-                around = () if is_shared else tuple(at[:-1])
-                result = ib.let("found", sequence[(*around, middle)])
-                # Invariant: all below bounds[0] come before the value, none from bounds[1] on does.
-                with ib.if_scope(comes_before(value, result) if right else comes_before(result, value)):
-                    bounds[int(right)] = middle if right else middle + 1
-                with ib.else_scope():
-                    bounds[1 - int(right)] = middle + 1 if right else middle
-            out[tuple(at)] = cast(bounds[0], DataType(out_dtype))
+        total = product(values.shape)
+
+        def at(flat: Expr) -> tuple[Expr, ...]:
+            return tuple(unravelled(minimum(flat, total - 1), values.shape))
+
+        def is_passed(value: Expr, flat: Expr, location: Expr) -> Expr:
+            """Whether that element of the sequence comes before the value."""
+            around = () if is_shared else at(flat)[:-1]
+            element = sequence[(*around, minimum(maximum(location, 0), size - 1))]
+            return logical_not(comes_before(value, element)) if right else comes_before(element, value)
+
+        # Several values at a time, none of which waits for what another finds: no branch hangs on what the values are.
+        with ib.for_range(0, ceildiv(total, _TOGETHER), "group", kind="parallel") as group:
+            first = ib.let("first", group * _TOGETHER)
+            passed = ib.allocate(size.dtype, (_TOGETHER,), name="passed", scope="local")
+            rest = ib.allocate(size.dtype, (1,), name="rest", scope="local")  # of the sequence, for each of them
+            rest[0] = size
+            own = ib.allocate(values.dtype, (_TOGETHER,), name="own", scope="local")
+            with ib.for_range(0, _TOGETHER, "lane", kind="unroll") as lane:
+                own[lane] = wanted[at(first + lane)] if values.ndim else wanted[()]
+                passed[lane] = const(0, size.dtype)
+            with ib.while_loop(rest[0] > 0):
+                half = ib.let("half", (rest[0] + 1) // 2)
+                with ib.for_range(0, _TOGETHER, "lane", kind="unroll") as lane:
+                    found = is_passed(own[lane], first + lane, passed[lane] + half - 1)
+                    passed[lane] = passed[lane] + select(found, half, const(0, size.dtype))
+                rest[0] = rest[0] - half
+            with ib.for_range(0, _TOGETHER, "lane") as lane, ib.if_scope(first + lane < total):
+                out[at(first + lane)] = cast(passed[lane], DataType(out_dtype))
         return ib.get()
 
     result: te.Tensor = te.extern(

@@ -16,7 +16,9 @@ from loopwright.topi.ordering.network_sort import network_sort, num_lanes
 from loopwright.topi.ordering.sort_row import sort_row
 from loopwright.topi.parts.sizes import known
 
-_SHORT: Final = 256  # up to here, comparing positions in a fixed order costs less than counting digits or merging
+# How long a row may be: beyond, comparing positions in a fixed order costs more than counting digits.
+_SHORT: Final = {8: 64, 16: 1024, 32: 1024, 64: 1024}
+_SHORT_WITH_PLACES: Final = {8: 64, 16: 256, 32: 256, 64: 64}
 _IN_LANES: Final = frozenset("bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split())
 
 Load = Callable[[Expr, Expr], Expr]  # a row, a position → an element
@@ -47,7 +49,8 @@ def sort_rows(
 def is_for_lanes(num_rows: Expr, size: Expr, dtype: DataType, with_places: bool) -> bool:
     """Whether the rows are short and many enough to be sorted side by side."""
     rows, length = known(num_rows), known(size)
-    if rows is None or length is None or str(dtype) not in _IN_LANES or not 1 < length <= _SHORT:
+    most = (_SHORT_WITH_PLACES if with_places else _SHORT)[max(dtype.bits, 8)] if str(dtype) in _IN_LANES else 0
+    if rows is None or length is None or not 1 < length <= most:
         return False
     return 2 * rows >= num_lanes(dtype, with_places)  # fewer would leave most lanes empty
 
