@@ -111,11 +111,11 @@ ACTIVATIONS = [
     ),
     Activation(
         "leaky_relu",
-        lambda x: _topi().nn.leaky_relu(x, 0.01),
-        [("LeakyRelu", "x", "y", {"alpha": 0.01})],
-        lambda x: x.maximum(x * 0.01),
-        lambda t, x: t.nn.functional.leaky_relu(x, 0.01),
-        lambda x: np.where(x > 0, x, x * x.dtype.type(0.01)),
+        lambda x: _topi().nn.leaky_relu(x, 0.0625),
+        [("LeakyRelu", "x", "y", {"alpha": 0.0625})],
+        lambda x: x.maximum(x * 0.0625),
+        lambda t, x: t.nn.functional.leaky_relu(x, 0.0625),
+        lambda x: np.where(x > 0, x, x * x.dtype.type(0.0625)),
     ),
     Activation(
         "relu6",

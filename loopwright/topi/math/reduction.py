@@ -70,22 +70,12 @@ def _reduced(op: str, reducer: Reducer, data: te.Tensor, axis: Axes, keepdims: b
     axes = _axes(op, data, axis)
     taps, shape, read = _plan(data, axes, keepdims)
 
-    # Truth values along rows are joined as bytes: processors have no registers of bits, and what a loop carries from
-    # one iteration to the next as lanes of one bit, LLVM carries lane by lane. Columns are joined in memory.
-    is_bool = data.dtype.is_bool and data.ndim - 1 in axes
-
     def cell(*indices: Expr) -> Expr:
         value = data(*read(indices))
-        if is_bool:
-            value = value.astype("uint8")
         return reducer(value, axis=taps) if taps else value
 
     kind = default_tag(tag.COMM_REDUCE if taps else tag.ELEMWISE)
-    name = f"{data.name}_red"
-    result: te.Tensor = te.compute(shape, cell, name=f"{name}_bytes" if is_bool else name, tag=kind)
-    if is_bool:
-        joined = result
-        result = te.compute(shape, lambda *at: joined(*at).astype("bool"), name=name, tag=kind)
+    result: te.Tensor = te.compute(shape, cell, name=f"{data.name}_red", tag=kind)
     return result
 
 
