@@ -64,4 +64,5 @@ NEOVERSE_N1_MOVES: Final = Moves(
     line_of_panel=6.0,
     line_of_page=12.0,
     line_of_page_far=40.0,
+    line_of_page_somewhere=22.0,
 )
