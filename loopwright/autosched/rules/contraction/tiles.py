@@ -174,7 +174,9 @@ def tasks_of(size: Size, machine: Machine, threads: int, mr: int, vectors: int) 
     if threads == 1:
         # Twice as many stay there when the reduction is done in two slabs, and so on.
         for slabs in (1, 2, 4, 8):
-            yield tall, ceil(wide / ceil(wide / min(wide, fitting * slabs)))
+            parts = ceil(wide / min(wide, fitting * slabs))
+            # Equal tasks have one kernel; a shorter last one has kernels of its own at each edge, which take compiling.
+            yield tall, ceil(wide / next((even for even in range(parts, parts + 3) if wide % even == 0), parts))
         return
     for turns in (1, 2, 3, 4):
         for across in range(1, min(wide, turns * threads) + 1):
