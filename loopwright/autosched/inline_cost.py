@@ -17,7 +17,7 @@ from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import common_lanes, instructions
-from loopwright.ir import structural_equal
+from loopwright.ir import BufferLoad, Max, Min, Var, any_node, structural_equal, uses_var
 
 MAX_TAPS: Final = 9  # of conditions: a loop nest is cut for 3 × 3 of them, not for 5 × 5
 
@@ -53,7 +53,24 @@ def is_cheaper_again(facts: BlockFacts, reads: Sequence[Read], machine: Machine)
     size = bytes_of(facts.dtype)
     rate = min(machine.l2_bytes_per_cycle, machine.bytes_per_cycle(size * size_of(facts.axes)))
     traffic = 2 * size * common_lanes(facts, machine) / rate  # it is written, and comes back
-    return count * max(work, moves) <= max(work, moves + load) + count * load + traffic
+    again, once = max(work, moves), max(work, moves + load)
+    picking = _picking(facts, machine)
+    return count * (again + picking) <= once + picking + count * load + traffic
+
+
+def _picking(facts: BlockFacts, machine: Machine) -> float:
+    """Cycles to put together a vector of what is read at places that data or limits decide: lane by lane."""
+    moving = [axis for axis in facts.axes if axis.extent != 1]
+    if not moving:
+        return 0.0
+    lanes, along = common_lanes(facts, machine), moving[-1].var
+    picked = [access for access in facts.reads if access.stride(along) is None and _is_picked(access, along)]
+    return sum([lanes * machine.lane_cycles(bytes_of(str(access.buffer.dtype))) for access in picked])
+
+
+def _is_picked(access: Access, along: Var) -> bool:
+    moved = [index for index in access.indices if uses_var(index, lambda var: var is along)]
+    return any(any_node(index, lambda node: isinstance(node, (BufferLoad, Max, Min))) for index in moved)
 
 
 def _is_same_cell(access: Access, other: Access) -> bool:

@@ -9,12 +9,12 @@ each row or column of the other: it is computed where the operand is packed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from loopwright.arith.affine import Form
 from loopwright.autosched.decision import Decision
-from loopwright.autosched.facts import Access, BlockFacts
+from loopwright.autosched.facts import Access, BlockFacts, const
 from loopwright.autosched.inline_cost import MAX_TAPS, Read, is_cheaper_again, places, times_computed
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
@@ -22,12 +22,16 @@ from loopwright.ir import (
     BufferStore,
     CompareExpr,
     FloatImm,
+    FloorDiv,
+    FloorMod,
     IntImm,
+    Node,
     Var,
     any_node,
 )
 from loopwright.schedule import Schedule, ScheduleError
 
+_USES_OF_A_TABLE: Final = 4  # of each of its numbers, at least
 MANY: Final = 2**31  # what a size that is known only when the program runs may be
 
 
@@ -86,7 +90,7 @@ def _is_free(entry: Entry, program: Program) -> bool:
         return False
     reads = _reads(entry, program)
     if not facts.reads:
-        return facts.costly_calls == 0  # numbers that follow from the position
+        return facts.costly_calls == 0 and not _is_table(facts, readers)  # numbers that follow from the position
     if len(reads) == 1:
         reader, access = reads[0]
         if _has_conditions(facts) and _is_window(reader, access):
@@ -95,6 +99,19 @@ def _is_free(entry: Entry, program: Program) -> bool:
     return facts.costly_calls == 0 and all(
         reader.is_injective or _reads_once(reader, access) for reader, access in reads
     )
+
+
+def _is_table(facts: BlockFacts, readers: Sequence[Entry]) -> bool:
+    """Whether numbers take divisions to compute, and are used so often that they are better looked up."""
+    size = facts.extent(facts.axes)
+    uses = [reader.facts.extent(reader.facts.axes) for reader in readers if reader.facts is not None]
+    is_used_again = size is not None and all(count is not None and count >= _USES_OF_A_TABLE * size for count in uses)
+
+    def divides(node: Node) -> bool:
+        by = const(node.b) if isinstance(node, (FloorDiv, FloorMod)) else None
+        return by is not None and by & (by - 1) != 0
+
+    return is_used_again and any_node(facts.store.value, divides)
 
 
 def _is_number(entry: Entry) -> bool:

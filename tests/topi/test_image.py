@@ -92,3 +92,17 @@ def test_they_are_scheduled_by_rule(name):
 def test_mistakes(call, error, words):
     with pytest.raises(error, match=words):
         call(te.placeholder((1, 2, 6, 7), name="x"))
+
+
+@pytest.mark.parametrize(("old", "new"), [((5, 7), (11, 14)), ((9, 4), (6, 13)), ((1, 1), (3, 5)), ((6, 3), (6, 3))])
+@pytest.mark.parametrize("method", ["linear", "nearest_neighbor"])
+@pytest.mark.parametrize("mode", ["half_pixel", "align_corners", "asymmetric"])
+def test_lines_that_are_looked_up(old, new, method, mode):
+    """By rule, with tables of places and weights, and in two steps: what one expression has, within its rounding."""
+    data = te.placeholder((2, 3, *old), name="data")
+    out = topi.image.resize2d(data, None, new, "NCHW", method, mode)
+    x, result = np.random.default_rng(0).random((2, 3, *old), "float32"), np.zeros((2, 3, *new), "float32")
+    lw.build([data, out], autosched=True)(x, result)
+    exact = meaning.resize(x, None, new, "NCHW", method, mode)
+    bound = meaning.linear_bound(2)([x], exact) if method == "linear" else 0
+    assert (np.abs(result - exact) <= bound).all()

@@ -62,6 +62,27 @@ class Fraction:
 
 
 @dataclass(frozen=True)
+class Tabulated:
+    """A coordinate that was looked up: its pixel, and how far it is beyond that."""
+
+    place: Expr
+    beyond: Expr | None
+
+    def floor(self) -> Expr:
+        return self.place
+
+    def rest(self, dtype: DataType) -> Expr:
+        assert self.beyond is not None, "the nearest pixel has no rest"
+        return self.beyond
+
+    def rounded(self, rounding: str) -> Expr:
+        return self.place
+
+    def is_inside(self, size: Expr) -> Expr | None:
+        return None
+
+
+@dataclass(frozen=True)
 class Real:
     """A coordinate that is a floating-point number, and may lie outside the picture."""
 

@@ -21,7 +21,7 @@ from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
-from loopwright.topi.image.coordinates import MODES, Fraction, Real, rounding_of, source_of
+from loopwright.topi.image.coordinates import MODES, Fraction, Real, Tabulated, rounding_of, source_of
 from loopwright.topi.image.sampling import Read, cubic_weights, interpolated, linear_weights
 from loopwright.topi.parts.choices import choose
 from loopwright.topi.parts.sizes import check_rank, is_zero, known, shape_text
@@ -133,9 +133,21 @@ def _resize(
     if any(is_zero(extent) for extent in shape):
         return _result(shape, lambda *_: const(0, kind))  # of which there is none
 
+    if method == "linear" and mode != "tf_crop_and_resize" and _is_in_two_steps(data, axes, shape):
+        # Along the lines first: each of them is used for several lines of the result, or for one at least.
+        lines = [*data.shape[: axes[-1]], shape[axes[-1]], *data.shape[axes[-1] + 1 :]]
+        data = _resize(
+            op, spatial[-1], data, roi, 0, layout, method, mode, rounding, alpha, exclude, 0.0, str(real), lines
+        )
+        return _resize(
+            op, spatial[:-1], data, roi, 0, layout, method, mode, rounding, alpha, exclude, 0.0, str(kind), shape
+        )
+    tables = {axis: _table(op, mode, rounding, method, data.shape[axis], shape[axis], real) for axis in axes}
+
     def body(*at: Expr) -> Expr:
         sources = [
-            source_of(op, mode, at[axis], data.shape[axis], shape[axis], region[number] if region else None)
+            tables[axis](at[axis])
+            or source_of(op, mode, at[axis], data.shape[axis], shape[axis], region[number] if region else None)
             for number, axis in enumerate(axes)
         ]
 
@@ -160,6 +172,32 @@ def _resize(
     return _result(shape, body)
 
 
+def _is_in_two_steps(data: te.Tensor, axes: Sequence[int], shape: Sequence[Expr]) -> bool:
+    """Whether lines of pixels along the last axis are better made first, and then what lies between them."""
+    if len(axes) != 2 or axes[-1] != data.ndim - 1:
+        return False
+    old, new = known(data.shape[axes[0]]), known(shape[axes[0]])
+    return old is not None and new is not None and known(shape[axes[1]]) is not None and old <= 2 * new
+
+
+def _table(
+    op: str, mode: str, rounding: str, method: str, size: Expr, target: Expr, real: DataType
+) -> Callable[[Expr], Tabulated | None]:
+    """Where the pixels of a line come from, computed once for all lines; None where that is simple or not known."""
+    old, new = known(size), known(target)
+    if mode == "tf_crop_and_resize" or old is None or new is None or method == "cubic":
+        return lambda _: None
+    if method == "nearest_neighbor" and (old % new == 0 or new % old == 0):
+        return lambda _: None  # a step, or each pixel some times
+    find = lambda i: source_of(op, mode, i, size, target)  # noqa: E731
+    if method == "nearest_neighbor":
+        places = te.compute((new,), lambda i: cast(find(i).rounded(rounding), DataType("int32")), name="resize_places")
+        return lambda i: Tabulated(places(i), None)
+    places = te.compute((new,), lambda i: cast(find(i).floor(), DataType("int32")), name="resize_places")
+    rests = te.compute((new,), lambda i: find(i).rest(real), name="resize_weights")
+    return lambda i: Tabulated(places(i), rests(i))
+
+
 def _result(shape: Sequence[Expr], body: Callable[..., Expr]) -> te.Tensor:
     result: te.Tensor = te.compute(shape, body, name="resize", tag=default_tag(tag.INJECTIVE))
     return result
@@ -182,7 +220,7 @@ def _require_pixels(op: str, data: te.Tensor, axis: int, shape: Sequence[Expr]) 
 
 def _between(
     read: Read,
-    sources: Sequence[Fraction | Real],
+    sources: Sequence[Fraction | Real | Tabulated],
     method: str,
     alpha: float,
     exclude: bool,
