@@ -1,6 +1,7 @@
 """wrapped_indices: a cell whose index wraps around a few times is a choice of cells, before anything is scheduled.
 
     B[i] = A[(i + 3) % 100]      →      B[i] = A[i + 3] if i < 97 else A[i - 97]
+    B[i] = A[max(i - 3, 0)]      →      B[i] = A[0] if i < 3 else A[i - 3]               where cells are only moved
 
 The loads that are chosen from walk along memory, and loops are cut where the choice changes. A row that is repeated
 whole (`A[i % 100]` for 700 values of i) stays as it is: its axis is split instead (`rules/repeated_rows.py`). The
@@ -11,16 +12,20 @@ from __future__ import annotations
 
 from typing import Final
 
+from loopwright.arith import Analyzer
 from loopwright.arith.affine_reader import Affine
 from loopwright.autosched.facts import const, loads_of
 from loopwright.ir import (
     Block,
     BufferLoad,
     BufferRegion,
+    BufferStore,
     Expr,
     FloorMod,
     GlobalVar,
     IRModule,
+    Max,
+    Min,
     Node,
     PrimFunc,
     Range,
@@ -50,7 +55,7 @@ def wrapped_as_choices(program: IRModule | PrimFunc) -> IRModule | PrimFunc:
 
 
 def _in_function(func: PrimFunc) -> PrimFunc:
-    if not any_node(func.body, lambda node: isinstance(node, FloorMod)):
+    if not any_node(func.body, lambda node: isinstance(node, (FloorMod, Max, Min))):
         return func
     return func.with_(body=_Blocks().visit(func.body))
 
@@ -83,6 +88,7 @@ class _Choose(Rewriter):
             starts = axis.dom is not None and const(axis.dom.min) == 0
             self.extents[axis.var] = const(axis.dom.extent) if axis.dom is not None and starts else None
         self.changed: set[object] = set()
+        self.is_moved = isinstance(block.body, BufferStore) and isinstance(block.body.value, BufferLoad)
 
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
         load = self.rebuild(load)
@@ -101,7 +107,33 @@ class _Choose(Rewriter):
                 value = own if value is None else if_then_else(remainder.a < following, own, value)
             assert value is not None
             return value
-        return load
+        return self._limited(load) if self.is_moved else load
+
+    def _limited(self, load: BufferLoad) -> Expr:
+        """A cell that a limit keeps inside along the last axis: the one at the limit, or the one that was asked for."""
+        found: list[Max | Min] = []
+
+        def look(node: Node) -> None:
+            if isinstance(node, (Max, Min)) and not found:
+                form = self.affine.form(node.a)
+                is_axis = form is not None and not form.parts() and len(form.terms) == 1
+                if is_axis and const(node.b) is not None:
+                    found.append(node)
+
+        last = load.indices[-1]
+        if loads_of(last):
+            return load
+        post_order_visit(last, look)
+        if not found:
+            return load
+        node, analyzer = found[0], Analyzer()
+        self.changed.add(load.buffer)
+        below, above = (node.b, node.a) if isinstance(node, Max) else (node.a, node.b)
+        cells = []
+        for chosen in (below, above):
+            index = analyzer.simplify(_Replace(node, chosen).visit(last))
+            cells.append(self._limited(load.with_(indices=(*load.indices[:-1], index))))
+        return if_then_else(node.a < node.b, *cells)
 
     def _wrapped(self, index: Expr) -> tuple[FloorMod, int, int] | None:
         """The first remainder in an index that wraps around a few times, with its least and greatest quotient."""
@@ -134,8 +166,10 @@ class _Replace(Rewriter):
     def __init__(self, old: Expr, new: Expr) -> None:
         self.old, self.new = old, new
 
-    def visit_FloorMod(self, expr: FloorMod) -> Expr:
+    def _one(self, expr: FloorMod | Max | Min) -> Expr:
         return self.new if expr is self.old else self.rebuild(expr)
+
+    visit_FloorMod = visit_Max = visit_Min = _one
 
 
 def _widened(region: BufferRegion) -> BufferRegion:

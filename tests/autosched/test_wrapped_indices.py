@@ -66,3 +66,18 @@ def test_an_index_of_data_is_left_alone():
     func = function(X, I, te.compute((10,), lambda i: X[(I[(i + 3) % 10] + i) % 10], name="Y"))
     indices = np.arange(10, dtype="int32")[::-1].copy()
     check_same_bits(func, [numbers(10), indices, numbers(10)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("shape", [(5, 40), (1, 1), (3, 7)])
+def test_edges_that_are_repeated(shape, dtype):
+    rows, columns = shape
+    X = te.placeholder(shape, dtype, name="X")
+
+    def cell(i, j):
+        return X[te.max(te.min(i - 2, rows - 1), 0), te.max(te.min(j - 3, columns - 1), 0)]
+
+    x, y = numbers(*shape, dtype=dtype), np.zeros((rows + 3, columns + 7), dtype)
+    plan = check_same_bits(function(X, te.compute(y.shape, cell, name="Y")), [x, y])
+    lw.build(plan.mod)(x, y)
+    assert (y == np.pad(x, ((2, 1), (3, 4)), mode="edge")).all()
