@@ -169,6 +169,13 @@ def test_many_parts_are_copied_one_after_the_other(axis, dtype):
     assert "prefetched" not in plan.explain()
 
 
+def test_long_rows_of_many_parts_have_no_guards_inside():
+    parts = [te.placeholder((3, 103), "uint8", name=f"x{k}") for k in range(12)]
+    arrays = [*[numbers(3, 103, dtype="uint8", seed=k) for k in range(12)], numbers(3, 12, 103, dtype="uint8")]
+    plan = check_same_bits(function(*parts, topi.stack(parts, 1)), arrays, "llvm -num-cores=1")
+    assert "T.min" not in lower(plan.mod)["main"].script()
+
+
 def test_computed_parts_are_computed_where_they_go():
     parts = [te.placeholder((5, 9), name=f"x{k}") for k in range(7)]
     joined = topi.concatenate([topi.exp(x) for x in parts], 0)

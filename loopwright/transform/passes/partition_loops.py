@@ -142,7 +142,8 @@ class _PartitionLoops(StmtRewriter):
             return self._inside(loop)  # its threads wait for each other in one loop, at whichever point each is cut
         if len(parts) == 1:
             return self._inside(loop.with_(body=parts[0].body))
-        outer, self.copies = self.copies, self.copies * max(1, _copies(parts))
+        is_shared_out = len(parts) > MAX_POINTS + 1  # what was one body is in many parts, each a share of it
+        outer, self.copies = self.copies, self.copies * (1 if is_shared_out else max(1, _copies(parts)))
         result = self._branches(loop, parts) if loop.kind is ForKind.PARALLEL else self._cut(loop, parts)
         self.copies = outer
         return result
