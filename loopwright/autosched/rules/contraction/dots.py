@@ -23,6 +23,7 @@ TYPES: Final = ("float32", "float64", "int32", "int64")
 SIDES: Final = (1, 2, 3, 4, 5, 6, 8)  # of a tile
 LANES_AT_END: Final = 4  # sums that are added up one by one, four results at a time
 SEVERAL_STREAMS: Final = 1.6  # times as long as one long row takes from beyond L2: prefetchers see shorter runs
+STOPS_AT_PAGES: Final = 3  # a core's `lookahead`, up to which its prefetcher does not see the next page
 SHORTEST: Final = 4  # vectors of a reduction: lanes are added up as fast as less is multiplied
 
 
@@ -70,6 +71,16 @@ def choose_dots(product: Product, machine: Machine) -> DotTiles | None:
         return None
     product = _upright(product)
     return cheapest(_costed(product, machine, *tile) for tile in _tiles(product, machine))
+
+
+def is_asked_for_ahead(product: Product, machine: Machine) -> bool:
+    """Whether a matrix that streams from memory past a vector is better left to a reduction, which prefetches it.
+
+    That is so where the hardware's prefetcher stops at the end of a page.
+    """
+    size = max(product.m, product.n) * product.k * bytes_of(product.facts.dtype) * product.batch
+    stops = machine.cpu.microarchitecture.lookahead <= STOPS_AT_PAGES
+    return min(product.m, product.n) == 1 and size > machine.l2 and stops
 
 
 def _upright(product: Product) -> Product:

@@ -13,7 +13,7 @@ from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.around import epilogue_length
 from loopwright.autosched.rules.contraction.dot_steps import explain_dots, schedule_dots
-from loopwright.autosched.rules.contraction.dots import DotTiles, choose_dots, runs_along
+from loopwright.autosched.rules.contraction.dots import DotTiles, choose_dots, is_asked_for_ahead, runs_along
 from loopwright.autosched.rules.contraction.explain import explain, explain_versions
 from loopwright.autosched.rules.contraction.few_rows import tiles_for_few_rows
 from loopwright.autosched.rules.contraction.folding import fold_rows, foldable_rows
@@ -75,6 +75,8 @@ class Contraction:
             for entry in entries[1:]:
                 schedule_separately(sch, entry.name, program, machine, decision)
             return
+        if tiles is None and is_asked_for_ahead(product, machine):
+            raise NotWorthIt("a reduction prefetches the matrix, which streams from memory")
         if tiles is None:
             raise NotWorthIt("the reduction is too short for lanes of a vector")
         if product.is_of_one_buffer:
@@ -119,6 +121,8 @@ class Contraction:
 def _dots(product: Product, before: int, tiles: Tiles | None, machine: Machine) -> DotTiles | None:
     """The product as dot products, where that costs less than panels; `tiles` is None where there are none."""
     if before or (tiles is not None and (product.prepacks_columns or product.prepacks_rows)):
+        return None
+    if tiles is None and is_asked_for_ahead(product, machine):
         return None
     result = choose_dots(product, machine)
     return result if result is not None and (tiles is None or result.cycles < tiles.cycles) else None
