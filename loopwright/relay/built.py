@@ -113,7 +113,10 @@ class BuiltModule:
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs, in new arrays."""
-        outputs = self.compiled.run(*arrays)
+        return self.cut(self.compiled.run(*arrays), arrays)
+
+    def cut(self, outputs: list[np.ndarray], arrays: Sequence[Any]) -> list[np.ndarray]:
+        """What the native function gave for these inputs, as the model has it: in the sizes that the run decided."""
         return self._found.cut(outputs, arrays) if self._found else outputs
 
     def profile(self, *args: TensorLike, repeat: int = 5, **named: TensorLike) -> Profile:

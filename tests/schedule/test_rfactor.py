@@ -638,8 +638,24 @@ def test_a_loop_that_repeats_the_reduction():
     sch = Schedule(repeated)
     _, again, k_0, _ = sch.get_loops("C")
     refused(sch, NotFactorable, "loop _again repeats the reduction of block 'C'", "rfactor", again, 0)
-    sch.rfactor(k_0, 0)  # every repetition starts anew
+    sch.rfactor(k_0, 0)  # the partial sums are repeated
     check_numbers(sch, repeated)
+
+
+def test_a_loop_that_repeats_a_reduction_of_one_loop():
+    """Partial results would be copies, which hold what the last repetition wrote, and no sums over all of them."""
+
+    @T.prim_func
+    def repeated(A: T.Buffer((4, 6)), C: T.Buffer(4)):
+        for again, i, k in T.grid(2, 4, 6):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+    sch = Schedule(repeated)
+    refused(sch, NotFactorable, "loop again repeats the reduction of block 'C'", "rfactor", sch.get_loops("C")[2], 0)
 
 
 def test_a_loop_that_repeats_a_part_of_the_reduction():

@@ -51,7 +51,7 @@ class GraphModuleDebug(GraphModule):
         if inputs:
             self.set_input(**inputs)
         self._profile = profile = self._timed(1)
-        self._state.outputs = list(self._model._as_found(list(profile.outputs), self._profilearguments()))
+        self._state.outputs = self._model.cut(list(profile.outputs), self._profilearguments())
         if self.dump_root is not None:
             self._dump(self.dump_root, profile)
 

@@ -336,8 +336,11 @@ def _check_domains(view: View, nest: _Nest) -> None:
 
 
 def _check_repeats(block: Block, loop: For, loops: Sequence[For], data: Sequence[For], reducing: set[Var]) -> None:
-    """A loop that no axis uses does everything below again, and starts anew only when all of the reduction is below."""
-    begun = False
+    """A loop that no axis uses adds everything below once more.
+
+    Partial results do that too as long as they are sums: not where the loop that is factored is all of the reduction.
+    """
+    begun, is_whole = False, reducing <= {loop.loop_var}
     for item in loops:
         name, count = item.loop_var.name, item.extent
         if item.loop_var in reducing:
@@ -345,8 +348,9 @@ def _check_repeats(block: Block, loop: For, loops: Sequence[For], data: Sequence
             continue
         if item in data or (isinstance(count, IntImm) and count.value == 1):
             continue
-        if item is loop:
-            raise NotFactorable(loop, f"loop {name} repeats the reduction of block {block.name_hint!r}")
+        if item is loop or is_whole:
+            problem = f"loop {name} repeats the reduction of block {block.name_hint!r}"
+            raise NotFactorable(loop, problem, f"bind an axis to {name}, or take the loop away")
         if begun:
             problem = f"loop {name} repeats a part of the reduction of block {block.name_hint!r}"
             raise NotFactorable(loop, problem, f"bind an axis to {name}, or take the loop away")
