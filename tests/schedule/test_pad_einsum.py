@@ -257,3 +257,18 @@ def test_a_copy_that_would_read_what_nobody_wrote():
     sch.compute_inline("P")
     sch.pad_einsum("C", [4, 4, 1])
     assert_same_numbers(sch.mod["main"], guarded_window())
+
+
+def test_an_axis_that_conditions_keep_inside_a_smaller_buffer():
+    """The copy reads no further than the buffer goes, though the axis does."""
+
+    @T.prim_func
+    def padding(A: T.Buffer((1, 2), "int32"), B: T.Buffer((3, 3), "int32")):
+        for i, j in T.grid(3, 3):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.if_then_else(vi >= 1 and vi < 2 and vj < 2, A[vi - 1, vj], 0)
+
+    sch = tir.Schedule(padding)
+    sch.pad_einsum(sch.get_block("B"), [1, 2])
+    assert_same_numbers(sch.mod["main"], padding)

@@ -272,6 +272,8 @@ def _operands(
                 problem = f"indexes dimension {position} of {buffer.name} in several ways, not all padded to one size"
                 raise NotEinsum(realize, problem)
             size, room = held[position], buffer.shape[position]
+            if isinstance(size, IntImm) and isinstance(room, IntImm) and room.value < size.value:
+                held[position] = room  # conditions keep the block from reading past the buffer
             if not _is_same(size, room) and not (isinstance(size, IntImm) and isinstance(room, IntImm)):
                 problem = f"touches {buffer.name}, of size {room} where axis {padded[0].name} has {size}"
                 raise NotEinsum(realize, problem)
