@@ -647,7 +647,7 @@ def test_a_loop_that_repeats_a_reduction_of_one_loop():
 
     @T.prim_func
     def repeated(A: T.Buffer((4, 6)), C: T.Buffer(4)):
-        for again, i, k in T.grid(2, 4, 6):
+        for _again, i, k in T.grid(2, 4, 6):
             with T.block("C"):
                 vi, vk = T.axis.remap("SR", [i, k])
                 with T.init():
@@ -655,7 +655,7 @@ def test_a_loop_that_repeats_a_reduction_of_one_loop():
                 C[vi] = C[vi] + A[vi, vk]
 
     sch = Schedule(repeated)
-    refused(sch, NotFactorable, "loop again repeats the reduction of block 'C'", "rfactor", sch.get_loops("C")[2], 0)
+    refused(sch, NotFactorable, "loop _again repeats the reduction of block 'C'", "rfactor", sch.get_loops("C")[2], 0)
 
 
 def test_a_loop_that_repeats_a_part_of_the_reduction():

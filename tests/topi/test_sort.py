@@ -89,6 +89,7 @@ def in_order(x, is_ascend):
     return x.shape[-1] - 1 - np.flip(np.argsort(np.flip(x, -1), -1, kind="stable"), -1)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("is_ascend", [True, False])
 @pytest.mark.parametrize(
     "dtype", "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
@@ -109,6 +110,7 @@ def test_rows_are_sorted_by_their_digits(dtype, is_ascend):
             )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("size", [0, 1, 2, 255, 1023, 1024, 1025, 5000])
 def test_a_row_whose_length_is_open(size):
     data = te.placeholder((n,), name="data")
@@ -117,6 +119,7 @@ def test_a_row_whose_length_is_open(size):
     np.testing.assert_array_equal(places, in_order(x, True))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("is_ascend", [True, False])
 @pytest.mark.parametrize(
     "dtype", "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
@@ -135,6 +138,7 @@ def test_short_rows_are_sorted_side_by_side(dtype, is_ascend):
     np.testing.assert_array_equal(first, np.take_along_axis(x, order[:, :3], -1))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("shape", [(8, 2), (15, 3), (16, 16), (17, 17), (31, 100), (33, 255), (9, 256)])
 def test_sizes_of_short_rows(shape):
     data = te.placeholder(shape, name="data")
@@ -154,6 +158,7 @@ def test_short_rows_along_any_axis(axis):
     np.testing.assert_array_equal(values, np.sort(x, axis))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("is_ascend", [True, False])
 @pytest.mark.parametrize(
     ("dtype", "k"), [("float32", 300), ("int64", 90), ("uint8", 500), ("float64", 700), ("int32", 65)]
