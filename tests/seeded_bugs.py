@@ -24,7 +24,7 @@ from loopwright.codegen.llvm.abi import EntryEmitter
 from loopwright.codegen.llvm.emitter import FunctionEmitter
 from loopwright.codegen.llvm.loop_hints import LoopHints
 from loopwright.codegen.llvm.types import register_type
-from loopwright.codegen.math import exp, low_precision, table
+from loopwright.codegen.math import division, exp, low_precision, table
 from loopwright.evaluator import arithmetic as evaluator_arithmetic
 from loopwright.ir import structural
 from loopwright.ir.verifier import _Verifier
@@ -198,6 +198,15 @@ def floor_division_truncates() -> AbstractContextManager[Any]:
         return str(emitter.b.value(f"{operation} {text} {a}, {b}"))
 
     return patch.object(arithmetic, "_floor_division", truncated)
+
+
+def floors_of_lanes_truncate() -> AbstractContextManager[Any]:
+    right = division._divided
+
+    def truncated(body: Any, name: str, x: ir.Expr, y: ir.Expr) -> ir.Expr:
+        return right(body, name.replace("floor", "trunc"), x, y)
+
+    return patch.object(division, "_divided", truncated)
 
 
 def minimum_ignores_nan() -> AbstractContextManager[Any]:
@@ -529,6 +538,11 @@ BUGS = [
     Bug(
         "FloorDiv is emitted as a truncating division",
         floor_division_truncates,
+        lambda: test_emitter.test_integer_division_of_all_signs("int32"),
+    ),
+    Bug(
+        "lanes that are divided as floats are rounded towards zero",
+        floors_of_lanes_truncate,
         lambda: test_emitter.test_integer_division_of_all_signs("int8"),
     ),
     Bug(

@@ -62,7 +62,7 @@ def divides(operation: str, dtype: str, kind: ir.ForKind = ir.ForKind.SERIAL) ->
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", [ir.ForKind.SERIAL, ir.ForKind.VECTORIZED])
-@pytest.mark.parametrize("dtype", INTS)
+@pytest.mark.parametrize("dtype", ["int2", "int4", "uint4", *INTS])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_no_operands_stop_native_code(operation, dtype, kind):
     a, b = operands(dtype)

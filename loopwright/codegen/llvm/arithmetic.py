@@ -10,7 +10,7 @@ from loopwright.codegen.expression_facts import division_can_fail
 from loopwright.codegen.llvm.types import int_literal, mangled, register_type, splat, zero
 from loopwright.codegen.llvm.value_emitter import ValueEmitter
 from loopwright.codegen.math import has_body
-from loopwright.codegen.math.division import NAMES
+from loopwright.codegen.math.division import NAMES, WIDTHS
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
 
@@ -202,7 +202,7 @@ def _is_divided_as_floats(emitter: ValueEmitter, node: ir.BinaryExpr) -> bool:
     """
     units, dtype = emitter.target.units, node.dtype
     has_vectors = min(units.float_bits, units.int_bits) >= 128 and units.has_fma
-    is_lane = dtype.lanes > 1 or dtype.bits < 32
+    is_lane = dtype.bits in WIDTHS and (dtype.lanes > 1 or dtype.bits < 32)
     return has_vectors and is_lane and _literal(node.b) is None and emitter.body_of != NAMES[type(node)]
 
 

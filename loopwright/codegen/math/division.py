@@ -35,13 +35,13 @@ _NODES: Final[dict[str, type[ir.Div | ir.Mod | ir.FloorDiv | ir.FloorMod]]] = {
     "floormod": ir.FloorMod,
 }
 NAMES: Final[dict[type[ir.BinaryExpr], str]] = {node: name for name, node in _NODES.items()}
-_WIDTHS: Final = (8, 16, 32, 64)
+WIDTHS: Final = (8, 16, 32, 64)  # of the integers that have bodies: narrower ones are divided as they are
 
 
 def division_bodies() -> dict[tuple[str, str], Callable[..., ir.Expr]]:
     """A body for each operation and type."""
     return {
-        (name, f"{kind}{bits}"): _body(name, bits) for name in _NODES for kind in ("int", "uint") for bits in _WIDTHS
+        (name, f"{kind}{bits}"): _body(name, bits) for name in _NODES for kind in ("int", "uint") for bits in WIDTHS
     }
 
 
