@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 import loopwright as lw
@@ -247,3 +249,122 @@ def test_of_a_fused_loop_the_address_goes_on_in_memory():
     text = lw.lower(sch.mod).script()
     assert "T.address_of(A_1[i_j_k_fused_0 * 16 + 48])" in text
     assert "T.address_of(A_1[i_j_k_fused_0 * 16 + 64])" in text
+
+
+def asked(sch):
+    """The addresses that the function asks for."""
+    return re.findall(r"T\.address_of\((.*?)\), \d, 3, 1\)", sch.mod["main"].script())
+
+
+def test_an_address_reads_no_memory_where_data_decides_it():
+    @T.prim_func
+    def pointed_to(A: T.Buffer((1, 1, 2), "int32"), C: T.Buffer((1,), "int32")):
+        for i, j, l in T.grid(1, 1, 2):
+            with T.block("C"):
+                vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + A[vi, vj, (C[vi] + vl) % 2]
+
+    @T.prim_func
+    def through_a_let(A: T.Buffer((2, 2), "int32"), C: T.Buffer((2, 2), "int32")):
+        for i in range(2):
+            x: T.int32 = C[i, 0]
+            for j in range(2):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    T.where(j < i + 1)
+                    C[vi, vj] = A[x % 2, vi] + C[vj, vi]
+
+    @T.prim_func
+    def gather(A: T.Buffer((2,), "int32"), I: T.Buffer((2,), "int32"), C: T.Buffer((2,), "int32")):
+        for i in range(2):
+            with T.block("C"):
+                vi = T.axis.spatial(2, i)
+                C[vi] = A[I[vi] % 2] * 2
+
+    @T.prim_func
+    def rows_that_begin_anywhere(A: T.Buffer((8,), "int32"), P: T.Buffer((2,), "int32"), C: T.Buffer((8,), "int32")):
+        for i in range(2):
+            for k in T.serial(P[i], P[i] + 4):
+                with T.block("C"):
+                    vk = T.axis.opaque(8, k)
+                    C[vk] = A[vk] * 2
+
+    for before, address in (
+        (pointed_to, "A[0, 0, 0]"),
+        (through_a_let, "A[0, i + 1]"),
+        (gather, "A[0]"),
+        (rows_that_begin_anywhere, "A[0]"),
+    ):
+        sch = tir.Schedule(before)
+        sch.prefetch("C", sch.get_loops("C")[0], "A")
+        assert asked(sch) == [address]
+        arrays = [np.zeros([int(size) for size in buffer.shape], np.int32) for buffer in before.buffer_map.values()]
+        lw.build(sch.mod)(*arrays)
+
+
+def test_an_address_that_a_later_iteration_could_not_compute_is_left_out():
+    """After the last iteration the divisor is 0."""
+
+    @T.prim_func
+    def before(A: T.Buffer((6, 5), "int32"), C: T.Buffer((5,), "int32")):
+        for i in range(5):
+            with T.block("C"):
+                vi = T.axis.spatial(5, i)
+                C[vi] = A[5 // (5 - vi), vi] * 2
+
+    sch = tir.Schedule(before)
+    sch.prefetch("C", sch.get_loops("C")[0], "A")
+    assert asked(sch) == ["A[0, i + 1]"]
+    check(sch, before)
+
+
+def test_inner_loops_begin_where_those_around_them_do():
+    @T.prim_func
+    def halved(A: T.Buffer((6, 6), "int32"), C: T.Buffer((6, 6), "int32")):
+        for i, j in T.grid(4, 3):
+            for k in T.serial(j + 2, j + 4):
+                for m in T.serial(k, k + 2):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        vk = T.axis.reduce(6, m // 2)
+                        with T.init():
+                            C[vi, vj] = 5
+                        C[vi, vj] = C[vi, vj] + A[vk, vi]
+
+    @T.prim_func
+    def empty(A: T.Buffer((6, 6), "int32"), C: T.Buffer((6, 6), "int32")):
+        for i, j in T.grid(1, 1):
+            for k in T.serial(j - 1, j - 1 + (j - 1)):
+                with T.block("C"):
+                    vi = T.axis.spatial(6, i)
+                    vj, vk = T.axis.remap("RR", [j, k])
+                    with T.init():
+                        C[vi, vi] = 5
+                    C[vi, vi] = C[vi, vi] + A[vi // 2, vk]
+
+    cases = ((halved, 0, "A[1, i + 1]"), (halved, 1, "A[(j + 1) // 2 + 1, i]"), (empty, 0, "A[0, -1]"))
+    for before, loop, address in cases:
+        sch = tir.Schedule(before)
+        sch.prefetch("C", sch.get_loops("C")[loop], "A")
+        verify(sch.mod["main"])
+        assert asked(sch) == [address]
+        if before is halved:
+            check(sch, before)
+
+
+def test_of_a_fused_loop_of_any_size_the_divisor_is_not_0_where_it_runs():
+    @T.prim_func
+    def before(a: T.handle, c: T.handle, n: T.int32, m: T.int32):
+        A = T.match_buffer(a, (n, m))
+        C = T.match_buffer(c, (n, m))
+        for i, j in T.grid(n, m):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] * T.float32(2)
+
+    sch = tir.Schedule(before)
+    around = sch.split(sch.fuse(*sch.get_loops("C")), [None, 16])[0]
+    sch.prefetch("C", around, "A", distance=3)
+    assert asked(sch) == ["A[(i_j_fused_0 * 16 + 48) // m, (i_j_fused_0 * 16 + 48) % m]"]

@@ -169,7 +169,7 @@ def window_of(
 def first_cell(
     view: View, realizes: Sequence[BlockRealize], buffer: Buffer, scope: BlockRealize, still: Sequence[For]
 ) -> tuple[Expr, ...] | None:
-    """What the first iteration of the loops inside `still` touches; None where that is not one cell.
+    """What the first iteration of the loops inside `still` touches; None where that is not one cell, or data decides.
 
     Of a fused loop that is the first cell in memory, while the box of all iterations may be most of the buffer.
     """
@@ -187,8 +187,12 @@ def first_cell(
     for other in found[1:]:
         if not all([structural_equal(a, b) for a, b in zip(first, other.indices, strict=True)]):
             return None
-    starts = {loop.loop_var: loop.min for loop in loops_within(path, scope) if loop.loop_var not in standing}
-    return tuple([substitute(substitute(index, values), starts) for index in first])
+    starts: dict[Var, Expr] = {}
+    for loop in loops_within(path, scope):
+        if loop.loop_var not in standing:  # a loop may begin where one around it says, which begins somewhere, too
+            starts[loop.loop_var] = substitute(substitute(loop.min, values), starts)
+    cell = tuple([substitute(substitute(index, values), starts) for index in first])
+    return None if any([reads_memory(index) for index in cell]) else cell
 
 
 def _limit(facts: Analyzer, index: Expr, predicate: Expr, moving: Mapping[Var, Range]) -> Expr | None:

@@ -7,7 +7,8 @@
 
 Here `prefetch(C, k, "A", distance=8)`. The address is that of the first element of the window that the later iteration
 touches (of fused loops, whose window is no box: the one that its first iteration touches); past the end of the buffer
-it is still only a hint, which never faults. Nothing is read, so nothing is proved.
+it is still only a hint, which never faults. Nothing is read, so nothing is proved; so that computing the address reads
+nothing and cannot fail either, an index that data decides, or that may divide by 0 that much later, is taken as 0.
 With `levels=1` the iterations are those of the loop around `loop`: each row of a tile asks for its row of a later tile.
 With `lines=4` three more cache lines are asked for after that of the address.
 What the block only writes is asked for to be written: a cache that shares lines with others then owns it in time.
@@ -22,8 +23,11 @@ block's own loop touch. So the last pass over a row of a matrix can ask for the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from loopwright.analysis.may_fail import is_safe, risks_in
+from loopwright.arith import Analyzer
 from loopwright.ir import (
     BlockRealize,
     BufferLoad,
@@ -32,6 +36,8 @@ from loopwright.ir import (
     FloorDiv,
     FloorMod,
     For,
+    IntImm,
+    Mul,
     Stmt,
     Var,
     collect,
@@ -95,6 +101,8 @@ def prefetch(
     is_digits = cell is not None and any([collect(index, FloorDiv, FloorMod) for index in cell])
     moved = [substitute(low, twins) for low in (cell if cell is not None and is_digits else window.origin)]
     first = [facts.simplify(substitute(low, {counted.loop_var: later})) for low in moved]
+    around = view.loops_to(loop.loop_var)
+    first = [low if _is_harmless(low, facts, around) else const(0, low.dtype) for low in first]
     step = max(1, _LINE_BYTES // chosen.dtype.nbytes)
     hints: list[Stmt] = []
     for line in range(lines):
@@ -110,6 +118,24 @@ def prefetch(
     target = doing_in(path, position, chosen)
     after = view.replaced(path[: target + 1], seq([*hints, path[target]]))
     return Step(after, Proof.ORDER_KEPT, at=loop)
+
+
+def _is_harmless(index: Expr, facts: Analyzer, around: Sequence[For]) -> bool:
+    """Whether an index can be computed after the last iteration, too, where the program computes none."""
+    for risk in risks_in(index):
+        if isinstance(risk, BufferLoad) or not (is_safe(risk, facts) or _is_nonzero(risk.b, facts, around)):
+            return False
+    return True
+
+
+def _is_nonzero(divisor: Expr, facts: Analyzer, around: Sequence[For]) -> bool:
+    """Whether one of the loops around would be empty if a factor of the divisor were 0, as fused loops of n · m are."""
+    if isinstance(divisor, Mul):
+        return _is_nonzero(divisor.a, facts, around) and _is_nonzero(divisor.b, facts, around)
+    if not isinstance(divisor, Var):
+        return isinstance(divisor, IntImm) and divisor.value != 0
+    extents = [facts.simplify(substitute(loop.extent, {divisor: const(0, divisor.dtype)})) for loop in around]
+    return any([isinstance(extent, IntImm) and extent.value <= 0 for extent in extents])
 
 
 def _beside(view: View, block: BlockRealize, loop: For) -> tuple[For, dict[Var, Expr]]:
