@@ -32,12 +32,14 @@ from loopwright.ir import (
     Rewriter,
     Var,
     any_node,
+    collect,
     post_order_visit,
 )
 from loopwright.ir import const as number
 from loopwright.ir.intrinsics import if_then_else
 
 MOST_STRETCHES: Final = 4  # between which an index wraps around
+MOST_LIMITS: Final = 4  # of one index: each may double the cells that are chosen from
 
 
 def wrapped_as_choices(program: IRModule | PrimFunc) -> IRModule | PrimFunc:
@@ -107,7 +109,7 @@ class _Choose(Rewriter):
                 value = own if value is None else if_then_else(remainder.a < following, own, value)
             assert value is not None
             return value
-        return self._limited(load) if self.is_moved else load
+        return self._limited(load) if self.is_moved and load.indices else load
 
     def _limited(self, load: BufferLoad) -> Expr:
         """A cell that a limit keeps inside along the last axis: the one at the limit, or the one that was asked for."""
@@ -124,7 +126,7 @@ class _Choose(Rewriter):
         if loads_of(last):
             return load
         post_order_visit(last, look)
-        if not found:
+        if not found or len(collect(last, Max, Min)) > MOST_LIMITS:
             return load
         node, analyzer = found[0], Analyzer()
         self.changed.add(load.buffer)

@@ -10,7 +10,7 @@ from loopwright import te
 from loopwright.autosched.wrapped_indices import wrapped_as_choices
 from loopwright.evaluator import evaluate
 from loopwright.transform import lower
-from tests.autosched.same_results import check_same_bits, function, numbers
+from tests.autosched.same_results import check_same_bits, function, numbers, planned
 
 
 def rolled(shape, axis, by, dtype="float32"):
@@ -81,3 +81,51 @@ def test_edges_that_are_repeated(shape, dtype):
     plan = check_same_bits(function(X, te.compute(y.shape, cell, name="Y")), [x, y])
     lw.build(plan.mod)(x, y)
     assert (y == np.pad(x, ((2, 1), (3, 4)), mode="edge")).all()
+
+
+PADS = (1, 2)  # cells before and after
+
+
+def padded(mode, m):
+    """Where a cell of a padded row of m cells lies in it."""
+    before, last = PADS[0], m - 1
+    if mode == "edge":
+        return lambda j: te.max(te.min(j - before, last), 0)
+    if mode == "wrap":
+        return lambda j: (j - before) % m
+    return lambda j: te.if_then_else(j < before, before - j, te.if_then_else(j - before >= m, 2 * last - j + 1, j - 1))
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512"])
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_padded_rows_of_open_sizes(mode, target):
+    n, m = te.size_var("n"), te.size_var("m")
+    X, at = te.placeholder((n, m), name="X"), padded(mode, m)
+    plan = planned(function(X, te.compute((n, m + sum(PADS)), lambda i, j: X[i, at(j)], name="Y")), target)
+    with lw.Target(target):
+        lowered = lower(plan.mod)["main"]
+    for rows, columns in [(1, 1), (2, 2), (1, 3), (2, 13), (1, 14), (1, 29), (2, 33), (0, 4), (1, 64)]:
+        if mode == "reflect" and columns <= max(PADS):
+            continue  # there are no such cells
+        x, y = numbers(rows, columns), np.zeros((rows, columns + sum(PADS)), "float32")
+        evaluate(lowered, x, y)
+        assert (y == np.pad(x, ((0, 0), PADS), mode=mode)).all()
+
+
+def test_limits_of_what_a_scalar_says():
+    X, S = te.placeholder((10,), name="X"), te.placeholder((), "int32", name="S")
+    func = function(X, S, te.compute((10,), lambda i: X[te.max(te.min(i - S(), 9), 0)], name="Y"))
+    for by in (-12, -1, 0, 3, 10):
+        x, y = numbers(10), np.zeros(10, "float32")
+        plan = check_same_bits(func, [x, np.array(by, "int32"), y])
+        lw.build(plan.mod)(x, np.array(by, "int32"), y)
+        assert (y == x[np.clip(np.arange(10) - by, 0, 9)]).all()
+    moved = function(S, te.compute((10,), lambda i: S(), name="Y"))
+    assert wrapped_as_choices(moved) is moved
+
+
+def test_limits_of_many_places_are_left_alone():
+    X = te.placeholder((100,), name="X")
+    func = function(X, te.compute((20,), lambda i: X[sum([te.max(i - k, k) for k in range(1, 7)])], name="Y"))
+    assert wrapped_as_choices(func) is func
+    check_same_bits(func, [numbers(100), numbers(20)])

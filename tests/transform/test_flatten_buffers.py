@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from loopwright.evaluator import evaluate
 from loopwright.ir import BufferStore, For, ForKind, PrimFunc, Var, const, decl_buffer
 from loopwright.script import tir as T
 from loopwright.transform import BlockNotLowered, flatten_buffers
@@ -169,3 +171,29 @@ def test_the_parts_of_a_fused_variable_meet_again():
     same_results(before, made)
     made = made.script()
     assert "A_1[f * 15 + l]" in made and "% 3 * 40" in made
+
+
+def test_what_a_loop_that_runs_says_of_sizes_is_forgotten_after_it():
+    @T.prim_func
+    def func(a: T.handle, b: T.handle):
+        n = T.int64()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n,))
+        for i, j in T.grid(n // T.int64(16), 16):  # runs only where n >= 16
+            B[i * T.int64(16) + T.Cast("int64", j)] = A[i * T.int64(16) + T.Cast("int64", j)]
+        for i in range(n % T.int64(16)):
+            B[n // T.int64(16) * T.int64(16) + i] = A[
+                T.if_then_else(
+                    n // T.int64(16) * T.int64(16) + i < T.int64(1),
+                    n - T.int64(1),
+                    n // T.int64(16) * T.int64(16) + i - T.int64(1),
+                )
+            ]
+
+    made = flatten_buffers(func)
+    for n in (0, 1, 2, 15, 16, 17, 33):
+        rows = np.arange(n, dtype="float32")
+        found, wanted = np.zeros(n, "float32"), np.zeros(n, "float32")
+        evaluate(func, rows, wanted)
+        evaluate(made, rows, found)
+        assert (found == wanted).all()

@@ -57,8 +57,11 @@ class _FlattenBuffers(Rewriter):
 
     def visit_For(self, loop: For) -> Stmt:
         self.numbers.loop(loop.loop_var, loop.min, loop.extent)
-        self.facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), allow_override=True)
-        return self.rebuild(loop)
+        low, extent = self.visit(loop.min), self.visit(loop.extent)
+        # A loop that runs has iterations, which says something of sizes: it is true inside the loop, and only there.
+        with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
+            body = self.visit(loop.body)
+        return loop.with_(min=low, extent=extent, body=body)
 
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
         self.numbers.let(node.var, node.value)
