@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import autosched, te
+from loopwright import autosched, te, topi
 from loopwright.ir import PrimFunc
 from tests.autosched.test_contraction import ONE, TWO, numbers
 
@@ -55,3 +55,15 @@ def test_rows_with_a_seam_stay_apart() -> None:
     turned = te.compute((3, 5, 16), lambda b, i, j: te.sum(v[i, b, r] * m[r, j], axis=r), name="Y")
     for func in (te.create_prim_func([x, w, own]), te.create_prim_func([v, m, turned])):
         assert "are one axis" not in autosched.apply(func, ONE).explain()
+
+
+def test_rows_times_one_column_are_not_folded():
+    """A product with a single column is a sum of each row."""
+    a, b = te.placeholder((3, 4, 5, 18), name="A"), te.placeholder((18, 1), name="B")
+    c = topi.einsum("bijc,cd->bijd", a, b)
+    plan = autosched.apply(te.create_prim_func([a, b, c]), "llvm")
+    assert plan.schedule.is_proved
+    x, y = (np.random.default_rng(0).standard_normal(shape).astype("float32") for shape in ((3, 4, 5, 18), (18, 1)))
+    out = np.empty((3, 4, 5, 1), "float32")
+    lw.build(plan.mod, target="llvm")(x, y, out)
+    np.testing.assert_allclose(out, x.astype("float64") @ y, rtol=0, atol=1e-5)

@@ -24,7 +24,7 @@ from loopwright.topi import tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.parts.axes import axis_of
 from loopwright.topi.parts.choices import UnsuitableType
-from loopwright.topi.parts.row_major import count_as, ravel
+from loopwright.topi.parts.row_major import count_as, product, ravel
 from loopwright.topi.parts.sizes import at_least, known, one_size
 from loopwright.topi.registry import Reference, Sample, operator
 from loopwright.topi.testing.reduction import (
@@ -44,6 +44,7 @@ from loopwright.topi.types import Axes, Shape
 Reducer = Callable[..., Any]
 
 _product = te.comm_reducer(lambda x, y: x * y, lambda dtype: const(1, dtype), name="prod")
+_NEAR = 1 << 20  # bytes that caches surely hold: what is longer is read once, though that takes more instructions
 _all = te.comm_reducer(bitwise_and, lambda dtype: const(1, dtype), name="all")
 _any = te.comm_reducer(bitwise_or, lambda dtype: const(0, dtype), name="any")
 
@@ -69,13 +70,22 @@ def _row(
 def _reduced(op: str, reducer: Reducer, data: te.Tensor, axis: Axes, keepdims: bool) -> te.Tensor:
     axes = _axes(op, data, axis)
     taps, shape, read = _plan(data, axes, keepdims)
+    # Truth values along rows are joined as bytes: `and` and `or` ask for the next one only where it matters, so they
+    # cannot be divided into partial results.
+    is_bool = data.dtype.is_bool and data.ndim - 1 in axes
 
     def cell(*indices: Expr) -> Expr:
-        value = data(*read(indices))
+        value: Expr = data(*read(indices))
+        if is_bool:
+            value = value.astype("uint8")
         return reducer(value, axis=taps) if taps else value
 
     kind = default_tag(tag.COMM_REDUCE if taps else tag.ELEMWISE)
-    result: te.Tensor = te.compute(shape, cell, name=f"{data.name}_red", tag=kind)
+    name = f"{data.name}_red"
+    result: te.Tensor = te.compute(shape, cell, name=f"{name}_bytes" if is_bool else name, tag=kind)
+    if is_bool:
+        joined = result
+        result = te.compute(shape, lambda *at: joined(*at).astype("bool"), name=name, tag=kind)
     return result
 
 
@@ -153,7 +163,9 @@ def _place(op: str, data: te.Tensor, axis: Axes, keepdims: bool, last: bool) -> 
     count_as("int32", sizes, op)  # an int32 has to say which of them it is
     offset = ravel([tap.var for tap in taps], sizes).astype("int32")
     name, kind = f"{data.name}_red", default_tag(tag.COMM_REDUCE_IDX)
-    if data.dtype.is_bool:
+    length = known(product(sizes))
+    is_large = length is not None and length * data.dtype.nbytes > _NEAR
+    if data.dtype.is_bool or is_large:
         of_pairs = place_reducer(op, last)
         pairs = te.compute(shape, lambda *at: of_pairs((offset, data(*read(at))), axis=taps), f"{name}_temp", kind)
         return te.compute(shape, lambda *at: pairs[0](*at), name=name, tag=kind)

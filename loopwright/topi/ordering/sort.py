@@ -159,7 +159,8 @@ def topk(
                     place = ib.let("place", minimum(maximum(in_order.place(i), 0), size - 1))
                     store(row, i, in_order.key(i), few.places[place])
             return ib.get()
-        if not _is_few(count, size) or is_for_lanes(rows, size, data.dtype, with_places):
+        in_lanes = is_for_lanes(rows, size, data.dtype, with_places) and (known(count) or size) not in (1, 2)
+        if not _is_few(count, size) or in_lanes:
             wanted = minimum(count, size) if known(count) is None else count
             sort_rows(
                 ib, rows, size, wanted, lambda row, i: source[at(row, i)], store, data.dtype, is_ascend, with_places

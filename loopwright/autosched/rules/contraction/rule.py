@@ -55,13 +55,14 @@ class Contraction:
         product = _product(entries[before])
         assert product is not None
         product = _with_prepacked(product, program, machine)
-        rows = foldable_rows(product) if not before else ()
+        rows = foldable_rows(product) if not before and product.n > 1 else ()
         if rows:
             program, entries = fold_rows(sch, product, rows, entries[1:], program)
             names = " and ".join(axis.name for axis in rows)
             decision.chose(f"{names} are one axis", f"{product.column_operand.buffer.name} is the same for all rows")
             folded = _product(entries[0])
-            assert folded is not None
+            if folded is None:
+                raise NotWorthIt(f"with {names} as one axis it is no product of two matrices")
             product = _with_prepacked(folded, program, machine)
         size = self._size(product, before)
         tiles = None
