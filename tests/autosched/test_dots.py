@@ -25,6 +25,7 @@ def explained(func: PrimFunc, target: str = NEON) -> str:
     return plan.explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("size", [(2, 67, 33), (3, 16, 8), (4, 67, 4), (5, 131, 19), (7, 65, 17), (2, 64, 3)])
 def test_few_rows_at_every_edge(size: tuple[int, int, int]) -> None:
     func = matmul(*size, flips="B")
@@ -43,6 +44,7 @@ def test_batches_and_threads(target: str) -> None:
     check(matmul(2, 600, 1100, flips="B"), target, flips="B")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("size", [(1, 33, 9), (1, 64, 4), (9, 70, 1), (16, 16, 1), (1, 19, 2)])
 @pytest.mark.parametrize("batch", [0, 2])
 def test_a_matrix_by_a_vector(size: tuple[int, int, int], batch: int) -> None:

@@ -23,6 +23,7 @@ def layer(lead: tuple[int, ...], k: int, n: int, flipped: bool, relu: bool, dtyp
     return te.create_prim_func([x, w, z])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize(
     ("lead", "k", "n", "relu", "target"),

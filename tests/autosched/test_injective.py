@@ -156,6 +156,7 @@ def test_concatenation(rows, columns):
     assert "if_then_else" not in lower(plan.mod)["main"].script()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_many_parts_are_copied_one_after_the_other(axis, dtype):

@@ -10,6 +10,7 @@ from tests.autosched.same_results import check_same_bits, function, numbers
 AVX512 = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=4"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int64"])
 @pytest.mark.parametrize(
     ("shape", "reps"),

@@ -22,6 +22,7 @@ def rolled(shape, axis, by, dtype="float32"):
     return function(X, te.compute(shape, cell, name="Y"))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int64"])
 @pytest.mark.parametrize(
     ("shape", "axis", "by"),
@@ -96,6 +97,7 @@ def padded(mode, m):
     return lambda j: te.if_then_else(j < before, before - j, te.if_then_else(j - before >= m, 2 * last - j + 1, j - 1))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("target", ["llvm", "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512"])
 @pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
 def test_padded_rows_of_open_sizes(mode, target):

@@ -23,6 +23,7 @@ def ramp(base, stride=1, lanes=4):
     return Ramp(base, const(stride, "int64"), lanes)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("by", "lanes"), [(2, 4), (3, 4), (3, 16), (5, 8), (7, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "float64", "bool"])
 @pytest.mark.parametrize("kind", ["quotient", "remainder"])

@@ -55,6 +55,7 @@ def test_atan2_is_within_the_stated_bound():
     assert errors[at] <= STATED["atan2", "float32"], f"atan2({y[at]!r}, {x[at]!r}) is off by {errors[at]} ulp"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "dtype"), OTHERS)
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="long double is no wider than float64 here")
 def test_other_functions_of_two_are_within_the_stated_bound(name, dtype):

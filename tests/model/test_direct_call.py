@@ -80,6 +80,7 @@ def test_open_sizes_are_worked_out_once_for_each_shape(monkeypatch):
     assert len(asked) == 3
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float16", "bfloat16", "float64"])
 def test_element_types(dtype):
     from loopwright.runtime.dtype import DataType

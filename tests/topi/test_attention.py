@@ -197,6 +197,7 @@ def test_a_masked_key_that_is_no_number_counts_where_the_mask_is_added(mask_sele
     np.testing.assert_array_equal(found[0, 0, 1], 0 if hidden_is_zero else np.nan)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("keys", "depth", "width"),
     [(1, 1, 1), (3, 2, 5), (7, 3, 4), (8, 4, 16), (9, 17, 33), (40, 5, 7), (67, 64, 20), (130, 12, 66)],

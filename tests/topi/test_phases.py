@@ -78,6 +78,7 @@ def test_random(seed):
     transposed((2, inputs, *sizes), (inputs, outputs, *taps), strides, pads, extra, groups, dilation)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("data", "weight", "strides", "padding", "groups", "dilation"),
     [

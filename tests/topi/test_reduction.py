@@ -56,6 +56,7 @@ def test_what_does_not_fit_is_refused(call, error, message):
         call(te.placeholder((4, 3), name="x"))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["any", "all"])
 @pytest.mark.parametrize(
     ("shape", "axes"), [((1,), 0), ((127,), 0), ((0,), 0), ((3, 0), 1), ((17, 129), 1), ((5, 33), (0, 1)), ((9, 31), 0)]
