@@ -52,6 +52,7 @@ class Moves:
     line_of_page_far: float = 12.0  # on another page, beyond L2
     line_of_page_somewhere: float = 4.0  # on another page, where nobody knows how far
     vector_of_row: float = 0.3  # a vector of a row that is as far from the next as a few lines
+    ways: int = 8  # of L1: lines whose addresses differ by whole ways share so many places
 
 
 USUAL_MOVES: Final = Moves()
@@ -65,4 +66,5 @@ NEOVERSE_N1_MOVES: Final = Moves(
     line_of_page=12.0,
     line_of_page_far=40.0,
     line_of_page_somewhere=22.0,
+    ways=4,
 )

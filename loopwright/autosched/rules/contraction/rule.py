@@ -13,7 +13,14 @@ from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.around import epilogue_length
 from loopwright.autosched.rules.contraction.dot_steps import explain_dots, schedule_dots
-from loopwright.autosched.rules.contraction.dots import DotTiles, choose_dots, is_asked_for_ahead, runs_along
+from loopwright.autosched.rules.contraction.dots import (
+    MANY_ROWS,
+    ROWS_OF_DOTS,
+    DotTiles,
+    choose_dots,
+    is_asked_for_ahead,
+    runs_along,
+)
 from loopwright.autosched.rules.contraction.explain import explain, explain_versions
 from loopwright.autosched.rules.contraction.few_rows import tiles_for_few_rows
 from loopwright.autosched.rules.contraction.folding import fold_rows, foldable_rows
@@ -126,7 +133,11 @@ def _dots(product: Product, before: int, tiles: Tiles | None, machine: Machine) 
     if tiles is None and is_asked_for_ahead(product, machine):
         return None
     result = choose_dots(product, machine)
-    return result if result is not None and (tiles is None or result.cycles < tiles.cycles) else None
+    if result is None or tiles is None:
+        return result
+    # With many rows a tile of dot products is far from what its step should take: every line of B is read unpacked.
+    share = MANY_ROWS if min(product.m, product.n) > ROWS_OF_DOTS else 1.0
+    return result if share * result.cycles < tiles.cycles else None
 
 
 def _product(entry: Entry) -> Product | None:

@@ -165,6 +165,15 @@ def _rows_that_stay(stride: int, machine: Machine) -> int:
     return machine.l1 * 3 // 4 // max(machine.line, gcd(stride, machine.page))
 
 
+def _lost_rows(size: Size, machine: Machine, mr: int) -> float:
+    """What a step takes longer where rows of A, read in place, put each other out of L1 before a line is used up."""
+    if size.packs_rows or not size.knows_k:
+        return 0.0
+    way = machine.l1 // machine.moves.ways
+    places = machine.moves.ways * (way // gcd(size.k * bytes_of(size.dtype), way))
+    return mr * machine.line / machine.l2_bytes_per_cycle / 2 if mr > places else 0.0
+
+
 def tasks_of(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
     """Tiles of rows and panels of columns that one task may have."""
     nr = vectors * machine.lanes(size.dtype)
@@ -202,7 +211,7 @@ def costed(
     slabs = 1 if stays else slabs
     # Whole turns: where the last one of a slab is cut short, its block cannot tell which slab it is in.
     slab = size.k if slabs == 1 else min(size.k, rounded_up(ceil(size.k / slabs), TURN))
-    step = tile_step(machine, mr, vectors)
+    step = tile_step(machine, mr, vectors) + _lost_rows(size, machine, mr)
     moves, stride = machine.moves, size.row_stride * width
     if slab * nr * across * width > machine.l1 // 2 and not stays:
         step += moves.panel_share * nr * width / machine.l2_bytes_per_cycle
