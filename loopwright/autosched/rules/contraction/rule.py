@@ -14,8 +14,8 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.around import epilogue_length
 from loopwright.autosched.rules.contraction.dot_steps import explain_dots, schedule_dots
 from loopwright.autosched.rules.contraction.dots import (
-    MANY_ROWS,
     ROWS_OF_DOTS,
+    SLOWER_DOTS,
     DotTiles,
     choose_dots,
     is_asked_for_ahead,
@@ -136,7 +136,7 @@ def _dots(product: Product, before: int, tiles: Tiles | None, machine: Machine) 
     if result is None or tiles is None:
         return result
     # With many rows a tile of dot products is far from what its step should take: every line of B is read unpacked.
-    share = MANY_ROWS if min(product.m, product.n) > ROWS_OF_DOTS else 1.0
+    share = SLOWER_DOTS if min(product.m, product.n) > ROWS_OF_DOTS else 1.0
     return result if share * result.cycles < tiles.cycles else None
 
 
