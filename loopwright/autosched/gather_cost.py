@@ -97,7 +97,7 @@ class GatherCost:
 
 
 def is_small_arithmetic(facts: BlockFacts) -> bool:
-    """Whether whole numbers of 8 or 16 bits are made of such, by operations that the compiler knows.
+    """Whether integers of 8 or 16 bits are made of such, by operations that the compiler knows.
 
     A choice between cells is none of them: the compiler would branch for each element.
     """

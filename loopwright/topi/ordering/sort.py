@@ -24,8 +24,8 @@ from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.ordering.merge_sort import before
 from loopwright.topi.ordering.select_row import candidates
-from loopwright.topi.ordering.sort_row import RADIX, sort_row
-from loopwright.topi.ordering.sort_rows import is_for_lanes, sort_rows
+from loopwright.topi.ordering.sort_row import HAVE_INTEGER_KEYS, sort_row
+from loopwright.topi.ordering.sort_rows import Rows, sort_rows
 from loopwright.topi.parts.choices import choose
 from loopwright.topi.parts.rows import check_axis, rows_along
 from loopwright.topi.parts.sizes import check_same, known
@@ -36,6 +36,7 @@ from loopwright.topi.types import Dim
 # Up to this many elements are picked by insertion from a row whose length is not known: if it is long, nearly all of
 # it is turned down by one comparison.
 _FEW: Final = 64
+_FOUND_AT_A_GLANCE: Final = (1, 2)  # a walk along the row costs less than to sort it, however short it is
 _LONG: Final = 2048  # rows from here on are not sorted for the sake of a quarter of them
 
 
@@ -53,7 +54,8 @@ def sort(data: te.Tensor, axis: int = -1, is_ascend: bool | int = 1) -> te.Tenso
         def store(row: Expr, i: Expr, key: Expr, place: Expr | None) -> None:
             out[at(row, i)] = key
 
-        sort_rows(ib, rows, size, size, lambda row, i: source[at(row, i)], store, data.dtype, bool(is_ascend), False)
+        every = Rows(rows, size, lambda row, i: source[at(row, i)], data.dtype, bool(is_ascend), with_places=False)
+        sort_rows(ib, every, size, store)
         return ib.get()
 
     result: te.Tensor = te.extern(data.shape, [data], body, name="sort_cpu", tag=default_tag("sort_cpu"))
@@ -97,7 +99,8 @@ def argsort(
             out[at(row, i)] = cast(place, DataType(dtype))
 
         if valid_count is None:
-            sort_rows(ib, rows, size, size, lambda row, i: source[at(row, i)], store, data.dtype, bool(is_ascend), True)
+            every = Rows(rows, size, lambda row, i: source[at(row, i)], data.dtype, bool(is_ascend), with_places=True)
+            sort_rows(ib, every, size, store)
             return ib.get()
         with ib.for_range(0, rows, "row", kind="parallel") as row:
             around = at(row, 0)
@@ -159,12 +162,9 @@ def topk(
                     place = ib.let("place", minimum(maximum(in_order.place(i), 0), size - 1))
                     store(row, i, in_order.key(i), few.places[place])
             return ib.get()
-        in_lanes = is_for_lanes(rows, size, data.dtype, with_places) and (known(count) or size) not in (1, 2)
-        if not _is_few(count, size) or in_lanes:
-            wanted = minimum(count, size) if known(count) is None else count
-            sort_rows(
-                ib, rows, size, wanted, lambda row, i: source[at(row, i)], store, data.dtype, is_ascend, with_places
-            )
+        every = Rows(rows, size, lambda row, i: source[at(row, i)], data.dtype, is_ascend, with_places)
+        if not _is_few(count, size) or (every.are_for_lanes and known(count) not in _FOUND_AT_A_GLANCE):
+            sort_rows(ib, every, minimum(count, size) if known(count) is None else count, store)
             return ib.get()
         with ib.for_range(0, rows, "row", kind="parallel") as row:
             _pick(ib, known(count) or 0, size, lambda i: source[at(row, i)], data.dtype, is_ascend, row, store)
@@ -211,7 +211,7 @@ def _is_few(count: Expr, size: Expr) -> bool:
 def _is_selected(count: Expr, size: Expr, dtype: DataType) -> bool:
     """Whether the first ones are looked for by their digits: there are many, but far fewer than the row has."""
     number, length = known(count), known(size)
-    if number is None or length is None or str(dtype) not in RADIX:
+    if number is None or length is None or str(dtype) not in HAVE_INTEGER_KEYS:
         return False
     return length >= max(_LONG, 4 * number) and not _is_few(count, size)
 

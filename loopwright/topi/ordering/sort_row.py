@@ -24,7 +24,9 @@ from loopwright.topi.types import Dim
 
 _LONG: Final = 2  # times the bits of a key: from here on counting the digits costs less than the merges it spares
 _VERY_LONG: Final = 4096  # from here on digits may be large
-RADIX: Final = frozenset("bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split())
+HAVE_INTEGER_KEYS: Final = frozenset(
+    "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
+)
 
 
 def sort_row(
@@ -50,7 +52,7 @@ def sort_row(
         if places is not None:
             places[0, i] = i
     comes_before = before(kind, is_ascend)
-    if str(kind) not in RADIX or (most is not None and most < long_enough):
+    if str(kind) not in HAVE_INTEGER_KEYS or (most is not None and most < long_enough):
         merge_sort(ib, row, count, comes_before)
         return row
     is_very_long = most is None or most >= _VERY_LONG

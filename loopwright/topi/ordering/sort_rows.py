@@ -6,6 +6,7 @@ Many short rows are sorted side by side, one in each lane (`network_sort.py`); o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from loopwright.ir import Expr, as_expr
@@ -13,71 +14,65 @@ from loopwright.ir.intrinsics import ceildiv, minimum
 from loopwright.ir.ir_builder import IRBuilder
 from loopwright.runtime.dtype import DataType
 from loopwright.topi.ordering.network_sort import network_sort, num_lanes
-from loopwright.topi.ordering.sort_row import sort_row
+from loopwright.topi.ordering.sort_row import HAVE_INTEGER_KEYS, sort_row
 from loopwright.topi.parts.sizes import known
 
 # How long a row may be: beyond, comparing positions in a fixed order costs more than counting digits.
 _SHORT: Final = {8: 64, 16: 1024, 32: 1024, 64: 1024}
 _SHORT_WITH_PLACES: Final = {8: 64, 16: 256, 32: 256, 64: 64}
-_IN_LANES: Final = frozenset("bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split())
 
-Load = Callable[[Expr, Expr], Expr]  # a row, a position → an element
 Store = Callable[[Expr, Expr, Expr, Expr | None], None]  # a row, a position in order, the element, where it was
 
 
-def sort_rows(
-    ib: IRBuilder,
-    num_rows: Expr,
-    size: Expr,
-    wanted: Expr,
-    load: Load,
-    store: Store,
-    dtype: DataType,
-    is_ascend: bool,
-    with_places: bool,
-) -> None:
-    """Sort rows of `size` elements, and store the first `wanted` of each; places only where they are asked for."""
-    if is_for_lanes(num_rows, size, dtype, with_places):
-        _side_by_side(ib, num_rows, size, wanted, load, store, dtype, is_ascend, with_places)
+@dataclass(frozen=True)
+class Rows:
+    """What is sorted, and how."""
+
+    number: Expr
+    size: Expr
+    load: Callable[[Expr, Expr], Expr]  # a row, a position → an element
+    dtype: DataType
+    is_ascend: bool
+    with_places: bool  # where elements were is asked for
+
+    @property
+    def are_for_lanes(self) -> bool:
+        """Whether the rows are short and many enough to be sorted side by side."""
+        number, size = known(self.number), known(self.size)
+        limits = _SHORT_WITH_PLACES if self.with_places else _SHORT
+        most = limits[max(self.dtype.bits, 8)] if str(self.dtype) in HAVE_INTEGER_KEYS else 0
+        if number is None or size is None or not 1 < size <= most:
+            return False
+        return 2 * number >= num_lanes(self.dtype, self.with_places)  # fewer would leave most lanes empty
+
+
+def sort_rows(ib: IRBuilder, rows: Rows, wanted: Expr, store: Store) -> None:
+    """Sort the rows, and store the first `wanted` elements of each."""
+    if rows.are_for_lanes:
+        _side_by_side(ib, rows, wanted, store)
         return
-    with ib.for_range(0, num_rows, "row", kind="parallel") as row:
-        in_order = sort_row(ib, size, size, lambda i: load(row, i), dtype, is_ascend, with_places)
+    with ib.for_range(0, rows.number, "row", kind="parallel") as row:
+        in_order = sort_row(
+            ib, rows.size, rows.size, lambda i: rows.load(row, i), rows.dtype, rows.is_ascend, rows.with_places
+        )
         with ib.for_range(0, wanted, "i") as i:
-            store(row, i, in_order.key(i), in_order.place(i) if with_places else None)
+            store(row, i, in_order.key(i), in_order.place(i) if rows.with_places else None)
 
 
-def is_for_lanes(num_rows: Expr, size: Expr, dtype: DataType, with_places: bool) -> bool:
-    """Whether the rows are short and many enough to be sorted side by side."""
-    rows, length = known(num_rows), known(size)
-    most = (_SHORT_WITH_PLACES if with_places else _SHORT)[max(dtype.bits, 8)] if str(dtype) in _IN_LANES else 0
-    if rows is None or length is None or not 1 < length <= most:
-        return False
-    return 2 * rows >= num_lanes(dtype, with_places)  # fewer would leave most lanes empty
-
-
-def _side_by_side(
-    ib: IRBuilder,
-    num_rows: Expr,
-    size: Expr,
-    wanted: Expr,
-    load: Load,
-    store: Store,
-    dtype: DataType,
-    is_ascend: bool,
-    with_places: bool,
-) -> None:
-    lanes = num_lanes(dtype, with_places)
-    with ib.for_range(0, ceildiv(num_rows, lanes), "group", kind="parallel") as group:
+def _side_by_side(ib: IRBuilder, rows: Rows, wanted: Expr, store: Store) -> None:
+    lanes = num_lanes(rows.dtype, rows.with_places)
+    with ib.for_range(0, ceildiv(rows.number, lanes), "group", kind="parallel") as group:
         # The last group may have fewer rows than lanes: the others sort its last row once more, and store nothing.
         def element(lane: Expr, i: Expr) -> Expr:
-            return load(minimum(group * lanes + lane, num_rows - 1), i)
+            return rows.load(minimum(group * lanes + lane, rows.number - 1), i)
 
-        in_order = network_sort(ib, known(size) or 0, element, dtype, is_ascend, with_places)
-        with ib.for_range(0, lanes, "lane") as lane, ib.if_scope(group * lanes + lane < num_rows):
+        in_order = network_sort(ib, known(rows.size) or 0, element, rows.dtype, rows.is_ascend, rows.with_places)
+        with ib.for_range(0, lanes, "lane") as lane, ib.if_scope(group * lanes + lane < rows.number):
             own = group * lanes + lane
             with ib.for_range(0, wanted, "i") as i:
-                if with_places:
-                    place = ib.let("place", minimum(as_expr(in_order.place(i, lane)).astype(size.dtype), size - 1))
-                    store(own, i, load(own, place), place)
+                if rows.with_places:
+                    found = as_expr(in_order.place(i, lane)).astype(rows.size.dtype)
+                    place = ib.let("place", minimum(found, rows.size - 1))
+                    store(own, i, rows.load(own, place), place)
                 else:
                     store(own, i, in_order.key(i, lane), None)

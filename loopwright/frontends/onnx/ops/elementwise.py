@@ -100,7 +100,7 @@ def pow_(node: Node, x: Expr, y: Expr) -> Expr:
         return relay.power(x, node.cast(y, base))
     if not base.is_float and exponent == base:
         return _whole_power(node, x, y)
-    # Whole numbers raised to floats are floats; float64 has every int32, and an int64 up to 2**53.
+    # Integers raised to floats are floats; float64 has every int32, and an int64 up to 2**53.
     wide = "float64"
     raised = relay.power(node.cast(x, wide), node.cast(y, wide))
     return node.cast(raised, base)
