@@ -32,9 +32,10 @@ class ValueNeeded(LoopwrightError, ValueError):
     """The graph cannot be made without the elements of a tensor, and they are known only when the model runs.
 
     Axes, shapes, counts and pads are inputs in ONNX. Where they are computed from constants and from the shapes of
-    other tensors they are known when the model is imported. Where they come from an input of the model, its value can
-    be given: `from_onnx(model, values={"shape": [2, 3]})`. `lw.compile("model.onnx")` does that by itself, at the first
-    call and again for other values.
+    other tensors they are known when the model is imported; where they come from an input of the model, most operators
+    find them when the model runs. A few cannot, such as a transform that halves whichever axis an input names. Then the
+    value can be given: `from_onnx(model, values={"axis": 1})`. `lw.compile("model.onnx")` does that by itself, at the
+    first call and again for other values.
 
     For example:
 
@@ -42,8 +43,8 @@ class ValueNeeded(LoopwrightError, ValueError):
 
         from loopwright.frontends import from_onnx
 
-        graph = "g (float[4] x, int64[2] s) => (float[M] a, float[N] b) { a, b = Split(x, s) }"
-        from_onnx(parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> ' + graph))
+        graph = "g (float[1, 4, 6, 1] x, int64 k) => (float[1, A, B, 2] y) { y = DFT <onesided = 1> (x, , k) }"
+        from_onnx(parser.parse_model('<ir_version: 9, opset_import: ["" : 20]> ' + graph))
     """
 
     code = "LW1304"
