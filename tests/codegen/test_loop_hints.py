@@ -123,3 +123,21 @@ def test_scalable_vectors_go_two_side_by_side():
 
     text = assembly(product, Target("llvm -mtriple=aarch64-linux-gnu -mattr=+sve"))
     assert len(re.findall(r"fmul\tz", text)) == 2
+
+
+def test_a_loop_that_stores_lanes_one_by_one_is_not_unrolled_as_a_whole():
+    @T.prim_func
+    def apart(A: T.Buffer((96,)), B: T.Buffer((96 * 4,))):
+        for i in range(24):
+            for lane in T.vectorized(4):
+                B[i * 16 + lane * 4] = A[i * 4 + lane]
+
+    @T.prim_func
+    def side_by_side(A: T.Buffer((96,)), B: T.Buffer((96,))):
+        for i in range(24):
+            for lane in T.vectorized(4):
+                B[i * 4 + lane] = A[i * 4 + lane] + 1.0
+
+    assert hints(apart) == [["unroll.count"]]
+    assert hints(side_by_side) == []
+    assert assembly(apart, NEON).count("st1") < 24

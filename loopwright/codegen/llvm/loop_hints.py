@@ -11,7 +11,9 @@ blocked matmul ran ten times slower than the same loops compiled by gcc. So:
 - a loop around such tiles is left as it is;
 - an innermost loop whose accesses all have stride 0 or 1, stores 1, and in which no value flows from one iteration to
   another, is vectorized before it is unrolled;
-- a loop around others whose lanes would lie apart in memory makes no vectors, nor does one whose lanes lie far apart.
+- a loop around others whose lanes would lie apart in memory makes no vectors, nor does one whose lanes lie far apart;
+- a loop that stores the lanes of vectors one by one is unrolled a few times, never as a whole: thousands of stores in
+  one basic block took LLVM seconds.
 
 About any other loop LLVM decides. No loop is told `vectorize.enable`: that would let LLVM reorder float sums, and print
 a remark where it does not obey.
@@ -40,6 +42,7 @@ _VECTORIZE: Final = (
 # A loop of scalable vectors is never unrolled: how many iterations are left over is not known. So two go side by side.
 _SIDE_BY_SIDE: Final = (*_VECTORIZE, "llvm.loop.interleave.count, i32 2")
 _NO_VECTORS: Final = ("llvm.loop.vectorize.enable, i1 false",)
+_IN_FOURS: Final = ("llvm.loop.unroll.count, i32 4",)
 
 
 class Hints(NamedTuple):
@@ -64,7 +67,9 @@ class LoopHints:
             return Hints(_KEEP)
         look = _Read()
         look.visit(loop.body)
-        if look.has_vectors or not look.accesses:
+        if look.has_vectors:
+            return Hints(_IN_FOURS) if look.scatters and not look.has_loops and _is_long(loop) else Hints()
+        if not look.accesses:
             return Hints()
         strides = [self._stride(access, loop.loop_var) for access in look.accesses]
         if look.has_loops:
@@ -105,6 +110,10 @@ def _is_long(loop: ir.For) -> bool:
     return not isinstance(loop.extent, ir.IntImm) or loop.extent.value >= _SHORT
 
 
+def _are_neighbours(index: ir.Expr) -> bool:
+    return isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and index.stride.value == 1
+
+
 class _Read(Visitor):
     """The accesses of a loop's body, and whether there is anything in it but stores."""
 
@@ -112,6 +121,7 @@ class _Read(Visitor):
         self.accesses: list[ir.BufferLoad | ir.BufferStore] = []
         self.has_loops = False
         self.has_vectors = False
+        self.scatters = False  # lanes are stored one by one
         self.is_plain = True
 
     def visit_For(self, loop: ir.For) -> None:
@@ -134,6 +144,7 @@ class _Read(Visitor):
     def visit_BufferStore(self, store: ir.BufferStore) -> None:
         self.accesses.append(store)
         self.has_vectors = self.has_vectors or store.value.dtype.lanes != 1
+        self.scatters = self.scatters or (store.value.dtype.lanes != 1 and not _are_neighbours(store.indices[-1]))
         self.visit_children(store)
 
     def visit_Call(self, call: ir.Call) -> None:
