@@ -13,7 +13,7 @@ from benchmarks.bench import verify
 from benchmarks.sweep import cli, contenders, report
 from benchmarks.sweep.case import KERNEL, MODEL, Case, Input, Output, Step
 from benchmarks.sweep.errors import Rounded, exactly
-from benchmarks.sweep.families import FAMILIES, WEIGHTS, case_of, draw_of, indices_of
+from benchmarks.sweep.families import FAMILIES, WEIGHTS, NoSuchCase, case_of, draw_of, indices_of
 from benchmarks.sweep.row import is_doubtful, row_of
 from benchmarks.sweep.run import Options, merged, run
 from benchmarks.sweep.sizes import broadcast_of, extent, log_uniform, shape_of, some_axes
@@ -82,6 +82,12 @@ def test_some_families_keep_their_indices():
     found = list(indices_of(5, 6, lambda case: case.family == "gemm"))
     assert len(found) == 6
     assert {case_of(5, index).family for index in found} == {"gemm"}
+
+
+def test_a_name_that_no_case_has(monkeypatch):
+    monkeypatch.setattr("benchmarks.sweep.families.PATIENCE", 200)
+    with pytest.raises(NoSuchCase, match="of 201 cases in a row none is wanted: is the name one that cases have"):
+        Options(only="no operator is called so").chosen()
 
 
 def test_no_case_is_huge():

@@ -26,7 +26,7 @@ from benchmarks.bench.children import pool_settings
 from benchmarks.bench.table import duration
 from benchmarks.sweep import report
 from benchmarks.sweep.case import KERNEL, MODEL
-from benchmarks.sweep.families import FAMILIES, case_of
+from benchmarks.sweep.families import FAMILIES, NoSuchCase, case_of
 from benchmarks.sweep.one import show_one
 from benchmarks.sweep.row import OURS, Row
 from benchmarks.sweep.run import Options, merged, run
@@ -68,7 +68,11 @@ def _run(chosen: argparse.Namespace) -> int:
     def progress(row: Row) -> None:
         print(f"{perf_counter() - start:7.1f} s  {line_of(row)}", file=sys.stderr, flush=True)
 
-    record = run(_options(chosen), progress)
+    try:
+        record = run(_options(chosen), progress)
+    except NoSuchCase as error:
+        print(error, file=sys.stderr)
+        return 2
     record["settings"]["seconds"] = round(perf_counter() - start, 1)
     if chosen.out is not None:
         _write(record, chosen.out)

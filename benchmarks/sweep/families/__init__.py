@@ -41,6 +41,8 @@ def draw_of(family: str) -> Draw:
     found: Draw = importlib.import_module(f"benchmarks.sweep.families.{family}").draw
     return found
 
+PATIENCE = 20_000  # draws: the rarest operator comes once in some hundreds
+
 
 def case_of(seed: int, index: int) -> Case:
     """The case of a seed and an index."""
@@ -52,12 +54,18 @@ def case_of(seed: int, index: int) -> Case:
     return replace(case, family=family, index=index, seed=seed, ours=ours)
 
 
+class NoSuchCase(Exception):
+    """Thousands of cases in a row were drawn, and none was wanted."""
+
+
 def indices_of(seed: int, count: int, wanted: Callable[[Case], bool]) -> Iterator[int]:
     """The first `count` indices whose cases are wanted."""
-    found = 0
+    found, last = 0, 0
     for index in itertools.count():
         if found == count:
             return
         if wanted(case_of(seed, index)):
-            found += 1
+            found, last = found + 1, index
             yield index
+        elif index - last > PATIENCE:
+            raise NoSuchCase(f"of {index - last} cases in a row none is wanted: is the name one that cases have?")
