@@ -1,7 +1,7 @@
 """The native runtime, built into the wheel where there is a C compiler. Everything else is in pyproject.toml.
 
-The library calls nothing of Python's, so one wheel serves every version: its tag is py3-none-PLATFORM. Without a
-compiler the wheel is pure (py3-none-any) and the library is built at first use, on a machine that has one.
+The libraries are linked with nothing of Python's, so one wheel serves every version: its tag is py3-none-PLATFORM.
+Without a compiler the wheel is pure (py3-none-any) and they are built at first use, on a machine that has one.
 An editable install builds nothing either.
 """
 

@@ -22,7 +22,7 @@ from loopwright.codegen.llvm.engine import Compiled
 from loopwright.codegen.llvm.load_object import is_runnable, load_objects, require_runnable
 from loopwright.model import constants
 from loopwright.model.c_example import c_example
-from loopwright.model.direct_call import direct_call
+from loopwright.model.direct_call import DirectCall, direct_call, native_call
 from loopwright.model.kernel import Kernel
 from loopwright.model.kernel_table import KernelRow, kernel_rows
 from loopwright.model.kernels import Counts
@@ -51,6 +51,8 @@ class NativeModel(Module):
     description: ModuleDescription  # which a compiled model always has
     kernel_seconds: dict[str, float]
     counts: Counts
+    function: PackedFunction  # inputs, then outputs
+    direct_call: DirectCall
     built: object = None  # what a layer above wraps it in (relay's BuiltModule), for who is handed the library alone
 
     def __init__(
@@ -88,8 +90,13 @@ class NativeModel(Module):
         )
         for module in program.modules:
             self.import_module(module)
-        self.function = self.link(code, program.name)
-        self.direct_call = direct_call(program, self.function)
+        if is_runnable(code.cpu):
+            address, owner = self._load(code, program.name)
+            self.function = ffi.function_from_address(address, owner)
+            self.direct_call = native_call(program, address, owner)
+        else:
+            self.function = self.link(code, program.name)
+            self.direct_call = direct_call(program, self.function)
         self.set_functions({program.name: self.function})
         self.timings = {"link": perf_counter() - start}
         self.kernel_seconds = {}
@@ -99,9 +106,9 @@ class NativeModel(Module):
 
     def run(self, *inputs: object) -> list[np.ndarray]:
         """The outputs for these inputs, in fresh arrays."""
-        direct = self.direct_call(inputs)
+        direct = self.direct_call(*inputs)
         if direct is not None:
-            return direct
+            return direct if isinstance(direct, list) else [direct]
         arrays = as_arrays(self.program, inputs)
         shapes = output_shapes(self.program, arrays)
         dtypes = [value.dtype.numpy() for value in self.program.outputs]
@@ -128,6 +135,10 @@ class NativeModel(Module):
         """The function of a main object, linked with the kernels into this process."""
         if not is_runnable(code.cpu):
             return lambda *_: require_runnable(code.cpu)  # which refuses, and says why
+        return ffi.function_from_address(*self._load(code, name))
+
+    def _load(self, code: Compiled, name: str) -> tuple[int, object]:
+        """Where the function of a main object is, linked with the kernels, and what keeps the code there."""
         if self.uses_amx:
             amx.require()
         objects = [code.object_bytes, *self._kernel_objects()]
@@ -140,8 +151,7 @@ class NativeModel(Module):
             elif module.object_code is not None:
                 objects += [module.object_code(), *(module.extra_objects() if module.extra_objects else ())]
         loaded = load_objects(objects, symbols)
-        kept = (loaded, self.constants, self.all_imports())
-        return ffi.function_from_address(loaded.address(ENTRY_PREFIX + name), kept)
+        return loaded.address(ENTRY_PREFIX + name), (loaded, self.constants, self.all_imports())
 
     def _kernel_objects(self) -> list[bytes]:
         return list({kernel.symbol: kernel.object_bytes for kernel in self.launches.values()}.values())

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from loopwright.ir.function import IRModule
-from loopwright.model.direct_call import DirectCall, ElementType, Empty, direct_call
+from loopwright.model.direct_call import DirectCall, ElementType, Empty, direct_call, no_direct_call
 from loopwright.model.errors import BadModelInput
 from loopwright.model.given_arrays import TensorLike, array_of
 from loopwright.model.kernel_table import KernelRow
@@ -69,23 +69,27 @@ class BuiltModule:
 
     def __call__(self, *args: TensorLike, **named: TensorLike) -> Any:
         """The output for these inputs, by position or by name; a list where there are several."""
-        outputs = None if named else self.direct_call(args)
-        if outputs is None:
-            given = zip(self.arguments(args, named), self.program.inputs, strict=True)
-            outputs = self.run([as_array(value, spec) for value, spec in given])
+        if not named:
+            direct = self.direct_call(*args)
+            if direct is not None:
+                return direct
+        given = zip(self.arguments(args, named), self.program.inputs, strict=True)
+        outputs = self.run([as_array(value, spec) for value, spec in given])
         return outputs[0] if len(outputs) == 1 else outputs
 
     def direct_call_with(self, empty: Empty = np.empty, element_type: ElementType = DataType.numpy) -> DirectCall:
         """The call for arrays that are just what the model takes; outputs are made by `empty`, in its own types."""
-        call = direct_call(self.program, self.compiled.function, empty, element_type)
+        if empty is not np.empty:
+            taken = not self._found
+            return direct_call(self.program, self.compiled.function, empty, element_type) if taken else no_direct_call
+        call = self.compiled.direct_call
         if not self._found:
             return call
-        if empty is not np.empty:
-            return _no_direct_call
 
-        def cut(arrays: Sequence[Any]) -> list[Any] | None:
-            outputs = call(arrays)
-            return None if outputs is None else self._found.cut(outputs, arrays)
+        def cut(*arrays: Any) -> Any:
+            outputs = call(*arrays)  # several: those that hold the sizes are among them
+            results = None if outputs is None else self._found.cut(outputs, arrays)
+            return results[0] if results is not None and len(results) == 1 else results
 
         return cut
 
@@ -203,10 +207,6 @@ class BuiltModule:
             "a built model is one object now: use it instead of (graph, lib, params)", DeprecationWarning, stacklevel=2
         )
         return iter((self.get_graph_json(), self.compiled, self.get_params()))
-
-
-def _no_direct_call(arrays: Sequence[Any]) -> None:
-    """For a model that takes no arrays as they are."""
 
 
 def as_array(value: object, wanted: Value) -> np.ndarray:

@@ -19,7 +19,8 @@ from typing import Final
 FLAGS: Final = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-pthread", "-fvisibility=hidden")
 SUFFIX: Final = ".dylib" if sys.platform == "darwin" else ".so"
 COMPILERS: Final = ("cc", "gcc", "clang")  # in the order in which they are looked for on PATH
-SHIPPED: Final = ("runtime/native/thread_pool.c", "codegen/llvm/jit_debug.c")  # a platform wheel carries them built
+# A platform wheel carries them built.
+SHIPPED: Final = ("runtime/native/thread_pool.c", "runtime/native/array_call.c", "codegen/llvm/jit_debug.c")
 _TIMEOUT: Final = 120  # seconds
 _INCLUDE: Final = re.compile(r'#include "([^"]+)"\n')
 

@@ -27,9 +27,9 @@ def arrays(shape=(2, 3), dtype="float32"):
 
 def test_what_the_model_takes_is_handed_on_as_it_is(added):
     x, y = arrays()
-    (result,) = added.direct_call((x, y))
+    result = added.direct_call(x, y)
     np.testing.assert_array_equal(result, x + y)
-    assert added.direct_call((x, y))[0] is not result  # fresh each time
+    assert added.direct_call(x, y) is not result  # fresh each time
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_the_model_takes_is_handed_on_as_it_is(added):
     ids=["too few", "too many", "none", "a list", "another type", "another size", "another rank", "a text"],
 )
 def test_anything_else_is_left_to_the_long_way(added, given):
-    assert added.direct_call(given(*arrays())) is None
+    assert added.direct_call(*given(*arrays())) is None
 
 
 def test_the_long_way_converts_or_says_what_is_wrong(added):
@@ -76,8 +76,29 @@ def test_open_sizes_are_worked_out_once_for_each_shape(monkeypatch):
     call = direct_call(library.program, library.compiled.function)
     for rows in (2, 5, 2, 0, 5):
         x, y = arrays((rows, 3))
-        np.testing.assert_array_equal(call((x, y))[0], x + y)
+        np.testing.assert_array_equal(call(x, y), x + y)
     assert len(asked) == 3
+
+
+def test_tensors_of_others_pass_through_dlpack(added):
+    x, y = arrays()
+    np.testing.assert_array_equal(added.direct_call(lw.nd.array(x), y), x + y)
+
+
+def test_a_size_of_an_output_that_is_computed_is_worked_out_in_python():
+    x = relay.var("x", shape=(relay.Any(), 3), dtype="float32")
+    library = relay.build(lw.IRModule.from_expr(relay.Function([x], relay.concatenate([x, x], axis=0))), "llvm")
+    for rows in (1, 4, 0):
+        values, _ = arrays((rows, 3))
+        np.testing.assert_array_equal(library.direct_call(values), np.concatenate([values, values]))
+
+
+def test_without_the_native_runtime_the_call_is_the_same(monkeypatch):
+    monkeypatch.setattr(lw.runtime.array_call, "_library", lambda: None)
+    library = built((2, 3))
+    x, y = arrays()
+    np.testing.assert_array_equal(library.direct_call(x, y), x + y)
+    assert library.direct_call(x, y[0]) is None
 
 
 @pytest.mark.one_in(3)

@@ -24,10 +24,10 @@ from loopwright.frontends.onnx.errors import InputMismatch, ShapeNeeded
 from loopwright.frontends.onnx.load import ModelSource, load
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir.types import Type
+from loopwright.model.direct_call import DirectCall, no_direct_call
 from loopwright.relay.types import TensorType
 
 if TYPE_CHECKING:
-    from loopwright.model.direct_call import DirectCall
     from loopwright.model.profile import Profile
     from loopwright.relay.build_module import Targets
     from loopwright.relay.built import BuiltModule
@@ -76,12 +76,12 @@ class Variant:
         return [_outside(tensors, of) for of in self.imported.outputs]
 
     @property
-    def direct_call(self) -> DirectCall | None:
+    def direct_call(self) -> DirectCall:
         """The call that converts nothing, where inputs and outputs are plain tensors whose types the graph has."""
         library = getattr(self.runner, "library", None)
         kinds = [*(one.structure for one in self.imported.inputs), *self.imported.outputs]
         plain = all(isinstance(kind, ElementType) and not kind.carried for kind in kinds)
-        return library.direct_call if library is not None and plain else None
+        return library.direct_call if library is not None and plain else no_direct_call
 
 
 class CompiledModel:
@@ -116,7 +116,7 @@ class CompiledModel:
         self._value_names: list[str] = []  # inputs whose values the graph is made for
         self._shape_names: list[str] = []  # inputs whose shapes it is made for
         self._variants: dict[Hashable, Variant] = {}
-        self._direct: DirectCall | None = None
+        self._direct: DirectCall = no_direct_call
         graph = self._model.proto.graph
         stored = {tensor.name for tensor in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
         self._inputs = {value.name: value.type for value in graph.input if value.name not in stored}
@@ -135,9 +135,11 @@ class CompiledModel:
 
     def __call__(self, *args: object, **named: object) -> Any:
         """The output of the model; a list of them where there are several."""
-        outputs = self._direct(args) if self._direct is not None and not named else None
-        if outputs is None:
-            outputs = self.run(args, named)
+        if not named:
+            direct = self._direct(*args)
+            if direct is not None:
+                return direct
+        outputs = self.run(args, named)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def run(
@@ -193,7 +195,7 @@ class CompiledModel:
                 raise error
             self._value_names += new
         self._variants.clear()
-        self._direct = None
+        self._direct = no_direct_call
 
     def _key(self, given: Mapping[str, object]) -> Hashable:
         values = tuple(_fingerprint(given.get(name)) for name in self._value_names)

@@ -75,9 +75,11 @@ class CompiledModule:
     def __call__(self, *args: object, **named: object) -> Any:
         """What the module returns, in its structure."""
         if self._direct is not None and not named:
-            direct = self._direct(args)
+            direct = self._direct(*args)
             if direct is not None:
-                return direct[0] if self._one_output else self._in_structure(direct)
+                if self._one_output:
+                    return direct
+                return self._in_structure(direct if isinstance(direct, list) else [direct])
         leaves, arrays = self._arrays(args, named)
         theirs = any(hasattr(leaf, "requires_grad") for leaf in leaves)
         tensors = iter(self._run(arrays))

@@ -6,7 +6,6 @@ numpy, and structures are taken apart only where the module has some.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from loopwright.frontends.pytorch.convert import Imported
@@ -31,11 +30,11 @@ def direct_call(library: BuiltModule | None, imported: Imported) -> DirectCall |
     )
     tensor = torch.Tensor
 
-    def checked(args: Sequence[Any]) -> list[Any] | None:
+    def checked(*args: Any) -> Any:
         for arg in args:
             # Subclasses compute in their own way; a view that is negated when it is read has the numbers unnegated.
             if type(arg) is not tensor or arg.is_neg():
                 return None
-        return call(args)
+        return call(*args)
 
     return checked

@@ -30,7 +30,7 @@ def is_affine(result, x):
 
 def test_a_plain_tensor(affine):
     x = torch.randn(3, 4)
-    assert affine._direct((x,)) is not None
+    assert affine._direct(x) is not None
     is_affine(affine(x), x)
 
 
@@ -45,7 +45,7 @@ def test_views_gradients_and_parameters(affine):
 
 def test_a_view_that_is_negated_when_read(affine):
     view = torch.complex(torch.randn(3, 4), torch.randn(3, 4)).conj().imag
-    assert view.is_neg() and affine._direct((view,)) is None
+    assert view.is_neg() and affine._direct(view) is None
     is_affine(affine(view), view)
 
 
@@ -79,3 +79,14 @@ def test_open_sizes():
     for rows in (2, 7, 2):
         x = torch.randn(rows, 4)
         is_affine(model(x), x)
+
+
+class InTuple(torch.nn.Module):
+    def forward(self, x):
+        return (x + 1,)
+
+
+def test_one_result_in_a_tuple():
+    x = torch.randn(5)
+    (result,) = lw.compile(InTuple(), (torch.zeros(5),))(x)
+    torch.testing.assert_close(result, x + 1)
