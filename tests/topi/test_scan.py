@@ -28,3 +28,31 @@ def test_mistakes():
         topi.cumsum(te.placeholder((3, 4)), 2)
     with pytest.raises(InvalidShapeError, match="data is int 5, not a tensor"):
         topi.cumprod(5)
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize(
+    "shape", [(7, 1), (5, 2, 1), (6, 3), (4, 13), (2, 3, 2, 9), (3, 131, 2), (3, 2300), (0, 5), (4, 0)]
+)
+def test_rows_side_by_side_in_lanes(shape, exclusive):
+    axis = len(shape) - 2 if len(shape) < 4 else 1
+    data = te.placeholder(shape, "float32", name="data")
+    x = np.random.default_rng(0).standard_normal(shape).astype("float32")
+    if exclusive:
+        x = np.round(x * 8)  # sums of integers, in whatever order
+        expected = np.cumsum(x, axis) - x
+    else:
+        expected = np.cumsum(x, axis)
+    result = np.zeros_like(x)
+    lw.build([data, topi.cumsum(data, axis, exclusive=exclusive)], target="llvm")(x, result)
+    assert np.array_equal(result, expected)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float64"])
+def test_types_side_by_side(dtype):
+    data = te.placeholder((9, 21), dtype, name="data")
+    x = np.random.default_rng(1).integers(0, 2, (9, 21)).astype(dtype)
+    out = topi.cumsum(data, 0)
+    result = np.zeros((9, 21), str(out.dtype))
+    lw.build([data, out], target="llvm")(x, result)
+    assert np.array_equal(result, np.cumsum(x, 0, dtype=str(out.dtype)))

@@ -3,27 +3,36 @@
     cumsum([1, 2, 3]) = [1, 3, 6]          exclusive: [0, 1, 3]
 
 Every row along the axis is walked in order, from the first element to the last; the rows run in parallel. Where the
-axis is not the last one, whole lines of neighbouring rows go together, as they lie in memory.
+axis is not the last one, neighbouring rows lie side by side in memory and go together, one in each lane: the totals so
+far are held in registers where they fit, and are otherwise read back from the line of results before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from loopwright import te
-from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast
-from loopwright.ir.ir_builder import create
+from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
+from loopwright.ir.intrinsics import ceildiv, minimum
+from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
 from loopwright.ir.operators import add, mul
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.lanes import vector_lanes
 from loopwright.topi.parts.row_major import product
 from loopwright.topi.parts.rows import check_axis, unravelled
 from loopwright.topi.parts.sizes import known
 from loopwright.topi.registry import operator
 from loopwright.topi.testing import scanning as meaning
 from loopwright.topi.types import Scalar
+
+_HELD: Final = 8  # vectors of totals that stay in registers, however few those are
+_STRIP_VECTORS: Final = 64  # of a longer line: the results before are still in L1 when they are added to
+
+Element = Callable[[Sequence[Expr]], Expr]
+Join = Callable[[Expr, Expr], Expr]
 
 
 @operator(reference=meaning.scanop, samples=meaning.scanop_samples)
@@ -50,44 +59,113 @@ def scanop(
         around, size, behind, shape = (
             list(data.shape[:axis]), data.shape[axis], list(data.shape[axis + 1 :]), list(data.shape)
         )  # fmt: skip
-    # Rows apart from each other run in parallel; where there is but one such line, the rows within it do.
-    is_split_behind = bool(behind) and known(product(around)) == 1
+    first = cast(as_expr(identity_value), kind)
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = create()
         source, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
-        with ExitStack() as loops:
-            first = unravelled(
-                loops.enter_context(
-                    ib.for_range(0, product(behind if is_split_behind else around), "line", kind="parallel")
-                ),
-                behind if is_split_behind else around,
-            )
-            i = loops.enter_context(ib.for_range(0, size, "i"))
-            if is_split_behind:
-                front, back = [as_expr(0)] * len(around), first
-            else:
-                front = first
-                back = [
-                    loops.enter_context(ib.for_range(0, extent, f"j{k}", kind="serial"))
-                    for k, extent in enumerate(behind)
-                ]
 
-            def at(index: Expr) -> tuple[Expr, ...]:
-                return (*front, index, *back)
+        def element(index: Sequence[Expr]) -> Expr:
+            indices = index if axis is not None else unravelled(index[0], data.shape)
+            return cast(source[tuple(indices)], kind)
 
-            def element(index: Expr) -> Expr:
-                indices = at(index) if axis is not None else tuple(unravelled(index, data.shape))
-                return cast(source[indices], kind)
+        def join(total: Expr, value: Expr) -> Expr:
+            return cast(as_expr(binop(total, value)), kind)
 
-            with ib.if_scope(i.equal(0)):
-                out[at(i)] = cast(as_expr(identity_value), kind) if exclusive else element(i)
-            with ib.else_scope():
-                out[at(i)] = cast(as_expr(binop(out[at(i - 1)], element(i - 1 if exclusive else i))), kind)
+        if known(product(shape)) == 0:
+            return ib.get()
+        if not behind or known(product(behind)) == 1:
+            _along_rows(ib, around, size, len(behind), element, out, join, first if exclusive else None)
+        else:
+            _across_rows(ib, around, size, behind, element, out, join, first if exclusive else None)
         return ib.get()
 
     result: te.Tensor = te.extern([shape], [data], body, name=op_name, dtype=str(kind), tag=default_tag(op_name))
     return result
+
+
+def _along_rows(
+    ib: IRBuilder, around: list[Expr], size: Expr, units: int, element: Element, out: BufferVar, join: Join,
+    first: Expr | None,
+) -> None:  # fmt: skip
+    """Each row by itself; `first` is the first result where an element is no part of its own."""
+    with ib.for_range(0, product(around), "line", kind="parallel") as line:
+        total = ib.allocate(out.dtype, (1,), name="total", scope="local")
+
+        def at(i: Expr) -> list[Expr]:
+            return [*unravelled(line, around), i, *[const(0, "int32")] * units]
+
+        with ib.if_scope(size > 0):
+            total[0] = element(at(const(0, size.dtype))) if first is None else first
+            out[tuple(at(const(0, size.dtype)))] = total[0]
+        with ib.for_range(1, size, "i") as i:
+            total[0] = join(total[0], element(at(i if first is None else i - 1)))
+            out[tuple(at(i))] = total[0]
+
+
+def _across_rows(
+    ib: IRBuilder, around: list[Expr], size: Expr, behind: list[Expr], element: Element, out: BufferVar, join: Join,
+    first: Expr | None,
+) -> None:  # fmt: skip
+    """Lines of neighbouring rows, in strips that stay in registers or in L1."""
+    width = product(behind)
+    columns, lanes = known(width), vector_lanes(out.dtype)
+    if columns is not None:
+        lanes = min(lanes, 1 << (max(columns, 1).bit_length() - 1))
+    in_registers = columns is not None and columns <= _HELD * lanes
+    strip = columns if in_registers and columns is not None else _STRIP_VECTORS * lanes
+    strips = ceildiv(width, strip)
+    with ib.for_range(0, product(around) * strips, "strip", kind="parallel") as number, ib.if_scope(size > 0):
+        front = unravelled(number // strips, around)
+        begin = ib.let("begin", (number % strips) * strip)
+
+        def at(i: Expr, column: Expr) -> list[Expr]:
+            return [*front, i, *unravelled(column, behind)]
+
+        if in_registers:
+            assert columns is not None
+            _carry_in_registers(ib, columns, lanes, size, at, element, out, join, first)
+            return
+        end = ib.let("end", minimum(begin + strip, width))
+
+        def line(i: Expr, value: Callable[[list[Expr], list[Expr]], Expr]) -> None:
+            vectors = (end - begin) // lanes
+            with (
+                ib.for_range(0, vectors, "vector") as vector,
+                ib.for_range(0, lanes, "lane", kind="vectorize") as lane,
+            ):
+                column = begin + vector * lanes + lane
+                out[tuple(at(i, column))] = value(at(i, column), at(i - 1, column))
+            with ib.for_range(begin + vectors * lanes, end, "column") as column:
+                out[tuple(at(i, column))] = value(at(i, column), at(i - 1, column))
+
+        line(const(0, size.dtype), lambda here, before: element(here) if first is None else first)
+        with ib.for_range(1, size, "i") as i:
+            line(i, lambda here, before: join(out[tuple(before)], element(here if first is None else before)))
+
+
+def _carry_in_registers(
+    ib: IRBuilder, columns: int, lanes: int, size: Expr, at: Callable[[Expr, Expr], list[Expr]], element: Element,
+    out: BufferVar, join: Join, first: Expr | None,
+) -> None:  # fmt: skip
+    """All columns at once. The last vector goes back so far that it is whole: what it shares is computed twice."""
+    vectors = -(-columns // lanes)
+    totals = ib.allocate(out.dtype, (vectors, lanes), name="totals", scope="local")
+
+    def line(i: Expr, value: Callable[[Expr, Expr], Expr]) -> None:
+        for vector in range(vectors):
+            start = min(vector * lanes, columns - lanes)
+            with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
+                totals[vector, lane] = value(totals[vector, lane], start + lane)
+        for vector in range(vectors):
+            start = min(vector * lanes, columns - lanes)
+            with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
+                out[tuple(at(i, start + lane))] = totals[vector, lane]
+
+    zero = const(0, size.dtype)
+    line(zero, lambda total, column: element(at(zero, column)) if first is None else first)
+    with ib.for_range(1, size, "i") as i:
+        line(i, lambda total, column: join(total, element(at(i if first is None else i - 1, column))))
 
 
 @operator(reference=meaning.cumsum, samples=meaning.cumsum_samples)
