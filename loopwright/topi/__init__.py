@@ -122,6 +122,7 @@ from loopwright.topi.ordering.argwhere import argwhere, argwhere_padded
 from loopwright.topi.ordering.searchsorted import searchsorted
 from loopwright.topi.ordering.sort import argsort, sort, topk
 from loopwright.topi.ordering.unique import unique
+from loopwright.topi.ordering.unique_values import unique_values
 from loopwright.topi.parts.axes import BadAxis
 from loopwright.topi.parts.choices import UnknownChoice, UnsuitableType
 from loopwright.topi.rule_schedules import NoScheduleForTarget
@@ -279,6 +280,7 @@ __all__ = [
     "trunc_divide",
     "trunc_mod",
     "unique",
+    "unique_values",
     "unravel_index",
     "utils",
     "vision",

@@ -149,6 +149,20 @@ class Unique(FromTopi):
         return self.type_of_compute(data)
 
 
+@register("unique_values", Kind.OPAQUE)
+class UniqueValues(FromTopi):
+    """The different values of a vector in order, and how many there are, without their places: `unique` of which no
+    one asks more."""
+
+    return_counts: bool = False
+
+    def results(self) -> int:
+        return 3 if self.return_counts else 2
+
+    def infer(self, data: TensorType) -> Type:
+        return self.type_of_compute(data)
+
+
 @register("argwhere", Kind.OPAQUE)
 class Argwhere(Operator):
     """The indices of the elements that are not zero, one row each."""

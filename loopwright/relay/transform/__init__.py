@@ -51,6 +51,7 @@ _FILES: Final = {
     "precision.to_mixed_precision": "ToMixedPrecision register_mixed_precision_conversion",
     "simplify.canonicalize_cast": "CanonicalizeCast",
     "simplify.canonicalize_ops": "CanonicalizeOps",
+    "simplify.drop_unused_results": "DropUnusedResults",
     "simplify.eliminate_common_subexpr": "EliminateCommonSubexpr",
     "simplify.fast_math": "FastMath",
     "simplify.flatten_atrous_conv": "FlattenAtrousConv",

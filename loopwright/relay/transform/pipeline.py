@@ -22,6 +22,7 @@ from loopwright.relay.transform.precision.fake_quantization_to_integer import Fa
 from loopwright.relay.transform.precision.integer_products import IntegerProducts
 from loopwright.relay.transform.simplify.canonicalize_cast import CanonicalizeCast
 from loopwright.relay.transform.simplify.canonicalize_ops import CanonicalizeOps
+from loopwright.relay.transform.simplify.drop_unused_results import DropUnusedResults
 from loopwright.relay.transform.simplify.eliminate_common_subexpr import EliminateCommonSubexpr
 from loopwright.relay.transform.simplify.fast_math import FastMath
 from loopwright.relay.transform.simplify.flatten_atrous_conv import FlattenAtrousConv
@@ -56,6 +57,7 @@ def graph_passes() -> list[Pass]:
         FoldScaleAxis(),
         CanonicalizeOps(),  # after it: bias_add says plainly which axis is that of the channels
         SimplifyExpr(),
+        DropUnusedResults(),  # after all that may drop a user of a result
         FuseAttention(),  # after it: one reshape stands where the importers wrote three
         FlattenAtrousConv(),
         AlterOpLayout(),  # after all that looks at plain convolutions; nothing is registered unless a user does

@@ -151,6 +151,22 @@ def unique_samples() -> Iterable[Sample]:
     yield Sample((_rows(1, dtype="uint8"), False))
 
 
+def unique_values(data: np.ndarray, return_counts: bool = False) -> list[np.ndarray]:
+    values, _, _, number, counts = unique(data, return_counts=True)
+    return [values, number, counts] if return_counts else [values, number]
+
+
+def unique_values_samples() -> Iterable[Sample]:
+    for dtype in ("int32", "int64", "uint8", "float32", "bool"):
+        yield Sample((_rows(37, dtype=dtype), dtype != "bool"))
+    yield Sample((np.array([2, np.nan, 1, np.nan, 2], "float64"), True))
+    yield Sample((_rows(0, dtype="int32"),))
+    yield Sample((_rows(1, dtype="uint8"), False))
+    # Few values in a long row are looked up; so are many at first, until there are too many.
+    yield Sample((np.tile(_rows(50, dtype="float32"), 60), True))
+    yield Sample((_rows(3000, dtype="int32") * 7 + np.arange(3000, dtype="int32"),))
+
+
 def argwhere(output_shape: Sequence[int], condition: np.ndarray) -> np.ndarray:
     result = np.argwhere(condition)[: output_shape[0]]
     return np.pad(result, ((0, output_shape[0] - len(result)), (0, 0)), constant_values=-1)
