@@ -41,7 +41,10 @@ class FoundSizes:
         for index, array in enumerate(outputs[: len(outputs) - len(self._locations)]):
             if index in self._shapes:
                 shape = tuple([_size(size, sizes) for size in self._shapes[index]])
-                array = array[: prod(shape)].reshape(shape).copy()
+                count = prod(shape)
+                # Memory of which most is used is kept; little in much would hold what nobody reads.
+                array = array[:count].reshape(shape)
+                array = array if 2 * count >= len(outputs[index]) else array.copy()
             result.append(array)
         return result
 

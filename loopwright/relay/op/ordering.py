@@ -16,6 +16,7 @@ from loopwright.relay.op.from_topi import FromTopi
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.sizes import normal_axis
 from loopwright.relay.types import AnyDim, TensorType
+from loopwright.topi.ordering.argwhere import argwhere_cut
 from loopwright.topi.registry import OPERATORS
 
 
@@ -167,17 +168,18 @@ class UniqueValues(FromTopi):
 class Argwhere(Operator):
     """The indices of the elements that are not zero, one row each."""
 
+    dtype: str = "int32"
     data_dependent = True
 
     def infer(self, condition: TensorType) -> Type:
-        return TensorType([AnyDim(), len(condition.shape)], "int32")
+        return TensorType([AnyDim(), len(condition.shape)], self.dtype)
 
     def compute(self, condition: te.Tensor) -> list[te.Tensor]:
-        rows, count = topi.argwhere_padded(condition)
+        rows, count = argwhere_cut(condition, self.dtype)
         return [rows, te.compute((1,), lambda _: count[0].astype("int64"), name="sizes")]
 
     def reference(self, condition: np.ndarray) -> np.ndarray:
-        return np.argwhere(condition).astype("int32")
+        return np.argwhere(condition).astype(self.dtype)
 
 
 class _Scan(FromTopi):

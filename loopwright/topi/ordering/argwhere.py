@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
+from typing import Final
+
 from loopwright import te
-from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast
+from loopwright.ir import Buffer, Expr, Ramp, Shuffle, Stmt, as_expr, cast, const
 from loopwright.ir.intrinsics import all as all_of
-from loopwright.ir.ir_builder import create
+from loopwright.ir.intrinsics import reinterpret, select
+from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
 from loopwright.ir.operators import logical_not
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
@@ -16,6 +22,8 @@ from loopwright.topi.parts.sizes import check_same
 from loopwright.topi.registry import operator
 from loopwright.topi.testing import sorting as meaning
 from loopwright.topi.types import Shape
+
+_BLOCK: Final = 16  # elements, as bytes that say whether they are set: a vector on every machine
 
 
 @operator(reference=meaning.argwhere, samples=meaning.argwhere_samples)
@@ -42,28 +50,86 @@ def argwhere_padded(condition: te.Tensor) -> list[te.Tensor]:
     return _found("argwhere_padded", condition, product(condition.shape), with_count=True)
 
 
-def _found(op: str, condition: te.Tensor, rows: Expr, with_count: bool) -> list[te.Tensor]:
+def argwhere_cut(condition: te.Tensor, dtype: str) -> list[te.Tensor]:
+    """The same for one who cuts the rows to those that were filled: the others are not written."""
+    return _found("argwhere_cut", condition, product(condition.shape), with_count=True, dtype=dtype, pads=False)
+
+
+def _found(
+    op: str, condition: te.Tensor, rows: Expr, with_count: bool, dtype: str = "int32", pads: bool = True
+) -> list[te.Tensor]:
+    index = DataType(dtype)
+
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = create()
         source, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
-        filled = ib.allocate(str(rows.dtype), (1,), name="filled", scope="local")
-        filled[0] = 0
-        with ib.for_range(0, product(condition.shape), "flat") as flat:
-            at = unravelled(flat, condition.shape)
-            with ib.if_scope(all_of(_is_set(source[tuple(at)]), filled[0] < rows)):
-                for axis, index in enumerate(at):
-                    out[filled[0], axis] = cast(index, DataType("int32"))
+        filled = ib.allocate("int64", (1,), name="filled", scope="local")
+        filled[0] = const(0, "int64")
+
+        def is_set(flat: Expr) -> Expr:
+            return _is_set(source[tuple(unravelled(flat, condition.shape))])
+
+        if with_count and condition.ndim:  # there is room for every element
+            _list(ib, product(condition.shape), is_set, out, filled)
+            if condition.ndim > 1:
+                _unravel(ib, out, filled, condition.shape)
+        else:
+            with (
+                ib.for_range(0, product(condition.shape), "flat") as flat,
+                ib.if_scope(all_of(is_set(flat), filled[0] < rows)),
+            ):
+                for axis, at in enumerate(unravelled(flat, condition.shape)):
+                    out[filled[0], axis] = cast(at, index)
                 filled[0] = filled[0] + 1
-        with ib.for_range(filled[0], rows, "row") as row:
-            for axis in range(condition.ndim):
-                out[row, axis] = -1
+        if pads:
+            with ib.for_range(filled[0], rows, "row") as row:
+                for axis in range(condition.ndim):
+                    out[row, axis] = -1
         if with_count:
             ib.buffer_ptr(outs[1])[0] = cast(filled[0], DataType("int32"))
         return ib.get()
 
     shapes: list[Shape] = [(rows, condition.ndim), (1,)] if with_count else [(rows, condition.ndim)]
-    result = te.extern(shapes, [condition], body, name=op, dtype=["int32"] * len(shapes), tag=default_tag(op))
+    types = [str(index), "int32"] if with_count else [str(index)]
+    result = te.extern(shapes, [condition], body, name=op, dtype=types, tag=default_tag(op))
     return list(result) if with_count else [result]
+
+
+def _list(ib: IRBuilder, size: Expr, is_set: Callable[[Expr], Expr], out: BufferVar, filled: BufferVar) -> None:
+    """The places of the elements that are set, one after the other in the last column of `out`.
+
+    Blocks without any are passed over. In others each place is written, and the next one over it unless its element is
+    set: no branch hangs on what the values are.
+    """
+    # The counter has 64 bits: from many narrow ones in a row LLVM derives the bounds of addresses for minutes.
+    last, one, none = out.asobject().shape[1] - 1, const(1, "int64"), const(0, "int64")
+
+    def visit(flat: Expr) -> None:
+        free = ib.let("free", filled[0])  # at most `flat`
+        out[free, last] = cast(flat, out.dtype)
+        filled[0] = free + select(is_set(flat), one, none)
+
+    whole = size // _BLOCK
+    with ib.for_range(0, whole, "block") as block:
+        flags = ib.allocate("uint8", (_BLOCK,), name="flags", scope="local")
+        with ib.for_range(0, _BLOCK, "lane", kind="vectorize") as lane:
+            flags[lane] = cast(is_set(block * _BLOCK + lane), DataType("uint8"))
+        words = reinterpret(DataType(f"uint64x{_BLOCK // 8}"), flags[Ramp(const(0), const(1), _BLOCK)])
+        word = ib.let("words", words)
+        parts = [Shuffle((word,), (const(k),)) for k in range(_BLOCK // 8)]
+        is_any = logical_not(reduce(or_, parts).equal(const(0, "uint64")))
+        with ib.if_scope(is_any), ib.for_range(0, _BLOCK, "lane") as lane:
+            visit(block * _BLOCK + lane)
+    with ib.for_range(whole * _BLOCK, size, "flat") as flat:
+        visit(flat)
+
+
+def _unravel(ib: IRBuilder, out: BufferVar, filled: BufferVar, shape: Sequence[Expr]) -> None:
+    """From the place of an element, in the last column, its indices."""
+    with ib.for_range(0, filled[0], "row") as row:
+        flat = ib.let("flat", cast(out[row, len(shape) - 1], product(shape).dtype))
+        for axis, index in enumerate(unravelled(flat, shape)):
+            out[row, axis] = cast(index, out.dtype)
 
 
 def _is_set(value: Expr) -> Expr:

@@ -49,15 +49,15 @@ def unique_values(data: te.Tensor, return_counts: bool = False) -> list[te.Tenso
         ib = create()
         source = ib.buffer_ptr(ins[0])
         values, number, *counted = [ib.buffer_ptr(out) for out in outs]
-        total = ib.allocate(size.dtype, (1,), name="total", scope="local")
-        total[0] = const(0, size.dtype)
+        total = ib.allocate("int64", (1,), name="total", scope="local")
+        total[0] = const(0, "int64")
         if str(data.dtype) not in HAVE_INTEGER_KEYS or (length is not None and length < _LONG):
             _sort_all(ib, source, size, values, total, counted)
         else:
             most = _MOST if length is None else min(_MOST, 1 << ((length // 4).bit_length() - 1))
             few = _look_up(ib, source, size, most, total, bool(counted))
             with ib.if_scope(total[0] <= most):
-                found = minimum(total[0], most)
+                found = cast(minimum(total[0], most), size.dtype)
                 in_order = sort_row(ib, found, most, lambda i: few[0][i], data.dtype, True, with_places=bool(counted))
                 with ib.for_range(0, found, "i") as i:
                     values[i] = in_order.key(i)
@@ -65,7 +65,7 @@ def unique_values(data: te.Tensor, return_counts: bool = False) -> list[te.Tenso
                         counts[i] = few[1][minimum(maximum(in_order.place(i), 0), most - 1)]
             with ib.else_scope():
                 _sort_all(ib, source, size, values, total, counted)
-        with ib.for_range(minimum(total[0], size), size, "i") as i:
+        with ib.for_range(cast(minimum(total[0], size), size.dtype), size, "i") as i:
             values[i] = const(0, data.dtype)
             for counts in counted:
                 counts[i] = 0
@@ -87,16 +87,16 @@ def _sort_all(
     next one over it unless it is new: no branch hangs on what the values are."""
     comes_before = before(source.dtype, True)
     in_order = sort_row(ib, size, size, lambda i: source[i], source.dtype, True, with_places=False)
-    total[0] = const(0, size.dtype)
+    total[0] = const(0, "int64")
     for counts in counted:
         with ib.for_range(0, size, "i") as i:
             counts[i] = 0
     with ib.for_range(0, size, "i") as i:
         key = ib.let("key", in_order.key(i))
         is_new = ib.let("is_new", (i < 1) | comes_before(in_order.key(maximum(i - 1, 0)), key))
-        free = ib.let("free", minimum(maximum(total[0], 0), size - 1))  # which it is already
+        free = ib.let("free", total[0])  # at most i
         values[free] = key
-        total[0] = free + select(is_new, const(1, size.dtype), const(0, size.dtype))
+        total[0] = free + select(is_new, const(1, "int64"), const(0, "int64"))
         for counts in counted:
             own = ib.let("own", minimum(maximum(total[0] - 1, 0), size - 1))
             counts[own] = counts[own] + 1

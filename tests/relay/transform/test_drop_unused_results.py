@@ -39,7 +39,9 @@ def test_both_are_read_or_the_tuple_is():
     assert call.attrs.ret_type == "both"
 
 
-@pytest.mark.parametrize(("read", "name"), [((0, 3), "unique_values"), ((0, 3, 4), "unique_values"), ((0, 2), "unique")])
+@pytest.mark.parametrize(
+    ("read", "name"), [((0, 3), "unique_values"), ((0, 3, 4), "unique_values"), ((0, 2), "unique")]
+)
 def test_unique_without_places(read, name):
     x = relay.var("x", shape=(9,), dtype="int32")
     all_of_them = relay.unique(x, is_sorted=True, return_counts=True)

@@ -187,7 +187,10 @@ def non_zero(node: Node, x: Expr) -> Expr:
     if node.rank(x) == 0:  # a number has no axes, so there are no rows: only their length tells
         locations = relay.argwhere(relay.reshape(x, (1,)))
         return relay.cast(relay.transpose(relay.strided_slice(locations, [0], [0], axes=[1]), axes=[1, 0]), "int64")
-    return relay.cast(relay.transpose(relay.argwhere(x), axes=[1, 0]), "int64")
+    locations = relay.argwhere(x, dtype="int64")
+    if node.rank(x) == 1:  # which moves nothing
+        return relay.expand_dims(relay.squeeze(locations, axis=[1]), axis=0)
+    return relay.transpose(locations, axes=[1, 0])
 
 
 @converter("Compress", since=9)
@@ -201,7 +204,7 @@ def compress(node: Node, x: Expr, condition: Expr) -> Expr:
     result = node.known(condition)
     if result is not None:
         return relay.take(x, node.const(np.nonzero(result)[0]), axis=axis)
-    locations = relay.cast(relay.squeeze(relay.argwhere(condition), axis=[1]), "int64")
+    locations = relay.squeeze(relay.argwhere(condition, dtype="int64"), axis=[1])
     return relay.take(x, locations, axis=axis)
 
 

@@ -32,8 +32,8 @@ class _Drop(TypedRewrite):
             return super().visit_tuple_getitem(get)
         if call.op.name == "unique":
             if call.attrs.is_sorted and used <= set(_OF_UNIQUE_VALUES):
-                attrs = {"return_counts": 4 in used}
-                return TupleGetItem(self._narrowed(call, "unique_values", attrs), _OF_UNIQUE_VALUES[get.index], get.span)
+                values = self._narrowed(call, "unique_values", {"return_counts": 4 in used})
+                return TupleGetItem(values, _OF_UNIQUE_VALUES[get.index], get.span)
         elif call.attrs.ret_type == "both" and len(used) == 1:
             attrs = {**dict(call.attrs.items()), "ret_type": _TOPK_RESULTS[get.index]}
             return self._narrowed(call, call.op.name, attrs)
