@@ -17,9 +17,11 @@ from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import common_lanes, instructions
-from loopwright.ir import BufferLoad, Max, Min, Var, any_node, structural_equal, uses_var
+from loopwright.ir import Buffer, BufferLoad, Expr, Max, Min, Var, any_node, collect, structural_equal, uses_var
 
 MAX_TAPS: Final = 9  # of conditions: a loop nest is cut for 3 × 3 of them, not for 5 × 5
+MANY_INSTRUCTIONS: Final = 12  # a load and its share of a store take no longer than a few
+INSTRUCTIONS_TOGETHER: Final = 160  # of a value in all places that take it: with more, a buffer is no time lost
 
 Read = tuple[BlockFacts, Access]  # who reads, and what
 
@@ -38,6 +40,46 @@ def times_computed(facts: BlockFacts, reads: Sequence[Read]) -> int:
     evaluated = sum(size_of(reader.axes) for reader, _ in reads)
     cells = max(1, size_of(facts.axes))
     return 1 if evaluated <= cells else max(2, round(evaluated / cells))
+
+
+def times_repeated(facts: BlockFacts, reads: Sequence[Read]) -> int:
+    """How often one read would compute each value, in other iterations of the loops around a row.
+
+    What does not change along the row that a reader walks is computed before the row, wherever it is written.
+    """
+    again = [(reader, access) for reader, access in reads if reader.is_injective and _moves_along_row(reader, access)]
+    return max([times_computed(facts, [read]) for read in again], default=1)
+
+
+def is_long(facts: BlockFacts) -> bool:
+    """Whether a value takes so many instructions that it is rather loaded than computed again."""
+    return instructions(facts, with_conditions=False) >= MANY_INSTRUCTIONS
+
+
+def is_long_together(facts: BlockFacts, readers: Sequence[BlockFacts]) -> bool:
+    """Whether the readers would become so long with the value in each place that takes it, that the time is no matter.
+
+    The compiler computes equal values once, but it reads all of them.
+    """
+    loads = [load for reader in readers for store in reader.stores for load in collect(store.value, BufferLoad)]
+    uses = sum([load.buffer is facts.write.buffer for load in loads])
+    return uses > 1 and uses * instructions(facts, with_conditions=False) > INSTRUCTIONS_TOGETHER
+
+
+def locates_several(reader: BlockFacts, buffer: Buffer) -> bool:
+    """Whether cells of the buffer are indices of several loads."""
+    loads = [load for store in reader.stores for load in collect(store.value, BufferLoad)]
+    located = [load for load in loads if any(_reads(index, buffer) for index in load.indices)]
+    return len(located) > 1
+
+
+def _reads(index: Expr, buffer: Buffer) -> bool:
+    return any_node(index, lambda node: isinstance(node, BufferLoad) and node.buffer is buffer)
+
+
+def _moves_along_row(reader: BlockFacts, access: Access) -> bool:
+    moving = [axis for axis in reader.axes if axis.extent != 1]
+    return bool(moving) and access.uses(moving[-1].var)
 
 
 def is_cheaper_again(facts: BlockFacts, reads: Sequence[Read], machine: Machine) -> bool:

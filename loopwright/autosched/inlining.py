@@ -15,7 +15,17 @@ from typing import Final
 from loopwright.arith.affine import Form
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts, const
-from loopwright.autosched.inline_cost import MAX_TAPS, Read, is_cheaper_again, places, times_computed
+from loopwright.autosched.inline_cost import (
+    MAX_TAPS,
+    Read,
+    is_cheaper_again,
+    is_long,
+    is_long_together,
+    locates_several,
+    places,
+    times_computed,
+    times_repeated,
+)
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.ir import (
@@ -72,6 +82,13 @@ def _reason_to_keep(entry: Entry, program: Program, machine: Machine, readers: s
         return f"{readers} reads it at {len(read)} indices, and would evaluate its conditions at each"
     if len(read) > 1 and facts.reads and not is_cheaper_again(facts, read, machine):
         return f"{readers} would compute it {len(read)} times, which takes longer than to store and load it"
+    if is_long(facts) and times_repeated(facts, read) > 1:
+        times = times_computed(facts, read)
+        return f"{readers} would compute its many instructions {times} times, which takes longer than to load it"
+    if is_long_together(facts, [reader for reader, _ in read]):
+        return f"{readers} takes it in so many places that its instructions would be too many"
+    if is_long(facts) and any(locates_several(reader, facts.write.buffer) for reader, _ in read):
+        return f"{readers} looks up several cells by it: an index in memory is nearer than one in a vector's lane"
     return None
 
 

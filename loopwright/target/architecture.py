@@ -30,6 +30,7 @@ class Units:
     has_int8_dot: bool = False
     has_matrix_unit: bool = False  # AMX, SME, or 8-bit matrix instructions on vectors
     has_scalable_vectors: bool = False
+    has_gather: bool = False  # loads the lanes of a vector from anywhere in one instruction
 
 
 @dataclass(frozen=True)

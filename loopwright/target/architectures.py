@@ -59,7 +59,7 @@ X86_64: Final = Architecture(
         "f16c": {"has_f16_convert": True},
         "fma": {"has_fma": True},
         "fma4": {"has_fma": True},
-        "avx2": {"int_bits": 256, "narrow_int_bits": 256},
+        "avx2": {"int_bits": 256, "narrow_int_bits": 256, "has_gather": True},
         "avxvnni": {"has_int8_dot": True},
         "avxneconvert": {"has_bf16_convert": True},
         "avx512f": {"float_bits": 512, "int_bits": 512, "registers": 32},

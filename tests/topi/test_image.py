@@ -36,6 +36,32 @@ def test_grids_of_any_size():
     assert np.array_equal(result, meaning.grid_sample(X, places, "nearest", padding_mode="reflection"))
 
 
+@pytest.mark.parametrize("shape", [(1, 2, 1, 1), (1, 2, 1, 5), (1, 1, 2, 9), (2, 3, 5, 2)])
+@pytest.mark.parametrize("mode", ["zeros", "border"])
+def test_pictures_read_around_their_edges(shape, mode):
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-1, 1, shape).astype("float32")
+    places = rng.uniform(-1.6, 1.6, (shape[0], 2, 7, 6)).astype("float32")
+    places[:, :, 0] = [-1, 1, 0, -1.25, 1.25, 0.5]  # pixels, the middle between them, just outside
+    data, grid = te.placeholder(shape, name="data"), te.placeholder(places.shape, name="grid")
+    out = topi.image.grid_sample(data, grid, "bilinear", "NCHW", mode, align_corners=False)
+    result = np.zeros((*shape[:2], 7, 6), "float32")
+    lw.build([data, grid, out], target="llvm", autosched=True)(x, places, result)
+    exact = meaning.grid_sample(x, places, "bilinear", "NCHW", mode, align_corners=False)
+    assert np.abs(result - exact).max() <= 1e-5
+
+
+def test_pixels_outside_the_sample_are_left_out_even_where_they_are_infinite():
+    x = np.full((1, 1, 4, 4), np.inf, "float32")
+    x[0, 0, 1:3, 1:3] = 1
+    places = np.zeros((1, 2, 1, 5), "float32")
+    places[0, 0, 0] = [0, 0.1, -0.3, 5, -5]
+    data, grid = te.placeholder(x.shape, name="data"), te.placeholder(places.shape, name="grid")
+    result = np.zeros((1, 1, 1, 5), "float32")
+    lw.build([data, grid, topi.image.grid_sample(data, grid)], target="llvm", autosched=True)(x, places, result)
+    assert result.ravel()[:3] == pytest.approx(1) and list(result.ravel()[3:]) == [0, 0]
+
+
 def test_the_nearest_pixel_has_no_rounding_errors():
     # 7 · (i / 7) is i exactly; in float32, i · (5 / 7) falls below whole numbers.
     data = te.placeholder((1, 1, 1, 250), name="data")

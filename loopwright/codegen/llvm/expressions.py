@@ -15,6 +15,7 @@ from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare, emit_l
 from loopwright.codegen.llvm.conversions import emit_cast
 from loopwright.codegen.llvm.fixed_lanes import fixed_lanes
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
+from loopwright.codegen.llvm.gathered_lanes import gathered_lanes
 from loopwright.codegen.llvm.lane_of import lane_of
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.odds import odds_of
@@ -432,12 +433,22 @@ class ExpressionEmitter(Visitor):
         return self.b.value(f"shufflevector {text} {part}, {text} poison, <{repeated.lanes} x i32> <{mask}>")
 
     def _gather(self, buffer: ir.Buffer, index: ir.Expr) -> str:
-        """Lanes from anywhere: one instruction where the machine has a fast one; elsewhere LLVM makes loads of it."""
+        """Lanes from anywhere, in one instruction where the machine has it."""
         count, dtype = index.dtype.lanes, buffer.dtype
-        pointers = self.b.value(
-            f"getelementptr inbounds {storage_type(dtype)}, ptr {self.visit_Var(buffer.data)}, "
-            f"<{count} x {self.index_text}> {self.index(index)}"
-        )
+        base, rest = gathered_lanes(index)
+        first = self.visit_Var(buffer.data)
+        if base is not None:
+            first = self.address(buffer, self.index(base), inside=False)
+        lanes, kind = self.index(rest), register_type(rest.dtype.element)
+        element = storage_type(dtype)
+        if not self.target.units.has_gather:
+            loaded = []
+            for lane in range(count):
+                where = self.lane(lanes, rest.dtype, lane)
+                address = self.b.value(f"getelementptr {element}, ptr {first}, {kind} {where}")
+                loaded.append(self._load(address, dtype, dtype))
+            return self.vector(loaded, dtype.with_lanes(count))
+        pointers = self.b.value(f"getelementptr {element}, ptr {first}, <{count} x {kind}> {lanes}")
         result, whole = register_type(dtype.with_lanes(count)), splat(DataType("bool").with_lanes(count), "true")
         name = f"llvm.masked.gather.{mangled(dtype.with_lanes(count))}.v{count}p0"
         self.module.declare(name, f"{result} @{name}(<{count} x ptr>, i32, <{count} x i1>, {result})")

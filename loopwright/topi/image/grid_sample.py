@@ -9,6 +9,8 @@ A grid has one channel a spatial axis, x before y (before z), from -1 at one end
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from typing import Final
 
 from loopwright import te
 from loopwright.ir import Expr, as_expr, cast, const
@@ -19,12 +21,15 @@ from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.image.sampled_pixels import nearest_pixels, pixels_around
 from loopwright.topi.image.sampling import cubic_weights, interpolated, linear_weights
 from loopwright.topi.parts.choices import choose
-from loopwright.topi.parts.sizes import check_rank, check_same, is_zero
+from loopwright.topi.parts.sizes import check_rank, check_same, is_zero, known
 from loopwright.topi.registry import operator
 from loopwright.topi.testing import image as meaning
 from loopwright.topi.types import Shape
+
+_LARGEST_PICTURE: Final = 2**31 - 1  # pixels whose offsets are int32
 
 
 @operator(reference=meaning.affine_grid, samples=meaning.affine_grid_samples, name="image.affine_grid")
@@ -79,22 +84,29 @@ def grid_sample(
     check_same(op, "the batch", ("the data", data.shape[0]), ("the grid", grid.shape[0]))
     sizes = data.shape[2:]
     real = DataType("float64" if data.dtype == "float64" else "float32")
+    shape = [data.shape[0], data.shape[1], *grid.shape[2:]]
 
-    def body(n: Expr, c: Expr, *at: Expr) -> Expr:
+    def location(axis: int, n: Expr, at: Sequence[Expr]) -> Expr:
         # The last spatial axis is x, the first channel of the grid.
-        wanted = [cast(grid(n, count - 1 - axis, *at), real) for axis in range(count)]
-        locations = [_place(value, size, align_corners) for value, size in zip(wanted, sizes, strict=True)]
+        size = sizes[axis]
+        offset = _place(cast(grid(n, count - 1 - axis, *at), real), size, align_corners)
         if method == "bicubic" and padding_mode == "reflection":
             # The reflected picture is the same from both sides of its mirror, and so is what lies between its pixels.
-            locations = [_reflected(offset, size, align_corners) for offset, size in zip(locations, sizes, strict=True)]
+            offset = _reflected(offset, size, align_corners)
         elif method != "bicubic":
-            locations = [
-                _kept(offset, size, padding_mode, align_corners) for offset, size in zip(locations, sizes, strict=True)
-            ]
+            offset = _kept(offset, size, padding_mode, align_corners)
         # What is far outside is as good as just outside; it would not fit into an index.
-        locations = [
-            maximum(minimum(offset, cast(size + 3, real)), -4.0) for offset, size in zip(locations, sizes, strict=True)
-        ]
+        return maximum(minimum(offset, cast(size + 3, real)), -4.0)
+
+    known_sizes = [known(size) for size in sizes]
+    if method != "bicubic" and all(known_sizes) and prod([size or 0 for size in known_sizes]) <= _LARGEST_PICTURE:
+        find = nearest_pixels if method == "nearest" else pixels_around
+        value = find(data, [size or 0 for size in known_sizes], [data.shape[0], *grid.shape[2:]], location, real)
+        result: te.Tensor = te.compute(shape, value, name=op, tag=default_tag(tag.INJECTIVE))
+        return result
+
+    def body(n: Expr, c: Expr, *at: Expr) -> Expr:
+        locations = [location(axis, n, at) for axis in range(count)]
 
         def read(pixels: Sequence[Expr]) -> Expr:
             if method == "bicubic" and padding_mode != "zeros":
@@ -118,8 +130,7 @@ def grid_sample(
             value = interpolated(read, base, (-1, 0, 1, 2), [cubic_weights(rest, -0.75) for rest in rests])
         return cast(value, data.dtype)
 
-    shape = [data.shape[0], data.shape[1], *grid.shape[2:]]
-    result: te.Tensor = te.compute(shape, body, name=op, tag=default_tag(tag.INJECTIVE))
+    result = te.compute(shape, body, name=op, tag=default_tag(tag.INJECTIVE))
     return result
 
 
