@@ -49,6 +49,22 @@ def test_permutations_of_three_axes(order):
     assert ("in registers" in plan.explain()) == (order[-1] != 2)  # else rows stay rows
 
 
+@pytest.mark.parametrize("ones", [(), (0,), (1,), (2,), (1, 2), (0, 1, 2)])
+def test_dimensions_of_one_element_are_nowhere_in_the_way(ones):
+    shape = [33, 18]
+    for place in reversed(ones):
+        shape.insert(place, 1)
+    A = te.placeholder(shape, "uint8", name="A")
+
+    def value(i, _, j):
+        places = iter([j, i])
+        return A(*[0 if size == 1 else next(places) for size in shape])
+
+    func = function(A, te.compute((18, 1, 33), value, name="C"))
+    plan = check_same_bits(func, [numbers(*shape, dtype="uint8"), numbers(18, 1, 33, dtype="uint8")])
+    assert "in registers" in plan.explain()
+
+
 def test_images_change_their_layout():
     A = te.placeholder((2, 24, 14, 30), name="A")
     func = function(A, te.compute((2, 14, 30, 24), lambda n, h, w, c: A[n, c, h, w], name="C"))
@@ -138,6 +154,7 @@ def test_sixteen_cores_get_several_pieces_each(rows, columns):
     assert pieces is not None and int(pieces[1]) >= 48
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [name for name in TRANSPOSES if name.endswith(("_float32", "_int8", "_float64"))])
 def test_intrinsics_do_what_they_say(name):
     check_intrinsic(name)

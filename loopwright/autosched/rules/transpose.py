@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from loopwright.autosched.axis_uses import own_uses
 from loopwright.autosched.decision import ChoiceKind, Decision, RuleKind
-from loopwright.autosched.facts import Access, BlockFacts
+from loopwright.autosched.facts import Access, BlockFacts, const
 from loopwright.autosched.layouts import dimensions, layout
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import common_lanes, nest_cost
@@ -45,7 +45,8 @@ class _Operand(NamedTuple):
 
     def intrinsic(self, size: int) -> str | None:
         """What turns a tile of it in registers; None where there is nothing for that size."""
-        return transpose_intrinsic(size, self.across - self.along - 1, str(self.access.buffer.dtype))
+        after = len(self.access.indices) - 1 - self.across
+        return transpose_intrinsic(size, self.across - self.along - 1, str(self.access.buffer.dtype), after)
 
     @property
     def layout(self) -> str:
@@ -115,7 +116,7 @@ class Transpose:
             intrinsic = operand.intrinsic(size)
             assert intrinsic is not None
             stage = sch.stage(facts.name, columns, operand.access.buffer.name, "local", layout=operand.layout)
-            sch.tensorize(sch.get_loops(stage)[operand.along - operand.across - 1], intrinsic)
+            sch.tensorize(sch.get_loops(stage)[operand.along - len(operand.access.indices)], intrinsic)
         sch.vectorize(column)
         sch.unroll(row)
         _add_prefetches(sch, facts, row, size, streams, machine, decision)
@@ -149,10 +150,11 @@ def _match_transpose(facts: BlockFacts, streams: Streams) -> _Transpose | None:
 
 
 def _operand(access: Access, along: Var, across: Var) -> _Operand | None:
-    """The operand, if each of the two axes is an index by itself, the second one the last."""
+    """The operand, if each of the two axes is an index by itself, the second one the last that moves."""
     rows = [dim for dim, form in enumerate(access.forms) if form is None or along in form.variables()]
     columns = [dim for dim, form in enumerate(access.forms) if form is None or across in form.variables()]
-    last = len(access.indices) - 1
+    sizes = access.buffer.shape
+    last = max([dim for dim in range(len(sizes)) if const(sizes[dim]) != 1], default=0)
     if len(rows) != 1 or columns != [last] or rows == columns:
         return None
     by_one = access.steps(along)[rows[0]] == 1 and access.steps(across)[last] == 1

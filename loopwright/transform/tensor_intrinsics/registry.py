@@ -102,13 +102,14 @@ class BadIntrinsic(LoopwrightError, ValueError):
 # Square tiles that fit in registers, of rows that lie in the last but one dimension of a buffer or further out:
 # {name: (rows, dimensions between, type)}.
 TRANSPOSES: Final = {
-    f"transpose_{size}{'x1' * between}x{size}_{dtype}": (size, between, dtype)
+    f"transpose_{size}{'x1' * between}x{size}{'x1' * after}_{dtype}": (size, between, after, dtype)
     for sizes, dtypes in (
         ((8, 16), ("int8", "uint8", "int16", "uint16", "float16", "bfloat16")),
         ((4, 8, 16), ("int32", "uint32", "float32")),
         ((2, 4, 8), ("int64", "uint64", "float64")),
     )
     for between in range(3)
+    for after in range(3)
     for size in sizes
     for dtype in dtypes
 }

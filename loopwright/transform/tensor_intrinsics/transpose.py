@@ -1,6 +1,6 @@
 """Transposing a square tile in registers: whole rows in, whole rows out, shuffles between.
 
-    T[j, i] = A[i, j]        16 rows of 16 elements become 16 columns; A[i, 0, j] where a dimension lies between them
+    T[j, i] = A[i, j]        16 rows of 16 elements become 16 columns; A[i, 0, j, 0] with others between or after
 
 Each round interleaves row r with row r + n/2, as one shuffles two halves of a deck of cards; the bits of a row's number
 and of a column's then wander round as one number, and after log2(n) rounds they have changed places. A shuffle of two
@@ -30,26 +30,29 @@ from loopwright.transform.tensor_intrinsics.registry import TRANSPOSES, TensorIn
 
 def register(name: str) -> None:
     """Declare one of the intrinsics of this file."""
-    size, between, dtype = TRANSPOSES[name]
-    TensorIntrin.register(name, _description(size, between, dtype), _implementation(size, between, dtype))
+    what = TRANSPOSES[name]
+    TensorIntrin.register(name, _description(*what), _implementation(*what))
 
 
-def _buffers(size: int, between: int, dtype: str, strided: bool) -> tuple[Buffer, Buffer]:
+def _buffers(size: int, between: int, after: int, dtype: str, strided: bool) -> tuple[Buffer, Buffer]:
     row, *others = [Var(f"stride_{dim}", "int32") for dim in range(between + 1)]
-    strides = ((row, *others, const(1)), (Var("T_stride", "int32"), const(1))) if strided else ((), ())
-    source = decl_buffer((size, *[1] * between, size), dtype, "A", strides=strides[0], offset_factor=1)
+    ones = [const(1)] * (1 + after)
+    strides = ((row, *others, *ones), (Var("T_stride", "int32"), const(1))) if strided else ((), ())
+    source = decl_buffer((size, *[1] * between, size, *[1] * after), dtype, "A", strides=strides[0], offset_factor=1)
     return source, decl_buffer((size, size), dtype, "T", strides=strides[1], offset_factor=1)
 
 
-def _description(size: int, between: int, dtype: str) -> PrimFunc:
-    source, target = _buffers(size, between, dtype, strided=False)
+def _description(size: int, between: int, after: int, dtype: str) -> PrimFunc:
+    source, target = _buffers(size, between, after, dtype, strided=False)
     axes = [("i", size, IterType.DataPar), ("j", size, IterType.DataPar)]
-    middle = [0] * between
-    return description([source, target], axes, lambda i, j: BufferStore(target, load(source, i, *middle, j), (j, i)))
+    middle, end = [0] * between, [0] * after
+    return description(
+        [source, target], axes, lambda i, j: BufferStore(target, load(source, i, *middle, j, *end), (j, i))
+    )
 
 
-def _implementation(size: int, between: int, dtype: str) -> PrimFunc:
-    source, target = _buffers(size, between, dtype, strided=True)
+def _implementation(size: int, between: int, after: int, dtype: str) -> PrimFunc:
+    source, target = _buffers(size, between, after, dtype, strided=True)
     whole = Ramp(const(0), const(1), size)
     named: list[tuple[Var, Expr]] = []
 
@@ -57,7 +60,7 @@ def _implementation(size: int, between: int, dtype: str) -> PrimFunc:
         named.append((Var(f"v{len(named)}", value.dtype), value))
         return named[-1][0]
 
-    rows = [name(load(source, row, *[0] * between, whole)) for row in range(size)]
+    rows = [name(load(source, row, *[0] * between, whole, *[0] * after)) for row in range(size)]
     half = size // 2
     low, high = ([const(lane // 2 + start + size * (lane % 2)) for lane in range(size)] for start in (0, half))
     for _ in range(size.bit_length() - 1):
