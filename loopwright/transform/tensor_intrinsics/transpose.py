@@ -60,7 +60,8 @@ def _implementation(size: int, between: int, after: int, dtype: str) -> PrimFunc
         named.append((Var(f"v{len(named)}", value.dtype), value))
         return named[-1][0]
 
-    rows = [name(load(source, row, *[0] * between, whole, *[0] * after)) for row in range(size)]
+    # A vector is an index of the last dimension: the ones before it, of one element, are no step in memory.
+    rows = [name(load(source, row, *[0] * (between + after), whole)) for row in range(size)]
     half = size // 2
     low, high = ([const(lane // 2 + start + size * (lane % 2)) for lane in range(size)] for start in (0, half))
     for _ in range(size.bit_length() - 1):
