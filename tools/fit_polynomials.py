@@ -147,6 +147,10 @@ def _fits() -> list[Fit]:
         s = sqrt(t)
         return (log((1 + s) / (1 - s)) - 2 * s) / (s * t)
 
+    def twelfth_tail(t: mpf) -> mpf:  # log((1 + u/2) / (1 - u/2)) = u + u t (1/12 + t Q(t)), t = u²
+        u = sqrt(t)
+        return ((log((1 + u / 2) / (1 - u / 2)) - u) / (u * t) - mpf(1) / 12) / t
+
     def sin_tail(x: mpf) -> mpf:
         return (sin(x) / x - 1) / x**2
 
@@ -196,7 +200,8 @@ def _fits() -> list[Fit]:
             stepwise=True,
         ),
         Fit("erf_far", fourth_root, lambda x: 4 * fourth_root(x) ** 3, boundary, mpf(4), 7, stepwise=True),
-        Fit("pow_log2", lambda f: log1p(f) / log(2) / f, lambda f: f, LOG_LOW, LOG_HIGH, 13, "float64"),
+        Fit("pow", twelfth_tail, lambda t: t**2, mpf("1e-4"), 4 * s_high, 2),
+        Fit("pow_float64", twelfth_tail, lambda t: t**2, mpf("1e-4"), 4 * s_high, 8, "float64"),
         Fit("exp_float64", exp_tail, lambda r: r**2 / expm1(r), -HALF_LN2, HALF_LN2, 10, "float64"),
         Fit("erf_near_float64", root(erf_tail), root(lambda x: x**3 / erf(x)), TINY, mpf(1), 10, "float64"),
         Fit(

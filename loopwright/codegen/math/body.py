@@ -59,6 +59,23 @@ def polynomial(x: ir.Expr, coefficients: Sequence[float]) -> ir.Expr:
     return value
 
 
+def polynomial_by_pairs(
+    body: Body, x: ir.Expr, coefficients: Sequence[float], square: ir.Expr | None = None
+) -> ir.Expr:
+    """The same polynomial by Estrin's scheme, one square at a time: a chain half as long, for a few more products.
+
+    For long bodies, of which a core has no second one in flight to fill the gaps.
+    """
+    terms: list[ir.Expr] = [ir.const(c, x.dtype) for c in coefficients]
+    while len(terms) > 1:
+        pairs = [fma(high, x, low) for low, high in zip(terms[::2], terms[1::2])]
+        terms = [body.let("pair", pair) for pair in pairs] + terms[len(pairs) * 2 :]
+        if len(terms) > 1:
+            x = body.let("square", x * x) if square is None else square
+            square = None
+    return terms[0]
+
+
 def select(condition: ir.Expr, a: ir.Expr | float, b: ir.Expr | float) -> ir.Expr:
     """`a` where `condition` holds, else `b`; at least one of them is an expression."""
     return intrinsics.select(condition, a, b)

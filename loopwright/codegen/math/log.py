@@ -14,7 +14,20 @@ from typing import Final
 
 from loopwright import ir
 from loopwright.codegen.math.avx512 import exponent_avx512, mantissa_avx512
-from loopwright.codegen.math.body import Body, bits_of, copysign, fma, from_bits, polynomial, select, typed
+from loopwright.codegen.math.body import (
+    ROUND,
+    ROUND_BITS,
+    ROUND_FLOAT64,
+    ROUND_FLOAT64_BITS,
+    Body,
+    bits_of,
+    copysign,
+    fma,
+    from_bits,
+    polynomial,
+    select,
+    typed,
+)
 from loopwright.codegen.math.exp import LN2, LN2_FLOAT64
 from loopwright.ir import intrinsics
 
@@ -56,8 +69,8 @@ _LOG2_E_FLOAT64: Final = (1.4426950408889634, 2.0355273740931033e-17)
 _LOG10_E_FLOAT64: Final = (0.4342944819032518, 1.098319650216765e-17)
 _LOG10_2_FLOAT64: Final = (0.3010299956639812, -2.8037281277851704e-18)
 _THREE_QUARTERS_BITS: Final = 0x3F400000
-_SQRT_HALF_BITS: Final = 0x3F3504F3
-_SQRT_HALF_BITS_FLOAT64: Final = 0x3FE6A09E667F3BCD
+SQRT_HALF_BITS: Final = 0x3F3504F3
+SQRT_HALF_BITS_FLOAT64: Final = 0x3FE6A09E667F3BCD
 _INFINITY: Final = float("inf")
 # The NaN that x86 makes of negative numbers: all ways to compute a logarithm give this one.
 _NAN_BITS: Final = {32: 0xFFC00000, 64: 0xFFF8000000000000}
@@ -115,7 +128,7 @@ def log1p_of(body: Body, x: ir.Expr) -> ir.Expr:
     is_single = x.dtype.bits == 32
     digits, bias, parts = (23, 127, LN2) if is_single else (52, 1023, LN2_FLOAT64)
     bits = bits_of(total, f"int{x.dtype.bits}")
-    exponent, m = _normalize(body, bits, digits, _SQRT_HALF_BITS if is_single else _SQRT_HALF_BITS_FLOAT64)
+    exponent, m = _normalize(body, bits, digits, SQRT_HALF_BITS if is_single else SQRT_HALF_BITS_FLOAT64)
     # 2^-e, which must not leave the normal numbers; from 2^25 (2^54) on nothing is lost that matters.
     least = from_bits((bias - intrinsics.minimum(exponent, ir.const(bias - 1, exponent.dtype))) << digits)
     f = body.let("f", (m - 1.0) + lost * least)
@@ -125,12 +138,25 @@ def log1p_of(body: Body, x: ir.Expr) -> ir.Expr:
     return copysign(value, x)  # for the sake of -0.0 alone
 
 
-def split_exponent(body: Body, x: ir.Expr, least: int = _SQRT_HALF_BITS) -> tuple[ir.Expr, ir.Expr]:
+def split_exponent(body: Body, x: ir.Expr, least: int = SQRT_HALF_BITS) -> tuple[ir.Expr, ir.Expr]:
     """e as a float, and m - 1, of a positive float32; `least` are the bits of the least m."""
     small = body.let("small", x < 2.0**-126)  # denormal: scaled up first
     exponent, m = _normalize(body, bits_of(select(small, x * 2.0**24, x)), 23, least)
     e = body.let("e", exponent.astype(x.dtype) - select(small, ir.const(24.0, x.dtype), 0.0))
     return e, body.let("f", m - 1.0)
+
+
+def exponent_and_mantissa(body: Body, x: ir.Expr, least: int) -> tuple[ir.Expr, ir.Expr]:
+    """e as a float, and m, of a positive normal number; `least` are the bits of the least m.
+
+    The exponent becomes a float without a conversion: added to the bits of a large float, it is in its last places.
+    """
+    bits, (digits, bias) = x.dtype.bits, (23, 127) if x.dtype.bits == 32 else (52, 1023)
+    kind = f"uint{bits}"
+    large, large_bits = (ROUND, ROUND_BITS) if bits == 32 else (ROUND_FLOAT64, ROUND_FLOAT64_BITS)
+    above = body.let("above", bits_of(x, kind) + ((bias << digits) - least))  # its exponent is e + bias
+    e = body.let("e", from_bits((above >> digits) + large_bits) - (large + bias))
+    return e, body.let("m", from_bits((above & ((1 << digits) - 1)) + least))
 
 
 def _normalize(body: Body, bits: ir.Expr, digits: int, least: int) -> tuple[ir.Expr, ir.Expr]:
@@ -182,7 +208,7 @@ def _split_exponent_float64(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
     """e as a float, and m - 1, of a positive float64."""
     small = body.let("small", x < 2.0**-1022)
     bits = bits_of(select(small, x * 2.0**54, x), "int64")
-    exponent, m = _normalize(body, bits, 52, _SQRT_HALF_BITS_FLOAT64)
+    exponent, m = _normalize(body, bits, 52, SQRT_HALF_BITS_FLOAT64)
     exponent = exponent.astype(typed("int32", x)).astype(x.dtype)  # more machines convert 32 bits
     e = body.let("e", exponent - select(small, ir.const(54.0, x.dtype), 0.0))
     return e, body.let("f", m - 1.0)

@@ -51,6 +51,7 @@ BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("atan", "float32"): inverse_trigonometric.atan_float32,
     ("atan2", "float32"): inverse_trigonometric.atan2_float32,
     ("pow", "float32"): pow.pow_float32,
+    ("pow", "float64"): pow.pow_float64,
     ("rsqrt", "float32"): rsqrt.rsqrt,
     ("rsqrt", "float64"): rsqrt.rsqrt,
     ("exp", "float64"): exp.exp_float64,
@@ -104,6 +105,8 @@ BODIES_AVX512: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("exp2", "float32"): exp.exp2_float32_avx512,
     ("log", "float32"): log.log_float32_avx512,
     ("sigmoid", "float32"): hyperbolic.sigmoid_float32_avx512,
+    ("pow", "float32"): pow.pow_float32_avx512,
+    ("pow", "float64"): pow.pow_float64_avx512,
 }
 
 
