@@ -16,6 +16,7 @@ _WIDEST: Final = 512  # bits in a vector; wider ones are cut in halves
 _FEATURES: Final = {128: "avx512vl", 256: "avx512vl", **dict.fromkeys((512, 1024, 2048, 4096), "avx512f")}
 _LETTERS: Final = {32: "s", 64: "d"}
 _POSITIVE: Final = 0b0100
+FROM_ONE: Final = 0b00  # the interval [1, 2)
 _FROM_THREE_QUARTERS: Final = 0b11
 _NEGATIVE_IS_NAN: Final = 0b1000
 _CURRENT_ROUNDING: Final = 4
@@ -33,14 +34,14 @@ def exponent_avx512(x: ir.Expr) -> ir.Expr:
     return _call("getexp", [x])
 
 
-def mantissa_avx512(x: ir.Expr) -> ir.Expr:
+def mantissa_avx512(x: ir.Expr, interval: int = _FROM_THREE_QUARTERS) -> ir.Expr:
     """x times the power of two that brings it into [¾, 1½); 1 for zero and infinity, NaN for negative numbers."""
-    return _call("getmant", [x], ir.const(_FROM_THREE_QUARTERS | _NEGATIVE_IS_NAN, "int32"))
+    return _call("getmant", [x], ir.const(interval | _NEGATIVE_IS_NAN, "int32"))
 
 
 def positive_mantissa_avx512(x: ir.Expr) -> ir.Expr:
     """|x| times the power of two that brings it into [1, 2); 1 for zero and infinity."""
-    return _call("getmant", [x], ir.const(_POSITIVE, "int32"))
+    return _call("getmant", [x], ir.const(FROM_ONE | _POSITIVE, "int32"))
 
 
 def scaled_avx512(x: ir.Expr, n: ir.Expr) -> ir.Expr:

@@ -13,18 +13,15 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright import ir
-from loopwright.codegen.math.avx512 import exponent_avx512, mantissa_avx512
+from loopwright.codegen.math.avx512 import FROM_ONE, exponent_avx512, mantissa_avx512
 from loopwright.codegen.math.body import (
-    ROUND,
-    ROUND_BITS,
-    ROUND_FLOAT64,
-    ROUND_FLOAT64_BITS,
     Body,
     bits_of,
     copysign,
     fma,
     from_bits,
     polynomial,
+    polynomial_by_pairs,
     select,
     typed,
 )
@@ -61,13 +58,13 @@ _TAIL_FLOAT64: Final = (
     0.15309987841301875,
     0.14838363324367973,
 )
-# Pairs of numbers whose sum has twice the precision.
+# Pairs of numbers whose sum has twice the precision; exponents, which may be infinite, are multiplied by positive ones.
 _LOG2_E: Final = (1.44269502, 1.92596303e-08)
 _LOG10_E: Final = (0.434294492, -1.010305e-08)
-_LOG10_2: Final = (0.30103001, -1.43209888e-08)
+_LOG10_2: Final = (0.30102998, 1.54813335e-08)
 _LOG2_E_FLOAT64: Final = (1.4426950408889634, 2.0355273740931033e-17)
 _LOG10_E_FLOAT64: Final = (0.4342944819032518, 1.098319650216765e-17)
-_LOG10_2_FLOAT64: Final = (0.3010299956639812, -2.8037281277851704e-18)
+_LOG10_2_FLOAT64: Final = (0.30102999566398114, 5.270742310347266e-17)
 _THREE_QUARTERS_BITS: Final = 0x3F400000
 SQRT_HALF_BITS: Final = 0x3F3504F3
 SQRT_HALF_BITS_FLOAT64: Final = 0x3FE6A09E667F3BCD
@@ -100,17 +97,35 @@ def _natural(e: ir.Expr, f: ir.Expr) -> ir.Expr:
 def log2_float32(x: ir.Expr) -> ir.Expr:
     """log2 x; exact where x is a power of two."""
     body = Body()
-    e, f = split_exponent(body, x)
-    tail = fma(f, _LOG2_E[1], log_tail(body, f) * _LOG2_E[0])
-    return body.result(_with_limits(x, e + fma(f, _LOG2_E[0], tail)))
+    return body.result(_with_limits(x, _log2(body, *split_exponent(body, x))))
+
+
+def log2_float32_avx512(x: ir.Expr) -> ir.Expr:
+    """log2 x, the same bits with fewer instructions."""
+    body = Body()
+    return body.result(_log2(body, *_split_avx512(body, x)))
 
 
 def log10_float32(x: ir.Expr) -> ir.Expr:
     """log10 x."""
     body = Body()
-    e, f = split_exponent(body, x)
+    return body.result(_with_limits(x, _log10(body, *split_exponent(body, x))))
+
+
+def log10_float32_avx512(x: ir.Expr) -> ir.Expr:
+    """log10 x, the same bits with fewer instructions."""
+    body = Body()
+    return body.result(_log10(body, *_split_avx512(body, x)))
+
+
+def _log2(body: Body, e: ir.Expr, f: ir.Expr) -> ir.Expr:
+    tail = fma(f, _LOG2_E[1], log_tail(body, f) * _LOG2_E[0])
+    return e + fma(f, _LOG2_E[0], tail)
+
+
+def _log10(body: Body, e: ir.Expr, f: ir.Expr) -> ir.Expr:
     tail = fma(f, _LOG10_E[1], fma(e, _LOG10_2[1], log_tail(body, f) * _LOG10_E[0]))
-    return body.result(_with_limits(x, fma(e, _LOG10_2[0], fma(f, _LOG10_E[0], tail))))
+    return fma(e, _LOG10_2[0], fma(f, _LOG10_E[0], tail))
 
 
 def log1p(x: ir.Expr) -> ir.Expr:
@@ -146,19 +161,6 @@ def split_exponent(body: Body, x: ir.Expr, least: int = SQRT_HALF_BITS) -> tuple
     return e, body.let("f", m - 1.0)
 
 
-def exponent_and_mantissa(body: Body, x: ir.Expr, least: int) -> tuple[ir.Expr, ir.Expr]:
-    """e as a float, and m, of a positive normal number; `least` are the bits of the least m.
-
-    The exponent becomes a float without a conversion: added to the bits of a large float, it is in its last places.
-    """
-    bits, (digits, bias) = x.dtype.bits, (23, 127) if x.dtype.bits == 32 else (52, 1023)
-    kind = f"uint{bits}"
-    large, large_bits = (ROUND, ROUND_BITS) if bits == 32 else (ROUND_FLOAT64, ROUND_FLOAT64_BITS)
-    above = body.let("above", bits_of(x, kind) + ((bias << digits) - least))  # its exponent is e + bias
-    e = body.let("e", from_bits((above >> digits) + large_bits) - (large + bias))
-    return e, body.let("m", from_bits((above & ((1 << digits) - 1)) + least))
-
-
 def _normalize(body: Body, bits: ir.Expr, digits: int, least: int) -> tuple[ir.Expr, ir.Expr]:
     """The exponent e and m of the positive normal number with these bits; `least` are the bits of the least m."""
     bits = body.let("bits", bits)
@@ -168,7 +170,8 @@ def _normalize(body: Body, bits: ir.Expr, digits: int, least: int) -> tuple[ir.E
 
 def log_tail(body: Body, f: ir.Expr) -> ir.Expr:
     """ln(1 + f) - f."""
-    return body.let("tail", f * f * fma(polynomial(f, _TAIL), f, -0.5))
+    square = body.let("square", f * f)
+    return body.let("tail", square * fma(polynomial_by_pairs(body, f, _TAIL, square), f, -0.5))
 
 
 def _with_limits(x: ir.Expr, value: ir.Expr) -> ir.Expr:
@@ -182,26 +185,70 @@ def _with_limits(x: ir.Expr, value: ir.Expr) -> ir.Expr:
 def log_float64(x: ir.Expr) -> ir.Expr:
     """ln x: -∞ at zero, NaN below."""
     body = Body()
-    e, f = _split_exponent_float64(body, x)
-    tail = _log_tail_float64(body, f, e * LN2_FLOAT64[1])
-    return body.result(_with_limits(x, fma(e, LN2_FLOAT64[0], f + tail)))
+    return body.result(_with_limits(x, _natural_float64(body, *_split_exponent_float64(body, x))))
+
+
+def log_float64_avx512(x: ir.Expr) -> ir.Expr:
+    """ln x, the same bits with fewer instructions."""
+    body = Body()
+    return body.result(_natural_float64(body, *_split_avx512(body, x)))
 
 
 def log2_float64(x: ir.Expr) -> ir.Expr:
     """log2 x; exact where x is a power of two."""
     body = Body()
-    e, f = _split_exponent_float64(body, x)
-    tail = fma(f, _LOG2_E_FLOAT64[1], _log_tail_float64(body, f) * _LOG2_E_FLOAT64[0])
-    return body.result(_with_limits(x, e + fma(f, _LOG2_E_FLOAT64[0], tail)))
+    return body.result(_with_limits(x, _log2_float64(body, *_split_exponent_float64(body, x))))
+
+
+def log2_float64_avx512(x: ir.Expr) -> ir.Expr:
+    """log2 x, the same bits with fewer instructions."""
+    body = Body()
+    return body.result(_log2_float64(body, *_split_avx512(body, x)))
 
 
 def log10_float64(x: ir.Expr) -> ir.Expr:
     """log10 x."""
     body = Body()
-    e, f = _split_exponent_float64(body, x)
+    return body.result(_with_limits(x, _log10_float64(body, *_split_exponent_float64(body, x))))
+
+
+def log10_float64_avx512(x: ir.Expr) -> ir.Expr:
+    """log10 x, the same bits with fewer instructions."""
+    body = Body()
+    return body.result(_log10_float64(body, *_split_avx512(body, x)))
+
+
+def _natural_float64(body: Body, e: ir.Expr, f: ir.Expr) -> ir.Expr:
+    tail = _log_tail_float64(body, f, e * LN2_FLOAT64[1])
+    return fma(e, LN2_FLOAT64[0], f + tail)
+
+
+def _log2_float64(body: Body, e: ir.Expr, f: ir.Expr) -> ir.Expr:
+    tail = fma(f, _LOG2_E_FLOAT64[1], _log_tail_float64(body, f) * _LOG2_E_FLOAT64[0])
+    return e + fma(f, _LOG2_E_FLOAT64[0], tail)
+
+
+def _log10_float64(body: Body, e: ir.Expr, f: ir.Expr) -> ir.Expr:
     tail = fma(e, _LOG10_2_FLOAT64[1], _log_tail_float64(body, f) * _LOG10_E_FLOAT64[0])
     tail = fma(f, _LOG10_E_FLOAT64[1], tail)
-    return body.result(_with_limits(x, fma(e, _LOG10_2_FLOAT64[0], fma(f, _LOG10_E_FLOAT64[0], tail))))
+    return fma(e, _LOG10_2_FLOAT64[0], fma(f, _LOG10_E_FLOAT64[0], tail))
+
+
+def _split_avx512(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+    """e and m - 1, as `split_exponent`; the exponent of zero is -∞, that of infinity ∞, and m of a negative NaN."""
+    e, m = exponent_and_mantissa_avx512(body, x, mantissa_avx512(x, FROM_ONE))
+    return e, body.let("f", m - 1.0)
+
+
+def exponent_and_mantissa_avx512(body: Body, x: ir.Expr, mantissa: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+    """e and m in [√½, √2), from the mantissa in [1, 2)."""
+    double = x.dtype.bits == 64
+    root_bits = SQRT_HALF_BITS_FLOAT64 + (1 << 52) if double else SQRT_HALF_BITS + (1 << 23)
+    mantissa = body.let("mantissa", mantissa)
+    greater = body.let("greater", mantissa >= from_bits(ir.const(root_bits, typed(f"int{x.dtype.bits}", x))))
+    exponent = body.let("exponent", exponent_avx512(x))
+    e = body.let("e", select(greater, exponent + 1.0, exponent))
+    return e, body.let("m", select(greater, mantissa * 0.5, mantissa))
 
 
 def _split_exponent_float64(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from loopwright import ir
-from loopwright.codegen.math.avx512 import exponent_avx512, positive_mantissa_avx512
+from loopwright.codegen.math.avx512 import positive_mantissa_avx512
 from loopwright.codegen.math.body import (
     ROUND,
+    ROUND_BITS,
     ROUND_FLOAT64,
+    ROUND_FLOAT64_BITS,
     Body,
     at_least,
     at_most,
@@ -31,7 +33,11 @@ from loopwright.codegen.math.body import (
     where_all,
 )
 from loopwright.codegen.math.exp import EXP_TAIL, EXP_TAIL_FLOAT64, LOG2_E, scale, scale_float64
-from loopwright.codegen.math.log import SQRT_HALF_BITS, SQRT_HALF_BITS_FLOAT64, exponent_and_mantissa
+from loopwright.codegen.math.log import (
+    SQRT_HALF_BITS,
+    SQRT_HALF_BITS_FLOAT64,
+    exponent_and_mantissa_avx512,
+)
 from loopwright.ir import intrinsics
 
 _INFINITY: Final = float("inf")
@@ -49,6 +55,7 @@ class _Numbers:
     ln2: tuple[float, float]  # the sum is ln 2; the first times an exponent is exact
     exp_tail: Sequence[float]
     round: float
+    round_bits: int
     near: float  # e^p is a normal number for |p| below this
     ends: tuple[float, float]  # beyond these it is zero or infinity
     sqrt_half_bits: int
@@ -62,6 +69,7 @@ _FLOAT32: Final = _Numbers(
     (0.693145751953125, 1.4286068e-06),
     EXP_TAIL,
     ROUND,
+    ROUND_BITS,
     87.0,
     (-104.0, 89.0),
     SQRT_HALF_BITS,
@@ -83,6 +91,7 @@ _FLOAT64: Final = _Numbers(
     (0.6931471805598903, 5.497923018708371e-14),
     EXP_TAIL_FLOAT64,
     ROUND_FLOAT64,
+    ROUND_FLOAT64_BITS,
     708.0,
     (-746.0, 710.0),
     SQRT_HALF_BITS_FLOAT64,
@@ -126,17 +135,23 @@ def _split(body: Body, x: ir.Expr, numbers: _Numbers) -> tuple[ir.Expr, ir.Expr]
     a = body.let("a", magnitude(x))
     small = body.let("small", a < 2.0 ** (1 - numbers.bias))  # denormal: scaled up first
     up = numbers.digits + 1
-    e, m = exponent_and_mantissa(body, select(small, a * 2.0**up, a), numbers.sqrt_half_bits)
+    e, m = _exponent_and_mantissa(body, select(small, a * 2.0**up, a), numbers)
     return body.let("e", select(small, e - float(up), e)), m
 
 
-def _split_avx512(body: Body, x: ir.Expr, numbers: _Numbers) -> tuple[ir.Expr, ir.Expr]:
-    m = body.let("mantissa", positive_mantissa_avx512(x))  # in [1, 2)
-    bits = numbers.sqrt_half_bits + (1 << numbers.digits)
-    greater = body.let("greater", m >= from_bits(ir.const(bits, bits_of(x, f"int{x.dtype.bits}").dtype)))
-    exponent = body.let("exponent", exponent_avx512(x))
-    e = body.let("e", select(greater, exponent + 1.0, exponent))
-    return e, body.let("m", select(greater, m * 0.5, m))
+def _exponent_and_mantissa(body: Body, x: ir.Expr, numbers: _Numbers) -> tuple[ir.Expr, ir.Expr]:
+    """e as a float, and m, of a positive normal number.
+
+    The exponent becomes a float without a conversion: added to the bits of a large float, it is in its last places.
+    """
+    digits, bias, least = numbers.digits, numbers.bias, numbers.sqrt_half_bits
+    above = body.let("above", bits_of(x, f"uint{x.dtype.bits}") + ((bias << digits) - least))  # has e + bias
+    e = body.let("e", from_bits((above >> digits) + numbers.round_bits) - (numbers.round + bias))
+    return e, body.let("m", from_bits((above & ((1 << digits) - 1)) + least))
+
+
+def _split_avx512(body: Body, x: ir.Expr, _: _Numbers) -> tuple[ir.Expr, ir.Expr]:
+    return exponent_and_mantissa_avx512(body, x, positive_mantissa_avx512(x))
 
 
 def _logarithm(body: Body, e: ir.Expr, m: ir.Expr, numbers: _Numbers) -> tuple[ir.Expr, ir.Expr]:

@@ -105,6 +105,13 @@ BODIES_AVX512: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("exp2", "float32"): exp.exp2_float32_avx512,
     ("log", "float32"): log.log_float32_avx512,
     ("sigmoid", "float32"): hyperbolic.sigmoid_float32_avx512,
+    ("log2", "float32"): log.log2_float32_avx512,
+    ("log10", "float32"): log.log10_float32_avx512,
+    ("exp", "float64"): exp.exp_float64_avx512,
+    ("log", "float64"): log.log_float64_avx512,
+    ("log2", "float64"): log.log2_float64_avx512,
+    ("log10", "float64"): log.log10_float64_avx512,
+    ("erf", "float64"): erf.erf_float64_avx512,
     ("pow", "float32"): pow.pow_float32_avx512,
     ("pow", "float64"): pow.pow_float64_avx512,
 }
