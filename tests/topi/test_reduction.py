@@ -21,6 +21,16 @@ def test_names_tags_and_axes():
     assert topi.sum(x).shape == ()
 
 
+@pytest.mark.parametrize("axis, keepdims", [(1, False), ((1, 2), True)])
+def test_the_only_place_along_an_axis_is_not_looked_for(axis, keepdims):
+    x = te.placeholder((5, 1, 1, 3), name="x")
+    place = topi.argmin(x, axis=axis, keepdims=keepdims)
+    assert not place.op.input_tensors
+    out = np.full([int(size) for size in place.shape], 7, "int32")
+    lw.build([x, place], autosched=True)(np.full((5, 1, 1, 3), np.nan, "float32"), out)
+    assert not out.any()
+
+
 def test_no_axis_is_a_copy():
     made = topi.max(te.placeholder((4, 5), name="x"), axis=())
     assert not made.op.reduce_axis and [int(size) for size in made.shape] == [4, 5]

@@ -164,6 +164,8 @@ def _place(op: str, data: te.Tensor, axis: Axes, keepdims: bool, last: bool) -> 
     offset = ravel([tap.var for tap in taps], sizes).astype("int32")
     name, kind = f"{data.name}_red", default_tag(tag.COMM_REDUCE_IDX)
     length = known(product(sizes))
+    if length == 1:
+        return te.compute(shape, lambda *_: const(0, "int32"), name=name, tag=default_tag(tag.INJECTIVE))
     is_large = length is not None and length * data.dtype.nbytes > _NEAR
     if data.dtype.is_bool or is_large:
         of_pairs = place_reducer(op, last)
