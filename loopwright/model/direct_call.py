@@ -11,7 +11,7 @@ None, and the caller goes the long way, which converts what can be converted and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -96,6 +96,17 @@ def native_call(program: Program, address: int, owner: object) -> DirectCall:
         [(value.dtype, len(value.shape)) for value in values] for values in (program.inputs, program.outputs)
     )
     return array_call(address, inputs, outputs, sizes, otherwise, owner) or otherwise
+
+
+def in_order(names: Sequence[str], args: Sequence[object], named: Mapping[str, object]) -> list[object] | None:
+    """Inputs by position where each is given once, by position or by name; None: the long way says what is wrong."""
+    rest = names[len(args) :]
+    if len(rest) != len(named):
+        return None
+    try:
+        return [*args, *[named[name] for name in rest]]
+    except KeyError:
+        return None
 
 
 def no_direct_call(*arrays: Any) -> None:

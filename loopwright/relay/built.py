@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from loopwright.ir.function import IRModule
-from loopwright.model.direct_call import DirectCall, ElementType, Empty, direct_call, no_direct_call
+from loopwright.model.direct_call import DirectCall, ElementType, Empty, direct_call, in_order, no_direct_call
 from loopwright.model.errors import BadModelInput
 from loopwright.model.given_arrays import TensorLike, array_of
 from loopwright.model.kernel_table import KernelRow
@@ -69,8 +69,9 @@ class BuiltModule:
 
     def __call__(self, *args: TensorLike, **named: TensorLike) -> Any:
         """The output for these inputs, by position or by name; a list where there are several."""
-        if not named:
-            direct = self.direct_call(*args)
+        ordered = in_order(self.input_names, args, named) if named else args
+        if ordered is not None:
+            direct = self.direct_call(*ordered)
             if direct is not None:
                 return direct
         given = zip(self.arguments(args, named), self.program.inputs, strict=True)

@@ -5,7 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import relay
-from loopwright.model.direct_call import direct_call
+from loopwright.model.direct_call import direct_call, in_order
 from loopwright.model.errors import BadModelInput
 
 
@@ -30,6 +30,18 @@ def test_what_the_model_takes_is_handed_on_as_it_is(added):
     result = added.direct_call(x, y)
     np.testing.assert_array_equal(result, x + y)
     assert added.direct_call(x, y) is not result  # fresh each time
+
+
+def test_inputs_by_name_are_handed_on_too(added):
+    x, y = arrays()
+    for args, named in (((), {"y": y, "x": x}), ((x,), {"y": y})):
+        first, second = in_order(["x", "y"], args, named)
+        assert first is x and second is y
+        np.testing.assert_array_equal(added(*args, **named), x + y)
+    for args, named in (((x,), {"x": x}), ((), {"x": x}), ((x, y), {"y": y}), ((x,), {"z": y})):
+        assert in_order(["x", "y"], args, named) is None
+        with pytest.raises(BadModelInput):
+            added(*args, **named)
 
 
 @pytest.mark.parametrize(

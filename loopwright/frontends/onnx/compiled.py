@@ -24,7 +24,7 @@ from loopwright.frontends.onnx.errors import InputMismatch, ShapeNeeded
 from loopwright.frontends.onnx.load import ModelSource, load
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir.types import Type
-from loopwright.model.direct_call import DirectCall, no_direct_call
+from loopwright.model.direct_call import DirectCall, in_order, no_direct_call
 from loopwright.relay.types import TensorType
 
 if TYPE_CHECKING:
@@ -135,8 +135,9 @@ class CompiledModel:
 
     def __call__(self, *args: object, **named: object) -> Any:
         """The output of the model; a list of them where there are several."""
-        if not named:
-            direct = self._direct(*args)
+        ordered = in_order(self.input_names, args, named) if named else args
+        if ordered is not None:
+            direct = self._direct(*ordered)
             if direct is not None:
                 return direct
         outputs = self.run(args, named)
