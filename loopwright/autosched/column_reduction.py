@@ -7,8 +7,9 @@
                                                             for j_2 in vectorized(64): C[…] += A[…]
 
 Each row is read along memory, for the length of the strip: as long as its sums fit into the nearest cache. Four rows at
-a time load and store a sum once for four additions. Where there are too few columns for all cores, chunks of rows are
-summed in parallel first, and then combined; how many there are does not depend on how many cores there are.
+a time load and store a sum once for four additions; rows that stream from memory are read one by one. Where there are
+too few columns for all cores, chunks of rows are summed in parallel first, and then combined; how many there are does
+not depend on how many cores there are.
 """
 
 from __future__ import annotations
@@ -141,15 +142,19 @@ def column_nest(sch: Schedule, plan: ColumnPlan, work: NestCost, machine: Machin
         outer.append(strips)
         decision.chose(f"strips of {plan.strip} columns", "their accumulators stay in L1 while rows stream past")
     vectors, lanes = sch.split(along, [None, plan.width])
-    together = min(ROWS_TOGETHER, size_of(facts.reduce[-joined:]))
+    # Rows that stream from memory come one after the other: each is one walk that the prefetcher follows, and loading
+    # the accumulators again takes less time than waiting for the row.
+    together = 1 if work.bytes > machine.l2 else min(ROWS_TOGETHER, size_of(facts.reduce[-joined:]))
     rows, few = sch.split(row, [None, together])
     sch.reorder(*reduce, rows, vectors, few, lanes)
     sch.vectorize(lanes)
     sch.unroll(few)
     steps, cells = _names(facts.reduce[-joined:], names), _names(plan.columns, names)
     once = f"an accumulator is loaded and stored once for {together} additions"
+    if together == 1:
+        once = "rows stream from memory, and the prefetcher follows one of them at a time"
     decision.chose(
-        f"{together} steps of {steps} × {plan.width} of {cells} at a time",
+        f"{together} step{'s' * (together > 1)} of {steps} × {plan.width} of {cells} at a time",
         once + _tail(plan.chunk or facts.extent(facts.reduce[-joined:]), together),
     )
     if plan.threads > 1 and outer and (plan.chunk or plan.strip or size_of(plan.outer) > 1):

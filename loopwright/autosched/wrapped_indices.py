@@ -2,6 +2,7 @@
 
     B[i] = A[(i + 3) % 100]      →      B[i] = A[i + 3] if i < 97 else A[i - 97]
     B[i] = A[max(i - 3, 0)]      →      B[i] = A[0] if i < 3 else A[i - 3]               where cells are only moved
+    B[i] = A[3 - i if i < 3 else i - 3]     →     B[i] = A[3 - i] if i < 3 else A[i - 3]            the same
 
 The loads that are chosen from walk along memory, and loops are cut where the choice changes. A row that is repeated
 whole (`A[i % 100]` for 700 values of i) stays as it is: its axis is split instead (`rules/repeated_rows.py`). The
@@ -16,10 +17,15 @@ from loopwright.arith import Analyzer
 from loopwright.arith.affine_reader import Affine
 from loopwright.autosched.facts import const, loads_of
 from loopwright.ir import (
+    GE,
+    GT,
+    LE,
+    LT,
     Block,
     BufferLoad,
     BufferRegion,
     BufferStore,
+    Call,
     Expr,
     FloorMod,
     GlobalVar,
@@ -57,7 +63,7 @@ def wrapped_as_choices(program: IRModule | PrimFunc) -> IRModule | PrimFunc:
 
 
 def _in_function(func: PrimFunc) -> PrimFunc:
-    if not any_node(func.body, lambda node: isinstance(node, (FloorMod, Max, Min))):
+    if not any_node(func.body, lambda node: isinstance(node, (FloorMod, Max, Min)) or _is_choice(node)):
         return func
     return func.with_(body=_Blocks().visit(func.body))
 
@@ -112,30 +118,47 @@ class _Choose(Rewriter):
         return self._limited(load) if self.is_moved and load.indices else load
 
     def _limited(self, load: BufferLoad) -> Expr:
-        """A cell that a limit keeps inside along the last axis: the one at the limit, or the one that was asked for."""
-        found: list[Max | Min] = []
+        """A cell that a limit keeps inside along the last axis: the one at the limit, or the one that was asked for.
+
+        So it is with an index that is itself a choice.
+        """
+        found: list[tuple[Expr, Expr, Expr, Expr]] = []  # what is replaced, the condition, by what
 
         def look(node: Node) -> None:
-            if isinstance(node, (Max, Min)) and not found:
-                form = self.affine.form(node.a)
-                is_axis = form is not None and not form.parts() and len(form.terms) == 1
-                if is_axis and const(node.b) is not None:
-                    found.append(node)
+            if found:
+                return
+            if isinstance(node, (Max, Min)) and self._is_axis(node.a) and const(node.b) is not None:
+                below, above = (node.b, node.a) if isinstance(node, Max) else (node.a, node.b)
+                found.append((node, node.a < node.b, below, above))
+            elif isinstance(node, Call) and _is_choice(node) and self._is_limit(node.args[0]):
+                found.append((node, *node.args))
 
         last = load.indices[-1]
         if loads_of(last):
             return load
         post_order_visit(last, look)
-        if not found or len(collect(last, Max, Min)) > MOST_LIMITS:
+        choices = [call for call in collect(last, Call) if _is_choice(call)]
+        if not found or len(collect(last, Max, Min)) + len(choices) > MOST_LIMITS:
             return load
-        node, analyzer = found[0], Analyzer()
+        (node, condition, *values), analyzer = found[0], Analyzer()
         self.changed.add(load.buffer)
-        below, above = (node.b, node.a) if isinstance(node, Max) else (node.a, node.b)
         cells = []
-        for chosen in (below, above):
+        for chosen in values:
             index = analyzer.simplify(_Replace(node, chosen).visit(last))
             cells.append(self._limited(load.with_(indices=(*load.indices[:-1], index))))
-        return if_then_else(node.a < node.b, *cells)
+        return if_then_else(condition, *cells)
+
+    def _is_axis(self, index: Expr) -> bool:
+        """Whether an index moves along one axis of the block."""
+        form = self.affine.form(index)
+        return form is not None and not form.parts() and len(form.terms) == 1
+
+    def _is_limit(self, condition: Expr) -> bool:
+        """Whether a condition holds on one side of a place of an axis."""
+        if not isinstance(condition, (LT, LE, GT, GE)):
+            return False
+        a, b = condition.a, condition.b
+        return (self._is_axis(a) and const(b) is not None) or (self._is_axis(b) and const(a) is not None)
 
     def _wrapped(self, index: Expr) -> tuple[FloorMod, int, int] | None:
         """The first remainder in an index that wraps around a few times, with its least and greatest quotient."""
@@ -168,10 +191,14 @@ class _Replace(Rewriter):
     def __init__(self, old: Expr, new: Expr) -> None:
         self.old, self.new = old, new
 
-    def _one(self, expr: FloorMod | Max | Min) -> Expr:
+    def _one(self, expr: FloorMod | Max | Min | Call) -> Expr:
         return self.new if expr is self.old else self.rebuild(expr)
 
-    visit_FloorMod = visit_Max = visit_Min = _one
+    visit_FloorMod = visit_Max = visit_Min = visit_Call = _one
+
+
+def _is_choice(node: Node) -> bool:
+    return isinstance(node, Call) and node.op.name.removeprefix("tir.") == "if_then_else"
 
 
 def _widened(region: BufferRegion) -> BufferRegion:

@@ -309,7 +309,9 @@ def test_the_reasons() -> None:
     assert "rows in parallel: the work keeps 2 cores busy" in said
     assert "limit: memory" in said
     said = autosched.apply(reduce((4096, 4096), (0,)), wide).explain()
-    assert "4 steps of k0 × 64 of i0 at a time: an accumulator is loaded and stored once for 4 additions\n" in said
+    assert "1 step of k0 × 64 of i0 at a time: rows stream from memory" in said
+    cached = autosched.apply(reduce((256, 512), (0,)), wide).explain()
+    assert "4 steps of k0 × 64 of i0 at a time: an accumulator is loaded and stored once for 4 additions\n" in cached
     said = autosched.apply(reduce((4096, 4096), (0, 1)), wide).explain()
     assert "1 result cannot keep 2 cores busy" in said
     small = autosched.apply(reduce((8, 8), (1,)), wide).explain()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import te
+from loopwright import te, topi
 from loopwright.autosched.wrapped_indices import wrapped_as_choices
 from loopwright.evaluator import evaluate
 from loopwright.transform import lower
@@ -46,6 +46,28 @@ def test_other_walks_have_the_same_values(step, start, extent):
     evaluate(chosen, x, found)
     assert found.tobytes() == wanted.tobytes()
     check_same_bits(func, [x, found])
+
+
+@pytest.mark.parametrize("mode", ["REFLECT", "SYMMETRIC"])
+@pytest.mark.parametrize(
+    ("shape", "before", "after"), [((40,), [7], [2]), ((3, 9), [1, 0], [2, 8]), ((5, 4), [0, 3], [0, 0])]
+)
+def test_an_index_that_is_a_choice(shape, before, after, mode):
+    X = te.placeholder(shape, name="X")
+    Y = topi.nn.mirror_pad(X, before, after, mode)
+    x, y = numbers(*shape), np.zeros([int(size) for size in Y.shape], "float32")
+    plan = check_same_bits(function(X, Y), [x, y])
+    lw.build(plan.mod)(x, y)
+    wanted = np.pad(x, list(zip(before, after, strict=True)), mode=mode.lower())
+    assert (y == wanted).all()
+    assert "if_then_else" not in lower(plan.mod)["main"].script().split("MirrorPadInput")[-1]
+
+
+def test_a_choice_by_data_stays_in_the_index():
+    X, at = te.placeholder((40,), name="X"), te.placeholder((30,), "int32", name="at")
+    Y = te.compute((30,), lambda i: X[te.if_then_else(at[i] < 5, i, i + 1)], name="Y")
+    func = function(X, at, Y)
+    assert wrapped_as_choices(func) is func
 
 
 def test_a_stencil_on_a_ring():
