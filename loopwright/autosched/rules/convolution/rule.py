@@ -16,6 +16,8 @@ from loopwright.autosched.rules.contraction.streamed import streamed_tiles
 from loopwright.autosched.rules.contraction.tiles import choose_tiles as product_tiles
 from loopwright.autosched.rules.convolution.explain import explain
 from loopwright.autosched.rules.convolution.groups import groups_of, part_groups
+from loopwright.autosched.rules.convolution.pixel_tiles import PixelTiles, choose_pixel_tiles
+from loopwright.autosched.rules.convolution.pixel_vectors import runs_along, schedule_by_pixels
 from loopwright.autosched.rules.convolution.pointwise import fold_pixels, is_pointwise, product_size
 from loopwright.autosched.rules.convolution.steps import schedule_window
 from loopwright.autosched.rules.convolution.tiles import choose_tiles
@@ -24,6 +26,7 @@ from loopwright.autosched.rules.whole_blocks import schedule_separately
 from loopwright.autosched.tile_search import cheapest
 from loopwright.schedule import Schedule
 
+LESS_BY_PIXELS = 0.9  # of the time: what is counted is not so sure
 EQUAL = 1.08  # so near each other that the product is preferred: its result is in order when it leaves the registers
 
 
@@ -63,6 +66,13 @@ class Convolution:
             return
         if window is None or not _is_worth_it(window):
             raise NotWorthIt("this is not a convolution with several channels")
+        by_pixels = _by_pixels(window, machine, before > 0) if groups is None else None
+        if by_pixels is not None:
+            padding = entries[0] if before else None
+            schedule_by_pixels(sch, window, padding, entries[before + 1 :], by_pixels, machine, decision)
+            return
+        if window.channels < 2:
+            raise NotWorthIt("this is not a convolution with several channels")
         tiles = choose_tiles(window, machine, pads=before > 0)
         prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)
         epilogue = [program.entry(name) for name in names[before + 1 :]]
@@ -98,7 +108,12 @@ class Convolution:
 def direct_cycles(facts: BlockFacts, machine: Machine, pads: bool) -> float | None:
     """What a block should take as a direct convolution, all threads at work; None when it is none."""
     window = window_of(facts)
-    return choose_tiles(window, machine, pads).cycles if window is not None and _is_worth_it(window) else None
+    if window is None or not _is_worth_it(window):
+        return None
+    by_pixels = _by_pixels(window, machine, pads)
+    if by_pixels is not None:
+        return by_pixels.cycles / machine.threads_for(by_pixels.cycles)
+    return choose_tiles(window, machine, pads).cycles
 
 
 def _groups_as_products(
@@ -118,7 +133,18 @@ def _groups_as_products(
 
 
 def _is_worth_it(window: Window | None) -> bool:
-    return window is not None and min(window.k, window.channels) >= 2
+    return window is not None and window.k >= 2 and (window.channels >= 2 or runs_along(window))
+
+
+def _by_pixels(window: Window, machine: Machine, pads: bool) -> PixelTiles | None:
+    """The sizes by vectors of pixels, where these clearly take less time than vectors of channels."""
+    if not runs_along(window):
+        return None
+    tiles = choose_pixel_tiles(window, machine, pads)
+    if window.channels < 2:
+        return tiles
+    cycles = tiles.cycles / machine.threads_for(tiles.cycles)
+    return tiles if cycles < LESS_BY_PIXELS * choose_tiles(window, machine, pads).cycles else None
 
 
 def _as_product(

@@ -1,0 +1,187 @@
+"""Pixel tiles: the sizes of a convolution by vectors of pixels, chosen by counting cycles.
+
+for images, bands, blocks:                  a band: some lines of the result; a block: some pixels of each
+    for slabs:                              some channels of the image: their lines are read along memory, once
+        copy the lines of the image         where they are padded, or lie on too many pages
+        for tiles:                          rows × places vectors of pixels, of `channels` channels, are in registers
+            for c, dy, dx:
+                channels × rows × places multiply-adds
+
+The sums of a band stay near from slab to slab. Where all channels of the image stay near, there is one slab, and sums
+leave their registers once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import Final, NamedTuple
+
+from loopwright.autosched.cost import LOOP, SHARED_LOAD, TILE, UNALIGNED, at_once
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.rules.contraction.streamed import SUM
+from loopwright.autosched.rules.contraction.tiles import NEAR_PAGES
+from loopwright.autosched.rules.convolution.window import Window, extent
+from loopwright.autosched.rules.sliding_window.tiles import SHUFFLES, SPARE_REGISTERS
+from loopwright.autosched.tile_search import cheapest, divisors
+from loopwright.ir import IntImm
+
+PLACES_ACROSS: Final = 4  # vectors of a tile across
+LINES_DOWN: Final = 4
+CHANNELS_OF_TILE: Final = 12  # of the result, in one tile
+UPDATES_OF_STEP: Final = 110  # of a tile's step, which is written out
+FEWEST_IN_SLAB: Final = 24  # products of a sum, between being loaded and stored
+LINE_IN_PARTS: Final = 1024  # pixels of a line that is done in parts, about
+
+
+@dataclass(frozen=True)
+class PixelTiles:
+    """The sizes that were chosen, and what they should cost in cycles of one core."""
+
+    lanes: int
+    channels: int
+    rows: int
+    places: int
+    written_out: int  # of the reduction's axes, the last ones
+    band: int  # tiles down
+    block: int  # tiles across
+    slab: int  # channels of the image; all: there is one slab
+    has_slabs: bool
+    copies_image: bool
+    cycles: float
+
+    @property
+    def register_tile(self) -> int:
+        return self.channels * self.rows * self.places
+
+    @property
+    def width(self) -> int:
+        """Pixels of a tile across."""
+        return self.places * self.lanes
+
+
+class _Tile(NamedTuple):
+    channels: int
+    rows: int
+    places: int
+    written_out: int
+
+
+def choose_pixel_tiles(window: Window, machine: Machine, pads: bool) -> PixelTiles:
+    """The tiles that cost least; `pads` says that lines are copied in any case, with their padding."""
+    lanes = machine.lanes(window.facts.dtype)
+    while lanes > 1 and lanes // 2 >= extent(window.row):
+        lanes //= 2
+    return cheapest(
+        _costed(window, machine, copies, lanes, tile)
+        for tile in _candidates(window, machine)
+        for copies in ((True,) if pads else (True, False))
+    )
+
+
+def stride_of(window: Window) -> int:
+    """How far neighbouring pixels of the result are from each other in the image."""
+    return abs(window.image.stride(window.row.var) or 1)
+
+
+def _candidates(window: Window, machine: Machine) -> Iterator[_Tile]:
+    room = machine.registers - SPARE_REGISTERS
+    lines = extent(window.pixels[-2]) if len(window.pixels) > 1 else 1
+    for written_out in range(1, len(window.reduce)):
+        taps = _taps(window, written_out)
+        if written_out > 1 and taps > UPDATES_OF_STEP:
+            continue
+        for channels in divisors(window.channels):
+            for rows in range(1, min(LINES_DOWN, lines) + 1):
+                for places in range(1, PLACES_ACROSS + 1):
+                    sums = channels * rows * places
+                    is_small = channels <= CHANNELS_OF_TILE and sums + places * stride_of(window) <= room
+                    if is_small and (sums * taps <= UPDATES_OF_STEP or rows * places == 1):
+                        yield _Tile(channels, rows, places, written_out)
+
+
+def _taps(window: Window, written_out: int) -> int:
+    return prod(extent(axis) for axis in window.reduce[len(window.reduce) - written_out :])
+
+
+def _slab(window: Window, machine: Machine, near: int) -> int:
+    """How many channels of the image are summed before sums are stored; all where `near` bytes of them stay near."""
+    count = extent(window.reduce[0])
+    if near <= machine.l1 // 2:
+        return count
+    wanted = ceil(FEWEST_IN_SLAB / (window.k // count))
+    return next((part for part in divisors(count) if wanted <= part <= 2 * wanted), min(count, wanted))
+
+
+def _costed(window: Window, machine: Machine, copies: bool, lanes: int, tile: _Tile) -> PixelTiles:
+    channels, rows, places, written_out = tile
+    width, line, inputs = bytes_of(window.facts.dtype), extent(window.row), extent(window.reduce[0])
+    down = window.pixels[-2] if len(window.pixels) > 1 else None
+    lines = extent(down) if down is not None else 1
+    across, tall = ceil(line / (lanes * places)), ceil(lines / rows)
+    others = prod(window.span(axis, 1) for axis in window.pixels[:-2])
+
+    def lines_of(tiles: int) -> int:
+        """How many lines of a channel so many tiles down read."""
+        return others * (window.span(down, tiles * rows) if down is not None else 1)
+
+    # The sums of a band wait in a quarter of L1, and the lines of a slab lie in another.
+    quarter = machine.l1 // 4
+    room = max(1, quarter // (rows * lanes * places * width * window.channels))
+    block = ceil(across / max(ceil(across / room), 1 if line <= 2 * LINE_IN_PARTS else round(line / LINE_IN_PARTS)))
+    pixels = min(line, block * lanes * places)
+    band = max(1, min(tall, quarter // (pixels * width * window.channels * rows)))
+    band = ceil(tall / ceil(tall / band))
+    reach = window.span(window.row, pixels) * width
+    slab = _slab(window, machine, inputs * reach * lines_of(1))
+    while band > 1 and slab * reach * lines_of(band) > quarter:
+        band = ceil(band / 2)
+    has_slabs = slab < inputs
+
+    turns = window.k // inputs // _taps(window, written_out)  # of what is written out, for each channel
+    of_tile = slab * turns * (_step(window, machine, tile) + LOOP) + TILE
+    of_tile += (2 if has_slabs else 1) * channels * rows * places * SUM
+    data = _elements(window) * width
+    streams = NEAR_PAGES if data <= machine.l2 else machine.streams
+    if not copies and data > machine.l1 and slab * lines_of(1) > streams:
+        of_tile += slab * lines_of(1) * machine.moves.line_of_page_somewhere
+    planes = window.batch * (window.places // (line * lines))
+    tiles = across * tall * (window.channels // channels) * ceil(inputs / slab) * planes
+    cycles = of_tile * tiles
+    if copies:
+        copied = ceil(tall / band) * lines_of(band) * window.span(window.row, line) * inputs * planes
+        cycles += copied * machine.moves.copied
+    cycles = at_once(cycles, data / machine.bytes_per_cycle(data), is_cached=True)
+    return PixelTiles(lanes, channels, rows, places, written_out, band, block, slab, has_slabs, copies, cycles)
+
+
+def _elements(window: Window) -> int:
+    return prod(int(size.value) for size in window.image.buffer.shape if isinstance(size, IntImm))
+
+
+def _step(window: Window, machine: Machine, tile: _Tile) -> float:
+    """Cycles of what is written out: some taps of a tile, their data in L1."""
+    channels, rows, places, written_out = tile
+    own = window.reduce[len(window.reduce) - written_out :]
+    taps = _taps(window, written_out)
+    row_dimension = window.image_dimension(window.row)
+    along = prod(extent(axis) for axis in own if window.image_dimension(axis) == row_dimension)
+    down = window.pixels[-2] if len(window.pixels) > 1 else None
+    shared = down is not None and any(
+        window.image_dimension(axis) == window.image_dimension(down) and extent(axis) > 1 for axis in own
+    )
+    vertical = taps // along
+    lines = min(rows * vertical, window.span(down, rows)) if shared and down is not None else rows * vertical
+    stride = stride_of(window)
+    if stride > 1:
+        picked = lines * along * places
+        loads = lines * places * (along + stride - 1.0)
+        picking = picked * SHUFFLES * (stride - 1) * machine.cpu.microarchitecture.shuffle_cycles
+    else:
+        loads, picking = lines * places * along * (UNALIGNED if along > 1 else 1.0), 0.0
+    loads += channels * taps  # weights
+    updates = channels * rows * places * taps
+    waiting = taps * machine.fma_latency  # updates of one sum wait for each other
+    busy = max(updates / machine.fma_per_cycle, loads / machine.loads_per_cycle, waiting)
+    return busy + SHARED_LOAD * loads + picking
