@@ -10,9 +10,18 @@ An axis that is reduced over counts from 0, and a point that a condition leaves 
 nothing: -0 for a sum of floats (0 would make 0 of -0), 1 for a product, the least value for a maximum. The results are
 the same, bit for bit. A condition that guards loads still does. What guards several values at once (an argmax with
 `where=`) stays as it is.
+
+A reduction of one point is none: a factor for each channel (a depthwise convolution of one tap) is element-wise work.
+
+    for i, k in T.grid(9, 1):                      →    for i in range(9):
+        with T.block("S"):                                  with T.block("S"):
+            with T.init(): S[i] = 0                             S[i] = 0 + X[i, 0] * W[0]
+            S[i] = S[i] + X[i, v_k] * W[v_k]
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from loopwright.arith import Analyzer
 from loopwright.autosched.facts import const, loads_of
@@ -72,16 +81,31 @@ def _plain(func: PrimFunc) -> PrimFunc:
 
 
 class _Plain(Rewriter):
+    def __init__(self) -> None:
+        self.dropped: set[Var] = set()  # loops of axes that are no more
+
     def visit_Expr(self, expr: Expr) -> Expr:
         return expr
 
     def visit_For(self, loop: For) -> Stmt:
         loop = self.rebuild(loop)
+        if loop.loop_var in self.dropped and const(loop.extent) == 1 and not loop.annotations:
+            return loop.body
         start, realize = const(loop.min), _block_in(loop)
         if not start or realize is None or loop.kind is not ForKind.SERIAL or loop.annotations:
             return loop
         shifted = _from_0(realize, loop, start)
         return loop if shifted is None else _with_block(loop.with_(min=number(0, loop.min.dtype)), shifted)
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
+        realize = self.rebuild(realize)
+        of_one = _of_one_point(realize)
+        if of_one is None:
+            return realize
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            if axis.iter_type is IterType.CommReduce and isinstance(value, Var):
+                self.dropped.add(value)
+        return of_one
 
     def visit_Block(self, block: Block) -> Block:
         block = self.rebuild(block)
@@ -90,6 +114,49 @@ class _Plain(Rewriter):
             return block
         store = _unguarded(body, block)
         return block if store is None else block.with_(body=store)
+
+
+def _of_one_point(realize: BlockRealize) -> BlockRealize | None:
+    """A reduction of one point, as element-wise work; None where it is none, or has more than one result."""
+    block = realize.block
+    init, body = block.init, block.body
+    if not isinstance(init, BufferStore) or not isinstance(body, BufferStore) or block.match_buffers:
+        return None
+    if const(realize.predicate) != 1 or not structural_equal(init.indices, body.indices) or init.buffer != body.buffer:
+        return None
+    kept: list[int] = []
+    first: dict[Var, Expr] = {}
+    for index, (axis, value) in enumerate(zip(block.iter_vars, realize.iter_values, strict=True)):
+        if axis.iter_type is not IterType.CommReduce:
+            kept.append(index)
+        elif axis.dom is not None and const(axis.dom.extent) == 1 and const(axis.dom.min) == 0 and _is_first(value):
+            first[axis.var] = number(0, axis.var.dtype)
+        else:
+            return None
+    own = [load for load in loads_of(body.value) if load.buffer is body.buffer]
+    if not first or not all(structural_equal(load.indices, body.indices) for load in own):
+        return None
+    store = body.with_(value=_Replaced(own, init.value).visit(body.value))
+    plain = block.with_(iter_vars=tuple([block.iter_vars[k] for k in kept]), init=None, body=store)
+    plain = substitute(plain, first)
+    values = tuple([realize.iter_values[k] for k in kept])
+    # Without bounds: an axis of one value stays in its index, as other rules find it.
+    return realize.with_(iter_values=values, block=_SimplerIndices(Analyzer()).visit(plain))
+
+
+def _is_first(value: Expr) -> bool:
+    """Whether an axis of one value gets it from a loop of its own, or as the number 0."""
+    return isinstance(value, Var) or const(value) == 0
+
+
+class _Replaced(Rewriter):
+    """Each of some loads as another value."""
+
+    def __init__(self, loads: Sequence[BufferLoad], value: Expr) -> None:
+        self.loads, self.value = loads, value
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        return self.value if any(load is own for own in self.loads) else load
 
 
 def _block_in(loop: For) -> BlockRealize | None:

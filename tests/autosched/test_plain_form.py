@@ -86,3 +86,26 @@ def test_the_meaning_is_the_same_by_the_evaluator():
     x = np.random.default_rng(1).standard_normal(N + WINDOW).astype("float32") * 4
     ways = [evaluate(way, x, np.zeros(N, "float32")) for way in (func, plain_form(func))]
     assert repr(ways[0]) == repr(ways[1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_a_reduction_of_one_point_is_element_wise(dtype):
+    X, W = te.placeholder((3, 5, 7), dtype, name="X"), te.placeholder((5, 1), dtype, name="W")
+    k = te.reduce_axis((0, 1), name="k")
+    S = te.compute((3, 5, 7), lambda n, c, i: te.sum(X[n, c, i + k] * W[c, k], axis=k), name="S")
+    Y = te.compute(S.shape, lambda *at: te.max(S(*at), te.const(0, dtype)), name="Y")
+    x = np.random.default_rng(0).integers(-9, 9, (3, 5, 7)).astype(dtype)
+    w = np.random.default_rng(1).integers(-9, 9, (5, 1)).astype(dtype)
+    x[0] = -0.0 if dtype == "float32" else 0  # a sum starts at 0: 0 + -0 is 0
+    for last in (S, Y):
+        plan = check_same_bits(te.create_prim_func([X, W, last]), [x, w, np.zeros(x.shape, dtype)])
+        assert plan.decisions[-1].rule == "element-wise"
+    assert [decision.rule for decision in plan.decisions] == ["inlined", "element-wise"]
+
+
+@pytest.mark.parametrize("reduce", [te.sum, te.max, te.min], ids=["sum", "max", "min"])
+def test_one_point_of_any_kind(reduce):
+    X, k = te.placeholder((6, 1), name="X"), te.reduce_axis((0, 1), name="k")
+    x = np.array([[1], [-np.inf], [np.nan], [-0.0], [np.inf], [-3]], "float32")
+    func = te.create_prim_func([X, te.compute((6,), lambda i: reduce(X[i, k], axis=k), name="M")])
+    assert check_same_bits(func, [x, np.zeros(6, "float32")]).decisions[0].rule == "element-wise"
