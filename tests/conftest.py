@@ -40,14 +40,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that says `one_in(3)`, every third variant runs, and all of them in `make fuzz` or when it is named."""
+    """Of a test that says `one_in(3)` every third variant runs, of one that is `long` none.
+
+    All of them do in `make fuzz`, and when a test is named.
+    """
     if "LOOPWRIGHT_LONG" in os.environ or any(["::" in argument for argument in config.args]):
         return
     variants: dict[tuple[object, str], list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("one_in") is not None:
             variants.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
-    left: list[pytest.Item] = []
+    left = [item for item in items if item.get_closest_marker("long") is not None]
     for (_, name), members in variants.items():
         share = members[0].get_closest_marker("one_in").args[0]
         first = crc32(name.encode()) % min(share, len(members))  # tests of the same types choose different ones

@@ -84,6 +84,7 @@ def module(body: str):
     return from_source(HEAD + body)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "body", [READS, WRITES, BY_ANOTHER_NAME, ASKS_FOR_ANOTHER, ASKS_THE_WRONG_WAY, BY_A_CALL], ids=range(6)
 )

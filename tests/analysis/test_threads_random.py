@@ -132,6 +132,7 @@ def test_proofs_and_checks_agree_with_runs(seed, launched):
             np.testing.assert_array_equal(run(flat, n), run(func, n))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_inserted_barriers_are_enough(seed):
     func, reference = program(seed, launched=True), program(seed, launched=True, every=True)
@@ -159,6 +160,7 @@ def program_in_a_loop(seed: int, every: bool = False):
     )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_memory_allocated_in_a_loop_is_used_again(seed):
     func, reference = (lower_blocks(write_allocations(program_in_a_loop(seed, every))) for every in (False, True))

@@ -191,6 +191,7 @@ WRAPPED = {
 EVERY_TYPE = [row for row in RULES if not row.unbounded]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("signed", [True, False], ids=["signed", "unsigned"])
 @pytest.mark.parametrize("bits", [1, 2, 3])
 @pytest.mark.parametrize("row", EVERY_TYPE, ids=_show)

@@ -72,6 +72,7 @@ def check(func: PrimFunc, target: str = ONE, flips: str = "") -> None:
 EDGES = [(2, 2, 2), (7, 31, 15), (33, 2, 16), (2, 31, 17), (7, 9, 64), (33, 31, 65), (13, 5, 97), (12, 16, 128)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("m", "k", "n"), EDGES)
 def test_every_edge(m: int, k: int, n: int) -> None:
     check(matmul(m, k, n))
@@ -90,11 +91,13 @@ def test_batches(batch: int) -> None:
     check(matmul(19, 24, 35, batch=batch), TWO)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float64", "int32", "int64", "float16"])
 def test_other_types(dtype: str) -> None:
     check(matmul(13, 21, 35, dtype))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("dtype", "out"), [("int8", "int32"), ("uint8", "int32"), ("float32", "float64")])
 def test_sums_of_a_wider_type(dtype: str, out: str) -> None:
     check(matmul(13, 21, 35, dtype, out))
@@ -133,6 +136,7 @@ def with_itself(n: int, k: int, flipped: bool, batch: int = 0, dtype: str = "flo
     return te.create_prim_func([a, te.compute((*lead, n, n), cell, name="C")])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize("size", [(37, 21, 0, "float32"), (16, 9, 3, "float64"), (2, 3, 0, "int32")])
 def test_a_matrix_times_itself(size: tuple[int, int, int, str], flipped: bool) -> None:
@@ -283,6 +287,7 @@ def test_the_reasons_are_told() -> None:
     assert "limit: arithmetic; about" in text
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("size", [(20, 30, 48), (33, 17, 70)])
 @pytest.mark.parametrize("target", [ONE, TWO])
 def test_an_operand_is_computed_on_the_way_into_its_panels(size: tuple[int, int, int], target: str) -> None:

@@ -29,12 +29,14 @@ def kinds(mod):
     return found
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("length", [0, 1, 3, 15, 16, 17, 63, 64, 65, 127, 1000, 1023, 100_003])
 def test_lengths(length):
     arrays = [numbers(length, seed=seed) for seed in range(3)]
     check_same_bits(added(length), arrays)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "uint8", "int16", "int32", "int64"])
 @pytest.mark.parametrize("shape", [(33, 65), (5, 7, 1, 11)])
 def test_types_and_ranks(dtype, shape):
@@ -57,6 +59,7 @@ def test_rows_of_three_are_one_run():
     assert "C_1[T.int64(2992):T.int64(3000)]" in lowered
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("target", [AVX512, NEON])
 @pytest.mark.parametrize("shape", [(3, 5, 7, 7), (4, 6, 3), (2, 3, 4, 5, 6), (5, 14, 30), (6, 70, 12, 1), (7, 31)])
 def test_axes_of_any_length_are_one_walk(shape, target):
@@ -79,6 +82,7 @@ def test_a_reshape_is_part_of_the_walk(shape):
     assert "//" not in lowered and "%" not in lowered
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 100])
 def test_a_narrower_result_fills_its_registers(dtype, length):
@@ -225,6 +229,7 @@ def main(A: T.Buffer((40, 30)), C: T.Buffer((40, 30))):
     assert "loops reordered: vj is contiguous in the result" in plan.explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rows, columns", [(0, 5), (1, 1), (3, 1000), (1000, 3), (70, 65)])
 def test_symbolic_sizes(rows, columns):
     n, m = te.var("n"), te.var("m")

@@ -73,6 +73,7 @@ def test_upsampling_is_none():
         assert "interleaved" not in planned(function(A, result)).explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("times", [2, 3, 5, 7, 9])
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_cells_that_are_repeated(times, dtype):

@@ -266,12 +266,14 @@ def float_check(m: int, k: int, n: int, types: tuple[str, str, str], target: str
 HALVES = [("bfloat16", "bfloat16", "float32"), ("float16", "float16", "float32"), ("float16", "float16", "float16")]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("types", HALVES)
 def test_halves(types: tuple[str, str, str], target: str) -> None:
     float_check(33, 65, 70, types, target)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("size", [(1, 1, 1), (5, 67, 1), (1, 9, 33), (4, 1, 4)])
 @pytest.mark.parametrize("types", HALVES[:2])
 def test_halves_of_a_single_row_or_column(types: tuple[str, str, str], size: tuple[int, int, int]) -> None:
@@ -288,6 +290,7 @@ def test_the_instruction_for_halves() -> None:
         assert "plain vectors: the machine has no instruction that is faster" in told
 
 
+@pytest.mark.long
 def test_several_threads_compute_the_same_bits() -> None:
     told = ""
     for target in dict.fromkeys([TWO, f"{TWO} {VECTORS}" if X86 else TWO, "llvm -num-cores=16"]):

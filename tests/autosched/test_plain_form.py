@@ -23,6 +23,7 @@ def window(start, where, reduce=te.sum, dtype="float32"):
     )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("reduce", [te.sum, te.max, te.min], ids=["sum", "max", "min"])
 @pytest.mark.parametrize(
     ("start", "where", "dtype"), [(-2, False, "float32"), (0, True, "int32"), (3, True, "float32")]

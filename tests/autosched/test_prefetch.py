@@ -101,6 +101,7 @@ def test_hints_change_no_bit(n: int):
     check_same_bits(mapped(n), [numbers(n), numbers(n, seed=1)])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_extrema_of_large_arrays_are_exact(dtype: str):
     shape = (17, 150_001)
@@ -134,6 +135,7 @@ def image_layer(pixels: int, channels: int) -> PrimFunc:
     return function(X, W, topi.nn.conv(X, W, 2, 1, 1, 1, "NHWC")).with_attr("constant_params", (1,))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("program", "is_asked"),
     [

@@ -115,6 +115,7 @@ def test_runs_that_lie_apart_are_divided_as_a_whole(shape: tuple[int, ...]) -> N
     np.testing.assert_array_equal(got, a.max(axes))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("shape", "axes"),
     [((100003,), (0,)), ((3, 70001), (1,)), ((301, 300), (0, 1)), ((9001, 24), (0,)), ((40, 5, 601), (0, 2))],
@@ -168,6 +169,7 @@ def test_a_vector_times_a_matrix_keeps_all_cores_busy() -> None:
     assert parallel_extents(autosched.apply(te.create_prim_func([x, b, c]), WIDE_MANY)) == [16]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float64", "int32", "int64", "uint8", "int8"])
 @pytest.mark.parametrize("axes", [(0,), (1,)])
 def test_types(dtype: str, axes: tuple[int, ...]) -> None:
@@ -195,6 +197,7 @@ def test_sums_of_a_wider_type() -> None:
     assert (result_of(func, a, shape=(40,), dtype="int32") == a.sum(1, dtype="int32")).all()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
 def test_combiners(axes: tuple[int, ...]) -> None:
     a = values(21, 70)

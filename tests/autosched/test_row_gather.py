@@ -35,6 +35,7 @@ def test_shapes(order, shape):
     assert "row gather" in plan.explain() and "rows are contiguous" in plan.explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "dtype, cells", [("float64", 16), ("int8", 64), ("uint16", 96), ("float16", 128), ("bool", 128)]
 )

@@ -45,6 +45,7 @@ def test_sums_down_the_columns(steps, width):
     assert (width > 1) == ("the contiguous axis carries no dependence" in plan.explain())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", ["scan", "opaque", "spatial"])
 @pytest.mark.parametrize("rows, columns", [(1, 9), (5, 7), (64, 100), (33, 30)])
 def test_sums_along_the_rows(rows, columns, kind):
@@ -66,6 +67,7 @@ def main(A: T.Buffer(({batch}, {rows}, {columns})), C: T.Buffer(({batch}, {rows}
 """)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rows, columns", [(1, 9), (2, 2), (3, 8), (4, 9), (5, 10), (33, 30)])
 def test_an_axis_that_starts_elsewhere_than_its_loop(rows, columns):
     plan = check_same_bits(shifted_row_sums(rows, columns), [numbers(1, rows, columns), numbers(1, rows, columns)])

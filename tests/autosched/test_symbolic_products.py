@@ -111,6 +111,7 @@ def test_rows_on_two_threads_have_the_same_bits() -> None:
         check(two, rows, 64, 128)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float64", "int32", "float16"])
 def test_other_types(dtype: str) -> None:
     built = lw.build(product(n, 24, 48, dtype), target=ONE, autosched=True)
@@ -118,6 +119,7 @@ def test_other_types(dtype: str) -> None:
         check(built, rows, 24, 48, dtype)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("batch", "target"), [(3, ONE), (b, ONE), (b, TWO)])
 def test_batches(batch: object, target: str) -> None:
     built = lw.build(plan_of(lambda: product(n, 24, 32, batch=batch), target).mod, target=target)

@@ -22,6 +22,7 @@ def turned(rows, columns, dtype="float32"):
     return function(A, te.compute((columns, rows), lambda i, j: A[j, i], name="C"))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "rows, columns", [(0, 20), (16, 16), (15, 17), (64, 48), (3, 50), (50, 3), (1, 20), (33, 1), (129, 66), (31, 100)]
 )
@@ -30,11 +31,13 @@ def test_shapes(rows, columns):
     assert (min(rows, columns) >= 4) == ("in registers" in plan.explain())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "uint16", "int32", "int64", "bool"])
 def test_types(dtype):
     check_same_bits(turned(40, 35, dtype), [numbers(40, 35, dtype=dtype), numbers(35, 40, dtype=dtype)])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("order", list(permutations(range(3)))[1:])
 def test_permutations_of_three_axes(order):
     shape = (9, 18, 20)
@@ -82,6 +85,7 @@ def test_work_on_the_way():
     assert "in registers" in check_same_bits(function(A, window), [numbers(33, 64), numbers(50, 20)]).explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rows, columns", [(1, 1), (40, 35), (128, 16)])
 def test_symbolic_sizes(rows, columns):
     n, m = te.var("n"), te.var("m")
@@ -135,6 +139,7 @@ def test_blocks(rows, columns, block):
     assert f"blocks of {block} tiles" in planned(turned(rows, columns), AVX512).explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rows, columns", [(1000, 300), (301, 1009), (523, 541)])
 def test_blocks_that_are_not_whole(rows, columns):
     check_same_bits(turned(rows, columns), [numbers(rows, columns), numbers(columns, rows)])
@@ -147,6 +152,7 @@ def test_batches_with_left_overs_are_shared_out():
     assert "in registers" in plan.explain() and "parallel tasks" in plan.explain()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rows, columns", [(512, 512), (1024, 1024), (4096, 4096), (1000, 3000), (1023, 1025)])
 def test_sixteen_cores_get_several_pieces_each(rows, columns):
     told = planned(turned(rows, columns), "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=16").explain()

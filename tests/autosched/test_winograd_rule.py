@@ -171,6 +171,7 @@ def test_weights_that_are_arguments_and_other_sizes() -> None:
         assert_right(func, arrays, arrays[-1], False, "", 1)
 
 
+@pytest.mark.long
 def test_the_same_bits_on_any_number_of_cores() -> None:
     func = layer(2, 2 * LANES, 12, 12, 2 * LANES, after="bias relu")
     arrays = numbers(func)
@@ -227,6 +228,7 @@ def test_only_where_the_caller_allows_it() -> None:
     assert "winograd" not in [decision.rule for decision in autosched.apply(func, ONE).decisions]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "func",
     [

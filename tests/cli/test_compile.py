@@ -176,6 +176,7 @@ def test_a_value_that_the_graph_is_made_for_comes_from_the_inputs(here):
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [

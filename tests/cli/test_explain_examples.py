@@ -110,6 +110,7 @@ def test_the_example_raises_its_error(code, tmp_path, monkeypatch):
         assert error.problem
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("code", CODES)
 def test_the_example_is_a_whole_program(code):
     entry = explain.find(code)

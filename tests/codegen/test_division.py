@@ -109,6 +109,7 @@ def test_a_size_of_zero_divides():
     np.testing.assert_array_equal(result, [0, 4, 8, 12])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("divisor", [3, 8, -3])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_constant_divisor_costs_nothing(operation, divisor):
@@ -139,6 +140,7 @@ def _many(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     return a.astype(dtype), b.astype(dtype)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"])
 def test_lanes_divide_exactly(dtype):
     """By way of floats, and beyond their digits lane by lane: the quotients of Python's integers."""

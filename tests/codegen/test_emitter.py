@@ -153,6 +153,7 @@ def test_integer_division_by_literals(dtype):
         assert out.tolist() == [divided(node, int(x), divisor) for x in values]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_float_division_and_remainders(dtype):
     check_all([*DIVISIONS, intrinsics.fmod, intrinsics.copysign], pairs(dtype), dtype)
@@ -169,6 +170,7 @@ def test_shifts_count_modulo_the_width(dtype):
     np.testing.assert_array_equal(right, (a >> (b % width)).astype(dtype))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", INTS)
 def test_bits(dtype):
     check_all(
@@ -216,6 +218,7 @@ def test_extrema_of_vectors_are_those_of_single_numbers(dtype):
         assert np.array_equal(many[known], of_numbers(a, b)[known])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_extrema_with_a_constant(dtype):
     numbers = [float("nan"), 0.0, -0.0, 1.0, -1.0, 2.5, float("inf"), -float("inf")]
@@ -256,6 +259,7 @@ def test_logic_on_truth_values():
     assert differ.tolist() == [False, True, True, False]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", [*NUMBERS, "bool"])
 def test_select_and_if_then_else(dtype):
     chooses = [intrinsics.select, intrinsics.if_then_else]
@@ -365,6 +369,7 @@ def test_vector_loads_of_every_stride(dtype, stride):
     np.testing.assert_array_equal(result, a[[9 + stride * k for k in range(8)]])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["int8", "float32", "bool"])
 @pytest.mark.parametrize("stride", [1, 2, 0, -1])
 def test_vector_stores_of_every_stride(dtype, stride):

@@ -150,6 +150,7 @@ def test_comparing_bfloat16_without_its_pass_is_an_internal_error():
             lw.build(function)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "e4m3_float8", "e5m2_float8", "float32", "float64"])
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_nextafter_steps_in_its_own_type(dtype, lanes):
@@ -374,6 +375,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_may_have_any_name(name):
     A = ir.decl_buffer(4, "float32", "A")

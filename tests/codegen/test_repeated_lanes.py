@@ -14,6 +14,7 @@ from loopwright.schedule import Schedule
 pytestmark = pytest.mark.optimized
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("times", [2, 4, 8, 3])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "float64", "bool"])
 def test_a_vector_of_repeated_elements(times, dtype):

@@ -41,6 +41,7 @@ def casts(count: int, source: str, target: str, lanes: int) -> ir.PrimFunc:
     return ir.PrimFunc([a, b], ir.For(i, ir.const(0), ir.const(count // lanes), ir.ForKind.SERIAL, store))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("saturates", [True, False])
 @pytest.mark.parametrize("source", ["float32", "float64"])
 def test_every_edge(source, saturates, monkeypatch):

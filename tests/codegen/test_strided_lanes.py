@@ -58,6 +58,7 @@ def test_which_are_loaded_one_by_one():
     assert picked(96, I, 1, 4) is None
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "bool"])
 @pytest.mark.parametrize("stride", [3, 6, 9])
 def test_channels(dtype, stride):

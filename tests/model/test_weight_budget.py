@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from loopwright import relay
 from loopwright.model import weight_budget
@@ -29,6 +30,7 @@ def model(x: np.ndarray):
     return ["winograd" in some for some in rules], built
 
 
+@pytest.mark.long
 def test_what_is_too_much_is_given_up(monkeypatch):
     x = numbers(1, 32, 56, 56)
     uses, built = model(x)

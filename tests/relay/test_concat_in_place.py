@@ -182,6 +182,7 @@ def test_looking_at_a_part() -> None:
     assert [row.bytes_written for row in rows] == [4 * 42 * size for size in (32, 16, 48)]
 
 
+@pytest.mark.long
 def test_exported_as_a_library_and_as_c(tmp_path: Any) -> None:
     model = built(lambda x: pool(join(conv(x, 32), pool(x))))
     given, out = numbers(1, 6, 7, 16, seed=9), np.zeros((1, 6, 7, 48), "float32")

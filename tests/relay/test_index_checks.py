@@ -56,6 +56,7 @@ def test_gather_says_which_tensors_and_which_operator():
         run(data(3, 4), np.full((1, 4), -7))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "uint64"])
 def test_each_entry_of_an_index_tuple_has_its_axis(dtype):
     x, i = relay.var("x", shape=(3, 5)), relay.var("i", shape=(2, te.size_var("m")), dtype=dtype)
@@ -98,6 +99,7 @@ def test_take_keeps_its_modes():
         assert model([x, i], relay.take(x, i, axis=0, mode=mode))(data(0), wrong[:0]).shape == (0,)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
 def test_checked_indices_count_from_the_end_and_are_looked_at_once(dtype):
     x, i = relay.var("x", shape=(te.size_var("n"), 2)), relay.var("i", shape=(te.size_var("m"),), dtype=dtype)

@@ -44,6 +44,7 @@ def test_all_passes_keep_every_result(seed: int):
     _agree(evaluate(_optimized(graph, opt_level=4, disabled_pass=[off]), arguments), wanted)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_each_pass_can_be_switched_off(name: str):
     graph = RandomGraph(1000, size=30)

@@ -181,6 +181,7 @@ def test_a_let_is_inside_of_a_turn(let, j, l):
     assert numbers(sch.mod["main"], (3, 3), (1,))[1] == [total]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_programs_are_bound_and_run(seed):
     program = threaded_program(seed)

@@ -43,6 +43,7 @@ def same_product(sch: tir.Schedule, before: PrimFunc, sizes: tuple[int, int, int
     assert results[2].tobytes() == results[3].tobytes()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("unknown", "padding"),
     [((n, 5, 6), [1, 4, 1]), ((n, m, 6), [1, 4, 1]), ((n, m, k), [2, 4, 4]), ((7, 5, k), [1, 1, 4])],

@@ -149,6 +149,7 @@ def test_the_truth_about_right_steps(case, step):
     assert Site(case).ask(step).outcome == harness.ACCEPTED_RIGHT
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("case", "step", "witness"), WRONG, ids=lambda value: str(getattr(value, "name", value))[:60])
 def test_the_truth_about_wrong_steps(case, step, witness):
     real = truth_about(case.function, _forced(case, step).view().function)

@@ -63,6 +63,7 @@ NOT_UNDERSTOOD = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(programs(2, 4)))  # parts, so that two processes share the work
 def test_copies_that_need_no_search_are_proved(monkeypatch, part):
     """Each `stage` that is accepted without a search is one that the search accepts as well."""

@@ -189,6 +189,7 @@ def test_a_blockized_matmul(decomposed):
 # --- blocks without axes ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("block", ["B", "C"])
 @pytest.mark.parametrize("step", [*LOOP_STEPS, *BLOCK_STEPS])
 def test_steps_on_blocks_without_axes(block, step):

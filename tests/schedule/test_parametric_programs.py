@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from loopwright.ir import substitute
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import ScheduleError
@@ -26,6 +28,7 @@ def test_another_program_is_found_to_be_another():
     assert "n, m = " in str(program.wrong_after(other))
 
 
+@pytest.mark.long
 def test_a_flow_that_isl_crashed_on():
     @T.prim_func
     def sums(A: T.Buffer((12,), "int32"), B: T.Buffer((12, 12), "int32"), n: T.int32, m: T.int32):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.schedule.harness.ragged import ragged_program, runs
 
 
+@pytest.mark.long
 def test_programs_run_and_have_what_they_are_for():
     texts = [program.source.text(program.sizes) for program in map(ragged_program, range(150))]
     assert len(set(texts)) > 145

@@ -140,6 +140,7 @@ def test_guards_on_data_stay_guards():
     check_numbers(sch, sums)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "float32", "float64"])
 @pytest.mark.parametrize("reducer", ["sum", "max", "min", "prod"])
 def test_every_reducer_on_every_type(reducer, dtype):
@@ -211,6 +212,7 @@ def _check_argmax(sch: Schedule, before: PrimFunc, dtype: str = "int32") -> None
     check_replay(sch, before)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", ["strict", "least"])
 @pytest.mark.parametrize("inner", [True, False])
 def test_argmax(kind, inner):

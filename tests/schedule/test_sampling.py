@@ -161,6 +161,7 @@ def test_wrong_partitions():
     refused(sch, BadStepArgument, "has 1 factors, not 2", "sample_partitioned_tile", i, 2, decision=[6])
 
 
+@pytest.mark.long
 def test_compute_locations():
     before = chain()
     seen = set()

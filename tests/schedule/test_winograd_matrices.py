@@ -25,6 +25,7 @@ from loopwright.schedule.winograd.matrices import MOST_POINTS
 ALL = [(m, r) for m in range(1, MOST_POINTS) for r in range(1, MOST_POINTS) if 2 <= m + r - 1 <= MOST_POINTS]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("tile", "window"), ALL)
 def test_every_filter_is_proved(tile: int, window: int) -> None:
     made = transforms(tile, window)

@@ -77,6 +77,7 @@ def test_scalars_of_all_kinds_in_and_out(b):
     assert lw.build(results, target="c")(*arguments) == lw.build(results)(*arguments)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "uint64", "float16", "bfloat16", "float64"])
 def test_results_of_each_type(dtype):
     @T.prim_func
@@ -192,6 +193,7 @@ def test_functions_of_one_module():
     assert "int32_t second(" in module.get_source("h")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("func", PROGRAMS, ids=lambda func: func.name)
 def test_scheduled_programs_give_the_bits_of_native_code(func):
     given = [arguments(func), arguments(func)]

@@ -50,6 +50,7 @@ def cases(operator: str) -> list[object]:
     return found[:: max(len(found) // MOST, 1)][:MOST]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_cases_of_the_onnx_package(operator, monkeypatch):
     monkeypatch.setattr(LoopwrightBackend, "make_runner", staticmethod(interpreted))
@@ -64,6 +65,7 @@ def test_cases_of_the_onnx_package(operator, monkeypatch):
     assert tried
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("operator", ["Gemm", "Softmax", "Conv"])
 def test_some_of_them_natively(operator):
     for case in cases(operator)[:2]:

@@ -16,6 +16,7 @@ def vector(*values: int) -> np.ndarray:
     return np.array(values, "int64")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("text", "given"),
     [
@@ -81,6 +82,7 @@ def run(text: str, *inputs: np.ndarray) -> list[np.ndarray]:
 PICTURE = np.random.default_rng(1).random((1, 1, 4, 5)).astype("float32")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("options", "by", "values"),
     [

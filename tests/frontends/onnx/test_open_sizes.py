@@ -107,6 +107,7 @@ def test_squeezing_open_sizes_goes_by_the_call():
     require_right(text, [(2, 1)], [(0, 1)], [(2, 3)], [(2, 0)], [(0, 2)])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("names", [("m", "k"), ("k", "m"), ("m", "?"), ("z", "?")])
 def test_expand_to_another_open_size_is_checked_whatever_the_names(names):
     mine, wanted = names
@@ -205,6 +206,7 @@ def test_reshaping_open_sizes_to_numbers():
     require_right(text, [(1, 3)], [(1, 0)], [(2, 3)])
 
 
+@pytest.mark.long
 def test_sizes_with_two_names_are_equal_or_refused():
     require_right(
         "(float[n, m] x, float[k, 6] z) => (float[n, 6] y) { y = MatMul(x, z) }", [(3, 4), (4, 6)], [(3, 4), (5, 6)]

@@ -72,6 +72,7 @@ def test_zeros_are_quantised_with_a_scale_of_one(runner):
     assert (y.tolist(), scale, zero) == ([[0, 0], [0, 0]], 1, 0)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("runner", [interpreted, None])
 @pytest.mark.parametrize(("a_zero", "b_zero"), [(0, 0), (7, 0), (7, 3)])
 def test_products_of_matrices_of_integers(runner, a_zero, b_zero):

@@ -276,6 +276,7 @@ def test_bad_samples(dataset: Any, text: str):
 UNITS = {"float16": (2.0**-11, 2.0**-11), "bfloat16": (2.0**-8, 2.0**-24)}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("precision", ["float16", "bfloat16", "int8"])
 def test_every_precision_keeps_types_of_inputs_and_results(precision: str):
     x = relay.var("x", shape=(3, 32))
