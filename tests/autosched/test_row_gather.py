@@ -27,6 +27,7 @@ def moved(order, *shape, dtype="float32"):
         ((0, 2, 1, 3), (3, 31, 33, 48)),
         ((2, 0, 1, 3), (14, 23, 29, 32)),
         ((2, 1, 0, 3), (15, 16, 17, 34)),
+        ((2, 0, 3, 1), (61, 1, 35, 64)),
     ],
 )
 def test_shapes(order, shape):
@@ -51,6 +52,16 @@ def test_work_on_the_way():
     value = te.compute((70, 60, 64), lambda i, j, k: A[j, i, k] * B[i, j, k] + b[k], name="C")
     arrays = [numbers(60, 70, 64), numbers(70, 60, 64), numbers(64), numbers(70, 60, 64)]
     assert "row gather" in check_same_bits(function(A, B, b, value), arrays).explain()
+
+
+@pytest.mark.parametrize("order, shape", [((2, 0, 3, 1), (331, 1, 3, 300)), ((1, 0, 2, 3), (331, 3, 300, 1))])
+def test_a_row_is_moved_whole_where_axes_of_one_element_stand_behind_it(order, shape):
+    func, _ = moved(order, *shape)
+    plan = planned(func, NEON)
+    assert "row gather" in plan.explain()
+    lines = plan.mod["main"].script().splitlines()
+    (vectorized,) = [k for k, line in enumerate(lines) if "T.vectorized" in line]
+    assert "T.block" in lines[vectorized + 1]
 
 
 def test_two_cores_give_the_same_bits():

@@ -71,14 +71,15 @@ class MovedRows:
         while cells % lanes:
             lanes //= 2
         several = next(count for count in (VECTORS_AT_ONCE, 2, 1) if cells // lanes % count == 0)
-        _, vectors, lane = sch.split(row, [None, several, lanes])
+        some_vectors, vectors, lane = sch.split(row, [None, several, lanes])
         sch.vectorize(lane)
         sch.unroll(vectors)
         decision.chose(f"vectors of {lanes}, {several} at once", f"{facts.axes[move.row].name} is contiguous")
         high, wide = (_side(facts, position, move, machine) for position in (move.far, move.near))
         some_others, other = sch.split(others, [None, high])
         some_rows, each = sch.split(rows, [None, wide])
-        sch.reorder(*outer, some_others, some_rows, other, each)
+        # Axes of one element may stand behind the row in the result: it goes inside them as well.
+        sch.reorder(*outer, some_others, some_rows, other, each, some_vectors, vectors, lane)
         decision.chose(
             f"blocks of {high} × {wide} rows",
             f"rows are contiguous along {facts.axes[move.near].name} in the result, "
