@@ -94,6 +94,14 @@ def test_a_narrower_result_fills_its_registers(dtype, length):
     assert length < 16 or ":16]" in lowered or "* T.int64(16)" in lowered or "T.int64(16)]" in lowered
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@pytest.mark.parametrize(("count", "lanes"), [(10_000, 16), (2_000_003, 8)])
+def test_a_wide_result_that_streams_to_memory_gets_one_line_at_once(dtype, count, lanes):
+    A = te.placeholder((count,), "uint8", name="A")
+    plan = planned(function(A, te.compute((count,), lambda i: A[i].astype(dtype), name="C")), NEON)
+    assert f"T.vectorized({lanes})" in plan.mod["main"].script()
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_a_choice_by_data_is_a_vector(dtype):
     shape = (5, 7, 6)

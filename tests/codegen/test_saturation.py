@@ -69,3 +69,10 @@ def test_every_byte_becomes_float64(dtype):
 def test_no_lane_is_converted_alone(source, target, machine):
     text = lw.build(casts(64, source, target, LANES), target=f"llvm -mtriple={machine}").get_source("asm")
     assert not re.search(r"vcvtts[sd]2si|fcvtz[su]\s+[wx]", text)
+
+
+@pytest.mark.parametrize(("source", "target"), [("float32", "uint8"), ("float32", "uint16"), ("float64", "uint8")])
+def test_narrow_unsigned_integers_are_upper_bits(source, target):
+    text = lw.build(casts(64, source, target, 16), target="llvm -mtriple=aarch64-unknown-linux-gnu").get_source("asm")
+    factor = np.dtype(source).itemsize * 8 - np.dtype(target).itemsize * 8
+    assert re.search(rf"fcvtzu\s+v.*#{factor}\b", text) and "uzp2" in text and "uqxtn" not in text

@@ -293,7 +293,7 @@ def _vectorized(
         return [row], 1
     picking.note(decision)
     several = _vectors_at_once(work, run, machine, lanes)
-    narrow = _narrowest_lanes(streams, machine)
+    narrow = _narrowest_lanes(streams, work, machine)
     is_mixed = narrow > lanes and not run.period and (run.extent is None or run.extent >= narrow)
     if is_mixed:
         several = max(several, narrow // lanes)
@@ -350,12 +350,19 @@ def _vectors_at_once(work: NestCost, run: _Run, machine: Machine, lanes: int) ->
     return wanted
 
 
-def _narrowest_lanes(streams: Streams, machine: Machine) -> int:
-    """How many lanes a vector of the narrowest type has that is loaded or stored along the run, in a few registers."""
+def _narrowest_lanes(streams: Streams, work: NestCost, machine: Machine) -> int:
+    """How many lanes a vector of the narrowest type has that is loaded or stored along the run, in a few registers.
+
+    A result that streams to memory gets no more than a line at once: LLVM stores the parts of a vector in any order,
+    and a core that takes lines over without reading them (write streaming) does so where they are written in turn.
+    """
     most = max([machine.lanes(str(stream.buffer.dtype)) for stream in streams.all])
     widest = max([stream.itemsize for stream in streams.all])
     register = machine.cpu.vector_bits // 8
-    return min(most, _REGISTERS_OF_ONE * register // widest)
+    fits = min(most, _REGISTERS_OF_ONE * register // widest)
+    if work.bytes <= machine.l2:
+        return fits
+    return min(fits, machine.line // max([stream.itemsize for stream in streams.stores]))
 
 
 def _why_at_once(work: NestCost, run: _Run) -> str:

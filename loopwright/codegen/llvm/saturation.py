@@ -1,8 +1,9 @@
 """Floats to integers: towards zero, what is out of range to the nearest end of it, NaN to 0.
 
 LLVM has functions that do so, but makes them lane by lane unless the machine has an instruction for the very pair of
-types. A machine that saturates does it for integers as wide as the float, and again at each halving; on others the
-float is brought into range first.
+types. A machine that saturates does it for integers as wide as the float, and again at each halving; unsigned integers
+that are narrower are the upper bits of one that is as wide, of the float times a power of two. On others the float is
+brought into range first.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ _FRACTION_BITS = {16: 10, 32: 23, 64: 52}
 def emit_saturating_cast(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
     """`value`, floats of the type `source`, as integers of the type `target`."""
     saturates = _machine_saturates(emitter)
+    if saturates and source.lanes > 1 and target.is_unsigned and target.bits < source.bits and source.bits >= 32:
+        return _upper_bits(emitter, value, source, target)
     if saturates and (target.bits < 32 or (source.lanes > 1 and target.bits < source.bits)):
         return _halved_until(emitter, value, source, target)
     if not saturates and (target.bits < 32 or source.lanes > 1):
@@ -39,6 +42,28 @@ def _halved_until(emitter: ValueEmitter, value: str, source: DataType, target: D
     while wide.bits > target.bits:
         half = DataType(f"{kind}{wide.bits // 2}").with_lanes(target.lanes)
         value, wide = _halved(emitter, value, wide, half), half
+    return value
+
+
+def _upper_bits(emitter: ValueEmitter, value: str, source: DataType, target: DataType) -> str:
+    """The upper bits of an integer as wide as the float, which the float times a power of two fills where it saturates.
+
+    The product is exact, or infinite; AArch64 converts with the factor in one instruction (FCVTZU, fixed-point), and
+    takes upper halves of lanes with UZP2, which is twice as fast as a narrowing that saturates.
+    """
+    given, lanes = register_type(source), source.lanes
+    factor = splat(source, float_literal(source.element, float(1 << (source.bits - target.bits))))
+    scaled = emitter.b.value(f"fmul {given} {value}, {factor}")
+    bits = source.bits
+    value = emit_saturating_cast(emitter, scaled, source, DataType(f"uint{bits}").with_lanes(lanes))
+    while bits > target.bits:
+        half = bits // 2
+        halves = emitter.b.value(f"bitcast <{lanes} x i{bits}> {value} to <{2 * lanes} x i{half}>")
+        upper = ", ".join(f"i32 {2 * lane + 1}" for lane in range(lanes))  # the low half of a lane comes first
+        value = emitter.b.value(
+            f"shufflevector <{2 * lanes} x i{half}> {halves}, <{2 * lanes} x i{half}> poison, <{lanes} x i32> <{upper}>"
+        )
+        bits = half
     return value
 
 
