@@ -3,7 +3,7 @@
     cast(add(multiply(clip(%row, 0, 6), 7), clip(%column, 0, 6)), "int64")    →    0 to 48
 
 Importers clip what they compute indices from; such indices need no check. NaN is 0 once it is an integer, and 0 is the
-index of an element.
+index of an element. Bytes lie between 0 and 255, whatever they are computed from: a table of 256 rows has them all.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from loopwright.relay.types import TensorType
 
 Range = tuple[float, float]
 _EXACT: Final = 1 << 24  # integers up to this are exact in float32
+_NARROW: Final = (8, 16)  # bits of types that hold few numbers
 # Operators whose elements are all elements of their first input.
 _MOVES: Final = frozenset(
     "reshape transpose broadcast_to expand_dims squeeze strided_slice tile repeat reverse copy take gather".split()
@@ -52,8 +53,16 @@ def value_range(expression: Expr) -> Range | None:
 
 def _range(expression: Expr, known: dict[Expr, Range | None]) -> Range | None:
     if expression not in known:
-        known[expression] = _found(expression, known)
+        known[expression] = _found(expression, known) or _of_type(expression)
     return known[expression]
+
+
+def _of_type(expression: Expr) -> Range | None:
+    """What a narrow type holds."""
+    of = getattr(expression, "checked_type", None)
+    if not isinstance(of, TensorType) or not of.dtype.is_int or of.dtype.bits not in _NARROW:
+        return None
+    return float(of.dtype.min_value()), float(of.dtype.max_value())
 
 
 def _found(expression: Expr, known: dict[Expr, Range | None]) -> Range | None:

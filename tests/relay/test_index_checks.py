@@ -163,8 +163,23 @@ def test_ranges_of_values():
     assert value_range(typed) == (0, 34)
     narrow = relay.cast(row * relay.const(70.0), "int8")
     typed = relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([f], narrow)))["main"].body
+    assert value_range(typed) == (-128, 127)  # whatever is cut off
+    wide = relay.cast(row * relay.const(7e9), "int32")
+    typed = relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([f], wide)))["main"].body
     assert value_range(typed) is None
     assert value_range(f) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "looks"),
+    [("uint8", 256, 0), ("uint8", 255, 1), ("int8", 256, 1), ("uint16", 256, 1)],
+)
+def test_bytes_are_looked_up_without_a_check(dtype, rows, looks):
+    x, i = relay.var("x", shape=(rows,)), relay.var("i", shape=(6,), dtype=dtype)
+    run = model([x, i], relay.take(x, relay.checked_indices(relay.cast(i, "int32"), x, (0,)), axis=0, mode="fast"))
+    assert len(run.program.launches()) == 1 + looks
+    at = np.array([0, 1, 5, 100, 127, 254 if dtype[0] == "u" else -1]).astype(dtype)
+    np.testing.assert_array_equal(run(data(rows), at), data(rows)[at.astype("int32")])
 
 
 def test_losses_look_at_their_targets():
