@@ -53,7 +53,7 @@ def race(names: Sequence[str], threads: Sequence[int], before: Path | None, budg
     }
     with tempfile.TemporaryDirectory(prefix="architectures-") as folder:
         cases = [_Case(name, Path(folder)) for name in names]
-        for count in threads:
+        for count in sorted(threads, reverse=True):  # compiled by many processes first; then the cache has it
             contenders = _Contenders(count, before)
             try:
                 for case in cases:
@@ -62,6 +62,7 @@ def race(names: Sequence[str], threads: Sequence[int], before: Path | None, budg
                     print(_line(row), file=sys.stderr, flush=True)
             finally:
                 contenders.close()
+    record["rows"].sort(key=lambda row: row["threads"])
     return record
 
 
