@@ -36,7 +36,7 @@ from loopwright.model.machine_limits import Compile, MachineLimits, machine_limi
 from loopwright.model.main_code import compile_main, describe_main
 from loopwright.model.main_function import make_main
 from loopwright.model.plan import Plan, Slot, plan_memory
-from loopwright.model.program import Launch, Program, Value
+from loopwright.model.program import Bind, Launch, Program, Value
 from loopwright.model.sizes import as_arrays, bound_sizes, number, output_shapes, shape_of
 from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.json_text import JsonObject
@@ -210,16 +210,29 @@ def profile(model: ProfiledModel, inputs: Sequence[object], repeat: int = 1) -> 
         timed.function(*arrays, *outputs, arena, times, calls)
         if turn:  # the first one finds memory that nobody has touched
             spent.append(times / np.maximum(calls, 1) / 1e9)
+    values = _intermediates(timed.plan, starts, sizes, arena)
+    found = _found_sizes(program, {**values, **dict(zip(program.outputs, outputs, strict=True))})
+    if found:
+        sizes = {**sizes, **found}
+        values = _intermediates(timed.plan, starts, sizes, arena)
     rows = [
         _row(launch, model, sizes, float(median(one[index] for one in spent)), int(calls[index]))
         for index, launch in enumerate(timed.launches)
     ]
-    values = _intermediates(timed.plan, starts, sizes, arena)
     by_name = {value.name: array for value, array in values.items()}
     machine, call_seconds = Machine.of(model.target), median(whole[1:])
     return Profile(
         tuple(rows), tuple(outputs), by_name, values, machine, call_seconds, model.compile_program, tuple(allocations)
     )
+
+
+def _found_sizes(program: Program, values: Mapping[Value, np.ndarray]) -> dict[Var, int]:
+    """The sizes that the run has found, outside of branches and loops."""
+    return {
+        step.var: int(values[step.value].item())
+        for step in program.body
+        if isinstance(step, Bind) and step.value in values
+    }
 
 
 def _row(launch: Launch, model: ProfiledModel, sizes: Mapping[Var, int], seconds: float, calls: int) -> LaunchTime:
@@ -315,14 +328,17 @@ def _slot_starts(plan: Plan, sizes: Mapping[Var, int]) -> tuple[dict[Slot, int],
 def _intermediates(
     plan: Plan, starts: Mapping[Slot, int], sizes: Mapping[Var, int], arena: np.ndarray
 ) -> dict[Value, np.ndarray]:
-    """Every value in the arena, as a view of it. Those whose size the program itself computes are not there."""
+    """Every value in the arena, as a view of it, but for those whose size is not among `sizes`."""
     locations: dict[Home, int] = dict(plan.offsets)
     for slot, start in starts.items():
         locations.update(dict.fromkeys(slot.homes, start))
     result: dict[Value, np.ndarray] = {}
     for home, start in locations.items():
         for value in home.values:
-            shape = shape_of(value, sizes)
+            try:
+                shape = shape_of(value, sizes)
+            except SizeNotKnown:  # a size that the program computes, inside a branch or a loop perhaps
+                continue
             size = int(np.prod(shape, dtype=np.int64)) * value.item_bytes
             result[value] = arena[start : start + size].view(value.dtype.numpy()).reshape(shape)
     return result

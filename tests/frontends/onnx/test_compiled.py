@@ -162,3 +162,10 @@ def test_types_that_are_carried_come_back_as_they_are():
     np.testing.assert_array_equal(a.astype(int), [-8, -1, 0, 2, 7])
     np.testing.assert_array_equal(b.astype("f"), np.clip(x, -6, 6).astype(ml_dtypes.float4_e2m1fn).astype("f"))
     np.testing.assert_array_equal(c.astype("f"), x.astype(ml_dtypes.float8_e4m3fnuz).astype("f"))
+
+
+def test_a_profile_has_the_sizes_that_the_run_finds():
+    graph = model("(float[6] x) => (float[1, k] y) { at = NonZero(x) g = Gather(x, at) y = Exp(g) }")
+    found = CompiledModel(graph).profile(np.array([0, 3, 0, 5, 0, 1], "f"))
+    assert found.rows[-1].bytes_written == 12
+    assert any(value.shape in ((3, 1), (1, 3), (3,)) for value in found.values.values())
