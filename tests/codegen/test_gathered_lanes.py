@@ -26,6 +26,11 @@ def test_the_parts_of_an_index():
     unsigned = Cast(DataType("int64x8"), Cast(DataType("uint32x8"), lanes))
     assert gathered_lanes(unsigned).lanes is unsigned  # a gather would extend its sign
     assert gathered_lanes(Broadcast(x, 8)).lanes.dtype.lanes == 8
+    steps = gathered_lanes(Ramp(x, const(9, "int64"), 8) + Broadcast(x, 8))
+    assert steps.base is not None and structural_equal(steps.base, x + x)
+    assert structural_equal(steps.lanes, Ramp(const(0, "int32"), const(9, "int32"), 8))
+    far = Ramp(x, const(2**31, "int64"), 8)
+    assert gathered_lanes(far).lanes is far
 
 
 def _picked(target=None, kind="int32"):

@@ -2,7 +2,8 @@
 
 Taken are blocks that stand next to each other, whose first axes are the same rows, which are joined by what they read,
 and of which at least one reduces along the row: all that is passed between them is a row long. Rows are independent
-and run in parallel; a group of few long rows is left to other rules, which divide the rows.
+and run in parallel; a group of few long rows is left to other rules, which divide the rows. Short rows are done several
+at a time, in lanes (`row_lanes.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from loopwright.autosched.nest_cost import nest_cost
 from loopwright.autosched.parallelize import note_one_thread, parallelize_in_tasks
 from loopwright.autosched.prefetch import add_prefetches
 from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.row_lanes import lane_nest, lanes_of_rows
 from loopwright.autosched.row_nest import along_row, row_nest, row_part
 from loopwright.ir import Buffer, structural_equal
-from loopwright.schedule import Schedule
+from loopwright.schedule import LoopRV, Schedule
 
 
 class RowGroup:
@@ -60,19 +62,13 @@ class RowGroup:
         if count * 2 < pieces:
             message = "1 row is" if count == 1 else f"{count} rows are"
             raise NotWorthIt(f"{message} too few: the work is worth {pieces} pieces")
-        vectors = _vectors(blocks, machine)
-        parts = [row_part(sch, facts, rows, machine, vectors) for facts in blocks]
-        row = row_nest(sch, parts, rows, kept)
-        assert row is not None
         names = ", ".join([axis.name for axis in axes])
-        decision.chose(f"fused into one nest over {names}", f"the {len(blocks)} blocks work on one row at a time")
-        if kept:
-            decision.chose(
-                f"{', '.join([buffer.name for buffer in kept])} shrunk to a row", "it stays in L1"
-            )
-        add_prefetches(sch, parts, rows, kept, machine, decision)
-        lanes = machine.lanes(blocks[0].dtype)
-        decision.chose(f"up to {vectors} vectors of {lanes} at a time", "independent operations hide latency")
+        together = lanes_of_rows(blocks, rows, machine)
+        if together:
+            row = lane_nest(sch, blocks, rows, together, kept)
+            decision.chose(f"fused into one nest over {names}", f"{together} rows at a time, each in a lane of its own")
+        else:
+            row = _row_by_row(sch, blocks, rows, names, kept, machine, decision)
         if threads > 1 and count > 1:
             parallelize_in_tasks(sch, row)
             planned = "rows" if all([axis.extent is not None for axis in axes]) else "rows (planned)"
@@ -80,6 +76,28 @@ class RowGroup:
         elif threads == 1 and machine.cores > 1:
             note_one_thread(work, decision)
         work.note(decision, 0.8)
+
+
+def _row_by_row(
+    sch: Schedule,
+    blocks: Sequence[BlockFacts],
+    rows: int,
+    names: str,
+    kept: Sequence[Buffer],
+    machine: Machine,
+    decision: Decision,
+) -> LoopRV:
+    vectors = _vectors(blocks, machine)
+    parts = [row_part(sch, facts, rows, machine, vectors) for facts in blocks]
+    row = row_nest(sch, parts, rows, kept)
+    assert row is not None
+    decision.chose(f"fused into one nest over {names}", f"the {len(blocks)} blocks work on one row at a time")
+    if kept:
+        decision.chose(f"{', '.join([buffer.name for buffer in kept])} shrunk to a row", "it stays in L1")
+    add_prefetches(sch, parts, rows, kept, machine, decision)
+    lanes = machine.lanes(blocks[0].dtype)
+    decision.chose(f"up to {vectors} vectors of {lanes} at a time", "independent operations hide latency")
+    return row
 
 
 def _facts(entry: Entry) -> BlockFacts:

@@ -25,9 +25,14 @@ def gathered_lanes(index: ir.Expr) -> Gathered:
     """A vector of indices in two parts."""
     base: ir.Expr | None = None
     rest: ir.Expr | None = None
-    for term in _terms(index):
+    terms = _terms(index)
+    for term in terms:
         if isinstance(term, ir.Broadcast):
             base = term.value if base is None else base + term.value
+        elif len([other for other in terms if not isinstance(other, ir.Broadcast)]) == 1 and _has_short_steps(term):
+            assert isinstance(term, ir.Ramp) and isinstance(term.stride, ir.IntImm)
+            base = term.base if base is None else base + term.base
+            rest = ir.Ramp(ir.const(0, "int32"), ir.const(term.stride.value, "int32"), term.lanes)
         else:
             rest = term if rest is None else rest + term
     if rest is None:
@@ -35,6 +40,13 @@ def gathered_lanes(index: ir.Expr) -> Gathered:
     if isinstance(rest, ir.Cast) and _is_narrower(rest.value.dtype, rest.dtype):
         rest = rest.value
     return Gathered(base, rest)
+
+
+def _has_short_steps(term: ir.Expr) -> bool:
+    """Whether a term walks in steps that are known, to where int32 reaches."""
+    if not isinstance(term, ir.Ramp) or not isinstance(term.stride, ir.IntImm):
+        return False
+    return abs(term.stride.value) * term.lanes < 2**31
 
 
 def _terms(index: ir.Expr) -> list[ir.Expr]:
