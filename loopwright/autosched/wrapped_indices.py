@@ -131,7 +131,8 @@ class _Choose(Rewriter):
                 below, above = (node.b, node.a) if isinstance(node, Max) else (node.a, node.b)
                 found.append((node, node.a < node.b, below, above))
             elif isinstance(node, Call) and _is_choice(node) and self._is_limit(node.args[0]):
-                found.append((node, *node.args))
+                condition, chosen, other = node.args
+                found.append((node, condition, chosen, other))
 
         last = load.indices[-1]
         if loads_of(last):
