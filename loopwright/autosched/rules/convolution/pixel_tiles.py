@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import Final, NamedTuple
 
-from loopwright.autosched.cost import LOOP, SHARED_LOAD, TILE, UNALIGNED, at_once
+from loopwright.autosched.cost import EDGE, LOOP, SHARED_LOAD, TILE, UNALIGNED, at_once
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.contraction.streamed import SUM
 from loopwright.autosched.rules.contraction.tiles import NEAR_PAGES
@@ -31,6 +31,7 @@ PLACES_ACROSS: Final = 4  # vectors of a tile across
 LINES_DOWN: Final = 4
 CHANNELS_OF_TILE: Final = 12  # of the result, in one tile
 UPDATES_OF_STEP: Final = 110  # of a tile's step, which is written out
+UPDATES_AT_BORDERS: Final = 72  # the same where lines are padded: it is written out for each border then
 FEWEST_IN_SLAB: Final = 24  # products of a sum, between being loaded and stored
 LINE_IN_PARTS: Final = 1024  # pixels of a line that is done in parts, about
 
@@ -75,7 +76,7 @@ def choose_pixel_tiles(window: Window, machine: Machine, pads: bool) -> PixelTil
         lanes //= 2
     return cheapest(
         _costed(window, machine, copies, lanes, tile)
-        for tile in _candidates(window, machine)
+        for tile in _candidates(window, machine, UPDATES_AT_BORDERS if pads else UPDATES_OF_STEP)
         for copies in ((True,) if pads else (True, False))
     )
 
@@ -85,19 +86,19 @@ def stride_of(window: Window) -> int:
     return abs(window.image.stride(window.row.var) or 1)
 
 
-def _candidates(window: Window, machine: Machine) -> Iterator[_Tile]:
+def _candidates(window: Window, machine: Machine, most: int) -> Iterator[_Tile]:
     room = machine.registers - SPARE_REGISTERS
     lines = extent(window.pixels[-2]) if len(window.pixels) > 1 else 1
     for written_out in range(1, len(window.reduce)):
         taps = _taps(window, written_out)
-        if written_out > 1 and taps > UPDATES_OF_STEP:
+        if written_out > 1 and taps > most:
             continue
         for channels in divisors(window.channels):
             for rows in range(1, min(LINES_DOWN, lines) + 1):
                 for places in range(1, PLACES_ACROSS + 1):
                     sums = channels * rows * places
                     is_small = channels <= CHANNELS_OF_TILE and sums + places * stride_of(window) <= room
-                    if is_small and (sums * taps <= UPDATES_OF_STEP or rows * places == 1):
+                    if is_small and (sums * taps <= most or rows * places == 1):
                         yield _Tile(channels, rows, places, written_out)
 
 
@@ -147,6 +148,7 @@ def _costed(window: Window, machine: Machine, copies: bool, lanes: int, tile: _T
     if not copies and data > machine.l1 and slab * lines_of(1) > streams:
         of_tile += slab * lines_of(1) * machine.moves.line_of_page_somewhere
     planes = window.batch * (window.places // (line * lines))
+    of_tile *= (EDGE if lines % rows else 1.0) * (EDGE if inputs % slab else 1.0)
     tiles = across * tall * (window.channels // channels) * ceil(inputs / slab) * planes
     cycles = of_tile * tiles
     if copies:

@@ -15,6 +15,7 @@ from loopwright.autosched.rules.contraction import Contraction
 from loopwright.autosched.rules.contraction.streamed import streamed_tiles
 from loopwright.autosched.rules.contraction.tiles import choose_tiles as product_tiles
 from loopwright.autosched.rules.convolution.explain import explain
+from loopwright.autosched.rules.convolution.few_pixels import dot_cycles, packing_cycles, schedule_few_pixels
 from loopwright.autosched.rules.convolution.groups import groups_of, part_groups
 from loopwright.autosched.rules.convolution.pixel_tiles import PixelTiles, choose_pixel_tiles
 from loopwright.autosched.rules.convolution.pixel_vectors import runs_along, schedule_by_pixels
@@ -66,15 +67,10 @@ class Convolution:
             return
         if window is None or not _is_worth_it(window):
             raise NotWorthIt("this is not a convolution with several channels")
-        by_pixels = _by_pixels(window, machine, before > 0) if groups is None else None
-        if by_pixels is not None:
-            padding = entries[0] if before else None
-            schedule_by_pixels(sch, window, padding, entries[before + 1 :], by_pixels, machine, decision)
-            return
-        if window.channels < 2:
-            raise NotWorthIt("this is not a convolution with several channels")
-        tiles = choose_tiles(window, machine, pads=before > 0)
         prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)
+        if groups is None and _with_few_results(sch, window, entries, before, program, machine, decision, prepacks):
+            return
+        tiles = choose_tiles(window, machine, pads=before > 0)
         epilogue = [program.entry(name) for name in names[before + 1 :]]
         # Where channels lie together those of one group are a part of a line, which no panel can be packed from.
         has_panels = not (renamed and window.writes_channels_last)
@@ -103,6 +99,33 @@ class Convolution:
         explain(window, tiles, machine, decision, padding is not None, prepacks)
         if not prepacks:
             schedule_separately(sch, packing, program, machine, decision)
+
+
+def _with_few_results(
+    sch: Schedule,
+    window: Window,
+    entries: Sequence[Entry],
+    before: int,
+    program: Program,
+    machine: Machine,
+    decision: Decision,
+    prepacks: bool,
+) -> bool:
+    """Schedule a convolution of few output channels or pixels where its own way takes less time; whether it does."""
+    by_pixels = _by_pixels(window, machine, before > 0)
+    padding, epilogue = entries[0] if before else None, entries[before + 1 :]
+    dots = dot_cycles(window, machine) if not prepacks else None
+    if dots is not None:
+        if by_pixels is not None:
+            otherwise = by_pixels.cycles
+        else:
+            otherwise = choose_tiles(window, machine, before > 0).cycles + packing_cycles(window, machine)
+        if dots / machine.threads_for(dots) < otherwise:
+            schedule_few_pixels(sch, window, padding, epilogue, program, machine, decision)
+            return True
+    if by_pixels is not None:
+        schedule_by_pixels(sch, window, padding, epilogue, by_pixels, machine, decision)
+    return by_pixels is not None
 
 
 def direct_cycles(facts: BlockFacts, machine: Machine, pads: bool) -> float | None:
