@@ -91,6 +91,19 @@ class _ArrayFields(ctypes.Structure):
     ]
 
 
+class _ElementTypeFields(ctypes.Structure):
+    """What follows it in numpy's PyArray_Descr, as far as numpy 1 and 2 share it."""
+
+    _fields_ = [
+        ("scalar_type", ctypes.c_void_p),
+        ("kind", ctypes.c_char),
+        ("type", ctypes.c_char),
+        ("byte_order", ctypes.c_char),
+        ("unused", ctypes.c_char),
+        ("number", ctypes.c_int),
+    ]
+
+
 def array_call(
     address: int,
     inputs: Sequence[tuple[DataType, int]],
@@ -195,9 +208,9 @@ def _numpy_functions() -> ctypes.Array[ctypes.c_void_p] | None:
 
 
 def _fields_are_as_read(header: int) -> bool:
-    """Whether an array's fields, read from memory, are what numpy says of it."""
+    """Whether the fields of an array and of its element type, read from memory, are what numpy says of them."""
     whole = np.arange(24, dtype=np.int16).reshape(4, 6)
-    for array in (whole, whole[1:, ::2]):
+    for array in (whole, whole[1:, ::2], whole.byteswap().view(whole.dtype.newbyteorder())):
         kind = ctypes.c_void_p.from_address(id(array) + header - ctypes.sizeof(ctypes.c_void_p)).value
         read = _ArrayFields.from_address(id(array) + header)
         if kind != id(np.ndarray) or (read.data, read.ndim) != (array.__array_interface__["data"][0], array.ndim):
@@ -205,6 +218,10 @@ def _fields_are_as_read(header: int) -> bool:
         if (tuple(read.shape[:2]), tuple(read.strides[:2])) != (array.shape, array.strides):
             return False
         if (read.element_type, read.flags) != (id(array.dtype), array.flags.num):
+            return False
+        dtype = array.dtype
+        of = _ElementTypeFields.from_address(id(dtype) + header)
+        if (of.scalar_type, of.byte_order, of.number) != (id(dtype.type), dtype.byteorder.encode(), dtype.num):
             return False
     return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import pickle
 import sys
 import threading
 import weakref
@@ -82,6 +83,15 @@ def test_what_is_read_may_be_read_only_and_the_same_array_twice(add):
     x, _ = arrays()
     x.flags.writeable = False
     np.testing.assert_array_equal(add(x, x), x + x)
+
+
+def test_arrays_that_were_pickled_pass(add):
+    x, y = arrays()
+    again = pickle.loads(pickle.dumps(x))
+    assert again.dtype is not x.dtype
+    np.testing.assert_array_equal(add(again, y), x + y)
+    other_bytes = pickle.loads(pickle.dumps(np.dtype(">f4")))
+    assert add(x.astype(other_bytes), y) == ELSEWHERE
 
 
 class Own(np.ndarray):

@@ -5,8 +5,8 @@
  * that the function refuses, goes to a callable of Python's, which converts or explains.
  *
  * Nothing here is compiled against Python or numpy. What is called of them comes as addresses (`lw_set_up_array_calls`),
- * and two layouts are relied on: PyMethodDef, of Python's stable ABI, and the fields of PyArrayObject, which every
- * extension module has compiled in and which numpy 1 and 2 share. `array_call.py` compares the latter with an array. */
+ * and these layouts are relied on: PyMethodDef, of Python's stable ABI, and the fields of PyArrayObject and PyArray_Descr
+ * which every extension module has compiled in and numpy 1 and 2 share. `array_call.py` compares those with an array. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +27,12 @@ typedef struct { /* what follows Python's object header in numpy's PyArrayObject
   int flags;
 } ArrayFields;
 enum { C_CONTIGUOUS = 0x1, ALIGNED = 0x100 };
+
+typedef struct { /* and in PyArray_Descr */
+  Object* scalar_type;
+  char kind, type, byte_order, unused;
+  int number;
+} ElementTypeFields;
 
 typedef struct { /* dlpack.h */
   void* data;
@@ -100,6 +106,13 @@ static inline int is_array(const Object* object) {
   return *(Object* const*)((const char*)object + python.object_header - sizeof(Object*)) == python.array_type;
 }
 
+/* An array that was pickled has an element type of its own, which is like the one that all others share. */
+static int is_like(const Object* given, const Object* wanted) {
+  const ElementTypeFields* one = (const ElementTypeFields*)((const char*)given + python.object_header);
+  const ElementTypeFields* other = (const ElementTypeFields*)((const char*)wanted + python.object_header);
+  return one->scalar_type == other->scalar_type && one->byte_order == other->byte_order && one->number == other->number;
+}
+
 static inline void describe(DLTensor* tensor, Any* value, const Argument* argument, void* data, const int64_t* shape) {
   *tensor = (DLTensor){data, CPU, 0, argument->ndim, argument->dtype, shape, NULL, 0};
   *value = (Any){DL_TENSOR_POINTER, 0, {.pointer = tensor}};
@@ -133,8 +146,8 @@ static Object* call_with_arrays(Object* self, Object* const* given, ptrdiff_t nu
   for (int32_t k = 0; k < num_inputs; k++, argument++) {
     if (!is_array(given[k])) return other_way(call, given, num_given);
     const ArrayFields* array = fields_of(given[k]);
-    if (array->element_type != argument->element_type || array->ndim != argument->ndim ||
-        (array->flags & (C_CONTIGUOUS | ALIGNED)) != (C_CONTIGUOUS | ALIGNED))
+    if ((array->element_type != argument->element_type && !is_like(array->element_type, argument->element_type)) ||
+        array->ndim != argument->ndim || (array->flags & (C_CONTIGUOUS | ALIGNED)) != (C_CONTIGUOUS | ALIGNED))
       return other_way(call, given, num_given);
     describe(&tensors[k], &values[k], argument, array->data, shape);
     for (int32_t axis = 0; axis < argument->ndim; axis++) *shape++ = array->shape[axis];
