@@ -173,11 +173,19 @@ def _resize(
 
 
 def _is_in_two_steps(data: te.Tensor, axes: Sequence[int], shape: Sequence[Expr]) -> bool:
-    """Whether lines of pixels along the last axis are better made first, and then what lies between them."""
+    """Whether lines of pixels along the last axis are better made first, and then what lies between them.
+
+    A line is made of pixels that are looked up one by one, unless they are at whole steps; so it pays where a line is
+    used for more than one line of the result, about.
+    """
     if len(axes) != 2 or axes[-1] != data.ndim - 1:
         return False
     old, new = known(data.shape[axes[0]]), known(shape[axes[0]])
-    return old is not None and new is not None and known(shape[axes[1]]) is not None and old <= 2 * new
+    wide, target = known(data.shape[axes[1]]), known(shape[axes[1]])
+    if old is None or new is None or target is None:
+        return False
+    is_in_steps = wide is not None and wide % target == 0
+    return old <= 2 * new if is_in_steps else 2 * old <= 3 * new
 
 
 def _table(
