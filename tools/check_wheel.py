@@ -109,6 +109,7 @@ def check_doctor(with_zig: bool) -> None:
     report("doctor", f"thread pool: {pool['value']}")
     assert compiler["value"].startswith("ziglang" if with_zig else "not found")
     assert pool["value"] == "prebuilt, 2 threads"
+    assert facts["array_calls"]["state"] == "fine"
 
 
 def check_two_threads() -> None:

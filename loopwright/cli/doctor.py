@@ -166,6 +166,16 @@ def _thread_pool() -> list[Fact]:
     return [Fact("thread_pool", "Thread pool", f"{kind}, {thread_pool.num_threads()} threads")]
 
 
+def _array_calls() -> list[Fact]:
+    from loopwright.runtime import array_call
+
+    reason = array_call.why_not()
+    if reason is None:
+        return [Fact("array_calls", "Calls with arrays", "straight from the interpreter")]
+    note = f"{reason}; a call of a model takes some 2 µs longer"
+    return [Fact("array_calls", "Calls with arrays", "through DLPack", "missing", note)]
+
+
 def _optional_packages() -> list[Fact]:
     torch = "PyTorch models cannot be read; pip install torch"
     onnx = "ONNX models cannot be read; pip install onnx"
@@ -186,6 +196,7 @@ _PROBES: Final[tuple[Callable[[], list[Fact]], ...]] = (
     _needed_packages,
     _c_compiler,
     _thread_pool,
+    _array_calls,
     _optional_packages,
     _cuda,
 )

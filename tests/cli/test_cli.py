@@ -117,6 +117,14 @@ def test_doctor_names_the_serial_fallback(monkeypatch):
     assert fact.note == "there is no C compiler; parallel loops run serially"
 
 
+def test_doctor_says_why_arrays_pass_through_dlpack(monkeypatch):
+    from loopwright.runtime import array_call
+
+    monkeypatch.setattr(array_call, "why_not", lambda: "there is no C compiler")
+    (fact,) = doctor._array_calls()
+    assert (fact.value, fact.state) == ("through DLPack", "missing") and "no C compiler" in fact.note
+
+
 @pytest.mark.parametrize("code", ["LW0601", "lw0601", "601", "LW601"])
 def test_explain_prints_the_page(code):
     result = runner.invoke(app, ["explain", code])
