@@ -24,7 +24,7 @@ SIDES: Final = (1, 2, 3, 4, 5, 6, 8)  # of a tile
 LANES_AT_END: Final = 4  # sums that are added up one by one, four results at a time
 SEVERAL_STREAMS: Final = 1.6  # times as long as one long row takes from beyond L2: prefetchers see shorter runs
 ROWS_OF_DOTS: Final = 32  # up to which dot products cost what they are said to
-SLOWER_DOTS: Final = 1.25  # times as long as they are said to take, beyond
+SLOWER_DOTS: Final = 1.35  # times as long as they are said to take, beyond
 STOPS_AT_PAGES: Final = 3  # a core's `lookahead`, up to which its prefetcher does not see the next page
 SHORTEST: Final = 4  # vectors of a reduction: lanes are added up as fast as less is multiplied
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import ceil, gcd
 from typing import NamedTuple
 
-from loopwright.autosched.cost import EDGE, OVERHEAD, on_threads, tile_step, turns_of
+from loopwright.autosched.cost import EDGE, OVERHEAD, UNHIDDEN, on_threads, tile_step, turns_of
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.tile_search import TWO_AHEAD, cheapest, register_tiles
 
@@ -31,6 +31,7 @@ PACKED_STRIPS = 8  # of A, copied together: whole lines of it are read at a time
 TURN = 4  # steps of the reduction that are written out in one turn of its loop
 TURNS = (TURN, 2, 3, 5)  # the numbers of steps that leave none over, the best first
 FOUR_BYTES = 4  # of an element whose copies `moves` counts
+NOW_AND_THEN = 16  # steps, of which one finds its line of A gone
 NEAR_PAGES = 32  # whose addresses are known, whatever else a kernel reads
 ALL_ROWS = 1 << 30  # tiles of rows in a task that has all of them, however many
 
@@ -171,7 +172,9 @@ def _lost_rows(size: Size, machine: Machine, mr: int) -> float:
         return 0.0
     way = machine.l1 // machine.moves.ways
     places = machine.moves.ways * (way // gcd(size.k * bytes_of(size.dtype), way))
-    return mr * machine.line / machine.l2_bytes_per_cycle / 2 if mr > places else 0.0
+    lost = mr * machine.line / machine.l2_bytes_per_cycle / 2
+    # A panel passes by, too: of rows that need half of the places, it puts out a line now and then.
+    return lost if mr > places else lost / NOW_AND_THEN if 2 * mr >= places else 0.0
 
 
 def tasks_of(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
@@ -217,6 +220,9 @@ def costed(
         step += moves.panel_share * nr * width / machine.l2_bytes_per_cycle
     if slab * nr * width > machine.l1 // 2:
         step = max(step, nr * width / machine.l2_bytes_per_cycle)
+    if size.k * mr * width >= machine.l1 // 2 and across > 1 and not (stays or size.packs_rows):
+        # Panels put the strip of A out of L1.
+        step += UNHIDDEN * moves.panel_share * mr * width / machine.l2_bytes_per_cycle
     if not packs:
         lines = max(1.0, nr * width / machine.line)
         first = step + lines * _skip(size, machine, nr)
