@@ -25,6 +25,7 @@ class Moves:
     packed: float = 0.35  # into a panel, from L2
     packed_far: float = 0.8  # the same from beyond
     packed_across: float = 1.5  # more than either, where the panel lies the other way
+    packed_turned: float = 0.3  # the same, where tiles of it are transposed in registers
     panel_share: float = 0.01  # of the time a panel takes from L2: not hidden behind the multiply-adds
     transposed: float = 0.6  # in registers, and stored
     transposed_copy: float = 0.5  # in registers, from a whole plane and into another
@@ -60,7 +61,8 @@ USUAL_MOVES: Final = Moves()
 NEOVERSE_N1_MOVES: Final = Moves(
     packed=0.5,
     packed_far=1.0,
-    packed_across=0.6,
+    packed_across=0.9,
+    packed_turned=0.2,
     panel_share=0.3,
     line_of_panel=6.0,
     line_of_page=12.0,

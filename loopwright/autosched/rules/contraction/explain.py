@@ -36,6 +36,10 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
             ChoiceKind.PACKED,
             name,
         )
+        if tiles.turned:
+            decision.chose(
+                f"{name} transposed in registers", f"tiles of {tiles.turned} × {tiles.turned}, since it lies along k"
+            )
     else:
         decision.chose(f"{name} read in place", f"{-(-rows // tiles.mr)} tiles read it, too few to pay for packing")
     if product.packs_rows and not tiles.reads_rows:

@@ -29,6 +29,8 @@ from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
 from loopwright.autosched.rules.contraction.streamed import streamed_tiles
 from loopwright.autosched.rules.contraction.tiles import Size, Tiles, choose_tiles
+from loopwright.autosched.rules.contraction.turned_panels import can_turn
+from loopwright.autosched.rules.contraction.turned_result import turn_result, turned_product, turning_cycles
 from loopwright.autosched.rules.contraction.versions import is_square, schedule_one_row, up_to_rows
 from loopwright.autosched.rules.row_group import RowGroup
 from loopwright.autosched.rules.whole_blocks import schedule_separately
@@ -72,10 +74,21 @@ class Contraction:
                 raise NotWorthIt(f"with {names} as one axis it is no product of two matrices")
             product = _with_prepacked(folded, program, machine)
         size = self._size(product, before)
-        tiles = None
-        if min(product.m, product.n) > 1:
-            streamed = streamed_tiles(size, machine) if size.knows_m else []
-            tiles = cheapest([choose_tiles(size, machine), *streamed])
+        tiles = _tiles(size, machine) if min(product.m, product.n) > 1 else None
+        turned = turned_product(product) if tiles is not None and not before else None
+        if tiles is not None and turned is not None:
+            other = self._size(turned, before)
+            tiles_of_turned = _tiles(other, machine)
+            if tiles_of_turned.cycles + turning_cycles(product, machine) < tiles.cycles:
+                program, entry, after = turn_result(sch, product, entries[1:], program)
+                for name in after:  # before the product: what a step changes is sought among fewer loops
+                    schedule_separately(sch, name, program, machine, decision)
+                entries, size, tiles = [entry], other, tiles_of_turned
+                product = _product(entry) or turned
+                decision.chose(
+                    f"{product.facts.name} computed as its transpose",
+                    f"{turned.column_operand.buffer.name} lies along {turned.column.name}, and the result is small",
+                )
         dots = _dots(product, before, tiles, machine)
         if dots is not None:
             schedule_dots(sch, dots)
@@ -120,10 +133,16 @@ class Contraction:
             packs_rows=product.packs_rows,
             is_prepacked=product.prepacks_columns,
             lies_along=product.row_stride > 0,
+            can_turn=not before and can_turn(product),
             knows_m=product.knows_m,
             knows_n=product.knows_n,
             knows_k=product.knows_k,
         )
+
+
+def _tiles(size: Size, machine: Machine) -> Tiles:
+    """The tiles that cost least, of all that the product can be done in."""
+    return cheapest([choose_tiles(size, machine), *(streamed_tiles(size, machine) if size.knows_m else [])])
 
 
 def _dots(product: Product, before: int, tiles: Tiles | None, machine: Machine) -> DotTiles | None:

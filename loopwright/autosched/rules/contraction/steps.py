@@ -12,6 +12,7 @@ from loopwright.autosched.prefetch import prefetch_weights
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, PACKED_STRIPS, Tiles
+from loopwright.autosched.rules.contraction.turned_panels import turn_panels
 from loopwright.autosched.small_steps import (
     extent_of,
     loop_of_axis,
@@ -289,6 +290,9 @@ def _pack(
     if columns is None:
         return  # a single column
     others = [loop for loop in loops if loop is not columns]
+    if tiles.turned:
+        turn_panels(sch, packing, columns, others[-1], tiles.turned, -product.n % tiles.nr)
+        return
     panel, column = sch.split(columns, [None, tiles.nr])
     k = extent_of(sch, others[-1]) if others else None
     few = _part_of(k, min(PACKED_ROWS, machine.streams)) if k is not None else 1

@@ -22,6 +22,7 @@ from loopwright.autosched.rules.contraction.tiles import Size, Tiles, tiles_in_r
 
 MOST_STEPS: Final = 8  # of a slab
 LEAST_STEPS: Final = 4
+ONE_STREAM: Final = 32  # steps of a slab where all of B is one panel
 SUM: Final = 1.2  # cycles to load a vector of sums and store it again
 MOST_STREAMED: Final = 64  # rows: packing pays long before
 
@@ -47,6 +48,8 @@ def _costed(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -
     tall, wide = ceil(size.m / mr), ceil(size.n / nr)
     # Rows of B and of C are streams.
     slab = min(MOST_STEPS, max(LEAST_STEPS, (machine.streams - mr) // 2 * 2))
+    if wide == 1 and size.row_stride == size.n:
+        slab = min(size.k, ONE_STREAM)  # rows of B lie one after the other: they are one stream
     # The sums of all rows stay in half of L1 from slab to slab, and so do the rows of B from strip to strip.
     row = nr * width * (size.m + slab)
     across = max(1, min(wide, machine.l1 // 2 // row))
@@ -61,10 +64,11 @@ def _costed(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -
     brought = size.k * nr * width / machine.bytes_per_cycle(size.k * size.n * width * size.batch)
     task = across * (at_once(tall * sums, brought))
     if threads == 1:
-        whole = task * (size.n / nr / across) * size.batch * (EDGE if size.n % nr else 1.0)
+        panels = ceil(size.n / lanes) / vectors  # the last one may have fewer vectors
+        whole = task * (panels / across) * size.batch * (EDGE if size.n % nr else 1.0)
     else:
         whole = on_threads(machine, task, tasks, threads)
     whole *= EDGE if size.m % mr else 1.0
-    unroll = slab if slab <= LEAST_STEPS else 2
+    unroll = slab if slab <= LEAST_STEPS else 2 if slab <= MOST_STEPS else LEAST_STEPS
     turns = turns_of(tasks, threads)
     return Tiles(mr, vectors, lanes, slab, tall, across, unroll, False, threads, turns, whole, reads_rows=True)

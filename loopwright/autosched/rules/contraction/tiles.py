@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from loopwright.autosched.cost import EDGE, OVERHEAD, UNHIDDEN, on_threads, tile_step, turns_of
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
+from loopwright.autosched.rules.contraction.turned_panels import turned_tile
 from loopwright.autosched.tile_search import TWO_AHEAD, cheapest, register_tiles
 
 HEIGHTS = (1, 8, 64)  # numbers of rows that a product of unknown height should be good at, beside many
@@ -53,6 +54,7 @@ class Tiles:
     cycles: float
     panels_first: bool = False  # a panel of B, read in place, stays in L1 while all strips of A pass by
     reads_rows: bool = False  # A is read in place too, also where it does not run along the reduction
+    turned: int = 0  # rows of the tiles in which B is transposed into its panels; 0 where it goes element by element
 
     @property
     def nr(self) -> int:
@@ -75,6 +77,7 @@ class Size(NamedTuple):
     packs_rows: bool = False  # A does not run along the reduction: a strip of it is copied so that it does
     is_prepacked: bool = False  # B is a constant: it lies in panels when the call begins
     lies_along: bool = True  # rows of B lie along memory, or are computed as they are packed
+    can_turn: bool = False  # else tiles of B could be transposed in registers
     knows_m: bool = True  # else `m` is a guess
     knows_n: bool = True
     knows_k: bool = True
@@ -84,10 +87,11 @@ def choose_tiles(size: Size, machine: Machine) -> Tiles:
     """The tiles that cost least."""
     threads = machine.threads_for(work_of(size, machine))
     result = [
-        costed(size, machine, threads, mr, vectors, packs, down, across)
+        costed(size, machine, threads, mr, vectors, packs, down, across, reads_rows)
         for mr, vectors in tiles_in_registers(size, machine)
         for packs in packings(size, vectors * machine.lanes(size.dtype))
         for down, across in dict.fromkeys(tasks_of(size, machine, threads, mr, vectors))
+        for reads_rows in ((False, True) if size.packs_rows and size.knows_m and size.knows_k else (False,))
     ]
     if not size.knows_m and size.is_prepacked:
         result = _good_for_few_rows(size, machine, result)
@@ -177,6 +181,21 @@ def _lost_rows(size: Size, machine: Machine, mr: int) -> float:
     return lost if mr > places else lost / NOW_AND_THEN if 2 * mr >= places else 0.0
 
 
+def _read_across(size: Size, machine: Machine, mr: int, slab: int, across: int) -> float:
+    """What a strip of A takes longer where it lies across the reduction: a line or two of each of its rows.
+
+    They wait in L1 for the next panel, if all of a slab have a place there.
+    """
+    width = bytes_of(size.dtype)
+    stride = size.m * width
+    lines = max(1.0, mr * width / machine.line) if stride > machine.line else stride / machine.line
+    far = size.k * stride > machine.l2 // 2
+    skipped = machine.moves.line_of_page_far if far and stride >= machine.page // 2 else machine.moves.line_of_panel
+    brought = machine.line / machine.bytes_per_cycle(size.k * stride) + (skipped if stride > 2 * machine.line else 0.0)
+    stays = slab * lines <= _rows_that_stay(stride, machine)
+    return size.k * lines * brought * (1 if stays else across)
+
+
 def tasks_of(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
     """Tiles of rows and panels of columns that one task may have."""
     nr = vectors * machine.lanes(size.dtype)
@@ -201,9 +220,17 @@ def tasks_of(size: Size, machine: Machine, threads: int, mr: int, vectors: int) 
 
 
 def costed(
-    size: Size, machine: Machine, threads: int, mr: int, vectors: int, packs: bool, down: int, across: int
+    size: Size,
+    machine: Machine,
+    threads: int,
+    mr: int,
+    vectors: int,
+    packs: bool,
+    down: int,
+    across: int,
+    reads_rows: bool = False,
 ) -> Tiles:
-    """The tiles with these tasks, and what they cost."""
+    """The tiles with these tasks, and what they cost; `reads_rows` where A lies across, and is read in place."""
     lanes, width = machine.lanes(size.dtype), bytes_of(size.dtype)
     nr = vectors * lanes
     tall, wide = ceil(size.m / mr), ceil(size.n / nr)
@@ -233,12 +260,18 @@ def costed(
         step = step + max(0.0, first - step) / down if stays else max(first, step)
     tile = size.k * step + slabs * (OVERHEAD + 2 * mr * vectors * (1 if slabs == 1 else 2))
     task = down * across * tile
+    turned = 0
     if packs and not size.is_prepacked:
+        is_whole = wide % across == 0 and size.k % slab == 0  # each task and each slab packs equally much
+        turned = turned_tile(slab, size.dtype, lanes) if size.can_turn and is_whole else 0
         far = size.k * size.n * width > machine.l2 // 2
         each = moves.packed_far if far else moves.packed
-        each += moves.packed_across if not size.lies_along else 0.0
+        if not size.lies_along:
+            each += moves.packed_turned if turned else moves.packed_across
         task += size.k * across * nr * each * width / FOUR_BYTES
-    if size.packs_rows:
+    if reads_rows:
+        task += down * _read_across(size, machine, mr, slab, across)
+    elif size.packs_rows:
         task += size.k * down * mr * moves.packed_far * width / FOUR_BYTES
     tasks = ceil(tall / down) * ceil(wide / across) * size.batch
     if threads == 1:
@@ -250,4 +283,7 @@ def costed(
     if threads == 1 and not size.knows_m:
         down = ALL_ROWS
     unroll = next((count for count in TURNS if slab % count == 0), TURN) if slab > 8 and size.knows_k else 1
-    return Tiles(mr, vectors, lanes, slab, down, across, unroll, packs, threads, turns_of(tasks, threads), whole, stays)
+    turns = turns_of(tasks, threads)
+    return Tiles(
+        mr, vectors, lanes, slab, down, across, unroll, packs, threads, turns, whole, stays, reads_rows, turned
+    )
