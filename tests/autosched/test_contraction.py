@@ -116,7 +116,7 @@ def test_slabs_when_panels_do_not_fit_the_cache() -> None:
 
 def test_slabs_of_a_transposed_operand_whose_length_is_odd() -> None:
     """No whole number of turns: the last slab is shorter, and each still knows which part of A it packs."""
-    func = matmul(24, 1963, 330, flips="A")
+    func = matmul(150, 1963, 330, flips="A")
     plan = autosched.apply(func, ONE)
     assert [decision.rule for decision in plan.decisions] == ["packed GEMM"] and "slabs of" in plan.explain()
     check(func, flips="A")

@@ -34,7 +34,7 @@ def turned_tile(k: int, dtype: str, lanes: int) -> int:
 
 
 def can_turn(product: Product) -> bool:
-    """Whether the last two dimensions of B are its column and the reduction, which it runs along, and sizes are known."""
+    """Whether sizes are known, and the last dimensions of B are its column and the reduction, along which it runs."""
     operand, axis = product.column_operand, product.reduce[-1]
     last = len(operand.indices) - 1
     return (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from loopwright.autosched.layouts import swapped_last
 from loopwright.autosched.machine import Machine, bytes_of
@@ -17,6 +18,8 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.tiles import FOUR_BYTES
 from loopwright.schedule import Schedule
+
+CLEARLY: Final = 1.05  # times that what is written as it is asked for may take longer: one kernel less to compile
 
 
 def turned_product(product: Product) -> Product | None:
