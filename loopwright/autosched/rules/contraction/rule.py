@@ -30,7 +30,12 @@ from loopwright.autosched.rules.contraction.steps import group_of, schedule_prod
 from loopwright.autosched.rules.contraction.streamed import streamed_tiles
 from loopwright.autosched.rules.contraction.tiles import Size, Tiles, choose_tiles
 from loopwright.autosched.rules.contraction.turned_panels import can_turn
-from loopwright.autosched.rules.contraction.turned_result import CLEARLY, turn_result, turned_product, turning_cycles
+from loopwright.autosched.rules.contraction.turned_result import (
+    WORTH_TURNING,
+    turn_result,
+    turned_product,
+    turning_cycles,
+)
 from loopwright.autosched.rules.contraction.versions import is_square, schedule_one_row, up_to_rows
 from loopwright.autosched.rules.row_group import RowGroup
 from loopwright.autosched.rules.whole_blocks import schedule_separately
@@ -79,7 +84,7 @@ class Contraction:
         if tiles is not None and turned is not None:
             other = self._size(turned, before)
             tiles_of_turned = _tiles(other, machine)
-            if CLEARLY * tiles_of_turned.cycles + turning_cycles(product, machine) < tiles.cycles:
+            if WORTH_TURNING * tiles_of_turned.cycles + turning_cycles(product, machine) < tiles.cycles:
                 program, entry, after = turn_result(sch, product, entries[1:], program)
                 for name in after:  # before the product: what a step changes is sought among fewer loops
                     schedule_separately(sch, name, program, machine, decision)

@@ -19,7 +19,7 @@ from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.tiles import FOUR_BYTES
 from loopwright.schedule import Schedule
 
-CLEARLY: Final = 1.05  # times that what is written as it is asked for may take longer: one kernel less to compile
+WORTH_TURNING: Final = 1.05  # times that what is written as it is asked for may take longer: one kernel less to compile
 
 
 def turned_product(product: Product) -> Product | None:
