@@ -108,6 +108,9 @@ def group_normalization(node: Node, x: Expr, scale: Expr, bias: Expr) -> Expr:
     each = divide_down(channels, groups)
     kind = str(node.dtype(x))
     stash = of_proto(node.attr("stash_type", 1)).dtype if node.opset >= 21 and kind != "float64" else kind
+    is_by_channel = isinstance(channels, int) and node.shape(scale) == node.shape(bias) == (channels,)
+    if is_by_channel and (node.opset >= 21 or channels != groups) and kind == stash and kind in ("float32", "float64"):
+        return relay.nn.group_norm(x, scale, bias, groups, epsilon=node.attr("epsilon", 1e-5))
     apart = relay.reshape(node.cast(x, stash), (batch, groups, times(each, *rest)), allowzero=True)
     normal, _, _ = standardized(node, apart, [2], node.attr("epsilon", 1e-5))
     if node.opset < 21:
