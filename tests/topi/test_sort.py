@@ -95,7 +95,7 @@ def in_order(x, is_ascend):
     "dtype", "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
 )
 def test_rows_are_sorted_by_their_digits(dtype, is_ascend):
-    for shape in [(2, 256), (4099,)]:
+    for shape in [(1, 256), (4099,)]:
         data = te.placeholder(shape, dtype, name="data")
         x = hard_rows(shape, dtype)
         outputs = [topi.sort(data, is_ascend=is_ascend), topi.argsort(data, is_ascend=is_ascend, dtype="int64")]

@@ -1,12 +1,12 @@
 """network_sort: the statements that sort many short rows at once, one in each lane of vectors.
 
-    rows = network_sort(ib, size, lanes, lambda lane, i: data[first + lane, i], "float32", is_ascend=True)
+    rows = network_sort(ib, size, lambda lane, i: data[first + lane, i], "float32", is_ascend=True)
     out[first + lane, i] = rows.key(i, lane)
 
-Batcher's merge exchange compares the same positions whatever the values are: a comparison is the minimum and the
-maximum of two vectors, with a row in each lane. Keys are integers of the same order. With places, what is compared is
+A network compares the same positions whatever the values are: a comparison is the minimum and the maximum of two
+vectors, with a row in each lane (`exchange.py`). Keys are integers of the same order. With places, what is compared is
 the pair of key and place, so that equal keys keep their order: one integer that holds both where a key has no more than
-32 bits, and two otherwise.
+32 bits, and two otherwise. Rows that lie in memory one after the other are transposed in registers on their way.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from loopwright.ir import Expr, cast, const
-from loopwright.ir.intrinsics import all as all_of
-from loopwright.ir.intrinsics import any as any_of
-from loopwright.ir.intrinsics import isnan, maximum, minimum, reinterpret, select
+from loopwright.ir import Expr, Ramp, Shuffle, cast, const
+from loopwright.ir.intrinsics import isnan, minimum, reinterpret, select
 from loopwright.ir.ir_builder import BufferVar, IRBuilder
 from loopwright.runtime.dtype import DataType
+from loopwright.topi.ordering.exchange import exchange, padded
+from loopwright.topi.parts.lanes import vector_lanes
 
-LANE_BYTES: Final = 64  # a vector of AVX-512, or four of NEON: enough of them to keep the machine busy
 _PLACE_BITS: Final = {8: 24, 16: 16, 32: 32}  # in one integer with a key of so many bits
+MOST_TURNED: Final = 16  # lanes that are transposed in registers; of narrower types there are few instructions for it
 
 Load = Callable[[Expr, Expr], Expr]  # a lane, a position → an element
 
@@ -32,6 +32,8 @@ Load = Callable[[Expr, Expr], Expr]  # a lane, a position → an element
 class SortedRows:
     """Rows that have been sorted, one in each lane."""
 
+    ib: IRBuilder
+    lanes: int
     cells: BufferVar  # keys, or keys and places in one
     places: BufferVar | None  # where they have cells of their own
     place_bits: int  # at the end of a cell
@@ -47,72 +49,82 @@ class SortedRows:
         cell = self.cells[at, lane]
         return cell & const((1 << self.place_bits) - 1, cell.dtype)
 
+    def blocks(self, first: Expr) -> list[Expr]:
+        """For each lane, as many elements from position `first` on as there are lanes: at most `MOST_TURNED`."""
+        whole = Ramp(const(0), const(1), self.lanes)
+        turned = _transposed(self.ib, [self.cells[first + k, whole] for k in range(self.lanes)])
+        return [self.from_key(row) for row in turned]
+
 
 def num_lanes(dtype: DataType, with_places: bool) -> int:
     """How many rows are sorted at once."""
-    return LANE_BYTES // (_cell_type(dtype, with_places).bits // 8)
+    return vector_lanes(_cell_type(dtype, with_places))
 
 
 def network_sort(
-    ib: IRBuilder, size: int, load: Load, dtype: DataType, is_ascend: bool, with_places: bool = True
+    ib: IRBuilder,
+    size: int,
+    load: Load,
+    dtype: DataType,
+    is_ascend: bool,
+    with_places: bool = True,
+    rows_are_lines: bool = False,
 ) -> SortedRows:
-    """Sort rows of `size` elements, as many as `num_lanes` says."""
+    """Sort rows of `size` elements, as many as `num_lanes` says; `rows_are_lines` if each lies in one piece."""
     cell, lanes = _cell_type(dtype, with_places), num_lanes(dtype, with_places)
     place_bits = _PLACE_BITS.get(max(dtype.bits, 8), 0) if with_places else 0
-    cells = ib.allocate(cell, (size, lanes), name="cells")
-    places = ib.allocate("int64", (size, lanes), name="places") if with_places and not place_bits else None
-    with ib.for_range(0, lanes, "lane") as lane, ib.for_range(0, size, "i") as i:
-        key = cast(_signed_key(load(lane, i), is_ascend, is_exact=not with_places), cell)
-        cells[i, lane] = (key << const(place_bits, cell)) | cast(i, cell) if place_bits else key
+    room = padded(size, with_places and not place_bits)
+    cells = ib.allocate(cell, (room, lanes), name="cells")
+    places = ib.allocate("int64", (room, lanes), name="places") if with_places and not place_bits else None
+    one = const(1)
+
+    def cell_of(value: Expr, place: Expr) -> Expr:
+        wide = cell.with_lanes(value.dtype.lanes)
+        key = cast(_signed_key(value, is_ascend, is_exact=not with_places), wide)
+        return (key << cast(const(place_bits, cell), wide)) | cast(place, wide) if place_bits else key
+
+    if rows_are_lines and size >= lanes and lanes <= MOST_TURNED:
+        whole = Ramp(const(0), one, lanes)
+        with ib.for_range(0, -(-size // lanes), "block") as block:
+            # The last block goes back so far that it is whole.
+            begin = ib.let("begin", minimum(block * lanes, size - lanes) if size % lanes else block * lanes)
+            along = Ramp(begin, one, lanes)
+            rows = [cell_of(load(const(lane), along), along) for lane in range(lanes)]
+            for k, turned in enumerate(_transposed(ib, rows)):
+                cells[begin + k, whole] = turned
+                if places is not None:
+                    places[begin + k, whole] = cast(cast(begin + k, DataType("int64")), DataType(f"int64x{lanes}"))
+    else:
+        kind = "serial" if rows_are_lines else "vectorize"
+        with ib.for_range(0, size, "i") as i, ib.for_range(0, lanes, "lane", kind=kind) as lane:
+            cells[i, lane] = cell_of(load(lane, i), i)
+            if places is not None:
+                places[i, lane] = cast(i, DataType("int64"))
+    with ib.for_range(size, room, "i") as i, ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
+        cells[i, lane] = const(cell.highest, cell)
         if places is not None:
             places[i, lane] = cast(i, DataType("int64"))
-    _exchange(ib, size, lanes, cells, places)
-    return SortedRows(cells, places, place_bits, lambda key: _value(key, dtype, is_ascend))
+    exchange(ib, size, lanes, cells, places)
+    return SortedRows(ib, lanes, cells, places, place_bits, lambda key: _value(key, dtype, is_ascend))
+
+
+def _transposed(ib: IRBuilder, rows: list[Expr]) -> list[Expr]:
+    """As many vectors as they have lanes, rows as columns.
+
+    Each round lays row r and row r + half alternately, as one shuffles a deck of cards in two halves.
+    """
+    lanes = len(rows)
+    rows, half = [ib.let("row", row) for row in rows], lanes // 2
+    low, high = ([const(lane // 2 + start + lanes * (lane % 2)) for lane in range(lanes)] for start in (0, half))
+    for _ in range(lanes.bit_length() - 1):
+        pairs = [(rows[r], rows[r + half]) for r in range(half)]
+        rows = [ib.let("turn", Shuffle(pair, tuple(order))) for pair in pairs for order in (low, high)]
+    return rows
 
 
 def _cell_type(dtype: DataType, with_places: bool) -> DataType:
     bits = max(dtype.bits, 8)
     return DataType(f"int{bits + _PLACE_BITS.get(bits, 0) if with_places else bits}")
-
-
-def _exchange(ib: IRBuilder, size: int, lanes: int, cells: BufferVar, places: BufferVar | None) -> None:
-    """Batcher's network: runs of 1, 2, 4, … are merged, each by comparing positions at distances that halve.
-
-    Positions from `size` on count as greater than all: they stay where they are, so their pairs are left out. The loops
-    are not written out: a network of 256 has 36 stages.
-    """
-    one = const(1, "int32")
-    with ib.for_range(0, (size - 1).bit_length(), "level") as level, ib.for_range(0, level + 1, "stage") as stage:
-        run = ib.let("run", one << level)
-        step = ib.let("step", run >> stage)
-        start = ib.let("start", select(stage > 0, step, 0))
-        with (
-            ib.for_range(0, (const(size - 1, "int32") >> (level + 1)) + 1, "block") as block,
-            ib.for_range(0, maximum((one << stage) - 1, 1), "pair") as pair,
-            ib.for_range(0, step, "offset") as offset,
-        ):
-            first = ib.let("first", maximum(block * 2 * run + pair * 2 * step + start + offset, 0))
-            second = ib.let("second", maximum(first + step, first))
-            with ib.if_scope(second < size):
-                _compare(ib, lanes, cells, places, first, second)
-
-
-def _compare(
-    ib: IRBuilder, lanes: int, cells: BufferVar, places: BufferVar | None, first: Expr, second: Expr
-) -> None:
-    """Of two positions the lesser comes first, in each lane."""
-    with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
-        a, b = ib.let("a", cells[first, lane]), ib.let("b", cells[second, lane])
-        if places is None:
-            cells[first, lane] = minimum(a, b)
-            cells[second, lane] = maximum(a, b)
-            return
-        p, q = ib.let("p", places[first, lane]), ib.let("q", places[second, lane])
-        swap = ib.let("swap", any_of(b < a, all_of(b.equal(a), q < p)))
-        cells[first, lane] = select(swap, b, a)
-        cells[second, lane] = select(swap, a, b)
-        places[first, lane] = select(swap, q, p)
-        places[second, lane] = select(swap, p, q)
 
 
 def _signed_key(value: Expr, is_ascend: bool, is_exact: bool) -> Expr:
@@ -122,7 +134,7 @@ def _signed_key(value: Expr, is_ascend: bool, is_exact: bool) -> Expr:
     """
     kind = value.dtype
     bits = max(kind.bits, 8)
-    signed = DataType(f"int{bits}")
+    signed = DataType(f"int{bits}").with_lanes(kind.lanes)
     if kind.is_float:
         pattern = reinterpret(signed, value if is_exact else value + const(0.0, kind))
         ordered = pattern ^ ((pattern >> const(bits - 1, signed)) & const((1 << bits - 1) - 1, signed))
@@ -136,7 +148,7 @@ def _signed_key(value: Expr, is_ascend: bool, is_exact: bool) -> Expr:
 
 def _value(key: Expr, dtype: DataType, is_ascend: bool) -> Expr:
     """The element that has this key."""
-    signed = key.dtype
+    signed, dtype = key.dtype, dtype.with_lanes(key.dtype.lanes)
     if not is_ascend:
         key = key ^ const(-1, signed)
     if dtype.is_float:

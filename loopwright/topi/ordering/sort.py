@@ -54,7 +54,9 @@ def sort(data: te.Tensor, axis: int = -1, is_ascend: bool | int = 1) -> te.Tenso
         def store(row: Expr, i: Expr, key: Expr, place: Expr | None) -> None:
             out[at(row, i)] = key
 
-        every = Rows(rows, size, lambda row, i: source[at(row, i)], data.dtype, bool(is_ascend), with_places=False)
+        every = Rows(
+            rows, size, lambda row, i: source[at(row, i)], data.dtype, bool(is_ascend), False, axis == data.ndim - 1
+        )
         sort_rows(ib, every, size, store)
         return ib.get()
 
@@ -99,7 +101,9 @@ def argsort(
             out[at(row, i)] = cast(place, DataType(dtype))
 
         if valid_count is None:
-            every = Rows(rows, size, lambda row, i: source[at(row, i)], data.dtype, bool(is_ascend), with_places=True)
+            every = Rows(
+                rows, size, lambda row, i: source[at(row, i)], data.dtype, bool(is_ascend), True, axis == data.ndim - 1
+            )
             sort_rows(ib, every, size, store)
             return ib.get()
         with ib.for_range(0, rows, "row", kind="parallel") as row:
@@ -162,7 +166,9 @@ def topk(
                     place = ib.let("place", minimum(maximum(in_order.place(i), 0), size - 1))
                     store(row, i, in_order.key(i), few.places[place])
             return ib.get()
-        every = Rows(rows, size, lambda row, i: source[at(row, i)], data.dtype, is_ascend, with_places)
+        every = Rows(
+            rows, size, lambda row, i: source[at(row, i)], data.dtype, is_ascend, with_places, axis == data.ndim - 1
+        )
         if not _is_few(count, size) or (every.are_for_lanes and known(count) not in _FOUND_AT_A_GLANCE):
             sort_rows(ib, every, minimum(count, size) if known(count) is None else count, store)
             return ib.get()

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from loopwright.ir import Expr, as_expr
+from loopwright.ir import Expr, Ramp, as_expr, cast, const
 from loopwright.ir.intrinsics import ceildiv, minimum
 from loopwright.ir.ir_builder import IRBuilder
 from loopwright.runtime.dtype import DataType
-from loopwright.topi.ordering.network_sort import network_sort, num_lanes
+from loopwright.topi.ordering.network_sort import MOST_TURNED, network_sort, num_lanes
 from loopwright.topi.ordering.sort_row import HAVE_INTEGER_KEYS, sort_row
 from loopwright.topi.parts.sizes import known
 
 # How long a row may be: beyond, comparing positions in a fixed order costs more than counting digits.
-_SHORT: Final = {8: 64, 16: 1024, 32: 1024, 64: 1024}
-_SHORT_WITH_PLACES: Final = {8: 64, 16: 256, 32: 256, 64: 64}
+_SHORT: Final = {8: 64, 16: 4096, 32: 4096, 64: 4096}
+_SHORT_WITH_PLACES: Final = {8: 64, 16: 1024, 32: 1024, 64: 256}
 
 Store = Callable[[Expr, Expr, Expr, Expr | None], None]  # a row, a position in order, the element, where it was
 
@@ -34,6 +34,7 @@ class Rows:
     dtype: DataType
     is_ascend: bool
     with_places: bool  # where elements were is asked for
+    are_lines: bool = False  # the elements of a row lie side by side
 
     @property
     def are_for_lanes(self) -> bool:
@@ -43,7 +44,7 @@ class Rows:
         most = limits[max(self.dtype.bits, 8)] if str(self.dtype) in HAVE_INTEGER_KEYS else 0
         if number is None or size is None or not 1 < size <= most:
             return False
-        return 2 * number >= num_lanes(self.dtype, self.with_places)  # fewer would leave most lanes empty
+        return 2 * number >= max(num_lanes(self.dtype, self.with_places), 3)  # fewer would leave most lanes empty
 
 
 def sort_rows(ib: IRBuilder, rows: Rows, wanted: Expr, store: Store) -> None:
@@ -66,8 +67,24 @@ def _side_by_side(ib: IRBuilder, rows: Rows, wanted: Expr, store: Store) -> None
         def element(lane: Expr, i: Expr) -> Expr:
             return rows.load(minimum(group * lanes + lane, rows.number - 1), i)
 
-        in_order = network_sort(ib, known(rows.size) or 0, element, rows.dtype, rows.is_ascend, rows.with_places)
-        with ib.for_range(0, lanes, "lane") as lane, ib.if_scope(group * lanes + lane < rows.number):
+        def is_row(lane: Expr) -> Expr:
+            # As a quotient: of a linear condition on `group` the lowering would make two loops over groups.
+            return ((group * lanes + lane) // rows.number).equal(0)
+
+        in_order = network_sort(
+            ib, known(rows.size) or 0, element, rows.dtype, rows.is_ascend, rows.with_places, rows.are_lines
+        )
+        count = known(wanted) or 0
+        if rows.are_lines and not rows.with_places and lanes <= min(MOST_TURNED, count):
+            with ib.for_range(0, -(-count // lanes), "block") as block:
+                # The last block goes back so far that it is whole.
+                begin = block * lanes if count % lanes == 0 else minimum(block * lanes, count - lanes)
+                first = ib.let("first", cast(begin, rows.size.dtype))
+                for number, keys in enumerate(in_order.blocks(first)):
+                    with ib.if_scope(is_row(const(number, group.dtype))):
+                        store(group * lanes + number, Ramp(first, const(1, first.dtype), lanes), keys, None)
+            return
+        with ib.for_range(0, lanes, "lane") as lane, ib.if_scope(is_row(lane)):
             own = group * lanes + lane
             with ib.for_range(0, wanted, "i") as i:
                 if rows.with_places:
