@@ -23,6 +23,7 @@ from loopwright.script.parser.errors import ExpressionFailed
 KINDS = ["trace", "trace_data,steps", "program", "script,map,target", "relay,relay_json", "params"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kinds", KINDS)
 def test_what_is_damaged_is_read_or_refused(kinds):
     cases = [(seed, fuzz_artifacts.outcome(seed, kinds.split(","), 60)) for seed in range(40)]

@@ -73,6 +73,7 @@ def run_everywhere(function: ir.PrimFunc) -> None:
 # --- 10,000 levels ---
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "grow",
     [

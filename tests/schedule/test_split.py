@@ -65,6 +65,7 @@ def test_split_peels_the_tail():
     assert loop.name == "i_tail"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("tail", ["guard", "peel"])
 @pytest.mark.parametrize("extent", [1, 3, 4, 5, 7, 8, 13])
 @pytest.mark.parametrize("factors", [[None, 4], [2, None, 2], [4, None], [None], [13, 1]])
@@ -76,6 +77,7 @@ def test_split_keeps_every_value_at_boundary_shapes(extent, factors, tail):
     check(sch, func)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("loop", [0, 1, 2])
 @pytest.mark.parametrize("tail", ["guard", "peel"])
 def test_split_of_a_reduction(loop, tail):

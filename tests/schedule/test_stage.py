@@ -151,6 +151,7 @@ def test_a_stencils_window_has_its_halo():
     check(sch, before)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("extent", "tile"), [(1, 1), (1, 4), (3, 4), (4, 4), (5, 4), (13, 4), (13, 5)])
 def test_boundary_shapes(extent, tile):
     before = matmul(extent, 3, extent)

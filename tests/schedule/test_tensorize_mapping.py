@@ -149,6 +149,7 @@ def test_tile_and_tensorize(m, n, k):
     check_replay(sch, before)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["dot_16x4_vnni", "amx_dot_16x16x64_u8s8s32", "amx_dot_16x16x64_s8s8s32"])
 def test_tile_for_the_machines(name):
     signed = name.endswith("s8s8s32") and "u8" not in name

@@ -174,6 +174,7 @@ def test_larger_tiles_round_more() -> None:
 # --- overflow -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("tile", "taps"), [(2, 3), (4, 3), (4, 5)])
 def test_no_step_overflows_within_the_safe_range(tile: int, taps: int) -> None:
     run = natively(tile, taps, tile, "float32")

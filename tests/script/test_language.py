@@ -50,6 +50,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_reads_back_as_itself(name):
     program = from_source(PROGRAMS[name])
@@ -72,6 +73,7 @@ def built():
     return loopwright.build(ir.IRModule(functions))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", COMPARED)
 def test_evaluator_and_native_code_agree(name, built):
     program = from_source(PROGRAMS[name])

@@ -66,6 +66,7 @@ def test_random_programs_become_objects(target):
         assert not re.search(r"getelementptr inbounds (?!i8)[^,]*, ptr %[apcs]\d+, i64", text)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_stages_agree_on_a_machine_with_32_bit_pointers(seed):
     function = random_function(seed)
@@ -157,6 +158,7 @@ def triple_of(architecture: Architecture, cpu: str) -> str:
     return "thumbv7em-none-eabihf" if cpu.startswith(("cortex-m", "sc", "star")) else "armv7-none-eabihf"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("architecture", [X86_64, AARCH64, ARM, RISCV64, RISCV32], ids=lambda a: a.name)
 def test_what_the_tables_say_is_what_llvm_does(architecture):
     """A CPU that has an instruction calls no function for it, and one that lacks it does."""

@@ -44,6 +44,7 @@ def test_conv2d_of_every_type(dtype):
     assert str(out.dtype) == dtype
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("stride", "padding", "dilation"),
     [(1, 0, 1), (2, 1, 1), (1, "SAME", 2), ((2, 1), (1, 0, 2, 3), (1, 2)), (3, "VALID", 1)],
@@ -70,6 +71,7 @@ def test_conv2d_takes_the_layouts_of_its_arguments():
     check(nn.conv2d, (1, 5, 5, 2), (3, 2, 3, 3), reference, 1, 1, 1, data_layout="NHWC", kernel_layout="OIHW")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("groups", [1, 2, 3, 6])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_groups(layout, groups):

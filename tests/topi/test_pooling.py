@@ -27,6 +27,7 @@ def check(op, shape, kernel, stride, dilation, padding, kind, ceil=False, layout
     assert np.array_equal(result, expected)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @pytest.mark.parametrize(
     ("kernel", "stride", "dilation", "padding"),

@@ -33,6 +33,7 @@ def added(names: str = "ABC") -> PrimFunc:
 SHAPES = [((2, 3), (2, 3)), ((2, 1), (2, 3)), ((1, 3), (2, 1)), ((1, 1), (2, 3)), ((2, 3), (1, 1)), ((1, 1), (1, 1))]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("one", "other"), SHAPES)
 def test_one_element_stands_for_an_axis(run, one, other):
     random = np.random.default_rng(0)

@@ -46,6 +46,7 @@ def assembly(name: str, target: str) -> str:
     return compile_text(emit_module(lower(IRModule({"main": function}), target), cpu), cpu).asm()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_each_kind_becomes_its_instruction(kind):
     row = KINDS[kind]

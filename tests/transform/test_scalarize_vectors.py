@@ -192,6 +192,7 @@ _LONG = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("kind", _LONG)
 def test_vectors_of_more_lanes_than_llvm_takes(kind, target):

@@ -297,6 +297,7 @@ def test_what_dependences_allow(body, stages, orders):
     same_native(plain, got)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("first", range(0, 240, 40))
 def test_what_is_accepted_keeps_every_value(first):
     """Random statements on two arrays and a private cell, random stages and orders."""

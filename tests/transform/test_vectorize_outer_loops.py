@@ -106,6 +106,7 @@ def test_taps_of_a_window_are_too_few_for_vectors():
     check(vectorize_outer_loops, before, after)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 15, 16, 17, 31, 40, 97])
 def test_a_size_that_is_not_known(n):
     size = te.size_var("n")

@@ -24,11 +24,13 @@ def test_proved_and_right(name):
     assert example.check(case) <= 1
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("size", [4, 5, 7])
 def test_a_convolution_of_any_size(size):
     assert example.check(example.conv2d(2, 3, size, 5)) <= 1
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("columns", [1, 7, 8, 9, 64])
 def test_argmax_of_any_length(columns):
     assert example.check(example.argmax(3, columns)) == 0

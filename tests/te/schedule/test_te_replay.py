@@ -27,6 +27,7 @@ def product(m=8, n=8, l=8):
     return A, B, C, k
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", SIZES)
 def test_tiles_and_their_producers(n):
     A, B, C = chain(n, n + 2)
@@ -98,6 +99,7 @@ def test_fuse_of_nothing_is_a_loop_that_runs_once():
     check(s, [A, B])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", [1, 7, 8, 9])
 def test_a_reduction_through_caches(n):
     A, B, C, k = product(n, n + 1, n + 2)
@@ -485,6 +487,7 @@ def test_the_layout_of_inputs_and_outputs_is_the_callers():
     np.testing.assert_array_equal(c, (a + 1).reshape(6, 2, 4).transpose(1, 0, 2))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 16, 17])
 def test_rfactor_of_any_length(n):
     A = te.placeholder((3, n), name="A")

@@ -352,6 +352,7 @@ def dot(rows, length, with_init=True):
     return te.decl_tensor_intrin(c.op, statements, name="dot", binds=buffers)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("with_init", [True, False])
 @pytest.mark.parametrize("length", [16, 4])
 def test_tensorize(length, with_init):

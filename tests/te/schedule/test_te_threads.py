@@ -181,6 +181,7 @@ def row_sums(n, m):
     return A, k, te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("chosen", [None, 0, 3])
 @pytest.mark.parametrize("sizes", [(6, 16), (5, 13), (1, 4)])
 def test_block_reduction_with_rfactor(sizes, chosen):
@@ -470,6 +471,7 @@ def test_a_processor_has_no_threads():
 # --- stages that stand among threads before their own loops are shared out -------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("scope", ["warp", "shared"])
 @pytest.mark.parametrize("attach_first", [False, True])
 def test_a_stage_that_threads_share_is_computed_at_a_loop_of_theirs(scope, attach_first):
