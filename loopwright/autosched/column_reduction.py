@@ -29,6 +29,7 @@ from loopwright.ir import Var
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 ROWS_TOGETHER = 4  # are added to a vector of sums before it is stored again
+STREAMED = 3  # times L2: of less, a good part is still there since it was written
 LINES_OF_A_STRIP = 32  # a strip narrower than that would leave the stream of rows too soon
 LINES_AT_LEAST = 8  # of a strip where rows cannot be divided, and cores would have nothing to do
 CHUNKS = 32  # of a reduction that is divided among cores: enough for many cores, few to combine in the end
@@ -144,7 +145,7 @@ def column_nest(sch: Schedule, plan: ColumnPlan, work: NestCost, machine: Machin
     vectors, lanes = sch.split(along, [None, plan.width])
     # Rows that stream from memory come one after the other: each is one walk that the prefetcher follows, and loading
     # the accumulators again takes less time than waiting for the row.
-    together = 1 if work.bytes > machine.l2 else min(ROWS_TOGETHER, size_of(facts.reduce[-joined:]))
+    together = 1 if work.bytes > STREAMED * machine.l2 else min(ROWS_TOGETHER, size_of(facts.reduce[-joined:]))
     rows, few = sch.split(row, [None, together])
     sch.reorder(*reduce, rows, vectors, few, lanes)
     sch.vectorize(lanes)
