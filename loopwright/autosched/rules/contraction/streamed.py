@@ -23,7 +23,8 @@ from loopwright.autosched.rules.contraction.tiles import Size, Tiles, tiles_in_r
 MOST_STEPS: Final = 8  # of a slab
 LEAST_STEPS: Final = 4
 ONE_STREAM: Final = 32  # steps of a slab where all of B is one panel
-SUM: Final = 1.2  # cycles to load a vector of sums and store it again
+SUM: Final = 2.0  # cycles to load a vector of sums and store it again
+FIRST_SUM: Final = 1.0  # to store the zero that it starts from
 MOST_STREAMED: Final = 64  # rows: packing pays long before
 
 
@@ -60,7 +61,7 @@ def _costed(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -
         tasks = ceil(wide / across) * size.batch
     slabs = ceil(size.k / slab)
     step = tile_step(machine, mr, vectors)
-    sums = size.k * step + slabs * (TILE + mr * vectors * SUM)
+    sums = size.k * step + slabs * (TILE + mr * vectors * SUM) + mr * vectors * FIRST_SUM
     brought = size.k * nr * width / machine.bytes_per_cycle(size.k * size.n * width * size.batch)
     task = across * (at_once(tall * sums, brought))
     if threads == 1:
