@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry
 from loopwright.autosched.rules.convolution.pixel_tiles import PixelTiles
 from loopwright.autosched.rules.convolution.window import Window, extent
 from loopwright.autosched.small_steps import extent_of, loops_below, loops_by_axis, operand_of, sink_result, vectors
 from loopwright.ir.annotations import VECTOR_LANES
 from loopwright.schedule import BlockRV, LoopRV, Schedule, ScheduleError
+
+WRITTEN_OUT_COPY: Final = 256  # bytes: a copy of fewer, of a number that is known, becomes a run of loads and stores
 
 
 class _Nest(NamedTuple):
@@ -61,8 +64,12 @@ def schedule_pixels(
     sch.vectorize(nest.vector)
     if image is not None:
         row = sch.get_loops(image)[-1]
-        sch.vectorize(row)
-        sch.annotate(row, VECTOR_LANES, tiles.lanes)
+        size = (extent_of(sch, row) or WRITTEN_OUT_COPY) * bytes_of(window.facts.dtype)
+        if len(window.pixels) < 3 and size < WRITTEN_OUT_COPY:
+            vectors(sch, row, tiles.lanes)
+        else:
+            sch.vectorize(row)
+            sch.annotate(row, VECTOR_LANES, tiles.lanes)
     return nest.shared
 
 

@@ -31,7 +31,7 @@ PLACES_ACROSS: Final = 4  # vectors of a tile across
 LINES_DOWN: Final = 4
 CHANNELS_OF_TILE: Final = 12  # of the result, in one tile
 UPDATES_OF_STEP: Final = 110  # of a tile's step, which is written out
-UPDATES_AT_BORDERS: Final = 72  # the same where lines are padded: it is written out for each border then
+UPDATES_AT_BORDERS: Final = 60  # the same where lines are padded, for each border then; half of three axes
 FEWEST_IN_SLAB: Final = 24  # products of a sum, between being loaded and stored
 LINE_IN_PARTS: Final = 1024  # pixels of a line that is done in parts, about
 
@@ -74,9 +74,10 @@ def choose_pixel_tiles(window: Window, machine: Machine, pads: bool) -> PixelTil
     lanes = machine.lanes(window.facts.dtype)
     while lanes > 1 and lanes // 2 >= extent(window.row):
         lanes //= 2
+    most = UPDATES_AT_BORDERS // max(1, len(window.pixels) - 1) if pads else UPDATES_OF_STEP
     return cheapest(
         _costed(window, machine, copies, lanes, tile)
-        for tile in _candidates(window, machine, UPDATES_AT_BORDERS if pads else UPDATES_OF_STEP)
+        for tile in _candidates(window, machine, most)
         for copies in ((True,) if pads else (True, False))
     )
 
@@ -115,6 +116,16 @@ def _slab(window: Window, machine: Machine, near: int) -> int:
     return next((part for part in divisors(count) if wanted <= part <= 2 * wanted), min(count, wanted))
 
 
+def _even_part(count: int, most: int) -> int:
+    """About `most` of `count`, so that nothing is left over where that is possible: what is left is code of its own.
+
+    >>> _even_part(24, 10), _even_part(11, 6), _even_part(11, 11)
+    (8, 6, 11)
+    """
+    largest = next(part for part in reversed(divisors(count)) if part <= most)
+    return largest if 2 * largest >= most else ceil(count / ceil(count / most))
+
+
 def _costed(window: Window, machine: Machine, copies: bool, lanes: int, tile: _Tile) -> PixelTiles:
     channels, rows, places, written_out = tile
     width, line, inputs = bytes_of(window.facts.dtype), extent(window.row), extent(window.reduce[0])
@@ -127,17 +138,17 @@ def _costed(window: Window, machine: Machine, copies: bool, lanes: int, tile: _T
         """How many lines of a channel so many tiles down read."""
         return others * (window.span(down, tiles * rows) if down is not None else 1)
 
-    # The sums of a band wait in a quarter of L1, and the lines of a slab lie in another.
+    # The sums of a band wait in a quarter of L1, and the lines of a slab lie in half of it.
     quarter = machine.l1 // 4
     room = max(1, quarter // (rows * lanes * places * width * window.channels))
     block = ceil(across / max(ceil(across / room), 1 if line <= 2 * LINE_IN_PARTS else round(line / LINE_IN_PARTS)))
     pixels = min(line, block * lanes * places)
     band = max(1, min(tall, quarter // (pixels * width * window.channels * rows)))
-    band = ceil(tall / ceil(tall / band))
     reach = window.span(window.row, pixels) * width
     slab = _slab(window, machine, inputs * reach * lines_of(1))
-    while band > 1 and slab * reach * lines_of(band) > quarter:
+    while band > 1 and slab * reach * lines_of(band) > 2 * quarter:
         band = ceil(band / 2)
+    band = _even_part(tall, band)
     has_slabs = slab < inputs
 
     turns = window.k // inputs // _taps(window, written_out)  # of what is written out, for each channel

@@ -27,7 +27,7 @@ from loopwright.autosched.rules.whole_blocks import schedule_separately
 from loopwright.autosched.tile_search import cheapest
 from loopwright.schedule import Schedule
 
-LESS_BY_PIXELS = 0.9  # of the time: what is counted is not so sure
+LESS_BY_PIXELS = 0.9  # of the time, where all channels are summed at once: what is counted is not so sure then
 EQUAL = 1.08  # so near each other that the product is preferred: its result is in order when it leaves the registers
 
 
@@ -167,7 +167,8 @@ def _by_pixels(window: Window, machine: Machine, pads: bool) -> PixelTiles | Non
     if window.channels < 2:
         return tiles
     cycles = tiles.cycles / machine.threads_for(tiles.cycles)
-    return tiles if cycles < LESS_BY_PIXELS * choose_tiles(window, machine, pads).cycles else None
+    share = 1.0 if tiles.has_slabs else LESS_BY_PIXELS
+    return tiles if cycles < share * choose_tiles(window, machine, pads).cycles else None
 
 
 def _as_product(
