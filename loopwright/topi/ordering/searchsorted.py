@@ -14,13 +14,14 @@ from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.ordering.merge_sort import before
 from loopwright.topi.parts.choices import UnsuitableType
+from loopwright.topi.parts.lanes import vector_lanes
 from loopwright.topi.parts.row_major import product
 from loopwright.topi.parts.rows import check_axis, unravelled
 from loopwright.topi.parts.sizes import check_same
 from loopwright.topi.registry import operator
 from loopwright.topi.testing import sorting as meaning
 
-_TOGETHER: Final = 8  # values that are searched for at a time: what one waits for memory, the others use
+_VECTORS: Final = 2  # of values that are searched for at a time: what one waits for memory, the other uses
 
 
 @operator(reference=meaning.searchsorted, samples=meaning.searchsorted_samples)
@@ -58,6 +59,7 @@ def searchsorted(
         ib = create()
         sequence, wanted, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1]), ib.buffer_ptr(outs[0])
         total = product(values.shape)
+        together = _VECTORS * vector_lanes(size.dtype)
 
         def at(flat: Expr) -> tuple[Expr, ...]:
             return tuple(unravelled(minimum(flat, total - 1), values.shape))
@@ -68,23 +70,24 @@ def searchsorted(
             element = sequence[(*around, minimum(maximum(location, 0), size - 1))]
             return logical_not(comes_before(value, element)) if right else comes_before(element, value)
 
-        # Several values at a time, none of which waits for what another finds: no branch hangs on what the values are.
-        with ib.for_range(0, ceildiv(total, _TOGETHER), "group", kind="parallel") as group:
-            first = ib.let("first", group * _TOGETHER)
-            passed = ib.allocate(size.dtype, (_TOGETHER,), name="passed", scope="local")
+        # Several values at a time, none of which waits for what another finds. They are searched for in lanes: LLVM makes
+        # branches of what is selected by comparing scalars, and here they could not be foreseen.
+        with ib.for_range(0, ceildiv(total, together), "group", kind="parallel") as group:
+            first = ib.let("first", group * together)
+            passed = ib.allocate(size.dtype, (together,), name="passed", scope="local")
             rest = ib.allocate(size.dtype, (1,), name="rest", scope="local")  # of the sequence, for each of them
             rest[0] = size
-            own = ib.allocate(values.dtype, (_TOGETHER,), name="own", scope="local")
-            with ib.for_range(0, _TOGETHER, "lane", kind="unroll") as lane:
+            own = ib.allocate(values.dtype, (together,), name="own", scope="local")
+            with ib.for_range(0, together, "lane", kind="unroll") as lane:
                 own[lane] = wanted[at(first + lane)] if values.ndim else wanted[()]
                 passed[lane] = const(0, size.dtype)
             with ib.while_loop(rest[0] > 0):
                 half = ib.let("half", (rest[0] + 1) // 2)
-                with ib.for_range(0, _TOGETHER, "lane", kind="unroll") as lane:
+                with ib.for_range(0, together, "lane", kind="vectorize") as lane:
                     found = is_passed(own[lane], first + lane, passed[lane] + half - 1)
                     passed[lane] = passed[lane] + select(found, half, const(0, size.dtype))
                 rest[0] = rest[0] - half
-            with ib.for_range(0, _TOGETHER, "lane") as lane, ib.if_scope(first + lane < total):
+            with ib.for_range(0, together, "lane") as lane, ib.if_scope(first + lane < total):
                 out[at(first + lane)] = cast(passed[lane], DataType(out_dtype))
         return ib.get()
 
