@@ -218,3 +218,14 @@ def test_stages_are_found_by_name():
 def test_mistakes(call, error, words):
     with pytest.raises(error, match=words):
         call(te.placeholder((3, 4), name="x"))
+
+
+@pytest.mark.parametrize("is_ascend", [True, False])
+@pytest.mark.parametrize(("size", "k"), [(100, 3), (515, 10), (2000, 17)])
+def test_the_first_few_of_a_long_row_in_blocks(size, k, is_ascend):
+    x = hard_rows((2, size), "float32")
+    data = te.placeholder(x.shape, "float32", name="data")
+    values, places = run([data], topi.topk(data, k, 1, "both", is_ascend, "int64"), [x], [(2, k)] * 2)
+    order = in_order(x, is_ascend)[:, :k]
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))

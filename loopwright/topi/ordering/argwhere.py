@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
-from operator import or_
-from typing import Final
 
 from loopwright import te
-from loopwright.ir import Buffer, Expr, Ramp, Shuffle, Stmt, as_expr, cast, const
+from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
 from loopwright.ir.intrinsics import all as all_of
-from loopwright.ir.intrinsics import reinterpret, select
+from loopwright.ir.intrinsics import select
 from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
 from loopwright.ir.operators import logical_not
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.parts.any_lane import BLOCK, any_lane
 from loopwright.topi.parts.row_major import product
 from loopwright.topi.parts.rows import unravelled
 from loopwright.topi.parts.sizes import check_same
 from loopwright.topi.registry import operator
 from loopwright.topi.testing import sorting as meaning
 from loopwright.topi.types import Shape
-
-_BLOCK: Final = 16  # elements, as bytes that say whether they are set: a vector on every machine
 
 
 @operator(reference=meaning.argwhere, samples=meaning.argwhere_samples)
@@ -109,18 +105,12 @@ def _list(ib: IRBuilder, size: Expr, is_set: Callable[[Expr], Expr], out: Buffer
         out[free, last] = cast(flat, out.dtype)
         filled[0] = free + select(is_set(flat), one, none)
 
-    whole = size // _BLOCK
+    whole = size // BLOCK
     with ib.for_range(0, whole, "block") as block:
-        flags = ib.allocate("uint8", (_BLOCK,), name="flags", scope="local")
-        with ib.for_range(0, _BLOCK, "lane", kind="vectorize") as lane:
-            flags[lane] = cast(is_set(block * _BLOCK + lane), DataType("uint8"))
-        words = reinterpret(DataType(f"uint64x{_BLOCK // 8}"), flags[Ramp(const(0), const(1), _BLOCK)])
-        word = ib.let("words", words)
-        parts = [Shuffle((word,), (const(k),)) for k in range(_BLOCK // 8)]
-        is_any = logical_not(reduce(or_, parts).equal(const(0, "uint64")))
-        with ib.if_scope(is_any), ib.for_range(0, _BLOCK, "lane") as lane:
-            visit(block * _BLOCK + lane)
-    with ib.for_range(whole * _BLOCK, size, "flat") as flat:
+        is_any = any_lane(ib, lambda lane: is_set(block * BLOCK + lane))
+        with ib.if_scope(is_any), ib.for_range(0, BLOCK, "lane") as lane:
+            visit(block * BLOCK + lane)
+    with ib.for_range(whole * BLOCK, size, "flat") as flat:
         visit(flat)
 
 

@@ -23,6 +23,8 @@ from loopwright.topi.ordering.exchange import exchange, padded
 from loopwright.topi.parts.lanes import vector_lanes
 
 _PLACE_BITS: Final = {8: 24, 16: 16, 32: 32}  # in one integer with a key of so many bits
+_VERY_SHORT: Final = 8  # rows for whose sake alone a group is not worth its beginning and end
+_GROUP_BYTES: Final = 64  # of such rows, at each position
 MOST_TURNED: Final = 16  # lanes that are transposed in registers; of narrower types there are few instructions for it
 
 Load = Callable[[Expr, Expr], Expr]  # a lane, a position → an element
@@ -56,9 +58,10 @@ class SortedRows:
         return [self.from_key(row) for row in turned]
 
 
-def num_lanes(dtype: DataType, with_places: bool) -> int:
-    """How many rows are sorted at once."""
-    return vector_lanes(_cell_type(dtype, with_places))
+def num_lanes(dtype: DataType, with_places: bool, size: int) -> int:
+    """How many rows of `size` are sorted at once: a vector of them, or several where a row is shorter than one."""
+    cell = _cell_type(dtype, with_places)
+    return max(vector_lanes(cell), 8 * _GROUP_BYTES // cell.bits if size <= _VERY_SHORT else 0)
 
 
 def network_sort(
@@ -71,7 +74,7 @@ def network_sort(
     rows_are_lines: bool = False,
 ) -> SortedRows:
     """Sort rows of `size` elements, as many as `num_lanes` says; `rows_are_lines` if each lies in one piece."""
-    cell, lanes = _cell_type(dtype, with_places), num_lanes(dtype, with_places)
+    cell, lanes = _cell_type(dtype, with_places), num_lanes(dtype, with_places, size)
     place_bits = _PLACE_BITS.get(max(dtype.bits, 8), 0) if with_places else 0
     room = padded(size, with_places and not place_bits)
     cells = ib.allocate(cell, (room, lanes), name="cells")

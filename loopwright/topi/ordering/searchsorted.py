@@ -70,8 +70,8 @@ def searchsorted(
             element = sequence[(*around, minimum(maximum(location, 0), size - 1))]
             return logical_not(comes_before(value, element)) if right else comes_before(element, value)
 
-        # Several values at a time, none of which waits for what another finds. They are searched for in lanes: LLVM makes
-        # branches of what is selected by comparing scalars, and here they could not be foreseen.
+        # Several values at a time, none of which waits for what another finds, and in lanes: of scalars LLVM makes
+        # branches where a comparison selects, and here they could not be foreseen.
         with ib.for_range(0, ceildiv(total, together), "group", kind="parallel") as group:
             first = ib.let("first", group * together)
             passed = ib.allocate(size.dtype, (together,), name="passed", scope="local")

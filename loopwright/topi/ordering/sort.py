@@ -10,6 +10,7 @@ of a long row are picked in one walk along it instead.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import log, log2
 from typing import Final
 
 from loopwright import te
@@ -23,9 +24,11 @@ from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.ordering.merge_sort import before
+from loopwright.topi.ordering.network_sort import num_lanes
 from loopwright.topi.ordering.select_row import candidates
 from loopwright.topi.ordering.sort_row import HAVE_INTEGER_KEYS, sort_row
 from loopwright.topi.ordering.sort_rows import Rows, sort_rows
+from loopwright.topi.parts.any_lane import BLOCK, any_lane
 from loopwright.topi.parts.choices import choose
 from loopwright.topi.parts.rows import check_axis, rows_along
 from loopwright.topi.parts.sizes import check_same, known
@@ -37,6 +40,9 @@ from loopwright.topi.types import Dim
 # it is turned down by one comparison.
 _FEW: Final = 64
 _FOUND_AT_A_GLANCE: Final = (1, 2)  # a walk along the row costs less than to sort it, however short it is
+_STEP: Final = 0.7  # ns for an element of a walk along a row, see `_are_sooner_sorted`
+_INSERTION: Final = 12.0
+_STAGE: Final = 0.4  # for an element in each of the lanes, at each stage of a network
 _LONG: Final = 2048  # rows from here on are not sorted for the sake of a quarter of them
 
 
@@ -169,7 +175,7 @@ def topk(
         every = Rows(
             rows, size, lambda row, i: source[at(row, i)], data.dtype, is_ascend, with_places, axis == data.ndim - 1
         )
-        if not _is_few(count, size) or (every.are_for_lanes and known(count) not in _FOUND_AT_A_GLANCE):
+        if not _is_few(count, size) or (every.are_for_lanes and _are_sooner_sorted(count, size, data.dtype)):
             sort_rows(ib, every, minimum(count, size) if known(count) is None else count, store)
             return ib.get()
         with ib.for_range(0, rows, "row", kind="parallel") as row:
@@ -214,6 +220,19 @@ def _is_few(count: Expr, size: Expr) -> bool:
     return length >= max(8 * number, number * number // 2)  # what is inserted moves half of the others
 
 
+def _are_sooner_sorted(count: Expr, size: Expr, dtype: DataType) -> bool:
+    """Whether short rows that are sorted side by side take less time than a walk along each of them.
+
+    In nanoseconds of a row: the walk puts a new element among the first ones count * (1 + ln(size / count)) times, if
+    the order is random, and mispredicts a branch each time; a network has stages in the square of the logarithm.
+    """
+    number, length = known(count), known(size)
+    if number is None or length is None or number in _FOUND_AT_A_GLANCE:
+        return False
+    walk = _STEP * length + _INSERTION * number * (1 + log(length / number))
+    return _STAGE * length * log2(length) ** 2 / num_lanes(dtype, True, length) < walk
+
+
 def _is_selected(count: Expr, size: Expr, dtype: DataType) -> bool:
     """Whether the first ones are looked for by their digits: there are many, but far fewer than the row has."""
     number, length = known(count), known(size)
@@ -240,7 +259,8 @@ def _pick(
     held = ib.allocate(index, (1,), name="held", scope="local")
     slot = ib.allocate(index, (1,), name="slot", scope="local")
     held[0] = 0
-    with ib.for_range(0, size, "i") as i:
+
+    def offer(i: Expr) -> None:
         key = ib.let("key", load(i))
         with ib.if_scope(any_of(held[0] < count, comes_before(key, keys[count - 1]))):
             # The last one falls out when all places are taken; equal ones stay before the new one.
@@ -252,5 +272,22 @@ def _pick(
             keys[slot[0]] = key
             locations[slot[0]] = i
             held[0] = minimum(held[0] + 1, count)
+
+    # The first ones fill the places; from then on blocks are passed over in which none comes before the last that is
+    # held, which is nearly all of a long row.
+    length, first = known(size), -(-count // BLOCK) * BLOCK
+    if length is None or length < 2 * first + BLOCK:
+        with ib.for_range(0, size, "i") as i:
+            offer(i)
+    else:
+        with ib.for_range(0, first, "i", dtype=size.dtype) as i:
+            offer(i)
+        with ib.for_range(first // BLOCK, length // BLOCK, "block", dtype=size.dtype) as block:
+            start, last = ib.let("start", block * BLOCK), ib.let("last", keys[count - 1])
+            is_any = any_lane(ib, lambda lane: comes_before(load(start + lane), last))
+            with ib.if_scope(is_any), ib.for_range(0, BLOCK, "lane", dtype=size.dtype) as lane:
+                offer(start + lane)
+        with ib.for_range(length // BLOCK * BLOCK, length, "i", dtype=size.dtype) as i:
+            offer(i)
     with ib.for_range(0, minimum(held[0], count), "i") as i:
         store(row, i, keys[i], locations[i])

@@ -44,7 +44,7 @@ class Rows:
         most = limits[max(self.dtype.bits, 8)] if str(self.dtype) in HAVE_INTEGER_KEYS else 0
         if number is None or size is None or not 1 < size <= most:
             return False
-        return 2 * number >= max(num_lanes(self.dtype, self.with_places), 3)  # fewer would leave most lanes empty
+        return 2 * number >= max(num_lanes(self.dtype, self.with_places, size), 3)  # fewer would leave most lanes empty
 
 
 def sort_rows(ib: IRBuilder, rows: Rows, wanted: Expr, store: Store) -> None:
@@ -61,7 +61,7 @@ def sort_rows(ib: IRBuilder, rows: Rows, wanted: Expr, store: Store) -> None:
 
 
 def _side_by_side(ib: IRBuilder, rows: Rows, wanted: Expr, store: Store) -> None:
-    lanes = num_lanes(rows.dtype, rows.with_places)
+    lanes = num_lanes(rows.dtype, rows.with_places, known(rows.size) or 0)
     with ib.for_range(0, ceildiv(rows.number, lanes), "group", kind="parallel") as group:
         # The last group may have fewer rows than lanes: the others sort its last row once more, and store nothing.
         def element(lane: Expr, i: Expr) -> Expr:
