@@ -262,7 +262,8 @@ def costed(
     task = down * across * tile
     turned = 0
     if packs and not size.is_prepacked:
-        is_whole = wide % across == 0 and size.k % slab == 0  # each task and each slab packs equally much
+        # Each task packs equally much, and slabs would take seconds to be proved.
+        is_whole = wide % across == 0 and slab == size.k
         turned = turned_tile(slab, size.dtype, lanes) if size.can_turn and is_whole else 0
         far = size.k * size.n * width > machine.l2 // 2
         each = moves.packed_far if far else moves.packed
