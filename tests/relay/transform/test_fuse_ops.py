@@ -126,35 +126,6 @@ def test_a_kernel_has_one_large_operator():
     )
 
 
-def test_of_many_large_operators_each_adds_to_the_sum():
-    check(
-        FuseOps(),
-        """
-        fn (%x: Tensor[(1, 2, 5, 5), float32]) {
-          %0 = nn.relu(nn.conv2d(%x, $w1));
-          nn.relu(add(add(nn.conv2d(%x, $w), %0), nn.conv2d(%x, $w2)))
-        }
-        """,
-        """
-        fn (%x: Tensor[(1, 2, 5, 5), float32]) {
-          %0 = fn (%p0: Tensor[(1, 2, 5, 5), float32], %p1: Tensor[(4, 2, 3, 3), float32], Primitive=1) {
-            nn.conv2d(%p0, %p1)
-          };
-          %1 = fn (%p0: Tensor[(1, 2, 5, 5), float32], %p1: Tensor[(4, 2, 3, 3), float32],
-              %p2: Tensor[(1, 4, 3, 3), float32], Primitive=1) {
-            add(%p2, nn.relu(nn.conv2d(%p0, %p1)))
-          };
-          %2 = fn (%p0: Tensor[(1, 2, 5, 5), float32], %p1: Tensor[(4, 2, 3, 3), float32],
-              %p2: Tensor[(1, 4, 3, 3), float32], Primitive=1) {
-            nn.relu(add(%p2, nn.conv2d(%p0, %p1)))
-          };
-          %2(%x, $w2, %1(%x, $w1, %0(%x, $w)))
-        }
-        """,
-        drawn(w=(4, 2, 3, 3), w1=(4, 2, 3, 3), w2=(4, 2, 3, 3)),
-    )
-
-
 def test_a_large_operator_is_not_broadcast():
     """What follows it must have its shape."""
     check(

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
@@ -24,8 +23,6 @@ from loopwright.relay.op.registry import Kind, Op
 from loopwright.relay.transform.fusion.uses import STOP, Node, Uses
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.visitor import ExprMutator, bind, parts, post_order
-
-_MANY: Final = 3  # large operators in a sum, from which on each adds to the sum of those before it
 
 
 class _Partition:
@@ -55,7 +52,6 @@ class _Partition:
                 round_number == 0
                 and node.after_kind == Kind.ELEMWISE
                 and self._all_between(node, sink, lambda kind, last: kind <= Kind.BROADCAST)
-                and not self._is_left_to_a_later_one(group, sink)
             ):
                 self._merge(node, sink)
         elif group.group_kind <= Kind.BROADCAST:
@@ -69,19 +65,6 @@ class _Partition:
         elif group.group_kind in (Kind.INJECTIVE, Kind.TUPLE) and round_number == 1:
             if self._all_between(node, sink, lambda kind, last: kind <= Kind.INJECTIVE):
                 self._merge(node, sink)
-
-    def _is_left_to_a_later_one(self, group: Node, sink: Node) -> bool:
-        """Whether a later operator of the same kind takes the sink, and reads our result.
-
-        In a sum of many convolutions (the skips of a WaveNet) each then adds to what is there. Otherwise the first one
-        would wait for all others, whose results would all be kept until then. Of two either may wait.
-        """
-        own, last = group.anchor, sink.last_large
-        if own is None or last is None or last.index <= own.index or sink.larges_at_end < _MANY:
-            return False
-        both = (own.expression, last.expression)
-        names = {each.op.name for each in both if isinstance(each, Call) and isinstance(each.op, Op)}
-        return len(names) == 1
 
     def _into_fused_tuple(self, node: Node, group: Node, sink: Node) -> None:
         """What only a tuple uses joins it, where the tuple itself is part of a later kernel (concatenate)."""

@@ -40,17 +40,6 @@ class Node:
     group_kind: int = 0
     size: int = 1
     anchor: Node | None = None  # the one large operator of the kernel
-    # Of the large operators whose results come here element by element: the last, how many they are, and how many come
-    # to where the element-wise operators end that follow.
-    last_large: Node | None = None
-    larges: int = 0
-    larges_at_end: int = 0
-
-    @property
-    def continued(self) -> Node | None:
-        """The element-wise operator where all uses lead, if they do so element by element."""
-        elementwise = self.after is not None and self.after_kind == Kind.ELEMWISE and self.after.kind <= Kind.BROADCAST
-        return self.after if elementwise else None
 
     def group(self) -> Node:
         root = self
@@ -80,7 +69,6 @@ class Uses:
         if body in self.of:
             self.of[body].outside = True
         self._find_post_dominators()
-        self._find_large_operators()
 
     def _connect(self, node: Node) -> None:
         expression = node.expression
@@ -110,19 +98,6 @@ class Uses:
                     break
             if meeting is not None:
                 node.after, node.after_kind, node.depth = meeting, way, meeting.depth + 1
-
-    def _find_large_operators(self) -> None:
-        for node in self.nodes:
-            if node.kind == Kind.OUT_FUSABLE:
-                node.last_large, node.larges = node, 1
-            large, after = node.last_large, node.continued
-            if large is None or after is None:
-                continue
-            after.larges += node.larges
-            if after.last_large is None or after.last_large.index < large.index:
-                after.last_large = large
-        for node in reversed(self.nodes):
-            node.larges_at_end = node.larges if node.continued is None else node.continued.larges_at_end
 
 
 def _common(one: Node | None, other: Node | None) -> tuple[Node | None, int]:
