@@ -161,8 +161,8 @@ def _is_worth_it(window: Window | None) -> bool:
 
 def _by_pixels(window: Window, machine: Machine, pads: bool) -> PixelTiles | None:
     """The sizes by vectors of pixels, where these clearly take less time than vectors of channels."""
-    if not runs_along(window):
-        return None
+    if not runs_along(window) or (window.channels > 1 and is_pointwise(window)):
+        return None  # a product of matrices has vectors of pixels, too
     tiles = choose_pixel_tiles(window, machine, pads)
     if window.channels < 2:
         return tiles
