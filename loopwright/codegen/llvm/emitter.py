@@ -159,6 +159,7 @@ class FunctionEmitter(ControlFlow):
             self._stack_bytes += known_bytes
             self.b.keeps_tiles = True
             self.values[var] = self.b.alloca(storage_type(statement.dtype), max(count, 1), ALIGNMENT)
+            self.on_stack.add(var)
             self.run(statement.body)
             return
         needed = self._bytes_of(statement.extents, bytes_each)

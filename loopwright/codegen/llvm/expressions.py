@@ -56,6 +56,7 @@ class ExpressionEmitter(Visitor):
         self.carried: frozenset[ir.Var] = frozenset()  # memory that the innermost loop updates in place
         self.steps: dict[ir.Var, int] = {}  # variables of loops that are written out here, and where they are
         self.apart: set[ir.Var] = set()  # pointers to memory that no other pointer reaches
+        self.on_stack: set[ir.Var] = set()  # pointers to memory that LLVM may keep in registers
         self.overlapping: set[ir.Var] = set()  # pointers to memory that only others of these may reach
         self.index_text = f"i{target.pointer_bits}"  # of buffer indices, as choose_index_width leaves them
         self.no_wrap = ""  # " nsw" within index arithmetic, which never overflows
@@ -517,7 +518,8 @@ class ExpressionEmitter(Visitor):
         elif isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and index.stride.value == 1:
             address, dtype = self.address(buffer, self.index(index.base)), store.value.dtype
             piece = self.target.vector_bits // (8 * max(1, buffer.dtype.nbytes))
-            if dtype.lanes > piece > 1 and dtype.lanes % piece == 0 and not moves_lanes(store.value):
+            fits = dtype.lanes > piece > 1 and dtype.lanes % piece == 0
+            if fits and buffer.data not in self.on_stack and not moves_lanes(store.value):
                 self._store_in_order(address, value, dtype, buffer.dtype, piece)
             else:
                 self._store(address, value, dtype, buffer.dtype)
