@@ -28,7 +28,7 @@ from loopwright.autosched.tile_search import cheapest
 from loopwright.schedule import Schedule
 
 LESS_BY_PIXELS = 0.9  # of the time, where all channels are summed at once: what is counted is not so sure then
-EQUAL = 1.08  # so near each other that the product is preferred: its result is in order when it leaves the registers
+EQUAL = 1.2  # so near each other that the product is preferred: its result is in order when it leaves the registers
 
 
 class Convolution:
