@@ -144,7 +144,8 @@ def _costed(product: Product, machine: Machine, rows: int, columns: int, vectors
     if near > machine.l1 // 2:
         again = (rows if columns_first else columns) * k * width / machine.bytes_per_cycle(near)
         tile = max(tile, again + end)
-    one_strip = max(tile, brought + end) + (others - 1) * tile
+    waits = end if strip > 1 else 0.0  # one stream goes on while lanes are added up
+    one_strip = max(tile, brought + waits) + (others - 1) * tile
     strips = ceil(whole / strip) * product.batch
     threads = machine.threads_for(one_strip * strips)
     cycles = one_strip * whole / strip * product.batch
