@@ -17,9 +17,8 @@ import numpy as np
 
 from loopwright import ir
 from loopwright.build import build
-from loopwright.codegen.math import expand
+from loopwright.ir import intrinsics
 from loopwright.runtime.dtype import DataType
-from loopwright.target import Target, describe
 
 CHUNK: Final = 1 << 16
 
@@ -118,13 +117,22 @@ def kernel(
     body: Callable[..., ir.Expr], sources: Sequence[str], target: str, lanes: int = 16
 ) -> Callable[..., np.ndarray]:
     """A native function on arrays of any length, which computes `body` with vectors of `lanes`."""
+    return on_arrays(build(program(body, sources, target, lanes), target="llvm"), target)
+
+
+def program(body: Callable[..., ir.Expr], sources: Sequence[str], target: str, lanes: int) -> ir.PrimFunc:
+    """The function that computes `body` on `CHUNK` elements with vectors of `lanes`."""
     inputs = [ir.decl_buffer((CHUNK,), dtype, f"x{position}") for position, dtype in enumerate(sources)]
     output = ir.decl_buffer((CHUNK,), target, "y")
     i = ir.Var("i")
     index = i if lanes == 1 else ir.Ramp(i * lanes, ir.const(1), lanes)
     store = ir.BufferStore(output, body(*[ir.BufferLoad(buffer, (index,)) for buffer in inputs]), (index,))
     loop = ir.For(i, ir.const(0), ir.const(CHUNK // lanes), ir.ForKind.SERIAL, store)
-    compiled = build(ir.PrimFunc([*inputs, output], loop), target="llvm")
+    return ir.PrimFunc([*inputs, output], loop)
+
+
+def on_arrays(compiled: Callable[..., object], target: str) -> Callable[..., np.ndarray]:
+    """`compiled`, a function of `CHUNK` elements, on arrays of any length."""
 
     def run(*arrays: np.ndarray) -> np.ndarray:
         size = len(arrays[0])
@@ -138,14 +146,11 @@ def kernel(
 
 
 def function(name: str, dtype: str, lanes: int = 16) -> Callable[..., np.ndarray]:
-    """The function called `name` on arrays: the body that code generation takes for this CPU and lane count."""
-    count = 2 if name in OF_TWO else 1
-    cpu, element = describe(Target("llvm")), DataType(dtype)
+    """The function called `name` on arrays: the body that code generation takes for this CPU and lane count.
 
-    def body(*args: ir.Expr) -> ir.Expr:
-        return expand(name, args, element.with_lanes(lanes), element.with_lanes(lanes), cpu)
-
-    return kernel(body, [dtype] * count, dtype, lanes)
+    It is called, as programs call it: of a body written into a program, products and sums would become multiply-adds.
+    """
+    return kernel(getattr(intrinsics, name), [dtype] * (2 if name in OF_TWO else 1), dtype, lanes)
 
 
 def ulp_errors(result: np.ndarray, exact: np.ndarray) -> np.ndarray:

@@ -9,8 +9,7 @@ import pytest
 
 from loopwright import ir
 from loopwright.codegen.math import expand, has_body
-from loopwright.codegen.math.avx512 import has_avx512
-from loopwright.codegen.math.table import BODIES, BODIES_AVX512
+from loopwright.codegen.math.table import BODIES
 from loopwright.ir import intrinsics
 from loopwright.runtime.dtype import DataType
 from loopwright.target import Target, describe
@@ -131,20 +130,6 @@ def test_intrinsics_use_the_bodies():
     x = np.linspace(-5, 5, 1000, dtype=np.float32)
     called = kernel(intrinsics.exp, ["float32"], "float32", lanes=8)(x)
     np.testing.assert_array_equal(called, kernel(BODIES["exp", "float32"], ["float32"], "float32", lanes=8)(x))
-
-
-@pytest.mark.parametrize("name", [name for name, _ in BODIES_AVX512])
-@pytest.mark.parametrize("lanes", [4, 8, 16, 64])
-def test_bodies_for_avx512_give_the_bits_of_plain_arithmetic(name, lanes):
-    if not has_avx512(DataType(f"float32x{lanes}"), describe(Target("llvm"))):
-        pytest.skip("this CPU has no AVX-512")
-    x = sample(step=30011)
-    plain = kernel(BODIES[name, "float32"], ["float32"], "float32", lanes)(x)
-    native = kernel(BODIES_AVX512[name, "float32"], ["float32"], "float32", lanes)(x)
-    nan = np.isnan(plain)
-    np.testing.assert_array_equal(native[nan], plain[nan])
-    np.testing.assert_array_equal(np.signbit(native[nan]), np.signbit(plain[nan]))
-    np.testing.assert_array_equal(native[~nan].view(np.uint32), plain[~nan].view(np.uint32))
 
 
 @pytest.mark.parametrize(
