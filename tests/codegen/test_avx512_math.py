@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C co
 AVX512 = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")
 INF, NAN = float("inf"), float("nan")
 EDGES = [0.0, 2**-0.5, 0.75, 2**0.5, 1.5, 6.0, 87.33, 88.72, 103.97, 104.0, 708.4, 709.78, 745.13, 746.0]
-BITS = {"float32": np.uint32, "float64": np.uint64}
+BITS: dict[str, Any] = {"float32": np.uint32, "float64": np.uint64}
 
 # What each instruction does in a lane: VGETEXP, VGETMANT (imm8: interval, sign) and VSCALEF, in float and in double.
 # The lanes of `out` that are off keep what they have.
@@ -189,7 +190,7 @@ def plain_values(name: str, dtype: str) -> np.ndarray:
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("bits", [512, 128, 1024, 256])
 @pytest.mark.parametrize(("name", "dtype"), BODIES_AVX512)
-def test_the_values_are_those_of_plain_arithmetic(name, dtype, bits):
+def test_the_values_are_those_of_plain_arithmetic(name: str, dtype: str, bits: int) -> None:
     lanes, arrays = bits // np.finfo(dtype).bits, arguments(name, dtype)
     tried = [emulation(name, dtype, lanes)]
     if has_avx512(DataType(dtype).with_lanes(lanes), describe(Target("llvm"))):
