@@ -68,6 +68,13 @@ def test_dimensions_of_one_element_are_nowhere_in_the_way(ones):
     assert "in registers" in plan.explain()
 
 
+def test_a_last_dimension_of_one_element_beside_open_ones():
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, 5, m, 1), name="A")
+    func = function(A, te.compute((m, 1, n, 5), lambda i, _, j, k: A[j, k, i, 0], name="C"))
+    check_same_bits(func, [numbers(4, 5, 8, 1), numbers(8, 1, 4, 5)])
+
+
 def test_images_change_their_layout():
     A = te.placeholder((2, 24, 14, 30), name="A")
     func = function(A, te.compute((2, 14, 30, 24), lambda n, h, w, c: A[n, c, h, w], name="C"))

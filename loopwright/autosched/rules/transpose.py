@@ -154,7 +154,9 @@ def _operand(access: Access, along: Var, across: Var) -> _Operand | None:
     rows = [dim for dim, form in enumerate(access.forms) if form is None or along in form.variables()]
     columns = [dim for dim, form in enumerate(access.forms) if form is None or across in form.variables()]
     sizes = access.buffer.shape
-    last = max([dim for dim in range(len(sizes)) if const(sizes[dim]) != 1], default=0)
+    last = len(sizes) - 1
+    if all(const(size) is not None for size in sizes):  # else the vector of a row would be checked against the 1
+        last = max([dim for dim in range(len(sizes)) if const(sizes[dim]) != 1], default=0)
     if len(rows) != 1 or columns != [last] or rows == columns:
         return None
     by_one = access.steps(along)[rows[0]] == 1 and access.steps(across)[last] == 1

@@ -50,7 +50,12 @@ class PixelTiles:
     slab: int  # channels of the image; all: there is one slab
     has_slabs: bool
     copies_image: bool
+    tasks: int  # bands and blocks, which threads may share
     cycles: float
+
+    def cycles_on(self, machine: Machine) -> float:
+        """What they cost when all threads that find a task are at work."""
+        return self.cycles / min(machine.threads_for(self.cycles), self.tasks)
 
     @property
     def register_tile(self) -> int:
@@ -166,7 +171,8 @@ def _costed(window: Window, machine: Machine, copies: bool, lanes: int, tile: _T
         copied = ceil(tall / band) * lines_of(band) * window.span(window.row, line) * inputs * planes
         cycles += copied * machine.moves.copied
     cycles = at_once(cycles, data / machine.bytes_per_cycle(data), is_cached=True)
-    return PixelTiles(lanes, channels, rows, places, written_out, band, block, slab, has_slabs, copies, cycles)
+    tasks = planes * ceil(tall / band) * ceil(across / block)
+    return PixelTiles(lanes, channels, rows, places, written_out, band, block, slab, has_slabs, copies, tasks, cycles)
 
 
 def _elements(window: Window) -> int:

@@ -117,7 +117,7 @@ def _with_few_results(
     dots = dot_cycles(window, machine) if not prepacks else None
     if dots is not None:
         if by_pixels is not None:
-            otherwise = by_pixels.cycles
+            otherwise = by_pixels.cycles_on(machine)
         else:
             otherwise = choose_tiles(window, machine, before > 0).cycles + packing_cycles(window, machine)
         if dots / machine.threads_for(dots) < otherwise:
@@ -135,7 +135,7 @@ def direct_cycles(facts: BlockFacts, machine: Machine, pads: bool) -> float | No
         return None
     by_pixels = _by_pixels(window, machine, pads)
     if by_pixels is not None:
-        return by_pixels.cycles / machine.threads_for(by_pixels.cycles)
+        return by_pixels.cycles_on(machine)
     return choose_tiles(window, machine, pads).cycles
 
 
@@ -166,9 +166,8 @@ def _by_pixels(window: Window, machine: Machine, pads: bool) -> PixelTiles | Non
     tiles = choose_pixel_tiles(window, machine, pads)
     if window.channels < 2:
         return tiles
-    cycles = tiles.cycles / machine.threads_for(tiles.cycles)
     share = 1.0 if tiles.has_slabs else LESS_BY_PIXELS
-    return tiles if cycles < share * choose_tiles(window, machine, pads).cycles else None
+    return tiles if tiles.cycles_on(machine) < share * choose_tiles(window, machine, pads).cycles else None
 
 
 def _as_product(
