@@ -36,6 +36,31 @@ def test_grids_of_any_size():
     assert np.array_equal(result, meaning.grid_sample(X, places, "nearest", padding_mode="reflection"))
 
 
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("method", ["bilinear", "nearest", "bicubic"])
+def test_reflection_in_an_axis_of_one_pixel_with_dynamic_shapes(method, align_corners):
+    h, w = te.size_var("h"), te.size_var("w")
+    data, grid = te.placeholder((1, 1, h, w), name="data"), te.placeholder((1, 2, 1, 3), name="grid")
+    out = topi.image.grid_sample(data, grid, method, padding_mode="reflection", align_corners=align_corners)
+    sample = lw.build([data, grid, out], target="llvm", autosched=True)
+    x = np.arange(1, 6, dtype="float32").reshape(1, 1, 1, 5)
+    places = np.array([[0, 0.4, -1.7], [0, -0.6, 2.3]], "float32").reshape(1, 2, 1, 3)
+    for image in (x[..., :1], x, x.reshape(1, 1, 5, 1)):
+        result = np.zeros((1, 1, 1, 3), "float32")
+        sample(np.ascontiguousarray(image), places, result)
+        exact = meaning.grid_sample(image, places, method, padding_mode="reflection", align_corners=align_corners)
+        assert np.abs(result - exact).max() <= 1e-5
+
+
+def test_an_affine_grid_of_one_location_with_dynamic_shapes():
+    h, w = te.size_var("h"), te.size_var("w")
+    theta = te.placeholder((1, 2, 3), name="theta")
+    matrix = np.array([[[1, 2, 3], [4, 5, 6]]], "float32")
+    result = np.zeros((1, 2, 1, 3), "float32")
+    lw.build([theta, topi.image.affine_grid(theta, (h, w))], target="llvm")(matrix, result)
+    assert np.array_equal(result, meaning.affine_grid(matrix, (1, 3)))
+
+
 @pytest.mark.parametrize("shape", [(1, 2, 1, 1), (1, 2, 1, 5), (1, 1, 2, 9), (2, 3, 5, 2)])
 @pytest.mark.parametrize("mode", ["zeros", "border"])
 def test_pictures_read_around_their_edges(shape, mode):

@@ -16,7 +16,7 @@ from loopwright import te
 from loopwright.ir import Expr, as_expr, cast, const
 from loopwright.ir.intrinsics import abs as magnitude
 from loopwright.ir.intrinsics import all as all_of
-from loopwright.ir.intrinsics import floor, if_then_else, maximum, minimum, nearbyint
+from loopwright.ir.intrinsics import floor, if_then_else, maximum, minimum, nearbyint, select
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
@@ -46,7 +46,9 @@ def affine_grid(data: te.Tensor, target_shape: Shape) -> te.Tensor:
         """From -1 to 1; the only place there is lies in the middle."""
         if is_zero(size - 1):
             return const(0.0, data.dtype)
-        return cast(2 * index - (size - 1), data.dtype) / cast(size - 1, data.dtype)
+        # A symbolic size may be 1: the numerator is then 0, and so must be the quotient.
+        steps = size - 1 if known(size) is not None else maximum(size - 1, 1)
+        return cast(2 * index - (size - 1), data.dtype) / cast(steps, data.dtype)
 
     def body(n: Expr, row: Expr, y: Expr, x: Expr) -> Expr:
         result: Expr = data(n, row, 0) * along(x, width) + data(n, row, 1) * along(y, height) + data(n, row, 2)
@@ -158,7 +160,9 @@ def _reflected(index: Expr, size: Expr, align_corners: bool) -> Expr:
     period = cast(2 * span, index.dtype)
     distance = magnitude(index - low)
     into = distance - floor(distance / period) * period
-    return minimum(into, period - into) + low
+    reflected = minimum(into, period - into) + low
+    # A symbolic span may be 0: the quotient above is then 0 / 0.
+    return reflected if known(span) is not None else select(span > 0, reflected, const(0.0, index.dtype))
 
 
 def _kept_pixel(pixel: Expr, size: Expr, padding_mode: str, align_corners: bool) -> Expr:
@@ -167,6 +171,8 @@ def _kept_pixel(pixel: Expr, size: Expr, padding_mode: str, align_corners: bool)
         if align_corners and is_zero(size - 1):
             return const(0, pixel.dtype)
         period = 2 * (size - 1) if align_corners else 2 * size
+        if known(size) is None:
+            period = maximum(period, 1)  # a symbolic period may be 0, by which nothing can be divided
         if align_corners:
             into = magnitude(pixel) % period
             pixel = minimum(into, period - into)
