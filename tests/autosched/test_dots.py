@@ -53,6 +53,12 @@ def test_a_matrix_by_a_vector(size: tuple[int, int, int], batch: int) -> None:
     check(func, flips="B")
 
 
+@pytest.mark.parametrize("size", [(65, 65, 0), (0, 65, 2), (0, 65, 0), (1, 65, 0)])
+@pytest.mark.parametrize("flips", ["", "B", "AB"])
+def test_an_empty_result(size: tuple[int, int, int], flips: str) -> None:
+    check(matmul(*size, flips=flips), flips=flips)
+
+
 def test_a_vector_without_a_second_axis() -> None:
     a, x = te.placeholder((37, 50), name="A"), te.placeholder((50,), name="x")
     k = te.reduce_axis((0, 50), "k")

@@ -55,8 +55,8 @@ class Contraction:
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         before = prologue_length(pending, program)
         product = _product(pending[before])
-        if product is None or product.k < 2:
-            return 0
+        if product is None or product.k < 2 or 0 in (product.m, product.n, product.batch):
+            return 0  # an empty result has no tile to choose
         rows = product.m if before else max(product.m, size_of(foldable_rows(product)))
         if min(rows, product.n) < 2 and (before or not _is_matrix_by_vector(product, pending, program)):
             return 0
