@@ -313,11 +313,13 @@ def upper(s: Engine, terms: Terms, const: int, goal: int, depth: int = DEPTH) ->
         if best <= goal:
             return best
     for known, bound in s.facts.linear:
+        tried: set[int] = set()  # a sum of k sizes has k atoms to cancel, as a rule by the same multiple of the fact
         for atom, k in known.items():
             mine = terms.get(atom)
-            if mine is None or mine % k or mine // k <= 0:
+            if mine is None or mine % k or mine // k <= 0 or mine // k in tried:
                 continue
             times = mine // k
+            tried.add(times)
             best = min(best, upper(s, add_terms(terms, known, -times), const + times * bound, goal, depth - 1))
             if best <= goal:
                 return best

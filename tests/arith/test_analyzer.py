@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from contextlib import ExitStack
+from typing import Any
+
 import pytest
 
 import loopwright.ir.intrinsics as T
-from loopwright.arith import AlreadyBound, Analyzer, ConstIntBound, ModularSet, ProofStrength, const_bounds
+from loopwright.arith import AlreadyBound, Analyzer, ConstIntBound, ModularSet, ProofStrength, bounds, const_bounds
+from loopwright.arith.bounds import form_range
 from loopwright.ir import (
     Broadcast,
     Cast,
@@ -322,3 +326,23 @@ def test_a_long_sum_times_a_variable_is_not_multiplied_out():
         simple = Analyzer().simplify(product)
         values = {var: const(k + 2) for k, var in enumerate([*terms, n])}
         assert Analyzer().simplify(substitute(simple, values)).value == sum(range(2, 11)) * 11
+
+
+def test_a_proof_tries_each_multiple_of_an_inequality_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A concatenation of k symbolic sizes: each condition is a sum, all atoms of which the same fact cancels.
+    sizes = [SizeVar(f"n{index}") for index in range(12)]
+    ends = [sum(sizes[: count + 1], const(0, "int32")) for count in range(len(sizes))]
+    analyzer, tried = Analyzer(), 0
+
+    def counted(*arguments: Any) -> tuple[int, int]:
+        nonlocal tried
+        tried += 1
+        return form_range(*arguments)
+
+    with ExitStack() as scopes:
+        for end in ends[:-1]:
+            scopes.enter_context(analyzer.constraint_scope(I >= end))
+        monkeypatch.setattr(bounds, "form_range", counted)
+        assert not analyzer.can_prove(I < ends[-1])
+        assert analyzer.can_prove(I >= ends[-2])
+    assert tried < 2000
