@@ -286,6 +286,24 @@ def test_equal_operators_that_decide_sizes():
         np.testing.assert_array_equal(found, expected)
 
 
+def test_a_kernel_that_decides_sizes_is_called_with_others():
+    n, m = te.size_var("n"), te.size_var("m")
+    x, y = relay.var("x", shape=(n,)), relay.var("y", shape=(m,))
+    found = [relay.argwhere(x), relay.argwhere(y), relay.argwhere(relay.reshape(x, (n, 1)))]
+    model = relay.build(relay.IRModule.from_expr(relay.Function([x, y], relay.Tuple(found))))
+    results = model(np.ones(2, "float32"), np.ones(5, "float32"))
+    assert [len(result) for result in results] == [2, 5, 2]
+
+
+def test_sizes_that_values_decide_of_a_product_of_sizes():
+    n, m = te.size_var("n"), te.size_var("m")
+    x = relay.var("x", shape=(n, m))
+    function = relay.Function([x], relay.argwhere(relay.reshape(x, (n * m,))))
+    model = relay.build(relay.IRModule.from_expr(function))
+    data = np.array([[0, 1, 0], [1, 1, 0]], "float32")
+    assert np.array_equal(model(data), np.argwhere(data.reshape(-1)))
+
+
 def test_a_value_without_elements():
     x = relay.var("x", shape=(0, 3))
     found, _ = both(relay.Function([x], relay.nn.softmax(relay.nn.dense(x, relay.const(numbers(4, 3))))), numbers(0, 3))

@@ -53,6 +53,11 @@ CALLS = {
         [np.array([3, 1, 3, 2, 1])],
         "(Tensor[(5), int64], Tensor[(5), int32], Tensor[(5), int32], Tensor[(1), int32], Tensor[(5), int32])",
     ),
+    "unique_values": (
+        lambda x: relay.unique_values(x, return_counts=True),
+        [np.array([3, 1, 3, 2, 1])],
+        "(Tensor[(5), int64], Tensor[(1), int32], Tensor[(5), int32])",
+    ),
     "cumsum": (lambda x: relay.cumsum(x, axis=1, exclusive=True), [X], "Tensor[(3, 4), float32]"),
     "cumprod": (lambda x: relay.cumprod(x, dtype="float64"), [X], "Tensor[(12), float64]"),
     "einsum": (lambda x, y: relay.einsum([x, y], "ij,kj->ik"), [X, values(2, 4)], "Tensor[(3, 2), float32]"),
@@ -174,6 +179,16 @@ def test_every_operator_is_tried():
     files = tuple(f"loopwright.relay.op.{name}" for name in ("ordering", "signal", "random", "sparse"))
     declared = {name for name in relay.op.list_op_names() if relay.op.get(name).attributes.__module__ in files}
     assert sorted(declared - {case.split()[0] for case in (*CALLS, *DEPENDENT)}) == []
+
+
+def test_unique_values_are_those_of_numpy():
+    x = np.array([3, 1, np.nan, 3, -2, 1, np.nan, 3], "float32")
+    made = function(lambda x: relay.unique_values(x, return_counts=True), [x])
+    values, number, counts = relay.create_executor("graph", relay.IRModule.from_expr(made)).evaluate()(x)
+    exact, exact_counts = np.unique(x, return_counts=True)
+    assert number.numpy().tolist() == [len(exact)]
+    assert np.array_equal(values.numpy()[: len(exact)], exact, equal_nan=True)
+    assert np.array_equal(counts.numpy()[: len(exact)], exact_counts)
 
 
 def test_a_window_that_is_not_given_is_1():

@@ -23,6 +23,18 @@ def test_sizes_that_are_variables(shape, axis):
     assert np.array_equal(result, expected)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [(("n", "m", "k"), 0), (("n", 3, "k"), 0), (("n", 3, "m", 3), 1)])
+def test_strips_of_open_sizes_are_proved_to_be_apart(shape, axis):
+    sizes = {name: te.size_var(name) for name in "nmk"}
+    data = te.placeholder([sizes.get(size, size) for size in shape], "int32", name="data")
+    out = topi.cumsum(data, axis, exclusive=True)
+    x = np.arange(np.prod(real := [{"n": 4, "m": 5, "k": 7}.get(size, size) for size in shape])).astype("int32")
+    x = x.reshape(real)
+    result = np.zeros_like(x)
+    lw.build([data, out], target="llvm", autosched=True)(x, result)
+    assert np.array_equal(result, np.cumsum(x, axis) - x)
+
+
 def test_mistakes():
     with pytest.raises(BadAxis, match="axis 2 is not one of a tensor with 2 dimensions"):
         topi.cumsum(te.placeholder((3, 4)), 2)

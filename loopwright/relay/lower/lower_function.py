@@ -156,7 +156,8 @@ def lower_function(function: Function, name: str | None = None) -> Lowered:
         # nobody what size1 is.
         stages = _stages(function, given)
     sizes, compute, inputs, outputs, assumed = stages
-    named = (*sizes.needed, *stages.unknown())
+    # What the kernel finds is in the type of its result, but nobody can pass it.
+    named = tuple(var for var in (*sizes.needed, *stages.unknown()) if var not in decided)
     called = name or "fused_" + "_".join(kernel_words(compute.operators))
     func = te.create_prim_func([*inputs, *outputs, *named]).with_attr("global_symbol", called)
     trusted = _checked_indices(function, compute)

@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from loopwright import te
 from loopwright.ir import Expr as PrimExpr
-from loopwright.ir import substitute
+from loopwright.ir import Var as PrimVar
+from loopwright.ir import as_expr, substitute
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.types import TupleType, Type
 from loopwright.ir.visitor import variables_in
@@ -245,7 +246,7 @@ class _Writer:
 
     def _launch_and_measure(self, kernel: Lowered, args: list[Value], result: Nested[Value]) -> Nested[Value]:
         """Run a kernel that says how much it found; its results are the first elements of what it wrote."""
-        written = [single(self.shared.values_of(of, "room")) for of in kernel.outputs]
+        written = [single(self.shared.values_of(of, "room")) for of in _as_called(kernel, args)]
         self.steps.append(Launch(kernel.func, (*args, *written), len(written), (), " + ".join(kernel.operators)))
         *rooms, sizes = written
         for index, var in enumerate(kernel.decided):
@@ -438,6 +439,20 @@ def _outputs_of_any_length(writer: _Writer, outputs: list[Value]) -> dict[str, o
         locations[var] = len(outputs)
         outputs.append(own)
     return {"shapes": shapes, "sizes": locations}
+
+
+def _as_called(kernel: Lowered, args: Sequence[Value]) -> list[TensorType]:
+    """The types of a kernel's outputs, in sizes of the caller: a kernel's own variables, or those of an equal function
+    that it was made for, mean nothing here."""
+    sizes = dict[PrimVar, PrimExpr]()
+    for buffer, arg in zip(kernel.func.argument_buffers(), args, strict=False):  # outputs come behind
+        for own, given in zip(buffer.shape, arg.shape, strict=True):
+            if isinstance(own, PrimVar):
+                sizes.setdefault(own, as_expr(given).astype(own.dtype))
+    return [
+        TensorType(tuple(size if isinstance(size, int) else substitute(size, sizes) for size in of.shape), of.dtype)
+        for of in kernel.outputs
+    ]
 
 
 def _pick(sizes: Value, index: int) -> PrimFunc:

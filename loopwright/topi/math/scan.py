@@ -108,6 +108,10 @@ def _across_rows(
     first: Expr | None,
 ) -> None:  # fmt: skip
     """Lines of neighbouring rows, in strips that stay in registers or in L1."""
+    # The axes in front of the last open size are not part of a strip: the indices of a column would be quotients by
+    # open sizes, with which strips cannot be proved to be apart.
+    inner = max((k for k, extent in enumerate(behind) if known(extent) is None), default=0)
+    over, behind = [*around, *behind[:inner]], behind[inner:]
     width = product(behind)
     columns, lanes = known(width), vector_lanes(out.dtype)
     if columns is not None:
@@ -115,12 +119,13 @@ def _across_rows(
     in_registers = columns is not None and columns <= _HELD * lanes
     strip = columns if in_registers and columns is not None else _STRIP_VECTORS * lanes
     strips = ceildiv(width, strip)
-    with ib.for_range(0, product(around) * strips, "strip", kind="parallel") as number, ib.if_scope(size > 0):
-        front = unravelled(number // strips, around)
+    with ib.for_range(0, product(over) * strips, "strip", kind="parallel") as number, ib.if_scope(size > 0):
+        indices = unravelled(number // strips, over)
+        front, middle = indices[: len(around)], indices[len(around) :]
         begin = ib.let("begin", (number % strips) * strip)
 
         def at(i: Expr, column: Expr) -> list[Expr]:
-            return [*front, i, *unravelled(column, behind)]
+            return [*front, i, *middle, *unravelled(column, behind)]
 
         if in_registers:
             assert columns is not None

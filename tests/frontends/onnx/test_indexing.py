@@ -1,4 +1,4 @@
-"""NonZero of a single number, and index tuples whose length is an open size."""
+"""NonZero of a single number, index tuples whose length is an open size, and different values of open sizes."""
 
 from __future__ import annotations
 
@@ -34,3 +34,9 @@ def test_index_tuples_of_an_open_length(indices):
     expected = X.copy()
     expected[at] = 99
     np.testing.assert_array_equal(run(scatter, X, places, updates), expected)
+
+
+@pytest.mark.parametrize("sizes", ["a, b, c", "a, 3, c"])
+def test_different_values_of_open_sizes(sizes):
+    graph = model(f"(float[{sizes}] x) => (float[k] y) {{ y = Unique(x) }}")
+    np.testing.assert_array_equal(run(graph, X % 7), np.arange(7))
