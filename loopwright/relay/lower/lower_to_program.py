@@ -450,7 +450,7 @@ def _as_called(kernel: Lowered, args: Sequence[Value]) -> list[TensorType]:
             if isinstance(own, PrimVar):
                 sizes.setdefault(own, as_expr(given).astype(own.dtype))
     return [
-        TensorType(tuple(size if isinstance(size, int) else substitute(size, sizes) for size in of.shape), of.dtype)
+        TensorType([substitute(size, sizes) if isinstance(size, PrimExpr) else size for size in of.shape], of.dtype)
         for of in kernel.outputs
     ]
 
