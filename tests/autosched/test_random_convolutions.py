@@ -23,6 +23,11 @@ def test_random_programs_are_right_when_scheduled(seed: int) -> None:
     check(seed)
 
 
+@pytest.mark.parametrize("seed", [460])
+def test_programs_that_no_rule_could_schedule_once(seed: int) -> None:
+    check(seed)
+
+
 @pytest.mark.parametrize("seed", range(100, 100 + programs(2, 5)))
 def test_what_is_expected_is_what_the_program_computes_as_written(seed: int) -> None:
     program = random_program(seed)

@@ -67,7 +67,8 @@ class Contraction:
     ) -> None:
         before = prologue_length(entries, program)
         product = _product(entries[before])
-        assert product is not None
+        if product is None:  # a convolution that was taken for one, with its pixels as one axis
+            raise NotWorthIt("this is no product of two matrices")
         product = _with_prepacked(product, program, machine)
         rows = foldable_rows(product) if not before and product.n > 1 else ()
         if rows:
