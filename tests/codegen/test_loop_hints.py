@@ -141,3 +141,16 @@ def test_a_loop_that_stores_lanes_one_by_one_is_not_unrolled_as_a_whole():
     assert hints(apart) == [["unroll.count"]]
     assert hints(side_by_side) == []
     assert assembly(apart, NEON).count("st1") < 24
+
+
+def test_a_parallel_loop_over_rows_that_lie_apart_makes_no_vectors():
+    @T.prim_func
+    def sums(A: T.Buffer((64, 9), "float64"), B: T.Buffer((64, 9), "float64")):
+        for i in T.parallel(64):
+            for j in range(8):
+                B[i, j + 1] = B[i, j] + A[i, j + 1]
+
+    target = Target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=skylake-avx512")
+    text = compile_text(emit_module(lower(sums, target), describe(target)), target).asm()
+    assert "vaddsd" in text
+    assert "gather" not in text and "scatter" not in text

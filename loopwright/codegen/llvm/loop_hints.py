@@ -41,7 +41,7 @@ _VECTORIZE: Final = (
 )
 # A loop of scalable vectors is never unrolled: how many iterations are left over is not known. So two go side by side.
 _SIDE_BY_SIDE: Final = (*_VECTORIZE, "llvm.loop.interleave.count, i32 2")
-_NO_VECTORS: Final = ("llvm.loop.vectorize.enable, i1 false",)
+NO_VECTORS: Final = ("llvm.loop.vectorize.enable, i1 false",)
 _IN_FOURS: Final = ("llvm.loop.unroll.count, i32 4",)
 
 
@@ -73,11 +73,11 @@ class LoopHints:
             return Hints()
         strides = [self._stride(access, loop.loop_var) for access in look.accesses]
         if look.has_loops:
-            return Hints(_NO_VECTORS) if any(stride not in (-1, 0, 1) for stride in strides) else Hints()
+            return Hints(NO_VECTORS) if any(stride not in (-1, 0, 1) for stride in strides) else Hints()
         if look.is_plain and _is_long(loop) and self._is_independent(look.accesses, strides):
             return Hints(self.vectorize)
         if any(stride is not None and abs(stride) > _FARTHEST for stride in strides):
-            return Hints(_NO_VECTORS, self._carried(look, strides))
+            return Hints(NO_VECTORS, self._carried(look, strides))
         return Hints((), self._carried(look, strides))
 
     def _carried(self, look: _Read, strides: list[int | None]) -> frozenset[ir.Var]:

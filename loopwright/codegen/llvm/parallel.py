@@ -18,6 +18,7 @@ from typing import Final
 from loopwright import ir
 from loopwright.codegen.llvm.control_flow import ControlFlow
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
+from loopwright.codegen.llvm.loop_hints import NO_VECTORS, LoopHints
 from loopwright.codegen.llvm.types import register_type
 from loopwright.runtime.dtype import INT64
 from loopwright.runtime.errors import LoopwrightError
@@ -136,7 +137,10 @@ def _emit_chunk(emitter: ControlFlow, loop: ir.For, captured: list[ir.Var], name
     inner.overlapping = set(emitter.overlapping)
     inner.values = {var: f"%c{position}" for position, var in enumerate(captured)}
     low, high = (inner.cast(bound, INT64, loop.loop_var.dtype) for bound in ("%begin", "%end"))
-    inner.counted_loop(loop.loop_var, low, high, lambda: inner.run(loop.body))
+    # A chunk is a loop like any other: LLVM is not to make vectors of iterations that lie apart in memory.
+    hints = LoopHints().of(loop).properties
+    metadata = emitter.module.loop_metadata(*hints) if hints == NO_VECTORS else None
+    inner.counted_loop(loop.loop_var, low, high, lambda: inner.run(loop.body), metadata)
     if builder.open:
         builder.ret("i32 0")
     emitter.module.define(builder.text())
