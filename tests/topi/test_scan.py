@@ -68,3 +68,15 @@ def test_types_side_by_side(dtype):
     result = np.zeros((9, 21), str(out.dtype))
     lw.build([data, out], target="llvm")(x, result)
     assert np.array_equal(result, np.cumsum(x, 0, dtype=str(out.dtype)))
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("shape", [(3, 6), (4, 9), (7, 2), (9, 5), (2, 5, 33), (6, 1), (5, 0), (0, 5), (11, 70, 1)])
+def test_rows_walked_a_few_at_once(shape, exclusive):
+    axis = 1 if shape == (11, 70, 1) else len(shape) - 1
+    data = te.placeholder(shape, "float64", name="data")
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype("float64")
+    expected = np.cumsum(x, axis) - (x if exclusive else 0)
+    result = np.zeros_like(x)
+    lw.build([data, topi.cumsum(data, axis, exclusive=exclusive)], target="llvm")(x, result)
+    assert np.array_equal(result, expected)

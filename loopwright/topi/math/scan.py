@@ -28,6 +28,8 @@ from loopwright.topi.registry import operator
 from loopwright.topi.testing import scanning as meaning
 from loopwright.topi.types import Scalar
 
+_CHAINS: Final = 4  # rows at once: their independent chains hide the latency of one
+_TINY: Final = 4  # elements of rows that are written out: vectors of rows are then a few interleaved loads
 _HELD: Final = 8  # vectors of totals that stay in registers, however few those are
 _STRIP_VECTORS: Final = 64  # of a longer line: the results before are still in L1 when they are added to
 
@@ -88,19 +90,45 @@ def _along_rows(
     ib: IRBuilder, around: list[Expr], size: Expr, units: int, element: Element, out: BufferVar, join: Join,
     first: Expr | None,
 ) -> None:  # fmt: skip
-    """Each row by itself; `first` is the first result where an element is no part of its own."""
-    with ib.for_range(0, product(around), "line", kind="parallel") as line:
-        total = ib.allocate(out.dtype, (1,), name="total", scope="local")
+    """Each row in its order, a few at once; `first` is the first result where an element is no part of its own."""
+    number = product(around)
+    lines = known(number)
+    length = known(size)
+    is_tiny = length is not None and length <= _TINY
+    together = _CHAINS if lines is not None and lines >= _CHAINS and not is_tiny else 1
 
-        def at(i: Expr) -> list[Expr]:
+    def walk(lines: Sequence[Expr]) -> None:
+        totals = ib.allocate(out.dtype, (len(lines),), name="totals", scope="local")
+
+        def at(line: Expr, i: Expr) -> list[Expr]:
             return [*unravelled(line, around), i, *[const(0, "int32")] * units]
 
+        def step(i: Expr, value: Callable[[int, Expr], Expr]) -> None:
+            for k, line in enumerate(lines):
+                totals[k] = value(k, line)
+            for k, line in enumerate(lines):
+                out[tuple(at(line, i))] = totals[k]
+
+        zero = const(0, size.dtype)
         with ib.if_scope(size > 0):
-            total[0] = element(at(const(0, size.dtype))) if first is None else first
-            out[tuple(at(const(0, size.dtype)))] = total[0]
-        with ib.for_range(1, size, "i") as i:
-            total[0] = join(total[0], element(at(i if first is None else i - 1)))
-            out[tuple(at(i))] = total[0]
+            step(zero, lambda k, line: element(at(line, zero)) if first is None else first)
+
+        def later(i: Expr) -> None:
+            before = i if first is None else i - 1
+            step(i, lambda k, line: join(totals[k], element(at(line, before))))
+
+        if is_tiny:
+            for place in range(1, length or 0):
+                later(const(place, size.dtype))
+        else:
+            with ib.for_range(1, size, "i") as i:
+                later(i)
+
+    with ib.for_range(0, number // together, "group", kind="parallel") as group:
+        walk([group * together + k for k in range(together)])
+    if together > 1 and (lines or 0) % together:
+        with ib.for_range((lines or 0) // together * together, number, "line", kind="parallel") as line:
+            walk([line])
 
 
 def _across_rows(
