@@ -7,7 +7,7 @@
 
 The hardware prefetcher sees a stream only once it is read, and not past the end of a page. Rows are prefetched where
 they stream from beyond L2, and where what was prefetched will still be in L2 when it is used. A single pass over a
-stream that does more than load it (exp, a maximum) prefetches what lies a page ahead.
+stream that does more than load it (exp, a maximum) prefetches what lies a page ahead; on some machines so does a copy.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.row_nest import Part, passes_of
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
+from loopwright.target.microarchitecture import NONE_AHEAD
 from loopwright.transform.parts.constant_work import size_of as whole_bytes
 
 PAST_THE_PAGE = 512  # bytes: what lies exactly a page ahead looks like what was just stored
@@ -83,10 +84,11 @@ def prefetch_along(
         size = each * bytes_of(str(buffer.dtype))
         lines = max(1, size // machine.line)
         sch.prefetch(block, loop, buffer.name, distance=-(-distance // size), lines=lines)
-    decision.chose(
-        f"{', '.join([buffer.name for buffer in dict.fromkeys(buffers)])} prefetched {distance} bytes ahead",
-        "with so many instructions per load, too few loads are in flight to hide memory latency at page boundaries",
-    )
+    why = "with so many instructions per load, too few loads are in flight to hide memory latency at page boundaries"
+    if lookahead == NONE_AHEAD:
+        why = "hardware has too few loads and stores in flight to hide the latency of L3 and memory"
+    names = ", ".join([buffer.name for buffer in dict.fromkeys(buffers)])
+    decision.chose(f"{names} prefetched {distance} bytes ahead", why)
 
 
 def stream_from_memory(size: int, uses: int, machine: Machine) -> bool:

@@ -19,6 +19,7 @@ from loopwright.runtime.cache_folder import cache_directory, why_untrusted
 from loopwright.target.moves import USUAL_MOVES, Moves
 
 STORED: Final = "machine.json"  # in the cache folder
+NONE_AHEAD: Final = -1  # a `lookahead`: hardware has not even the loads and stores of a copy under way in time
 
 
 class Caches(NamedTuple):
@@ -94,7 +95,10 @@ def from_data(data: object) -> Microarchitecture | None:
     moves = data["moves"]
     if not isinstance(moves, dict) or set(moves) != {field.name for field in fields(Moves)}:
         return None
-    numbers = [value for name, value in data.items() if name not in ("name", "source", "moves", "caches")]
+    numbers = [value for name, value in data.items() if name not in ("name", "source", "moves", "caches", "lookahead")]
+    lookahead = data["lookahead"]
+    if not isinstance(lookahead, int) or isinstance(lookahead, bool) or lookahead < NONE_AHEAD:
+        return None
     if not all(_is_positive(value) for value in (*numbers, *moves.values())):
         return None
     sizes = data["caches"]

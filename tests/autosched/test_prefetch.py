@@ -16,6 +16,7 @@ from tests.autosched.same_results import check_same_bits, function, numbers, pla
 from tests.autosched.test_row_group import exact_softmax, layernorm, softmax, softmax_bound
 
 AVX512 = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=4"
+SAPPHIRE_RAPIDS = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=4"
 NEON = "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1 -num-cores=4"
 
 
@@ -80,7 +81,7 @@ def test_streams_of_functions_are_asked_for_a_page_ahead():
 
 
 def test_streams_that_only_load_and_add_are_not_asked_for():
-    assert asked_for(planned(mapped(1 << 22, lambda x: x * 2.0 + 1.0), AVX512)) == []
+    assert asked_for(planned(mapped(1 << 22, lambda x: x * 2.0 + 1.0), SAPPHIRE_RAPIDS)) == []
     assert asked_for(planned(reduced("sum", 4096, 4096), AVX512)) == []
 
 
@@ -88,6 +89,14 @@ def test_a_maximum_asks_ahead_since_it_takes_care_of_nan_and_zeros():
     plan = planned(reduced("max", 4096, 4096), AVX512)
     assert "A prefetched 4608 bytes ahead" in plan.explain()
     assert asked_for(planned(reduced("max", 4096, 4096, dtype="int32"), AVX512)) == []  # one instruction
+
+
+@pytest.mark.parametrize("op", [lambda x: x, lambda x: x + 1.0])
+def test_a_copy_asks_ahead_where_hardware_does_not(op):
+    assert {hint[0] for hint in asked_for(planned(mapped(1 << 20, op), AVX512))} == {"A", "C"}
+    assert asked_for(planned(mapped(1 << 17, op), AVX512)) == []  # near
+    for other in (SAPPHIRE_RAPIDS, NEON):
+        assert asked_for(planned(mapped(1 << 20, op), other)) == []
 
 
 def test_what_is_near_or_of_unknown_size_is_not_asked_for():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from loopwright.autosched import Machine
 from loopwright.target import Microarchitecture, Moves, describe
 from loopwright.target.architectures import AARCH64, X86_64
-from loopwright.target.microarchitecture import Caches, from_data, store, stored, stored_file
+from loopwright.target.microarchitecture import NONE_AHEAD, Caches, from_data, store, stored, stored_file
 from loopwright.target.microarchitectures import MICROARCHITECTURES, UNKNOWN, ZEN_4
 
 MEASURED = Microarchitecture(
@@ -68,6 +68,8 @@ def test_what_was_measured_is_found_again_for_that_chip_alone(folder):
         {"fma_ports": 0},
         {"fma_ports": "2"},
         {"fma_latency": True},
+        {"lookahead": -2},
+        {"lookahead": 1.5},
         {"l2_bytes_per_cycle": -1.0},
         {"caches": [1, 2, 3]},
         {"caches": "large"},
@@ -85,6 +87,11 @@ def test_a_damaged_description_is_no_description(change):
     assert from_data(data) == MEASURED
     assert from_data({**data, **change}) is None
     assert from_data([data]) is None
+
+
+def test_a_core_that_has_nothing_under_way_in_time_is_described():
+    measured = replace(MEASURED, lookahead=NONE_AHEAD)
+    assert from_data(json.loads(measured.to_json())) == measured
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "null", "\x00"])
