@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from loopwright.autosched import RULES, Decision, Machine, apply
 from loopwright.codegen.build_key import build_key
 from loopwright.codegen.describe_module import implicit_variables, packed_names
-from loopwright.ir import IRModule, PrimFunc
+from loopwright.ir import IRModule, PrimFunc, deep
 from loopwright.ir.verifier import verify
 from loopwright.model.overwrite import may_overwrite
 from loopwright.runtime.description import UNPROVED
@@ -89,6 +89,7 @@ def symbol_of(key: str) -> str:
     return f"{_PREFIX}{key[:24]}"
 
 
+@deep
 def compile_kernel(module: IRModule, target: Target, pairs: Pairs, symbol: str, winograd: bool | int = False) -> Kernel:
     """Schedule, check, lower and compile the one function of `module`.
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loopwright import te, tir
+from loopwright import ir, te, tir
 from loopwright.model import Launch
 from loopwright.model.kernels import Counts, compile_kernels, forget, overwrites
 from loopwright.model.overwrite import may_overwrite
@@ -15,6 +15,18 @@ from tests.model.steps import add, double, element_wise, float_value, relu
 
 def launch(func, *shapes, may=()):
     return Launch(func, tuple(float_value(f"v{k}", *shape) for k, shape in enumerate(shapes)), may_overwrite=may)
+
+
+def test_a_kernel_may_nest_deeply():
+    """Statements one in another as far as Python recurses, as those of a sorting network are."""
+    A, i = ir.decl_buffer((8, 4), "int32", "A"), ir.Var("i")
+    body: ir.Stmt = ir.BufferStore(A, ir.const(1), [i, 0])
+    for level in range(1200):
+        body = ir.IfThenElse(ir.BufferLoad(A, [i, 1]) >= level - 1200, body)
+    loop = ir.For(i, ir.const(0), ir.const(8), ir.ForKind.PARALLEL, body)
+    func = ir.PrimFunc([A], loop)
+    found = compile_kernels([launch(func, (8, 4))], Target("llvm"))
+    assert len(found) == 1
 
 
 def test_equal_kernels_under_other_names_are_one():
