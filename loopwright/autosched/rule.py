@@ -8,8 +8,10 @@ step that the engine refuses ends the rule for these blocks, and all it did to t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import NamedTuple, Protocol
 
+from loopwright.autosched.choices import current_choices
 from loopwright.autosched.contiguous import UNKNOWN_EXTENT
 from loopwright.autosched.decision import Choice, Decision, RuleKind
 from loopwright.autosched.machine import Machine
@@ -51,15 +53,22 @@ def schedule_first(
         kind = getattr(rule, "kind", RuleKind.OTHER)  # a user's rule need not have one
         decision = Decision(tuple(entry.name for entry in entries), rule.name, kind=kind)
         before, length = sch.view(), len(sch.trace.insts)
+        choices = current_choices()
+        picked = len(choices.points) if choices is not None else 0
         try:
-            rule.schedule(sch, entries, program, machine, decision)
+            with choices.scheduling(sch) if choices is not None else nullcontext():
+                rule.schedule(sch, entries, program, machine, decision)
         except ScheduleError as error:
+            if choices is not None:
+                choices.forget(picked)
             while sch.view() is not before:
                 sch.undo()
             while len(sch.trace.insts) > length:
                 sch.trace.pop()  # what it asked before its first step
             refused.append(f"{rule.name}: {error.problem}")
             continue
+        if choices is not None:
+            choices.next_group()
         if decision.roofline is not None:
             _note_open_sizes(entries, decision)
         return Scheduled(decision, refused)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
+from loopwright.autosched.choices import pick
 from loopwright.autosched.machine import Machine
 
 # Registers of a micro-kernel beside its accumulators and a row of vectors: an element of the other operand that is
@@ -35,9 +36,17 @@ class Priced(Protocol):
 P = TypeVar("P", bound=Priced)
 
 
-def cheapest(candidates: Iterable[P]) -> P:
-    """The candidate that costs least."""
-    return min(candidates, key=lambda sizes: (sizes.cycles, -sizes.register_tile))
+def cheapest(candidates: Iterable[P], point: str = "tiles") -> P:
+    """The candidate that costs least, unless a search decides otherwise at this point."""
+    return pick(point, list(candidates), _cycles, _cycles_and_tile)
+
+
+def _cycles(sizes: Priced) -> float:
+    return sizes.cycles
+
+
+def _cycles_and_tile(sizes: Priced) -> tuple[float, int]:
+    return sizes.cycles, -sizes.register_tile
 
 
 def register_tiles(machine: Machine, most_rows: int, most_vectors: int, spare: int) -> Iterator[tuple[int, int]]:

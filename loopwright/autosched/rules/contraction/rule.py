@@ -28,7 +28,7 @@ from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
 from loopwright.autosched.rules.contraction.streamed import streamed_tiles
-from loopwright.autosched.rules.contraction.tiles import Size, Tiles, choose_tiles
+from loopwright.autosched.rules.contraction.tiles import Size, Tiles, tile_candidates
 from loopwright.autosched.rules.contraction.turned_panels import can_turn
 from loopwright.autosched.rules.contraction.turned_result import (
     WORTH_TURNING,
@@ -148,7 +148,7 @@ class Contraction:
 
 def _tiles(size: Size, machine: Machine) -> Tiles:
     """The tiles that cost least, of all that the product can be done in."""
-    return cheapest([choose_tiles(size, machine), *(streamed_tiles(size, machine) if size.knows_m else [])])
+    return cheapest([*tile_candidates(size, machine), *(streamed_tiles(size, machine) if size.knows_m else [])])
 
 
 def _dots(product: Product, before: int, tiles: Tiles | None, machine: Machine) -> DotTiles | None:

@@ -85,6 +85,11 @@ class Size(NamedTuple):
 
 def choose_tiles(size: Size, machine: Machine) -> Tiles:
     """The tiles that cost least."""
+    return cheapest(tile_candidates(size, machine))
+
+
+def tile_candidates(size: Size, machine: Machine) -> list[Tiles]:
+    """The tiles that there are, with what they cost."""
     threads = machine.threads_for(work_of(size, machine))
     result = [
         costed(size, machine, threads, mr, vectors, packs, down, across, reads_rows)
@@ -95,7 +100,7 @@ def choose_tiles(size: Size, machine: Machine) -> Tiles:
     ]
     if not size.knows_m and size.is_prepacked:
         result = _good_for_few_rows(size, machine, result)
-    return cheapest(result)
+    return result
 
 
 def work_of(size: Size, machine: Machine) -> float:

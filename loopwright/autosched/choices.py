@@ -1,0 +1,192 @@
+"""choices: the points at which a rule picks one of several candidates, and how a search picks others.
+
+    with Choices({"0.tiles": {"mr": 4, "vectors": 3}}) as choices:
+        plan = apply(program, target)
+    choices.points          what could be picked at each point, what the model says of it, and what was
+
+Without `Choices`, and at points that are not among them, a rule takes what should cost least. A decision is plain data:
+the fields of the candidate. Where no candidate has them (the program was another one), the nearest is taken. The trace
+gets what was picked as sampled instructions, one for each number in which the candidates of a point differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, is_dataclass
+from dataclasses import fields as fields_of
+from math import isfinite, log2
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from loopwright.schedule import Schedule
+
+T = TypeVar("T")
+Fields = dict[str, Any]  # of a candidate: numbers, booleans and words
+
+_RESULTS: Final = {"cycles", "threads", "turns", "memory", "direct", "alone"}  # of pricing, not of a choice
+_MOST_KEPT: Final = 4096  # candidates of a point, the cheapest ones: more are no search space but a table
+_OTHER: Final = 8.0  # how far two words or truth values are from each other, in factors of two
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point at which something was picked."""
+
+    key: str  # "0.tiles": of the first group of blocks
+    candidates: Sequence[Fields]
+    costs: Sequence[float]  # cycles by the model
+    usual: int  # what the rule takes by itself
+    picked: int
+
+
+class Choices:
+    """Decisions for the points of one run of the rules, and after it, the points."""
+
+    def __init__(self, given: Mapping[str, Any] | None = None) -> None:
+        self.given = dict(given or {})
+        self.points: list[Point] = []
+        self._group = 0
+        self._schedule: Schedule | None = None
+        self._token: Token[Choices | None] | None = None
+
+    def __enter__(self) -> Choices:
+        self._token = _current.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._token is not None
+        _current.reset(self._token)
+
+    @property
+    def decisions(self) -> dict[str, Any]:
+        """What was picked: given to other `Choices`, they make the same plan."""
+        return {point.key: point.candidates[point.picked] for point in self.points}
+
+    def pick(self, name: str, candidates: Sequence[T], usual: int, costs: Sequence[float]) -> T:
+        """The candidate that was decided on, else the usual one."""
+        described = [plain_fields(candidate) for candidate in candidates]
+        key = self._key(name)
+        wanted = self.given.get(key)
+        picked = usual if wanted is None else nearest(described, wanted, costs)
+        kept = range(len(candidates))
+        if len(candidates) > _MOST_KEPT:
+            kept = sorted({*sorted(kept, key=costs.__getitem__)[:_MOST_KEPT], usual, picked})  # type: ignore[assignment]
+        where = {index: new for new, index in enumerate(kept)}
+        fields, kept_costs = [described[index] for index in kept], [costs[index] for index in kept]
+        point = Point(key, fields, kept_costs, where[usual], where[picked])
+        self.points.append(point)
+        if self._schedule is not None:
+            _write_samples(self._schedule, point)
+        return candidates[picked]
+
+    def _key(self, name: str) -> str:
+        """The point's name, told apart from others of that name for the same blocks."""
+        base = f"{self._group}.{name}"
+        again = sum(point.key.split("#")[0] == base for point in self.points)
+        return f"{base}#{again}" if again else base
+
+    def forget(self, count: int) -> None:
+        """Drop all but the first points: what a rule picked that was refused."""
+        del self.points[count:]
+
+    def next_group(self) -> None:
+        """From now on blocks after those so far are scheduled."""
+        self._group += 1
+
+    @contextmanager
+    def scheduling(self, sch: Schedule) -> Iterator[None]:
+        """Write what is picked into the trace of a schedule."""
+        before, self._schedule = self._schedule, sch
+        try:
+            yield
+        finally:
+            self._schedule = before
+
+
+_current: ContextVar[Choices | None] = ContextVar("choices", default=None)
+
+
+def current_choices() -> Choices | None:
+    """Those of the search that is under way; None where rules decide alone."""
+    return _current.get()
+
+
+def pick(name: str, candidates: Sequence[T], cost: Callable[[T], float], order: Callable[[T], Any] | None = None) -> T:
+    """One of the candidates: that of a search, else the one that costs least (by `order`, where that says more)."""
+    usual = min(range(len(candidates)), key=lambda index: (order or cost)(candidates[index]))
+    choices = _current.get()
+    if choices is None or len(candidates) < 2:
+        return candidates[usual]
+    return choices.pick(name, candidates, usual, [cost(candidate) for candidate in candidates])
+
+
+def option(name: str, values: Sequence[T], usual: T) -> T:
+    """One of some values that the model says nothing about: that of a search, else the usual one."""
+    choices = _current.get()
+    if choices is None or len(values) < 2:
+        return usual
+    return choices.pick(name, values, values.index(usual), [0.0] * len(values))
+
+
+def _write_samples(sch: Schedule, point: Point) -> None:
+    for name, value in point.candidates[point.picked].items():
+        values = {fields.get(name) for fields in point.candidates}
+        numbers = sorted([int(one) for one in values if isinstance(one, int)])  # True is 1
+        if len(values) > 1 and len(numbers) == len(values):
+            share = round(1 / len(numbers), 4)
+            sch.sample_categorical(numbers, [share] * len(numbers), numbers.index(int(value)))
+
+
+def plain_fields(candidate: object) -> Fields:
+    """What tells a candidate from others, as plain data."""
+    if is_dataclass(candidate) and not isinstance(candidate, type):
+        named = [(field.name, getattr(candidate, field.name)) for field in fields_of(candidate)]
+    elif hasattr(candidate, "_asdict"):
+        named = list(candidate._asdict().items())
+    else:
+        named = [("value", candidate)]
+    return {name: _plain(value) for name, value in named if name not in _RESULTS and _is_plain(value)}
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(_is_plain(item) for item in value)
+    return value is None or isinstance(value, (int, float, str, bool))
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def nearest(candidates: Sequence[Fields], wanted: Mapping[str, Any], costs: Sequence[float]) -> int:
+    """The candidate whose fields are nearest to those wanted; of several, the one that costs least."""
+    return min(range(len(candidates)), key=lambda index: (distance(candidates[index], wanted), costs[index], index))
+
+
+def distance(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
+    """How far the fields are from each other: numbers in factors of two."""
+    if first == second:
+        return 0.0
+    names = dict.fromkeys([*first, *second])
+    return sum([_apart(first.get(name), second.get(name)) for name in names])
+
+
+def _apart(first: Any, second: Any) -> float:
+    if first == second:
+        return 0.0
+    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        return sum([_apart(*pair) for pair in zip(first, second, strict=True)])
+    if _is_number(first) and _is_number(second):
+        return abs(log2(max(abs(first), 0.5)) - log2(max(abs(second), 0.5)))
+    return _OTHER
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+
+
+__all__ = ["Choices", "Point", "current_choices", "distance", "nearest", "option", "pick", "plain_fields"]
