@@ -1,20 +1,25 @@
-"""Candidate: one schedule of a task, as the choices that lead to it."""
+"""Candidate: one schedule of a task, as the decisions that lead to it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from loopwright.schedule import Schedule, Trace
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """`space` says what made it, `choices` what was decided there (plain data); the schedule is made on demand."""
+    """`space` names the space it is from; `choices` are its decisions there, by their keys: plain data as JSON text."""
 
     space: str
-    choices: tuple[object, ...]
-    schedule: Schedule | None = field(default=None, compare=False, repr=False)
+    choices: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, space: str, decisions: Mapping[str, Any]) -> Candidate:
+        """The candidate with these decisions."""
+        return cls(space, tuple([(key, json.dumps(value)) for key, value in decisions.items()]))
 
     @property
-    def trace(self) -> Trace | None:
-        return None if self.schedule is None else self.schedule.trace
+    def decisions(self) -> dict[str, Any]:
+        return {key: json.loads(text) for key, text in self.choices}
