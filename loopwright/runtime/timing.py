@@ -96,7 +96,7 @@ class Evaluator:
         # Untimed: the first call meets cold caches and sleeping threads, and raises bad-call errors.
         self.function(*args)
         flush = np.zeros(self.cache_flush_bytes, np.uint8) if self.cache_flush_bytes else None
-        loop = _native_loop(self.function, args) or _python_loop(self.function, args)
+        loop = timed_loop(self.function, args)
         number, results = self.number, []
         for index in range(self.repeat):
             if self.f_preproc is not None:
@@ -164,6 +164,11 @@ def time_evaluator(
         function, number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown,
         cache_flush_bytes, preprocess,
     )  # fmt: skip
+
+
+def timed_loop(function: Callable[..., object], args: Sequence[object]) -> Callable[[int], int]:
+    """The nanoseconds that a number of calls take; the loop runs in C where it can."""
+    return _native_loop(function, args) or _python_loop(function, args)
 
 
 def _named(name: str) -> PackedFunction:
