@@ -89,7 +89,7 @@ def _forked(jobs: Jobs, count: int) -> Iterator[tuple[int, Any]]:
 
 def _start(jobs: Jobs, numbers: int, unused: Sequence[int]) -> _Worker:
     results, own_end = os.pipe()
-    with _nobody_compiles():
+    with nobody_compiles():
         process = os.fork()
     if process == 0:
         status = 1
@@ -108,7 +108,7 @@ def _start(jobs: Jobs, numbers: int, unused: Sequence[int]) -> _Worker:
 
 
 @contextmanager
-def _nobody_compiles() -> Iterator[None]:
+def nobody_compiles() -> Iterator[None]:
     """While no other thread is inside LLVM: its lock would stay locked in the worker."""
     from llvmlite.binding import ffi
 

@@ -1,0 +1,187 @@
+"""children: a function in a forked process that may crash, hang or eat memory, and what became of it.
+
+    (outcome,) = run_children([work], limits)          work(report) runs in the child; what it returns comes back
+    outcome                                            its result, or a Failure
+
+A child is a fork of this process: it has everything that is loaded here, and what it is to do need not be sent; only
+the result is (by pickle, over a pipe). `report(stage, seconds)` says what it does next, and how long that may take: the
+parent kills a child that takes longer, and a failure names the stage it died in.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import select
+import signal
+import struct
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import IO, Any, Final
+
+from loopwright.model.workers import nobody_compiles
+from loopwright.tune.measure.failure import Failure, failure_of
+from loopwright.tune.measure.limits import Limits, ParentTies, can_fork, signal_name, terminated_by_memory
+
+Report = Callable[[str, float], None]
+Work = Callable[[Report], Any]
+
+_LENGTH: Final = struct.Struct("<q")
+_NEW_OBJECTS: Final = 50_000  # between two searches for cycles among them
+_MOST_STDERR: Final = 2000  # characters of it that a failure keeps
+
+
+@dataclass
+class _Child:
+    number: int
+    process: int
+    results: int
+    stderr: IO[bytes]
+    stage: str
+    allowed: float  # seconds for that stage
+    deadline: float
+    received: bytearray = field(default_factory=bytearray)
+    result: Any = None
+    has_result: bool = False
+
+
+def run_children(works: Sequence[Work], limits: Limits, stage: str, at_once: int = 1) -> list[Any]:
+    """The result of each, in order; a `Failure` for one that raised, crashed, or went beyond its limits.
+
+    `stage` is what a child does first, in `limits.seconds`. Where processes cannot be forked it all happens here.
+    """
+    results: list[Any] = [None] * len(works)
+    for number, result in each_child(works, limits, stage, at_once):
+        results[number] = result
+    return results
+
+
+def each_child(works: Sequence[Work], limits: Limits, stage: str, at_once: int = 1) -> Iterator[tuple[int, Any]]:
+    """The number and the result of each, as they are finished."""
+    if not can_fork():
+        for number, work in enumerate(works):
+            yield number, _here(work, stage)
+        return
+    ties, waiting, running = ParentTies(), list(enumerate(works)), dict[int, _Child]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                number, work = waiting.pop(0)
+                child = _start(number, work, limits, stage, ties)
+                running[child.results] = child
+            patience = min(child.deadline for child in running.values()) - monotonic()
+            for descriptor in select.select(list(running), [], [], max(0.0, patience))[0]:
+                child = running[descriptor]
+                data = os.read(descriptor, 1 << 20)
+                child.received.extend(data)
+                _take(child)
+                if not data:
+                    del running[descriptor]
+                    yield child.number, _outcome(child)
+            for child in [child for child in running.values() if monotonic() > child.deadline]:
+                del running[child.results]
+                yield child.number, _overdue(child)
+    finally:
+        for child in running.values():  # an error, or nobody wants the rest
+            os.kill(child.process, signal.SIGKILL)
+            _bury(child)
+
+
+def _here(work: Work, stage: str) -> Any:
+    try:
+        return work(lambda _stage, _seconds: None)
+    except Exception as error:
+        return failure_of(error, stage)
+
+
+def _start(number: int, work: Work, limits: Limits, stage: str, ties: ParentTies) -> _Child:
+    results, own_end = os.pipe()
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115
+    with nobody_compiles():
+        process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            os.close(results)
+            os.dup2(stderr.fileno(), 2)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its children
+            ties.apply(limits)
+            gc.freeze()
+            gc.set_threshold(_NEW_OBJECTS)
+            _work(work, stage, own_end)
+            status = 0
+        finally:
+            os._exit(status)  # nothing of the parent's is flushed or ended twice
+    os.close(own_end)
+    return _Child(number, process, results, stderr, stage, limits.seconds, monotonic() + limits.seconds)
+
+
+def _work(work: Work, stage: str, pipe: int) -> None:
+    current = [stage]
+
+    def report(stage: str, seconds: float) -> None:
+        current[0] = stage
+        _send(pipe, (stage, seconds))
+
+    try:
+        data = pickle.dumps(work(report), pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        data = pickle.dumps(failure_of(error, current[0]), pickle.HIGHEST_PROTOCOL)
+    _send(pipe, data)
+
+
+def _send(pipe: int, message: object) -> None:
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    unsent = memoryview(_LENGTH.pack(len(data)) + data)
+    while unsent:
+        unsent = unsent[os.write(pipe, unsent) :]
+
+
+def _take(child: _Child) -> None:
+    """Messages that have arrived whole: stages, as tuples, and the result, as bytes."""
+    while len(child.received) >= _LENGTH.size:
+        (length,) = _LENGTH.unpack_from(child.received)
+        end = _LENGTH.size + length
+        if len(child.received) < end:
+            return
+        message = pickle.loads(bytes(child.received[_LENGTH.size : end]))
+        del child.received[:end]
+        if isinstance(message, bytes):
+            child.result, child.has_result = pickle.loads(message), True
+        else:
+            child.stage, child.allowed = message
+            child.deadline = monotonic() + child.allowed
+
+
+def _outcome(child: _Child) -> Any:
+    status, stderr = _bury(child)
+    if child.has_result:
+        return child.result
+    if terminated_by_memory(status, stderr):
+        return Failure("memory", f"{child.stage}: the memory limit was reached", stderr)
+    if os.WIFSIGNALED(status):
+        name = signal_name(os.WTERMSIG(status))
+        return Failure("signal", f"{child.stage}: the process was killed by {name}", stderr)
+    return Failure("crash", f"{child.stage}: the process ended with status {os.waitstatus_to_exitcode(status)}", stderr)
+
+
+def _overdue(child: _Child) -> Any:
+    os.kill(child.process, signal.SIGKILL)
+    _, stderr = _bury(child)
+    if child.has_result:
+        return child.result
+    kind = "build timeout" if child.stage == "build" else "run timeout"
+    return Failure(kind, f"{child.stage}: not finished within {child.allowed:.3g} s", stderr)
+
+
+def _bury(child: _Child) -> tuple[int, str]:
+    """The status of a child that has ended, or is about to, and the end of what it wrote to stderr."""
+    os.close(child.results)
+    _, status = os.waitpid(child.process, 0)
+    with child.stderr as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - _MOST_STDERR))
+        return status, file.read().decode(errors="replace")

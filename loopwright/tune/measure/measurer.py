@@ -1,0 +1,333 @@
+"""Measurer: what a search asks to build and time candidates; whatever they do, it answers with data.
+
+    measurer = Measurer(target, threads=2, seed=0)
+    first, *others = measurer.build(task, jobs)
+    measurer.measure_alone(task, first)             seconds of the rule's own schedule
+    measurer.race(task, first, others[0])           interleaved, dropped as soon as it is known to be slower
+    measurer.finalists(task, [first, *best])        the best few once more, fresh
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.runtime import ffi, thread_pool
+from loopwright.target import Target, describe
+from loopwright.tune.measure.arguments import Arguments, given_arguments, make_arguments
+from loopwright.tune.measure.builder import BuildJob, Built, build_jobs
+from loopwright.tune.measure.children import Work, run_children
+from loopwright.tune.measure.compare import Reference, reference
+from loopwright.tune.measure.errors import BadMeasureOption, CannotMeasureHere, NothingToRace
+from loopwright.tune.measure.failure import Failure
+from loopwright.tune.measure.limits import Limits, can_fork, choose_cpus
+from loopwright.tune.measure.noise import Drift
+from loopwright.tune.measure.race import medians
+from loopwright.tune.measure.runner import Setting, Timed, measure, race, run_once
+from loopwright.tune.task import Task
+
+_MOST_NOT_FINITE: Final = 0.01  # share of a result: with more, little is compared
+_SAME_PROCESS: Final = "measured in the process of the search: a candidate that crashes would end it"
+_NOISE_LASTS: Final = 30.0  # seconds until the incumbent is raced against itself again
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a challenger; seconds are those of one call, one for each sample."""
+
+    seconds: tuple[float, ...] = ()
+    incumbent_seconds: tuple[float, ...] = ()
+    ratio: float = 0.0  # how many times faster than the incumbent; and where that lies with confidence
+    low: float = 0.0
+    high: float = 0.0
+    noise: float = 0.0  # how far from 1 the incumbent raced against itself may be
+    verdict: str = ""  # "faster", "slower", "equal" or, when the budget was spent before that was known, "open"
+    checked: bool = False  # its results are those of the reference
+    failure: Failure | None = None
+    note: str = ""  # load, drift, what the results were compared with
+
+    @property
+    def median(self) -> float:
+        """Seconds of one call; infinite where it failed."""
+        return median(self.seconds) if self.seconds else float("inf")
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether it is faster than the incumbent, and not by luck."""
+        return self.failure is None and self.low > 1
+
+
+@dataclass
+class _TaskState:
+    """What is known of a task that was measured before."""
+
+    arguments: Arguments
+    reference: Reference | None
+    why_unchecked: str = ""
+    drifts: dict[str, Drift] = field(default_factory=dict)
+    noise: dict[str, tuple[float, float]] = field(default_factory=dict)  # of an incumbent, and when it was measured
+
+
+class Measurer:
+    """Builds and times candidates of tasks for one target, in processes with limits."""
+
+    def __init__(
+        self,
+        target: Target | str,
+        threads: int | None = None,
+        cache: str = "warm",
+        timeout: float = 10.0,
+        build_timeout: float = 30.0,
+        memory: int = 4 << 30,
+        seed: int = 0,
+        processes: int | None = None,
+        pin: bool = True,
+        budget: float = 0.5,
+        patience: float = 10.0,
+        arguments: Callable[[Task], Sequence[Any]] | None = None,
+    ) -> None:
+        """`timeout` is for one run, `budget` the seconds of samples that a race may take, `memory` bytes of a process.
+
+        `processes` build at once (by default as many as a parallel loop has threads). `patience` says how many seconds
+        a machine that has become slower is waited for. `arguments` gives the arguments of a task; by default they are
+        drawn at random from `seed`.
+        """
+        self.target = target if isinstance(target, Target) else Target(target)
+        _check("cache", cache, cache in ("warm", "cold"), 'it is "warm" or "cold"')
+        amounts = {"timeout": timeout, "build_timeout": build_timeout, "memory": memory, "budget": budget}
+        for name, value in amounts.items():
+            _check(name, value, value > 0, "give a number above 0")
+        for name, count in {"threads": threads, "processes": processes}.items():
+            _check(name, count, count is None or 1 <= count <= thread_pool.MAX_THREADS, "give a count from 1 to 1024")
+        _require_here(self.target)
+        self.threads = thread_pool.num_threads() if threads is None else threads
+        self.processes = thread_pool.num_threads() if processes is None else processes
+        self.cache, self.seed, self.patience = cache, seed, patience
+        self._setting = Setting(self.target, self.threads, cache == "cold", budget, timeout)
+        self._build_limits = Limits(build_timeout, memory)
+        self._memory, self._pin, self._turn = memory, pin and can_fork(), 0
+        self._given = arguments
+        self._states: dict[str, _TaskState] = {}
+        self._known: dict[str, set[str]] = {}  # digests of what was built, by task
+        _load_before_forks(self.target)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a record says of how it was measured."""
+        return {"threads": self.threads, "cache": self.cache}
+
+    def build(self, task: Task, jobs: Sequence[BuildJob]) -> list[Built]:
+        """What became of each job; a program that was built before has the failure "duplicate"."""
+        results = [Built() for _ in jobs]
+        for number, built in self.build_each(task, jobs):
+            results[number] = built
+        return results
+
+    def build_each(self, task: Task, jobs: Sequence[BuildJob]) -> Iterator[tuple[int, Built]]:
+        """The same, as they are finished."""
+        known = self._digests(task)
+        for number, built in build_jobs(jobs, self.target, self._build_limits, self.processes, frozenset(known)):
+            if built.failure is None and built.digest in known:  # built at the same time as its twin
+                why = Failure("duplicate", "the scheduled program is one that was built before", built.digest)
+                yield number, replace(built, failure=why, object_bytes=b"")
+                continue
+            if built.failure is None:
+                known.add(built.digest)
+            yield number, built
+
+    def measure_alone(self, task: Task, built: Built) -> Measured:
+        """The seconds of one program, checked against the reference, and its noise: it is raced against itself."""
+        _require_code(built)
+        state = self._state(task, built)
+
+        def work(report: Callable[[str, float], None]) -> Timed | Failure:
+            return measure(report, self._setting, state.arguments, built, state.reference)
+
+        (timed,) = self._run(work, "load")
+        return self._measured(state, built, timed)
+
+    def race(self, task: Task, incumbent: Built, challenger: Built) -> Measured:
+        """The challenger, checked, in interleaved pairs with the incumbent until it is known who is faster."""
+        _require_code(incumbent)
+        _require_code(challenger)
+        state = self._state(task, incumbent)
+        result = self._race_once(state, incumbent, challenger)
+        drift = state.drifts.get(incumbent.digest)
+        if result.failure is None and drift is not None and drift.has_drifted:
+            waited = self._wait_out(state, incumbent, drift)
+            if not drift.has_drifted:
+                result = self._race_once(state, incumbent, challenger)
+            note = f"waited {waited:.1f} s: the machine was slower"
+            result = replace(result, note="; ".join(filter(None, [result.note, note, drift.note()])))
+        return result
+
+    def finalists(self, task: Task, built: Sequence[Built]) -> list[tuple[int, Measured]]:
+        """The best few measured afresh, each against the first of them; the fastest one first, failures last."""
+        if not built:
+            return []
+        first = built[0]
+        results = [(0, self.measure_alone(task, first))]
+        results += [(number, self.race(task, first, one)) for number, one in enumerate(built[1:], 1)]
+        return sorted(results, key=lambda result: -_standing(result[1]))
+
+    # --- what they share ---
+
+    def _race_once(self, state: _TaskState, incumbent: Built, challenger: Built) -> Measured:
+        drift = state.drifts.get(incumbent.digest)
+        usual = drift.best if drift is not None else self._setting.timeout
+        noise, when = state.noise.get(incumbent.digest, (0.0, -_NOISE_LASTS))
+        with_twin = time.monotonic() - when > _NOISE_LASTS
+
+        def work(report: Callable[[str, float], None]) -> Timed | Failure:
+            return race(
+                report, self._setting, state.arguments, incumbent, challenger, usual, state.reference, with_twin
+            )
+
+        (timed,) = self._run(work, "load")
+        return self._measured(state, incumbent, timed, noise)
+
+    def _measured(self, state: _TaskState, incumbent: Built, timed: Timed | Failure, noise: float = 0.0) -> Measured:
+        notes = [state.why_unchecked, "" if can_fork() else _SAME_PROCESS]
+        if isinstance(timed, Failure):
+            return Measured(failure=timed, note="; ".join(filter(None, notes)))
+        if timed.twin is not None:
+            noise = timed.twin.half_width
+            state.noise[incumbent.digest] = (noise, time.monotonic())
+        before, _ = medians(timed.race)
+        state.drifts.setdefault(incumbent.digest, Drift()).observe(before)
+        if timed.load.is_disturbed:
+            self._turn += 1  # other CPUs may be less busy
+        ratio, low, high = timed.race.interval()
+        return Measured(
+            tuple(timed.race.challenger),
+            tuple(timed.race.incumbent),
+            ratio,
+            low,
+            high,
+            noise,
+            timed.verdict,
+            state.reference is not None,
+            None,
+            "; ".join(filter(None, [*notes, timed.load.note()])),
+        )
+
+    def _wait_out(self, state: _TaskState, built: Built, drift: Drift) -> float:
+        """Wait while the machine is slower than it was, as long as there is patience; the seconds waited."""
+        start, pause = time.monotonic(), 0.5
+        short = replace(self._setting, budget=min(0.1, self._setting.budget))
+
+        def work(report: Callable[[str, float], None]) -> Timed | Failure:
+            return measure(report, short, state.arguments, built, None)
+
+        while drift.has_drifted and time.monotonic() - start + pause <= self.patience:
+            time.sleep(pause)
+            pause *= 2
+            (timed,) = self._run(work, "load")
+            if isinstance(timed, Failure):
+                break
+            drift.observe(medians(timed.race)[0])
+        return time.monotonic() - start
+
+    def _run(self, work: Work, stage: str) -> list[Any]:
+        cpus = choose_cpus(self.threads, self._turn * self.threads) if self._pin else None
+        return run_children([work], Limits(self._setting.timeout, self._memory, cpus), stage)
+
+    def _digests(self, task: Task) -> set[str]:
+        return self._known.setdefault(task.key, set())
+
+    # --- what results are compared with ---
+
+    def _state(self, task: Task, first: Built) -> _TaskState:
+        """The arguments of a task and the results that are right."""
+        state = self._states.get(task.key)
+        if state is None:
+            state = self._states[task.key] = self._prepared(task, first)
+        return state
+
+    def _prepared(self, task: Task, first: Built) -> _TaskState:
+        if self._given is not None:
+            choices = [given_arguments(task, self._given(task))]
+        else:
+            choices = [make_arguments(task, self.seed)]
+        written = self._written(task)
+        source, why = (written, "") if isinstance(written, Built) else (first, written)
+        arguments = choices[0]
+        outputs = self._outputs(source, arguments)
+        if isinstance(outputs, Failure) and source is not first:
+            source, why = first, f"the program as written was not run ({outputs.message})"
+            outputs = self._outputs(source, arguments)
+        if isinstance(outputs, list) and self._given is None and not _is_finite(outputs[0]):
+            positive = make_arguments(task, self.seed, positive=True)
+            again = self._outputs(source, positive)
+            if isinstance(again, list):
+                arguments, outputs = positive, again
+        if isinstance(outputs, Failure):
+            return _TaskState(arguments, None, f"results were not compared: {outputs}")
+        note = f"results were compared with those of the first candidate: {why}" if source is first else ""
+        where = "the first candidate" if source is first else "the program as written"
+        values, absolute = outputs
+        return _TaskState(arguments, reference(task.function, values, absolute, where), note)
+
+    def _written(self, task: Task) -> Built | str:
+        """The program as it is written, built; or why not."""
+        ((_, built),) = build_jobs([BuildJob(lambda: task.mod)], self.target, self._build_limits, 1)
+        return built if built.failure is None else f"the program as written was not built ({built.failure})"
+
+    def _outputs(self, built: Built, arguments: Arguments) -> list[list[np.ndarray]] | Failure:
+        """Results for the arguments and for their absolute values."""
+        calls = [arguments, arguments.absolute()]
+        outputs: list[list[np.ndarray]] | Failure
+        (outputs,) = self._run(lambda report: run_once(report, self._setting, built, calls), "load")
+        return outputs
+
+
+def _is_finite(outputs: Sequence[np.ndarray]) -> bool:
+    for output in outputs:
+        if output.dtype.kind in "fV":
+            numbers = output.astype(np.float64)
+            if np.count_nonzero(~np.isfinite(numbers)) > _MOST_NOT_FINITE * numbers.size:
+                return False
+    return True
+
+
+def _standing(measured: Measured) -> float:
+    if measured.failure is not None:
+        return -1.0
+    return measured.ratio
+
+
+def _require_code(built: Built) -> None:
+    if built.failure is not None:
+        raise NothingToRace(str(built.failure))
+    if not built.object_bytes:
+        raise NothingToRace("it has no object code")
+
+
+def _check(option: str, given: object, is_fine: bool, hint: str) -> None:
+    if not is_fine:
+        raise BadMeasureOption(option, given, hint)
+
+
+def _require_here(target: Target) -> None:
+    from loopwright.codegen.llvm.load_object import CodeNotForHost, require_runnable
+
+    if target.kind == "c":
+        raise CannotMeasureHere(str(target), "it is C text for another compiler")
+    try:
+        require_runnable(describe(target))
+    except CodeNotForHost as error:
+        raise CannotMeasureHere(str(target), str(error).splitlines()[0]) from None
+
+
+def _load_before_forks(target: Target) -> None:
+    """What every child needs is loaded once, here: LLVM for the target, the runtime, numpy's random numbers."""
+    from loopwright.codegen.llvm.engine import compile_text
+    from loopwright.codegen.llvm.load_object import load_object
+
+    symbols = {**ffi.symbols(), **thread_pool.symbols()}
+    load_object(compile_text("define void @nothing() { ret void }", describe(target)).object_bytes, symbols)

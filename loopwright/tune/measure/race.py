@@ -1,0 +1,138 @@
+"""race: is the challenger faster? What interleaved pairs of samples say, looked at again and again.
+
+    race = Race(budget=0.5)
+    while (verdict := race.verdict()) is None:
+        race.add(seconds_of_incumbent, seconds_of_challenger)
+    race.interval()             how many times faster the challenger is: ratio, low, high
+
+A pair is measured within a millisecond or so, so what disturbs the machine for longer disturbs both alike. The mean of
+the logarithms of the ratios is trimmed (20 % on either side) and its interval is that of Tukey and McLaughlin, so a few
+disturbed pairs move neither. Who looks often is fooled often: look k is made at confidence 1 - α · 6 / (π k)², which
+adds up to α over any number of looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist, median
+from typing import Final, NamedTuple
+
+_TRIMMED: Final = 0.2
+_LEAST: Final = 3  # pairs before the first look
+_GROWTH: Final = 1.3  # of the number of pairs between two looks
+_RESOLUTION: Final = 2e-4  # of one sample: equal figures are not exact ones
+ALPHA: Final = 0.02
+
+
+class Interval(NamedTuple):
+    """How many times faster the challenger is, and where that lies at the confidence asked for."""
+
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """How far the interval reaches from 1: of an A/A comparison, the noise."""
+        return max(abs(self.low - 1), abs(self.high - 1))
+
+
+def interval(ratios: Sequence[float], alpha: float = ALPHA) -> Interval:
+    """The trimmed mean of ratios (of their logarithms), and its interval at confidence 1 - alpha."""
+    logs = sorted([math.log(ratio) for ratio in ratios])
+    count = len(logs)
+    cut = int(_TRIMMED * count) if count >= 5 else 0
+    kept = logs[cut : count - cut]
+    mean = math.fsum(kept) / len(kept)
+    if count < 2:
+        return Interval(math.exp(mean), 0.0, math.inf)
+    winsorized = [kept[0]] * cut + kept + [kept[-1]] * cut
+    centre = math.fsum(winsorized) / count
+    variance = math.fsum([(one - centre) ** 2 for one in winsorized]) / (count - 1) + _RESOLUTION**2
+    error = math.sqrt(variance / count) / (1 - 2 * cut / count)
+    reach = min(700.0, student(alpha, len(kept) - 1) * error)
+    return Interval(math.exp(mean), _exp(mean - reach), _exp(mean + reach))
+
+
+def _exp(value: float) -> float:
+    return math.exp(max(-700.0, min(700.0, value)))
+
+
+def student(alpha: float, freedom: int) -> float:
+    """What Student's t exceeds, to either side, with probability alpha (Hill 1970, algorithm 396 of the CACM)."""
+    n = float(freedom)
+    if freedom == 1:
+        return math.cos(alpha * math.pi / 2) / math.sin(alpha * math.pi / 2)
+    if freedom == 2:
+        return math.sqrt(2 / (alpha * (2 - alpha)) - 2)
+    a = 1 / (n - 0.5)
+    b = 48 / (a * a)
+    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
+    d = ((94.5 / (b + c) - 3) / b + 1) * math.sqrt(a * math.pi / 2) * n
+    x = d * alpha
+    y = x ** (2 / n)
+    if y > 0.05 + a:
+        x = NormalDist().inv_cdf(alpha / 2)
+        y = x * x
+        if freedom < 5:
+            c += 0.3 * (n - 4.5) * (x + 0.6)
+        c = (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b + c
+        y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
+        y = math.expm1(a * y * y)
+    else:
+        y = ((1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)) * y - 1) * (n + 1) / (
+            n + 2
+        ) + 1 / y
+    return math.sqrt(n * y)
+
+
+@dataclass
+class Race:
+    """Pairs of samples so far, and when to stop; `budget` is in seconds of samples."""
+
+    budget: float = 0.5
+    most_pairs: int = 1000
+    narrow: float = 0.02  # a lead is known well enough when its interval is no wider than this
+    equal: float = 0.005  # nobody cares about less
+    alpha: float = ALPHA
+    incumbent: list[float] = field(default_factory=list)
+    challenger: list[float] = field(default_factory=list)
+    spent: float = 0.0
+    looks: int = 0
+    _next: int = _LEAST
+
+    def add(self, incumbent: float, challenger: float, spent: float | None = None) -> None:
+        """Seconds of one call of each, and what it took to measure them."""
+        self.incumbent.append(incumbent)
+        self.challenger.append(challenger)
+        self.spent += incumbent + challenger if spent is None else spent
+
+    def interval(self, alpha: float | None = None) -> Interval:
+        """How many times faster the challenger is."""
+        pairs = zip(self.incumbent, self.challenger, strict=True)
+        return interval([one / other for one, other in pairs], self.alpha if alpha is None else alpha)
+
+    def verdict(self) -> str | None:
+        """"slower", "faster" or "equal" as soon as that is known, "open" when the budget is spent; None: go on."""
+        count = len(self.challenger)
+        if count < _LEAST:
+            return None
+        is_over = self.spent >= self.budget or count >= self.most_pairs
+        if count >= self._next or is_over:
+            self._next = max(count + 1, math.ceil(count * _GROWTH))
+            self.looks += 1
+            _, low, high = self.interval(self.alpha * 6 / (math.pi * self.looks) ** 2)
+            if high < 1:
+                return "slower"
+            if low > 1 and (is_over or high - low <= self.narrow * low):
+                return "faster"
+            if low > 1 - self.equal and high < 1 + self.equal:
+                return "equal"
+        return "open" if is_over else None
+
+
+def medians(race: Race) -> tuple[float, float]:
+    """Seconds of a call of the incumbent, and of the challenger."""
+    return median(race.incumbent), median(race.challenger)

@@ -1,0 +1,245 @@
+"""runner: what the process that runs candidates does: load, run once, compare, time interleaved samples.
+
+It is a fork that lives for one race, so whatever a candidate does to its memory is gone with it. `report` says before
+each stage how long it may take; beyond that the parent kills it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from loopwright.runtime import thread_pool
+from loopwright.runtime.timing import timed_loop
+from loopwright.target import Target, describe
+from loopwright.tune.measure.arguments import Arguments, Call
+from loopwright.tune.measure.builder import Built
+from loopwright.tune.measure.children import Report
+from loopwright.tune.measure.compare import Reference
+from loopwright.tune.measure.failure import Failure
+from loopwright.tune.measure.noise import Load, LoadMeter
+from loopwright.tune.measure.race import Interval, Race, interval
+
+if TYPE_CHECKING:
+    from loopwright.runtime.ffi import PackedFunction
+
+_SAMPLE: Final = 3e-4  # seconds that a sample lasts at least
+_MOST_CALLS: Final = 1 << 20
+_SLOWEST: Final = 20.0  # times the incumbent: what takes longer is not waited for
+_TWICE_L3: Final = 2
+_NO_L3: Final = 32 << 20
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How candidates are run."""
+
+    target: Target
+    threads: int
+    is_cold: bool
+    budget: float  # seconds of samples
+    timeout: float  # seconds of a first run
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What a race or a measurement saw: samples as seconds of one call."""
+
+    race: Race
+    verdict: str
+    twin: Interval | None  # the incumbent against itself
+    load: Load
+    first_run: float = 0.0  # seconds of the challenger's
+
+
+class _Contender:
+    """One loaded program, called on arguments that all contenders share."""
+
+    def __init__(self, built: Built, call: Call, setting: Setting, flush: Callable[[], None] | None) -> None:
+        module = built.load(setting.target)
+        self.function: PackedFunction = module.entry_func
+        self.loop = timed_loop(self.function, call.values)
+        self.keep = (module, call)
+        self.calls = 1
+        self.flush = flush
+        self.clock = time.thread_time_ns if setting.threads == 1 else None
+        self.first_outputs: list[bytes] = []
+
+    def warm_up(self) -> None:
+        """Settle how many calls make a sample, where caches need not be cold."""
+        if self.flush is not None:
+            self.loop(1)
+            return
+        self.calls = 1
+        while (seconds := self.loop(self.calls) / 1e9) < _SAMPLE and self.calls < _MOST_CALLS:
+            wanted = _SAMPLE / max(seconds, 1e-9) * self.calls
+            self.calls = min(_MOST_CALLS, max(self.calls + 1, math.ceil(min(wanted * 1.05, self.calls * 64))))
+
+    def sample(self) -> float:
+        """Seconds of one call: of the processor, where one thread does all the work, else of the clock."""
+        if self.flush is not None:
+            self.flush()
+        if self.clock is None:
+            seconds = self.loop(self.calls) / 1e9
+        else:
+            start = self.clock()
+            self.loop(self.calls)
+            seconds = (self.clock() - start) / 1e9
+        return max(seconds, 1e-9) / self.calls
+
+
+def race(
+    report: Report,
+    setting: Setting,
+    arguments: Arguments,
+    incumbent: Built,
+    challenger: Built,
+    usual: float,
+    reference: Reference | None,
+    with_twin: bool,
+) -> Timed | Failure:
+    """The challenger checked and raced; `usual` is what a call of the incumbent is known to take."""
+    _set_up(setting)
+    patience = min(setting.timeout, max(1.0, _SLOWEST * usual))
+    call = arguments.fresh()
+    flush = _flush(setting)
+    report("load", setting.timeout)
+    contender = _Contender(challenger, call, setting, flush)
+    first_run, failure = _checked(report, contender, call, reference, patience)
+    if failure is not None:
+        return failure
+    report("time", setting.timeout + 4 * setting.budget + 16 * patience)
+    first = _Contender(incumbent, call, setting, flush)
+    twin = _Contender(incumbent, call, setting, flush) if with_twin else None
+    contenders = [first, contender, *([twin] if twin else [])]
+    for one in contenders:
+        one.warm_up()
+    if twin:
+        twin.calls = first.calls
+    result, ratios, meter = Race(setting.budget), list[float](), LoadMeter()
+    while (verdict := result.verdict()) is None:
+        seconds, spent = _round(contenders, len(result.challenger))
+        result.add(seconds[0], seconds[1], spent)
+        if twin:
+            ratios.append(seconds[0] / seconds[2])
+    load = meter.read()
+    failure = _settled(report, contender, call, arguments, patience)
+    if failure is not None:
+        return failure
+    return Timed(result, verdict, interval(ratios) if twin else None, load, first_run)
+
+
+def measure(
+    report: Report, setting: Setting, arguments: Arguments, built: Built, reference: Reference | None
+) -> Timed | Failure:
+    """One program checked and timed: as challenger and incumbent it is raced against itself."""
+    _set_up(setting)
+    call, flush = arguments.fresh(), _flush(setting)
+    report("load", setting.timeout)
+    first = _Contender(built, call, setting, flush)
+    first_run, failure = _checked(report, first, call, reference, setting.timeout)
+    if failure is not None:
+        return failure
+    patience = max(1.0, 4 * first_run)
+    report("time", setting.timeout + 4 * setting.budget + 16 * patience)
+    twin = _Contender(built, call, setting, flush)
+    first.warm_up()
+    twin.calls = first.calls
+    twin.loop(twin.calls)
+    result, meter = Race(setting.budget, equal=0.0, narrow=0.0), LoadMeter()
+    while (verdict := _go_on(result)) is None:
+        (one, other), spent = _round([first, twin], len(result.challenger))
+        result.add(one, other, spent)
+    load = meter.read()
+    failure = _settled(report, first, call, arguments, patience)
+    if failure is not None:
+        return failure
+    return Timed(result, verdict, result.interval(), load, first_run)
+
+
+def run_once(
+    report: Report, setting: Setting, built: Built, calls: Sequence[Arguments]
+) -> list[list[np.ndarray]] | Failure:
+    """The outputs of one run on each of the arguments."""
+    _set_up(setting)
+    report("load", setting.timeout)
+    function = built.load(setting.target).entry_func
+    results = []
+    report("run", setting.timeout)
+    for arguments in calls:
+        call = arguments.fresh()
+        timed_loop(function, call.values)(1)
+        damage = call.damage()
+        if damage is not None:
+            return Failure("out of bounds", f"run: {damage}")
+        results.append([np.array(output) for output in call.outputs])
+    return results
+
+
+def _go_on(result: Race) -> str | None:
+    """Measured alone, samples are taken until the budget is spent."""
+    enough = result.spent >= result.budget or len(result.challenger) >= result.most_pairs
+    return "open" if enough and len(result.challenger) >= 3 else None
+
+
+def _round(contenders: Sequence[_Contender], number: int) -> tuple[list[float], float]:
+    """A sample of each, beginning with another one each time, in the one direction and in the other."""
+    count, begin = len(contenders), perf_counter()
+    order = [(number // 2 + k) % count for k in range(count)]
+    seconds = [0.0] * count
+    for position in order if number % 2 == 0 else reversed(order):
+        seconds[position] = contenders[position].sample()
+    return seconds, perf_counter() - begin
+
+
+def _checked(
+    report: Report, contender: _Contender, call: Call, reference: Reference | None, patience: float
+) -> tuple[float, Failure | None]:
+    """What the first run takes, and what is wrong with its results."""
+    report("run", patience)
+    begin = perf_counter()
+    contender.loop(1)
+    seconds = perf_counter() - begin
+    report("compare", 60 + patience)
+    contender.first_outputs = [output.tobytes() for output in call.outputs]
+    damage = call.damage()
+    if damage is not None:
+        return seconds, Failure("out of bounds", f"run: {damage}")
+    problem = None if reference is None else reference.difference(call.outputs)
+    return seconds, None if problem is None else Failure("wrong result", problem)
+
+
+def _settled(
+    report: Report, contender: _Contender, call: Call, arguments: Arguments, patience: float
+) -> Failure | None:
+    """After many runs: is the memory around arrays untouched, and does a run give the bits of the first?"""
+    damage = call.damage()
+    if damage is not None:
+        return Failure("out of bounds", f"run: {damage}")
+    report("run again", 60 + patience)
+    again = arguments.fresh()
+    timed_loop(contender.function, again.values)(1)
+    same = [output.tobytes() for output in again.outputs] == contender.first_outputs
+    return None if same else Failure("not deterministic", "two runs on the same inputs differ")
+
+
+def _set_up(setting: Setting) -> None:
+    thread_pool.set_num_threads(setting.threads)
+
+
+def _flush(setting: Setting) -> Callable[[], None] | None:
+    """Walk more memory than the last cache holds, where caches are to be cold."""
+    if not setting.is_cold:
+        return None
+    other = np.zeros(_TWICE_L3 * (describe(setting.target).cache_sizes.l3 or _NO_L3), np.uint8)
+
+    def walk() -> None:
+        other.__iadd__(1)
+
+    return walk
