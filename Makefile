@@ -43,7 +43,7 @@ fuzz: $(READY)  ## damaged model files, random graphs, programs and schedules (S
 		tests/test_dtypes.py tests/test_index_arithmetic.py tests/codegen tests/transform \
 		tests/autosched tests/frontends tests/relay tests/topi
 	LOOPWRIGHT_LONG=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "one_in or long" tests/schedule tests/script tests/te \
-		tests/target tests/arith tests/analysis tests/cli tests/compat tests/model tests/test_*.py
+		tests/target tests/arith tests/analysis tests/cli tests/compat tests/model tests/tune tests/test_*.py
 
 # matplotlib draws the picture. torch takes part where it is installed, and is never downloaded for this; without a
 # network the benchmarks run with what is there.

@@ -67,7 +67,7 @@ PARTS = {
 }
 
 # Loaded only when needed, never by `import loopwright`.
-HEAVY = ("llvmlite", "islpy", "tvm_ffi", "torch", "onnx", "typer", "rich")
+HEAVY = ("llvmlite", "islpy", "tvm_ffi", "torch", "onnx", "typer", "rich", "sqlalchemy", "xgboost")
 
 
 @cache  # several tests look at every file

@@ -23,6 +23,7 @@ class Record:
     versions: dict[str, str] = field(default_factory=dict)
     time: float = 0.0  # seconds since 1970
     seed: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)  # of the measurement: threads, cache ("warm" or "cold")
 
     @property
     def median(self) -> float:

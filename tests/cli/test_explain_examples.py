@@ -42,6 +42,7 @@ RANGES = {
     "LW11": ("topi",),
     "LW12": ("relay", "model"),
     "LW13": ("frontends",),
+    "LW15": ("tune",),
 }
 
 # The page of a class that only stands for its subclasses says which of them its example raises.
