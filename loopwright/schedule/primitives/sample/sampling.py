@@ -43,7 +43,7 @@ def sample_perfect_tile(
     extent = loop.extent.value
     limit = max(extent, 1) if max_innermost_factor == -1 else max_innermost_factor
     if decision is None:
-        factors = _drawn(random, extent, n, limit)
+        factors = drawn_tile(random, extent, n, limit)
     else:
         factors = _repaired([int(factor) for factor in decision], extent, limit)
     return factors, factors
@@ -87,14 +87,14 @@ def sample_partitioned_tile(
 
 
 def _parts(random: Random, extent: int, n: int) -> list[int]:
-    return _drawn(random, extent, n, max(extent, 1)) if n else []
+    return drawn_tile(random, extent, n, max(extent, 1)) if n else []
 
 
 def _fitted(decision: Sequence[int], extent: int) -> list[int]:
     return _repaired(decision, extent, max(extent, 1)) if decision else []
 
 
-def _drawn(random: Random, extent: int, n: int, limit: int) -> list[int]:
+def drawn_tile(random: Random, extent: int, n: int, limit: int) -> list[int]:
     """Every tiling with the same chance: the number of ways to finish weighs each factor."""
     if prod([power + 1 for _, power in _powers(extent)]) > _MANY_DIVISORS:
         return _drawn_by_primes(random, extent, n, limit)

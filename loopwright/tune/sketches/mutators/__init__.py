@@ -1,0 +1,15 @@
+"""Mutators, one file each, and those for CPUs with their probabilities."""
+
+from __future__ import annotations
+
+from loopwright.tune.sketches.mutators.category import MutateParallel, MutateUnroll
+from loopwright.tune.sketches.mutators.compute_location import MutateComputeLocation
+from loopwright.tune.sketches.mutators.mutator import Mutator
+from loopwright.tune.sketches.mutators.tile_size import MutateTileSize
+
+__all__ = ["MutateComputeLocation", "MutateParallel", "MutateTileSize", "MutateUnroll", "Mutator", "llvm_mutators"]
+
+
+def llvm_mutators() -> list[tuple[Mutator, float]]:
+    """The mutators for CPUs: how often each is tried."""
+    return [(MutateTileSize(), 0.9), (MutateComputeLocation(), 0.05), (MutateUnroll(), 0.03), (MutateParallel(), 0.02)]

@@ -1,0 +1,115 @@
+"""What a sketch leaves open: the domain of each of its samples, drawn in bulk.
+
+    SamplePerfectTile   loop of 512, 4 factors, the last ≤ 64     a table of all factorisations, drawn by row
+    SampleCategorical   [0, 16, 64, 512]                          a position, by its probability
+    SampleComputeLocation                                         a depth; replay takes the next one that fits
+
+A decision is what the trace holds: a list of factors, a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from random import Random
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from loopwright.schedule import Trace
+from loopwright.schedule.primitives.sample.sampling import drawn_tile
+
+Ints = npt.NDArray[np.int64]
+MOST_TILES: Final = 20_000  # of a table; where there are more, it holds as many that were drawn
+_DEEPEST: Final = 5  # loop that a block is computed at
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sampled instruction: its position in the trace, and a row of numbers for each decision there is."""
+
+    position: int
+    kind: str
+    table: Ints  # (decisions, numbers of one)
+    weights: tuple[float, ...] = ()  # none: all alike
+    most: int = -1  # of the last factor of a tile; -1 for any
+
+    def draw(self, random: np.random.Generator, count: int) -> Ints:
+        """Positions in the table."""
+        if self.weights:
+            shares = np.asarray(self.weights) / sum(self.weights)
+            return random.choice(len(self.table), count, p=shares).astype(np.int64)
+        return random.integers(0, len(self.table), count)
+
+    def decision(self, row: int) -> list[int] | int:
+        """What the trace holds for a row of the table."""
+        numbers = [int(number) for number in self.table[row]]
+        return numbers if self.kind == "SamplePerfectTile" else numbers[0]
+
+    def row(self, decision: object) -> int | None:
+        """Where the table has a decision; None when it does not."""
+        wanted = np.asarray(decision).reshape(-1)
+        if wanted.shape != self.table.shape[1:]:
+            return None
+        found = np.flatnonzero((self.table == wanted).all(axis=1))
+        return int(found[0]) if len(found) else None
+
+
+def samples_of(trace: Trace) -> tuple[Sample, ...]:
+    """The samples of a trace, in its order."""
+    result = []
+    for position, inst in enumerate(trace.insts):
+        kind, decision = str(inst.kind), trace.decisions.get(position, [])
+        if kind == "SamplePerfectTile":
+            extent = prod(decision)
+            if extent >= 0:  # else symbolic: nothing to choose
+                most = int(inst.attrs["max_innermost_factor"])
+                result.append(Sample(position, kind, tile_table(extent, len(decision), most), most=most))
+        elif kind == "SampleCategorical":
+            count = len(inst.attrs["candidates"])
+            weights = tuple([float(share) for share in inst.attrs["probs"]])
+            result.append(Sample(position, kind, np.arange(count).reshape(-1, 1), weights))
+        elif kind == "SampleComputeLocation":
+            result.append(Sample(position, kind, np.arange(-1, _DEEPEST + 1).reshape(-1, 1)))
+    return tuple(result)
+
+
+@lru_cache(256)
+def tile_table(extent: int, n: int, most: int) -> Ints:
+    """All ways to write `extent` as `n` ordered factors, the last at most `most` (-1: any).
+
+    >>> tile_table(4, 2, 2).tolist()
+    [[4, 1], [2, 2]]
+    """
+    rows = _factorisations(extent, n, extent if most == -1 else most)
+    if len(rows) > MOST_TILES:
+        random = Random(extent)
+        rows = [drawn_tile(random, extent, n, extent if most == -1 else most) for _ in range(MOST_TILES)]
+    return np.asarray(rows, dtype=np.int64)
+
+
+def _factorisations(extent: int, n: int, most: int) -> list[list[int]]:
+    """As many of them as a table holds, and one more where there are too many."""
+    rows: list[tuple[int, list[int]]] = [(extent, [])]
+    for position in range(n - 1):
+        limit = most if position == 0 else extent
+        rows = [
+            (rest // factor, [factor, *chosen])
+            for rest, chosen in rows
+            for factor in _divisors(rest)
+            if factor <= limit
+        ]
+        if len(rows) > MOST_TILES:
+            return [[]] * (MOST_TILES + 1)
+    return [[rest, *chosen] for rest, chosen in rows]
+
+
+@lru_cache(4096)
+def _divisors(number: int) -> Sequence[int]:
+    if number < 1:
+        return [1]
+    low = [factor for factor in range(1, int(number**0.5) + 1) if number % factor == 0]
+    return sorted({*low, *[number // factor for factor in low]})
