@@ -70,7 +70,7 @@ class Arguments:
 
     def fresh(self) -> Call:
         """Arguments of which the written ones are copies, with what they held before."""
-        template = self._template
+        template = self.template
         values, rooms = list(template.values), list(template.rooms)
         for position in self.written:
             values[position], rooms[position] = _guarded(self.values[position])
@@ -81,7 +81,8 @@ class Arguments:
         return Arguments(tuple([_absolute(value) for value in self.values]), self.written)
 
     @functools.cached_property
-    def _template(self) -> Call:
+    def template(self) -> Call:
+        """What all calls share; made before a fork it is there in every child."""
         values, rooms = list(self.values), list[np.ndarray | None]([None] * len(self.values))
         for position, value in enumerate(self.values):
             if isinstance(value, np.ndarray) and position not in self.written:

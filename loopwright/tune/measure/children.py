@@ -31,6 +31,7 @@ Work = Callable[[Report], Any]
 
 _LENGTH: Final = struct.Struct("<q")
 _NEW_OBJECTS: Final = 50_000  # between two searches for cycles among them
+_CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
 _MOST_STDERR: Final = 2000  # characters of it that a failure keeps
 
 
@@ -108,6 +109,8 @@ def _start(number: int, work: Work, limits: Limits, stage: str, ties: ParentTies
             os.close(results)
             os.dup2(stderr.fileno(), 2)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its children
+            for number in _CRASHES:  # LLVM's handler writes a stack trace, for half a second
+                signal.signal(number, signal.SIG_DFL)
             ties.apply(limits)
             gc.freeze()
             gc.set_threshold(_NEW_OBJECTS)

@@ -25,11 +25,10 @@ _LARGEST_SHARE: Final = {"float64": 1e-9, "float32": 1e-3, "float16": 0.03, "bfl
 
 @dataclass(frozen=True)
 class Reference:
-    """Results to compare with, how far each element may be off, and where they come from."""
+    """Results to compare with, and how far each element may be off."""
 
     values: list[np.ndarray]
     allowed: list[np.ndarray | None]  # None: not at all
-    source: str
 
     def difference(self, outputs: Sequence[np.ndarray]) -> str | None:
         """What is wrong with the outputs, in a line; None where they are right."""
@@ -41,12 +40,12 @@ class Reference:
 
 
 def reference(
-    function: PrimFunc, values: Sequence[np.ndarray], absolute: Sequence[np.ndarray] | None, source: str
+    function: PrimFunc, values: Sequence[np.ndarray], absolute: Sequence[np.ndarray] | None
 ) -> Reference:
     """The reference that results make, and those for the absolute values of all inputs, where there are any."""
     roundings = rounding_count(function)
     sizes: Sequence[np.ndarray | None] = [None] * len(values) if absolute is None else absolute
-    return Reference(list(values), [_allowed(v, a, roundings) for v, a in zip(values, sizes, strict=True)], source)
+    return Reference(list(values), [_allowed(v, a, roundings) for v, a in zip(values, sizes, strict=True)])
 
 
 def rounding_count(function: PrimFunc) -> int:

@@ -17,10 +17,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from loopwright.runtime import ffi, thread_pool
+from loopwright.runtime import thread_pool
+from loopwright.runtime.timing import timed_loop
+from loopwright.schedule import Schedule
 from loopwright.target import Target, describe
 from loopwright.tune.measure.arguments import Arguments, given_arguments, make_arguments
-from loopwright.tune.measure.builder import BuildJob, Built, build_jobs
+from loopwright.tune.measure.builder import BuildJob, Built, build_here, build_jobs
 from loopwright.tune.measure.children import Work, run_children
 from loopwright.tune.measure.compare import Reference, reference
 from loopwright.tune.measure.errors import BadMeasureOption, CannotMeasureHere, NothingToRace
@@ -28,7 +30,7 @@ from loopwright.tune.measure.failure import Failure
 from loopwright.tune.measure.limits import Limits, can_fork, choose_cpus
 from loopwright.tune.measure.noise import Drift
 from loopwright.tune.measure.race import medians
-from loopwright.tune.measure.runner import Setting, Timed, measure, race, run_once
+from loopwright.tune.measure.runner import Setting, Timed, finals, measure, race, run_once
 from loopwright.tune.task import Task
 
 _MOST_NOT_FINITE: Final = 0.01  # share of a result: with more, little is compared
@@ -68,7 +70,7 @@ class _TaskState:
 
     arguments: Arguments
     reference: Reference | None
-    why_unchecked: str = ""
+    note: str = ""  # on the reference
     drifts: dict[str, Drift] = field(default_factory=dict)
     noise: dict[str, tuple[float, float]] = field(default_factory=dict)  # of an incumbent, and when it was measured
 
@@ -88,14 +90,16 @@ class Measurer:
         processes: int | None = None,
         pin: bool = True,
         budget: float = 0.5,
-        patience: float = 10.0,
+        patience: float = 5.0,
+        reference_timeout: float = 3.0,
         arguments: Callable[[Task], Sequence[Any]] | None = None,
     ) -> None:
         """`timeout` is for one run, `budget` the seconds of samples that a race may take, `memory` bytes of a process.
 
         `processes` build at once (by default as many as a parallel loop has threads). `patience` says how many seconds
-        a machine that has become slower is waited for. `arguments` gives the arguments of a task; by default they are
-        drawn at random from `seed`.
+        a machine that has become slower is waited for, `reference_timeout` how many the program as written may run to
+        give the reference (else the first candidate gives it). `arguments` gives the arguments of a task; by default
+        they are drawn at random from `seed`.
         """
         self.target = target if isinstance(target, Target) else Target(target)
         _check("cache", cache, cache in ("warm", "cold"), 'it is "warm" or "cold"')
@@ -108,7 +112,9 @@ class Measurer:
         self.threads = thread_pool.num_threads() if threads is None else threads
         self.processes = thread_pool.num_threads() if processes is None else processes
         self.cache, self.seed, self.patience = cache, seed, patience
-        self._setting = Setting(self.target, self.threads, cache == "cold", budget, timeout)
+        is_cold = cache == "cold"  # each sample then takes as long as walking through memory does
+        self._setting = Setting(self.target, self.threads, is_cold, 4 * budget if is_cold else budget, timeout)
+        self._reference_setting = replace(self._setting, timeout=min(timeout, reference_timeout))
         self._build_limits = Limits(build_timeout, memory)
         self._memory, self._pin, self._turn = memory, pin and can_fork(), 0
         self._given = arguments
@@ -160,26 +166,42 @@ class Measurer:
         drift = state.drifts.get(incumbent.digest)
         if result.failure is None and drift is not None and drift.has_drifted:
             waited = self._wait_out(state, incumbent, drift)
-            if not drift.has_drifted:
+            note = drift.note() or "the machine was slower for a while"
+            if drift.has_drifted:
+                drift.accept()  # waiting longer for each candidate would not help
+            else:
                 result = self._race_once(state, incumbent, challenger)
-            note = f"waited {waited:.1f} s: the machine was slower"
-            result = replace(result, note="; ".join(filter(None, [result.note, note, drift.note()])))
+            note = f"{note} (waited {waited:.1f} s)"
+            result = replace(result, note="; ".join(filter(None, [result.note, note])))
         return result
 
     def finalists(self, task: Task, built: Sequence[Built]) -> list[tuple[int, Measured]]:
-        """The best few measured afresh, each against the first of them; the fastest one first, failures last."""
+        """The best few, measured afresh and interleaved, with their indices: the fastest first.
+
+        Ratios are those to `built[0]`, the incumbent. All of them were raced before.
+        """
         if not built:
             return []
-        first = built[0]
-        results = [(0, self.measure_alone(task, first))]
-        results += [(number, self.race(task, first, one)) for number, one in enumerate(built[1:], 1)]
-        return sorted(results, key=lambda result: -_standing(result[1]))
+        for one in built:
+            _require_code(one)
+        state = self._state(task, built[0])
+        usual = self._usual(state, built[0])
+
+        def work(report: Callable[[str, float], None]) -> list[Timed]:
+            return finals(report, self._setting, state.arguments, built, usual)
+
+        (all_timed,) = self._run(work, "load")
+        if isinstance(all_timed, Failure):  # one of them: each by itself shows which
+            results = [self.measure_alone(task, built[0])]
+            results += [self.race(task, built[0], one) for one in built[1:]]
+        else:
+            results = [self._measured(state, built[0], timed) for timed in all_timed]
+        return sorted(enumerate(results), key=lambda result: -_standing(result[1]))
 
     # --- what they share ---
 
     def _race_once(self, state: _TaskState, incumbent: Built, challenger: Built) -> Measured:
-        drift = state.drifts.get(incumbent.digest)
-        usual = drift.best if drift is not None else self._setting.timeout
+        usual = self._usual(state, incumbent)
         noise, when = state.noise.get(incumbent.digest, (0.0, -_NOISE_LASTS))
         with_twin = time.monotonic() - when > _NOISE_LASTS
 
@@ -191,8 +213,13 @@ class Measurer:
         (timed,) = self._run(work, "load")
         return self._measured(state, incumbent, timed, noise)
 
+    def _usual(self, state: _TaskState, incumbent: Built) -> float:
+        """Seconds that a call of the incumbent takes, as far as that is known."""
+        drift = state.drifts.get(incumbent.digest)
+        return self._setting.timeout if drift is None else drift.best
+
     def _measured(self, state: _TaskState, incumbent: Built, timed: Timed | Failure, noise: float = 0.0) -> Measured:
-        notes = [state.why_unchecked, "" if can_fork() else _SAME_PROCESS]
+        notes = [state.note, "" if can_fork() else _SAME_PROCESS]
         if isinstance(timed, Failure):
             return Measured(failure=timed, note="; ".join(filter(None, notes)))
         if timed.twin is not None:
@@ -250,39 +277,35 @@ class Measurer:
         return state
 
     def _prepared(self, task: Task, first: Built) -> _TaskState:
-        if self._given is not None:
-            choices = [given_arguments(task, self._given(task))]
-        else:
-            choices = [make_arguments(task, self.seed)]
         written = self._written(task)
-        source, why = (written, "") if isinstance(written, Built) else (first, written)
-        arguments = choices[0]
+        source, why = (first, written) if isinstance(written, str) else (written, "")
+        arguments = make_arguments(task, self.seed) if self._given is None else given_arguments(task, self._given(task))
         outputs = self._outputs(source, arguments)
         if isinstance(outputs, Failure) and source is not first:
             source, why = first, f"the program as written was not run ({outputs.message})"
             outputs = self._outputs(source, arguments)
-        if isinstance(outputs, list) and self._given is None and not _is_finite(outputs[0]):
+        if not isinstance(outputs, Failure) and self._given is None and not _is_finite(outputs):
             positive = make_arguments(task, self.seed, positive=True)
             again = self._outputs(source, positive)
-            if isinstance(again, list):
+            if not isinstance(again, Failure):
                 arguments, outputs = positive, again
+        _ = arguments.template  # made before any fork
         if isinstance(outputs, Failure):
-            return _TaskState(arguments, None, f"results were not compared: {outputs}")
+            return _TaskState(arguments, None, f"results were not compared ({outputs})")
+        absolute = self._outputs(first, arguments.absolute())
+        known = reference(task.function, outputs, None if isinstance(absolute, Failure) else absolute)
         note = f"results were compared with those of the first candidate: {why}" if source is first else ""
-        where = "the first candidate" if source is first else "the program as written"
-        values, absolute = outputs
-        return _TaskState(arguments, reference(task.function, values, absolute, where), note)
+        return _TaskState(arguments, known, note)
 
     def _written(self, task: Task) -> Built | str:
         """The program as it is written, built; or why not."""
         ((_, built),) = build_jobs([BuildJob(lambda: task.mod)], self.target, self._build_limits, 1)
         return built if built.failure is None else f"the program as written was not built ({built.failure})"
 
-    def _outputs(self, built: Built, arguments: Arguments) -> list[list[np.ndarray]] | Failure:
-        """Results for the arguments and for their absolute values."""
-        calls = [arguments, arguments.absolute()]
-        outputs: list[list[np.ndarray]] | Failure
-        (outputs,) = self._run(lambda report: run_once(report, self._setting, built, calls), "load")
+    def _outputs(self, built: Built, arguments: Arguments) -> list[np.ndarray] | Failure:
+        """The results of one run."""
+        outputs: list[np.ndarray] | Failure
+        (outputs,) = self._run(lambda report: run_once(report, self._reference_setting, built, arguments), "load")
         return outputs
 
 
@@ -325,9 +348,9 @@ def _require_here(target: Target) -> None:
 
 
 def _load_before_forks(target: Target) -> None:
-    """What every child needs is loaded once, here: LLVM for the target, the runtime, numpy's random numbers."""
-    from loopwright.codegen.llvm.engine import compile_text
-    from loopwright.codegen.llvm.load_object import load_object
+    """What every child needs is loaded once, here: compiling, linking and calling a program does that."""
+    from loopwright import te
 
-    symbols = {**ffi.symbols(), **thread_pool.symbols()}
-    load_object(compile_text("define void @nothing() { ret void }", describe(target)).object_bytes, symbols)
+    program = te.create_prim_func([te.compute((1,), lambda i: te.const(0.0, "float32"))])
+    built = build_here(BuildJob(lambda: Schedule(program)), target)
+    timed_loop(built.load(target).entry_func, (np.zeros(1, np.float32),))(1)

@@ -20,6 +20,7 @@ from statistics import NormalDist, median
 from typing import Final, NamedTuple
 
 _TRIMMED: Final = 0.2
+_MANY: Final = 12  # pairs, for some to be left out
 _LEAST: Final = 3  # pairs before the first look
 _GROWTH: Final = 1.3  # of the number of pairs between two looks
 _RESOLUTION: Final = 2e-4  # of one sample: equal figures are not exact ones
@@ -43,7 +44,7 @@ def interval(ratios: Sequence[float], alpha: float = ALPHA) -> Interval:
     """The trimmed mean of ratios (of their logarithms), and its interval at confidence 1 - alpha."""
     logs = sorted([math.log(ratio) for ratio in ratios])
     count = len(logs)
-    cut = int(_TRIMMED * count) if count >= 5 else 0
+    cut = int(_TRIMMED * count) if count >= _MANY else 0
     kept = logs[cut : count - cut]
     mean = math.fsum(kept) / len(kept)
     if count < 2:
@@ -94,7 +95,8 @@ class Race:
 
     budget: float = 0.5
     most_pairs: int = 1000
-    narrow: float = 0.02  # a lead is known well enough when its interval is no wider than this
+    narrow: float = 0.02  # a lead is known well enough when its interval is no wider than this, or
+    of_lead: float = 0.1  # than this share of it
     equal: float = 0.005  # nobody cares about less
     alpha: float = ALPHA
     incumbent: list[float] = field(default_factory=list)
@@ -114,23 +116,27 @@ class Race:
         pairs = zip(self.incumbent, self.challenger, strict=True)
         return interval([one / other for one, other in pairs], self.alpha if alpha is None else alpha)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget is spent."""
+        return self.spent >= self.budget or len(self.challenger) >= self.most_pairs
+
     def verdict(self) -> str | None:
-        """"slower", "faster" or "equal" as soon as that is known, "open" when the budget is spent; None: go on."""
+        """ "slower", "faster" or "equal" as soon as that is known, "open" when the budget is spent; None: go on."""
         count = len(self.challenger)
         if count < _LEAST:
             return None
-        is_over = self.spent >= self.budget or count >= self.most_pairs
-        if count >= self._next or is_over:
+        if count >= self._next or self.is_over:
             self._next = max(count + 1, math.ceil(count * _GROWTH))
             self.looks += 1
             _, low, high = self.interval(self.alpha * 6 / (math.pi * self.looks) ** 2)
             if high < 1:
                 return "slower"
-            if low > 1 and (is_over or high - low <= self.narrow * low):
+            if low > 1 and (self.is_over or high - low <= max(self.narrow, self.of_lead * (low - 1)) * low):
                 return "faster"
             if low > 1 - self.equal and high < 1 + self.equal:
                 return "equal"
-        return "open" if is_over else None
+        return "open" if self.is_over else None
 
 
 def medians(race: Race) -> tuple[float, float]:

@@ -33,6 +33,7 @@ _SAMPLE: Final = 3e-4  # seconds that a sample lasts at least
 _MOST_CALLS: Final = 1 << 20
 _SLOWEST: Final = 20.0  # times the incumbent: what takes longer is not waited for
 _TWICE_L3: Final = 2
+_LEAST: Final = 5  # samples where nobody is dropped
 _NO_L3: Final = 32 << 20
 
 
@@ -152,40 +153,54 @@ def measure(
     first.warm_up()
     twin.calls = first.calls
     twin.loop(twin.calls)
-    result, meter = Race(setting.budget, equal=0.0, narrow=0.0), LoadMeter()
-    while (verdict := _go_on(result)) is None:
+    result, meter = Race(setting.budget), LoadMeter()
+    while len(result.challenger) < _LEAST or not result.is_over:
         (one, other), spent = _round([first, twin], len(result.challenger))
         result.add(one, other, spent)
     load = meter.read()
     failure = _settled(report, first, call, arguments, patience)
     if failure is not None:
         return failure
-    return Timed(result, verdict, result.interval(), load, first_run)
+    return Timed(result, "open", result.interval(), load, first_run)
 
 
-def run_once(
-    report: Report, setting: Setting, built: Built, calls: Sequence[Arguments]
-) -> list[list[np.ndarray]] | Failure:
-    """The outputs of one run on each of the arguments."""
+def finals(
+    report: Report, setting: Setting, arguments: Arguments, builts: Sequence[Built], usual: float
+) -> list[Timed]:
+    """All of them interleaved, without dropping any: each as a challenger of the first, which is raced against itself.
+
+    They were checked when they were raced.
+    """
+    _set_up(setting)
+    call, flush = arguments.fresh(), _flush(setting)
+    budget = setting.budget * len(builts)
+    report("load", setting.timeout)
+    contenders = [_Contender(built, call, setting, flush) for built in (builts[0], *builts)]
+    report("time", setting.timeout + 4 * budget + 16 * len(contenders) * max(1.0, _SLOWEST * usual))
+    for one in contenders:
+        one.warm_up()
+    contenders[1].calls = contenders[0].calls
+    races, meter = [Race(budget) for _ in builts], LoadMeter()
+    while len(races[0].challenger) < _LEAST or not races[0].is_over:
+        (first, *others), spent = _round(contenders, len(races[0].challenger))
+        for result, seconds in zip(races, others, strict=True):
+            result.add(first, seconds, spent)
+    load, twin = meter.read(), races[0].interval()
+    return [Timed(result, "open", twin, load) for result in races]
+
+
+def run_once(report: Report, setting: Setting, built: Built, arguments: Arguments) -> list[np.ndarray] | Failure:
+    """The outputs of one run."""
     _set_up(setting)
     report("load", setting.timeout)
-    function = built.load(setting.target).entry_func
-    results = []
+    call, function = arguments.fresh(), built.load(setting.target).entry_func
     report("run", setting.timeout)
-    for arguments in calls:
-        call = arguments.fresh()
-        timed_loop(function, call.values)(1)
-        damage = call.damage()
-        if damage is not None:
-            return Failure("out of bounds", f"run: {damage}")
-        results.append([np.array(output) for output in call.outputs])
-    return results
-
-
-def _go_on(result: Race) -> str | None:
-    """Measured alone, samples are taken until the budget is spent."""
-    enough = result.spent >= result.budget or len(result.challenger) >= result.most_pairs
-    return "open" if enough and len(result.challenger) >= 3 else None
+    timed_loop(function, call.values)(1)
+    damage = call.damage()
+    if damage is not None:
+        return Failure("out of bounds", f"run: {damage}")
+    report("send", 60 + setting.timeout)
+    return [np.array(output) for output in call.outputs]
 
 
 def _round(contenders: Sequence[_Contender], number: int) -> tuple[list[float], float]:
