@@ -38,7 +38,7 @@ class DatabaseUnavailable(DatabaseError, OSError):
 
     def __init__(self, where: str | Path, why: str, hint: str | None = None) -> None:
         super().__init__(
-            f"the database {where} cannot be opened: {why}", hint=hint, fields={"database": str(where), "reason": why}
+            f"the database {where} cannot be used: {why}", hint=hint, fields={"database": str(where), "reason": why}
         )
 
 

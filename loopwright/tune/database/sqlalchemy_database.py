@@ -1,12 +1,16 @@
 """SqlAlchemyDatabase: records on a server, such as PostgreSQL, reached through SQLAlchemy.
 
-Two writers meet in the tables' unique keys: the one that comes later tries again, and finds what it wanted to store.
+PostgreSQL's writers wait for each other, as those of a SQLite file do: two that store the same records in different
+orders would block each other for ever. On other servers they meet in the tables' unique keys, and the one that comes
+later tries again and finds what it wanted to store.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import random
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
@@ -29,6 +33,7 @@ from loopwright.tune.database.sql_database import TABLES, VERSION, Execute, SqlD
 T = TypeVar("T")
 
 _ATTEMPTS: Final = 8
+_WRITERS: Final = 762453001  # PostgreSQL's advisory lock that a writer takes
 # What a driver calls the error, by the first characters of SQLSTATE.
 _COLLISIONS: Final = ("23505", "40001", "40P01", "42P07", "42710")
 _FULL: Final = ("53100", "54", "58030")
@@ -68,7 +73,18 @@ class SqlAlchemyDatabase(SqlDatabase):
         if self._is_read_only and not self._is_closed:
             raise ReadOnlyDatabase(self.where, "it was opened with read_only=True")
         with self._explained():
-            return self._attempt(work)
+            return self._attempt(lambda execute: self._alone(execute, work))
+
+    def _alone(self, execute: Execute, work: Callable[[Execute], T]) -> T:
+        """Do it while no other writer does anything, where the server has a lock for that."""
+        if self._is_postgres:
+            execute("SELECT set_config('lock_timeout', :wait, true)", wait=f"{max(1, round(self.timeout * 1000))}ms")
+            execute("SELECT pg_advisory_xact_lock(:number)", number=_WRITERS)
+        return work(execute)
+
+    @property
+    def _is_postgres(self) -> bool:
+        return bool(self._engine.dialect.name == "postgresql")
 
     def _attempt(self, work: Callable[[Execute], T]) -> T:
         """Do it in a transaction; again where another process came first, or where the connection was lost.
@@ -88,6 +104,7 @@ class SqlAlchemyDatabase(SqlDatabase):
                 is_worth_it = error.connection_invalidated or _state(error).startswith(_COLLISIONS)
                 if not is_worth_it or attempt == _ATTEMPTS - 1:
                     raise
+            time.sleep(random.random() * 0.01 * 2**attempt)  # two that collided do not meet again
         raise AssertionError("the last attempt returns or raises")
 
     @contextlib.contextmanager
@@ -119,16 +136,14 @@ class SqlAlchemyDatabase(SqlDatabase):
             if not sqlalchemy.inspect(self._engine).has_table("loopwright_format"):
                 if self._is_read_only:
                     raise DatabaseUnavailable(self.where, "it holds no tuning records")
-                self._attempt(self._create)
+                self._attempt(lambda execute: self._alone(execute, self._create))
             version = self._attempt(lambda execute: execute("SELECT MAX(version) FROM loopwright_format"))[0][0]
         if version > VERSION:
             raise NewerDatabase(self.where, version, VERSION)
 
     def _create(self, execute: Execute) -> None:
-        if self._engine.dialect.name == "postgresql":
-            execute("SELECT pg_advisory_xact_lock(762453001)")  # two that create tables at once would both fail
-            if execute("SELECT to_regclass('loopwright_format')")[0][0] is not None:
-                return
+        if self._is_postgres and execute("SELECT to_regclass('loopwright_format')")[0][0] is not None:
+            return  # another was faster
         for statement in TABLES:
             execute(statement.format(**_types(self._engine.dialect.name)))
         execute("CREATE TABLE loopwright_format (version INTEGER NOT NULL)")

@@ -202,6 +202,9 @@ def test_closed_is_closed(database):
 
 
 def test_threads_share_a_database(database):
+    if getattr(database, "url", None) is not None and database.url.get_backend_name() == "sqlite":
+        pytest.skip("SQLite has a database of its own, which orders its writers")
+
     def write(thread: int) -> None:
         for number in range(20):
             database.add(record(f"k{thread}", 1.0 + number))
