@@ -35,13 +35,11 @@ class Reference:
         for number, (value, bound, output) in enumerate(zip(self.values, self.allowed, outputs, strict=True), 1):
             problem = _difference(value, bound, output)
             if problem is not None:
-                return f"output {number}{problem}" if len(self.values) > 1 else f"the output{problem}"
+                return f"output {number}: {problem}" if len(self.values) > 1 else problem
         return None
 
 
-def reference(
-    function: PrimFunc, values: Sequence[np.ndarray], absolute: Sequence[np.ndarray] | None
-) -> Reference:
+def reference(function: PrimFunc, values: Sequence[np.ndarray], absolute: Sequence[np.ndarray] | None) -> Reference:
     """The reference that results make, and those for the absolute values of all inputs, where there are any."""
     roundings = rounding_count(function)
     sizes: Sequence[np.ndarray | None] = [None] * len(values) if absolute is None else absolute
@@ -53,10 +51,12 @@ def rounding_count(function: PrimFunc) -> int:
     total = 0
     for realize in collect(function.body, BlockRealize):
         block: Block = realize.block
+        if not block.iter_vars:
+            continue  # the root of the function
         domains = [axis.dom for axis in block.iter_vars if axis.iter_type == IterType.CommReduce]
         extents = [one.extent for one in domains if one is not None]
         total += _FEW + math.prod([int(extent) for extent in extents if isinstance(extent, IntImm)])
-    return total or _FEW
+    return total or _FEW  # a program without blocks
 
 
 def _allowed(value: np.ndarray, absolute: np.ndarray | None, roundings: int) -> np.ndarray | None:
@@ -89,5 +89,5 @@ def _difference(value: np.ndarray, bound: np.ndarray | None, output: np.ndarray)
     if not count:
         return None
     first = np.unravel_index(int(np.argmax(wrong)), value.shape) if value.ndim else ()
-    at = "".join([f"[{', '.join([str(int(index)) for index in first])}]"]) if value.ndim else ""
-    return f"{at} is {output[first]!s}, expected {value[first]!s} ({count} of {value.size} elements are wrong)"
+    at = ", ".join([str(int(index)) for index in first])
+    return f"element [{at}] is {output[first]!s}, expected {value[first]!s} ({count} of {value.size} are wrong)"
