@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -45,12 +46,12 @@ class SqlAlchemyDatabase(SqlDatabase):
     """The tuning records of a server."""
 
     def __init__(self, url: str | URL, *, read_only: bool = False, timeout: float = 30.0) -> None:
-        self.where = str(url)
+        self.where = re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", str(url))  # no message shows a password
         try:
             self.url = _with_driver(make_url(url))
             self.where = self.url.render_as_string(hide_password=True)
             self._engine = sqlalchemy.create_engine(self.url, pool_pre_ping=True, **_waiting(self.url, timeout))
-        except (ArgumentError, NoSuchModuleError) as error:
+        except (ArgumentError, NoSuchModuleError, ValueError) as error:
             raise DatabaseUnavailable(self.where, str(error), "a URL is written postgresql://user@host/name") from None
         except ImportError as error:
             hint = 'install the driver: pip install "loopwright[tune]" has that of PostgreSQL'

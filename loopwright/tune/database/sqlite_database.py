@@ -67,8 +67,10 @@ class SqliteDatabase(SqlDatabase):
 
     def check(self) -> list[str]:
         """What SQLite finds wrong with the file as a whole; nothing, usually. Reads all of it."""
-        with self._using() as connection:
-            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+        try:
+            found = [str(row[0]) for row in self._read("PRAGMA integrity_check")]
+        except DamagedDatabase as error:
+            return [error.problem]
         return [] if found == ["ok"] else found
 
     # --- statements -----------------------------------------------------------------------------------------------
