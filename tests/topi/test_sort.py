@@ -229,3 +229,50 @@ def test_the_first_few_of_a_long_row_in_blocks(size, k, is_ascend):
     order = in_order(x, is_ascend)[:, :k]
     np.testing.assert_array_equal(places, order)
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
+
+
+def _unique_values(x, length=None, return_counts=False):
+    data = te.placeholder((len(x) if length is None else length,), str(x.dtype), name="data")
+    outs = topi.unique_values(data, return_counts)
+    results = [np.full([1 if k == 1 else len(x)], 77, str(out.dtype)) for k, out in enumerate(outs)]
+    lw.build([data, *outs], target="llvm")(x, *results)
+    return results
+
+
+@pytest.mark.parametrize("return_counts", [False, True])
+@pytest.mark.parametrize(
+    ("kinds", "dtype"),
+    [(1, "float32"), (70, "float16"), (2, "bool"), (200, "uint8"),  # a vector at a time
+     # a table that grows, and all sorted
+     (1500, "int64"), (3000, "float32"), (3000, "float64"), (9000, "int32")],
+)  # fmt: skip
+def test_unique_values_of_a_long_row(kinds, dtype, return_counts):
+    rng = np.random.default_rng(kinds)
+    x = (rng.integers(0, kinds, 9013) * 3 - kinds).astype(dtype)
+    values, number, *counts = _unique_values(x, None, return_counts)
+    expected, often = np.unique(x, return_counts=True)
+    assert number[0] == len(expected)
+    assert np.array_equal(values[: number[0]], expected)
+    assert not values[number[0] :].any()
+    if return_counts:
+        assert np.array_equal(counts[0][: number[0]], often)
+
+
+@pytest.mark.parametrize("kinds", [5, 2000])
+def test_unique_values_counts_zeros_as_one_value_and_nans_as_one(kinds):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, kinds, 6000).astype("float32")
+    x[rng.permutation(6000)[:900]] = -0.0
+    x[rng.permutation(6000)[:900]] = np.nan
+    x.view("uint32")[77] = 0xFFC12345  # another NaN
+    values, number, counts = _unique_values(x, None, True)
+    expected, often = np.unique(x, return_counts=True)
+    assert np.array_equal(values[: number[0]], expected, equal_nan=True)
+    assert np.array_equal(counts[: number[0]], often)
+
+
+@pytest.mark.parametrize("count", [0, 1, 300, 511, 512, 527, 5000])
+def test_unique_values_of_an_open_length(count):
+    x = np.random.default_rng(count).integers(0, 99, count).astype("int32")
+    values, number = _unique_values(x, te.size_var("n"))
+    assert np.array_equal(values[: number[0]], np.unique(x))
