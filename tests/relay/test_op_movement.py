@@ -273,6 +273,28 @@ def test_a_dynamic_slice_computes_its_sizes(bounds, mode):
     assert np.array_equal(part[tuple(slice(size) for size in found)], expected)
 
 
+@pytest.mark.parametrize("shape", [(9,), (9, 2), (1, 3), (0, 3), ("n",), ("n", 3)])
+@pytest.mark.parametrize(
+    ("bounds", "mode"),
+    [((0, 4, 1), "end"), ((3, 99, 1), "end"), ((-3, -1, 1), "end"), ((7, 2, 1), "end"), ((8, 0, -3), "end"),
+     ((1, 9, 2), "end"), ((2, 3, 1), "size"), ((1, -1, 1), "size"), ((-99, 2**62, 2**62), "end")],
+)  # fmt: skip
+def test_a_slice_along_the_first_axis_writes_no_other_rows(shape, bounds, mode):
+    sizes = [te.size_var(size) if isinstance(size, str) else size for size in shape]
+    x = np.arange(np.prod(real := [9 if size == "n" else size for size in shape]), dtype="float32").reshape(real)
+    vectors = [np.array([bound]) for bound in bounds]
+    attrs = relay.op.get("dyn.strided_slice").attributes(slice_mode=mode)
+    data = te.placeholder(sizes, "float32", "data")
+    inputs = [te.placeholder((1,), "int64", name) for name in ("begin", "end", "strides")]
+    padded, found = attrs.compute(data, *inputs)
+    part, count = np.full_like(x, -1), np.zeros(1, "int64")
+    lw.build([data, *inputs, padded, found], target="llvm")(x, *vectors, part, count)
+    expected = attrs.reference(x, *vectors)
+    assert count[0] == len(expected)
+    assert np.array_equal(part[: count[0]], expected)
+    assert (part[count[0] :] == -1).all()
+
+
 @pytest.mark.parametrize(
     ("build", "words"),
     [

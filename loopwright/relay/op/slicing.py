@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 
 from loopwright import te
+from loopwright.ir import Buffer, Stmt
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import maximum, minimum, select
+from loopwright.ir.ir_builder import create
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Call, Expr, const
@@ -139,12 +142,47 @@ class DynStridedSlice(Operator):
                 value = select(axis == k, counts[k], value)
             return value
 
+        if len(starts) == 1:
+            return [_rows_cut(data, starts[0], steps[0], counts[0]), moved((1,), count_of, "sizes")]
         return [moved(data.shape, cell, "T_dynamic_strided_slice"), moved((len(counts),), count_of, "sizes")]
 
     def reference(self, data: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray) -> np.ndarray:
         bounds = [[int(number) for number in bound] for bound in (begin, end, strides)]
         attrs = StridedSlice(begin=bounds[0], end=bounds[1], strides=bounds[2], slice_mode=self.slice_mode)
         return attrs.reference(data)
+
+
+def _rows_cut(data: te.Tensor, start: PrimExpr, step: PrimExpr, count: PrimExpr) -> te.Tensor:
+    """`count` rows from `start` on in steps, as the first of as many as the data has: no others are read or written."""
+    numbers = moved((3,), lambda k: select(k == 0, start, select(k == 1, step, count)), "bounds")
+    size, *rest = data.shape
+
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
+        ib = create()
+        source, bounds, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1]), ib.buffer_ptr(outs[0])
+
+        def copy(rows: PrimExpr, row: Callable[[PrimExpr], PrimExpr]) -> None:
+            with ib.for_range(0, rows, "i", dtype=size.dtype) as i, ExitStack() as loops:
+                at = [loops.enter_context(ib.for_range(0, extent, "j")) for extent in rest]
+                out[(i, *at)] = source[(row(i), *at)]
+
+        def inside(value: PrimExpr, most: PrimExpr) -> PrimExpr:
+            """It is there already, which the values do not say."""
+            return maximum(minimum(value, most.astype("int64")), te.const(0, "int64")).astype(size.dtype)
+
+        with ib.if_scope(bounds[1].equal(1)):
+            begin = ib.let("begin", inside(bounds[0], size))
+            copy(ib.let("rows", inside(bounds[2], size - begin)), lambda i: begin + i)
+        with ib.else_scope():
+            copy(
+                ib.let("rows", inside(bounds[2], size)),
+                lambda i: inside(bounds[0] + i.astype("int64") * bounds[1], size - 1),
+            )
+        return ib.get()
+
+    name = "T_dynamic_strided_slice"
+    result: te.Tensor = te.extern(data.shape, [data, numbers], body, name=name, dtype=str(data.dtype))
+    return result
 
 
 @register("strided_set", Kind.INJECTIVE)
