@@ -34,6 +34,7 @@ WORKLOADS: Final = "database_workload.json"
 RECORDS: Final = "database_tuning_record.json"
 FAILED: Final = 1e9  # seconds: whatever takes longer stands for a failure
 _FAILURE: Final = 1e10
+_MOST_WARNINGS: Final = 5  # of a file
 
 
 def export_json(database: Database, work_dir: str | Path, target: Target) -> int:
@@ -94,8 +95,11 @@ def record_line(index: int, record: Record, target: Target, infos: Sequence[obje
 
 def read_workload_line(line: Any) -> IRModule:
     """The module of a line of the first file; ValueError where it holds none."""
-    _, text = line
-    mod = load_json(base64.b64decode(text, validate=True).decode())
+    _, encoded = line
+    text = base64.b64decode(encoded, validate=True).decode()
+    if '"tvm_version"' in text:
+        raise ValueError("its program is in the peer's own form")
+    mod = load_json(text)
     functions = list(mod.functions_items()) if isinstance(mod, IRModule) else []
     if len(functions) != 1 or not isinstance(functions[0][1], PrimFunc):
         raise ValueError("it is no module with one function")
@@ -141,15 +145,25 @@ def _lines(path: Path, read: Callable[[Any], T]) -> Iterator[tuple[int, T]]:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise MissingJsonFile(path, error.strerror or str(error)) from None
+    damaged = 0
     for index, line in enumerate(lines):
         if not line.strip():
             continue
         try:
-            yield index, read(read_json(line))
+            value = read(read_json(line))
         except (ValueError, TypeError, KeyError, LoopwrightError) as error:
-            why = (error.problem if isinstance(error, LoopwrightError) else str(error)).partition("\n")[0]
-            message = f"{path}: line {index + 1} is damaged and is skipped: {why}"
-            warnings.warn(message, DatabaseWarning, stacklevel=user_stack_level())
+            damaged += 1
+            if damaged <= _MOST_WARNINGS:
+                why = (error.problem if isinstance(error, LoopwrightError) else str(error)).partition("\n")[0]
+                _warn(f"{path}: line {index + 1} is damaged and is skipped: {why}")
+        else:
+            yield index, value
+    if damaged > _MOST_WARNINGS:
+        _warn(f"{path}: {damaged - _MOST_WARNINGS} more lines are damaged and are skipped")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, DatabaseWarning, stacklevel=user_stack_level())
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:

@@ -50,6 +50,7 @@ class SqliteDatabase(SqlDatabase):
         self._why_read_only = "it was opened with read_only=True" if read_only else ""
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._file_id: tuple[int, int] | None = None  # of the file that the connection is to
         self._is_closed = False
         with self._using():
             pass  # what is wrong with the file is said here
@@ -93,8 +94,11 @@ class SqliteDatabase(SqlDatabase):
             if self._is_closed:
                 raise ClosedDatabase(self.where)
             try:
+                if self._connection is not None and _file_id(self.path) != self._file_id:
+                    self._disconnect()  # the file was removed or replaced: what is written to it would be lost
                 if self._connection is None:
                     self._connection = self._connect()
+                    self._file_id = _file_id(self.path)
                 yield self._connection
             except sqlite3.Error as error:
                 self._disconnect()  # what is left of it is not worth asking; the next use opens it again
@@ -243,6 +247,15 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 def _kind(error: sqlite3.Error) -> str:
     """SQLite's primary code: BUSY of SQLITE_BUSY_SNAPSHOT."""
     return getattr(error, "sqlite_errorname", "SQLITE_").removeprefix("SQLITE_").partition("_")[0]
+
+
+def _file_id(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another that has its name now."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _size(path: str) -> int:

@@ -114,6 +114,7 @@ def test_a_damaged_record_is_skipped_with_a_word(database, tmp_path, line, compl
             json.dumps(["1", base64.b64encode(b'{"root": 1, "nodes": [], "attrs": {}}').decode()]),
             "the JSON is no program",
         ),
+        (json.dumps(["1", base64.b64encode(b'{"attrs": {"tvm_version": "0.15"}}').decode()]), "the peer's own form"),
         ('["1"]', "not enough values"),
         (json.dumps(["1", base64.b64encode(b"\xff").decode()]), "decode"),
     ],
@@ -132,6 +133,15 @@ def test_a_damaged_workload_is_skipped_and_its_number_is_not_another_s(database,
     assert f"{WORKLOADS}: line 1 is damaged and is skipped: " in first and complaint in first
     assert second.endswith("there is no workload on line 1")
     assert seconds(new.top(task(4).key, task(4).fingerprint, 1)) == [1.0]
+
+
+def test_many_damaged_lines_are_told_of_together(tmp_path):
+    (tmp_path / WORKLOADS).write_text("[]\n" * 30)
+    (tmp_path / RECORDS).write_text("")
+    with pytest.warns(DatabaseWarning) as caught:
+        assert import_json(MemoryDatabase(), tmp_path) == 0
+    assert len(caught) == 6
+    assert str(caught[-1].message).endswith(f"{WORKLOADS}: 25 more lines are damaged and are skipped")
 
 
 def test_a_missing_file(database, tmp_path):

@@ -202,6 +202,18 @@ def test_where_no_file_can_be(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere an open file cannot be removed")
+@pytest.mark.parametrize("leave_log", [False, True])
+def test_a_file_that_was_removed_is_made_again(filled, leave_log):
+    database = SqliteDatabase(filled)
+    database.add(record(seconds=8.0))
+    for file in [filled] if leave_log else list(filled.parent.iterdir()):
+        file.unlink()
+    database.add(record(seconds=9.0))
+    assert seconds(SqliteDatabase(filled).records()) == seconds(database.records()) == [9.0]
+    assert database.check() == []
+
+
 # --- reading only -----------------------------------------------------------------------------------------------------
 
 
