@@ -17,6 +17,7 @@ _HOMES = {
     "loopwright.build": "build lower",
     "loopwright.error": "TVMError register_error",
     "loopwright.frontends.compiling": "compile",
+    "loopwright.frontends.tuning": "tune",
     "loopwright.ir": "IRModule",
     "loopwright.runtime": "cl convert cpu cuda device ext_dev get_global_func gpu hexagon load_module metal mtl opencl "
     "register_func rocm vpi vulkan webgpu",

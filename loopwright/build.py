@@ -110,7 +110,7 @@ def _build_module(module: IRModule, target: Target, options: ScheduleOptions) ->
     from loopwright.codegen.llvm.native_module import CompiledModule
 
     start = perf_counter()
-    rules = _rules_text(target, options.winograd) if options.autosched else ""
+    rules = _rules_text(module, target, options.winograd) if options.autosched else ""
     key = build_key(module, target, _intrinsic, rules) if rules is not None else None
     named = perf_counter()
     if key is None:
@@ -157,14 +157,20 @@ def _compiled_in(
     return result
 
 
-def _rules_text(target: Target, winograd: bool | int) -> str | None:
+def _rules_text(module: IRModule, target: Target, winograd: bool | int) -> str | None:
     """What scheduling by rule depends on beside the program and the target; None where that has no text."""
     from loopwright.autosched import RULES, Machine
+    from loopwright.autosched.known import known_schedules
+    from loopwright.autosched.rules.winograd.allowed import largest_tile
 
     rules = [type(rule) for rule in RULES]
     if not all(rule.__module__.startswith("loopwright.autosched.rules.") for rule in rules):
         return None  # a user's rule may change between two builds
     names = [rule.__qualname__ for rule in rules]
+    source = known_schedules()
+    if source is not None:
+        functions = [function for _, function in module.functions_items() if isinstance(function, PrimFunc)]
+        names += [source.key(function, target, largest_tile(winograd)) for function in functions]
     return " ".join(["autosched", Machine.of(target).key, f"winograd={winograd!r}", *names])
 
 

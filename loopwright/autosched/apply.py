@@ -10,11 +10,15 @@ plan.show()         the same as a table, and the loops that came of it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from loopwright.autosched.choices import Choices, current_choices
 from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.inlining import inline_cheap
+from loopwright.autosched.known import Known, known_schedules
+from loopwright.autosched.known_traces import replay_known
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.plain_form import plain_form
 from loopwright.autosched.program import Entry, Program
@@ -84,14 +88,28 @@ def apply(
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     machine = Machine.of(chosen)
     largest = largest_tile(winograd)
-    start = wrapped_as_choices(plain_form(_program(mod)))
+    program = _program(mod)
+    start = wrapped_as_choices(plain_form(program))
     sch = Schedule(start)
     decisions: list[Decision] = []
     for name in list(sch.views()):
         sch.work_on(name)
-        sch = inline_cheap(sch, name, machine, decisions)
-        _schedule_blocks(sch, name, machine, decisions, largest)
+        known = _known(program, name, chosen, largest)
+        if known is not None and known.trace is not None and replay_known(sch, name, known, decisions):
+            continue
+        with Choices(known.decisions) if known is not None and known.decisions is not None else nullcontext():
+            sch = inline_cheap(sch, name, machine, decisions)
+            _schedule_blocks(sch, name, machine, decisions, largest)
     return Plan(sch, machine, tuple(decisions), start)
+
+
+def _known(program: IRModule | PrimFunc, name: str, target: Target, winograd: int) -> Known | None:
+    """What a source knows of one function; nothing while a search decides."""
+    source = known_schedules()
+    if source is None or current_choices() is not None:
+        return None
+    function = program if isinstance(program, PrimFunc) else program[name]
+    return source.find(function, target, winograd) if isinstance(function, PrimFunc) else None
 
 
 def _program(given: IRModule | PrimFunc | Tensor | Sequence[Tensor | Var]) -> IRModule | PrimFunc:

@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from loopwright.autosched.known import KnownSchedules, using
 from loopwright.frontends.errors import UnknownModel
 from loopwright.ir.function import IRModule
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from loopwright.relay.build_module import Targets
     from loopwright.relay.built import Params
     from loopwright.relay.quantize.calibrate import Sample
+    from loopwright.tune import Database
 
 
 def compile(
@@ -36,6 +38,7 @@ def compile(
     precision: str = "float32",
     calibrate: Iterable[Sample] | None = None,
     name: str | None = None,
+    database: Database | str | os.PathLike[str] | None = None,
 ) -> Any:
     """The model compiled for `target` (this machine, if none is given), to be called with arrays.
 
@@ -51,7 +54,23 @@ def compile(
 
     `name` is what the native function is called in libraries and headers (`loopwright_` before it): by default as the
     file, without its ending, and "model" where there is none.
+
+    `database` is one that `lw.tune` has filled, or its path: kernels take the schedules that it knows.
     """
+    if database is not None:
+        with using(_known_of(database)):
+            return compile(
+                model,
+                example_inputs,
+                target=target,
+                shape=shape,
+                dynamic_shapes=dynamic_shapes,
+                params=params,
+                winograd=winograd,
+                precision=precision,
+                calibrate=calibrate,
+                name=name,
+            )
     from loopwright.relay.quantize.calibrate import BadSamples
     from loopwright.relay.quantize.precision import in_precision, require_precision
 
@@ -85,6 +104,15 @@ def compile(
             name=name,
         )
     raise UnknownModel(model)
+
+
+def _known_of(database: Database | str | os.PathLike[str]) -> KnownSchedules:
+    """What a database knows, as what stands before the rules."""
+    from loopwright.tune.database import open_database  # loaded where a database is given
+    from loopwright.tune.database.tuned import TunedSchedules
+
+    is_path = isinstance(database, (str, os.PathLike))
+    return TunedSchedules(open_database(os.fspath(database)) if is_path else database)  # type: ignore[arg-type]
 
 
 def _is_onnx(model: object) -> bool:

@@ -19,6 +19,8 @@ from time import perf_counter
 from typing import Final, NamedTuple
 
 from loopwright.autosched import RULES, Decision, Machine, apply
+from loopwright.autosched.known import known_schedules
+from loopwright.autosched.rules.winograd.allowed import largest_tile
 from loopwright.codegen.build_key import build_key
 from loopwright.codegen.describe_module import implicit_variables, packed_names
 from loopwright.ir import IRModule, PrimFunc, deep
@@ -75,12 +77,20 @@ def named(func: PrimFunc, constants: Sequence[int] = ()) -> IRModule:
     return IRModule({_NAME: func.with_attr(CONSTANT_PARAMS, tuple(constants)) if constants else func})
 
 
-def kernel_key(module: IRModule, target: Target, pairs: Pairs, winograd: bool | int) -> str | None:
-    """What names the kernel in the cache; None where something takes part that only this process knows."""
+def kernel_key(
+    module: IRModule, target: Target, pairs: Pairs, winograd: bool | int, count: int = 1
+) -> str | None:
+    """What names the kernel in the cache; None where something takes part that only this process knows.
+
+    A model runs it `count` times, which decides nothing here.
+    """
     rules = [type(rule) for rule in RULES]
     if not all(rule.__module__.startswith("loopwright.autosched.rules.") for rule in rules):
         return None  # a user's rule may change between two builds
     how = ["kernel", Machine.of(target).key, f"winograd={winograd!r}", repr(pairs)]
+    source = known_schedules()
+    if source is not None and not module[_NAME].attrs.get(SCHEDULED, False):
+        how.append(source.key(module[_NAME], target, largest_tile(winograd), count))
     return build_key(module, target, _intrinsic, " ".join([*how, *[rule.__qualname__ for rule in rules]]), names=False)
 
 

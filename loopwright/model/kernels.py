@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final
 
@@ -69,13 +70,14 @@ def compile_kernels(
     # A PrimFunc that is launched many times is read once.
     known: dict[tuple[PrimFunc, Pairs, tuple[int, ...]], str] = {}
     has_key: dict[str, bool] = {}
+    times = Counter([(launch.func, constant_positions(launch, constants)) for launch in launches])
     for launch in launches:
         pairs = parameter_pairs(launch)
         fixed = constant_positions(launch, constants)
         same = known.get((launch.func, pairs, fixed))
         if same is None:
             module = named(launch.func, fixed)
-            key = kernel_key(module, target, pairs, winograd)
+            key = kernel_key(module, target, pairs, winograd, times[launch.func, fixed])
             same = key or _nameless(module, len(wanted))
             has_key[same] = key is not None
             known[launch.func, pairs, fixed] = same

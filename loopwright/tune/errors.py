@@ -21,3 +21,35 @@ class UnknownName(LoopwrightError, ValueError):
 
     def __init__(self, what: str, name: object, known: Sequence[str]) -> None:
         super().__init__(f"there is no {what} {name!r}", hint=f"choose one of {', '.join(known)}")
+
+
+class NoTasks(LoopwrightError, ValueError):
+    """A search is to begin, but there is nothing to tune.
+
+    For example:
+
+        from loopwright.tune import Measurer, Session
+
+        Session([], Measurer("llvm"))
+    """
+
+    code = "LW1501"
+
+    def __init__(self, what: str = "the list of tasks is empty") -> None:
+        super().__init__(f"there is nothing to tune: {what}", hint="give a program or model with a kernel to schedule")
+
+
+class NothingToSpend(LoopwrightError, ValueError):
+    """A search has no budget: no trials and no minutes, or none above 0.
+
+    For example:
+
+        from loopwright.tune import Budget
+
+        Budget(trials=0).check()
+    """
+
+    code = "LW1502"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"a search needs a budget: {what}", hint="give trials=64, or minutes=1, or both")

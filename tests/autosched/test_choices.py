@@ -26,7 +26,7 @@ def test_without_decisions_nothing_changes():
         plan = autosched.apply(gemm(), TARGET)
     assert structural_equal(plan.mod, alone.mod)
     assert current_choices() is None
-    assert [point.key for point in choices.points][0] == "0.tiles"
+    assert choices.points[0].key == "0.tiles"
     assert all(point.picked == point.usual for point in choices.points)
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from loopwright.autosched.known import set_known_schedules
 from loopwright.tune.database.interface import Database
+from loopwright.tune.database.tuned import TunedSchedules
 
 _entered: ContextVar[tuple[Database, ...]] = ContextVar("loopwright_databases", default=())
 
@@ -19,10 +21,15 @@ def current_database() -> Database | None:
 
 
 def enter(database: Database) -> None:
-    """Make it the current one."""
-    _entered.set((*_entered.get(), database))
+    """Make it the current one: what it knows stands before the rules."""
+    _set((*_entered.get(), database))
 
 
 def leave() -> None:
     """Make the one before it current again."""
-    _entered.set(_entered.get()[:-1])
+    _set(_entered.get()[:-1])
+
+
+def _set(entered: tuple[Database, ...]) -> None:
+    _entered.set(entered)
+    set_known_schedules(TunedSchedules(entered[-1]) if entered else None)

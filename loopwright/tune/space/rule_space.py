@@ -17,7 +17,7 @@ import numpy as np
 from loopwright.autosched import Plan, apply
 from loopwright.autosched.choices import Choices, Point, nearest
 from loopwright.schedule import Schedule
-from loopwright.tune.candidate import Candidate
+from loopwright.tune.candidate import RULES, Candidate
 from loopwright.tune.space.space import Batch, Floats, Integers
 from loopwright.tune.task import Task
 
@@ -29,13 +29,12 @@ _NEIGHBOURS: Final = 12
 class RuleSpace:
     """All that the rules could have decided for a task."""
 
-    name = "rules"
+    name = RULES
 
-    def __init__(self, task: Task, winograd: bool | int = False) -> None:
+    def __init__(self, task: Task) -> None:
         self.task = task
-        self.winograd = winograd
         with Choices() as choices:
-            self.plan: Plan = apply(task.mod, task.target, winograd=winograd)
+            self.plan: Plan = apply(task.mod, task.target, winograd=task.winograd)
         self.points: Sequence[Point] = [point for point in choices.points if len(point.candidates) > 1]
         self._columns = [_columns(point) for point in self.points]
         self._log_costs = [_log_costs(point) for point in self.points]
@@ -101,7 +100,7 @@ class RuleSpace:
     def plan_of(self, candidate: Candidate) -> Plan:
         """The candidate as a plan, which says in words what was chosen."""
         with Choices(candidate.decisions):
-            return apply(self.task.mod, self.task.target, winograd=self.winograd)
+            return apply(self.task.mod, self.task.target, winograd=self.task.winograd)
 
     def _neighbours(self, point: int, position: int) -> Integers:
         """The candidates whose fields are nearest to those of one."""

@@ -1,0 +1,291 @@
+"""TaskSearch: the search for one task: its spaces, what was tried, and the incumbent.
+
+    search = TaskSearch(task, measurer, ...)
+    search.start()          candidate 0, the rule's own schedule, measured alone; what a database knows races it
+    search.round(8)         some candidates are proposed, built, and raced against the incumbent
+    search.finish()         the incumbent against the rule once more, fresh: who loses that is not kept
+
+The incumbent is replaced only by a candidate that won an interleaved race beyond the noise. Its seconds are those of
+the rule divided by the ratios of the races it won, so that a machine that becomes slower does not look like progress.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from statistics import median
+
+import numpy as np
+
+from loopwright.schedule import Schedule
+from loopwright.tune.candidate import Candidate
+from loopwright.tune.database import Database
+from loopwright.tune.measure import BuildJob, Built, Failure, Measured, Measurer
+from loopwright.tune.model import CostModel, Experience
+from loopwright.tune.record import Record
+from loopwright.tune.space import Batch, Space
+from loopwright.tune.space.space import Integers
+from loopwright.tune.strategy import Strategy
+from loopwright.tune.strategy.seen import Seen
+from loopwright.tune.task import Task
+from loopwright.tune.versions import versions
+from loopwright.tune.workload import FARTHEST, apart
+
+_KNOWN_FIRST = 3  # records of this and of similar workloads that race at the start
+_NUMBERS = re.compile(r"[0-9.]+")
+_OTHER_SPACE = 0.25  # of the rounds go to the space that has not found the incumbent
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate, and what became of it."""
+
+    number: int
+    candidate: Candidate
+    built: Built
+    measured: Measured | None  # None where it was not built
+    seconds: float  # of one call, in terms of the rule's; inf where it failed
+    is_best: bool  # it is the incumbent from here on
+
+    @property
+    def failure(self) -> Failure | None:
+        return self.built.failure or (self.measured.failure if self.measured is not None else None)
+
+
+@dataclass
+class Incumbent:
+    """The best schedule so far; `ratio` is how many times faster than the rule's it is."""
+
+    candidate: Candidate
+    built: Built
+    ratio: float = 1.0
+
+
+@dataclass
+class TaskSearch:
+    """The state of the search for one task."""
+
+    task: Task
+    measurer: Measurer
+    spaces: Sequence[Space]
+    strategy: Strategy
+    model: CostModel
+    experience: Experience
+    random: np.random.Generator
+    database: Database | None = None
+    seed: int = 0
+    on_trial: Callable[[TaskSearch, Trial], None] | None = None
+    trials: list[Trial] = field(default_factory=list)
+    incumbent: Incumbent | None = None
+    rule_seconds: float = inf
+    rule: Built | None = None
+    noise: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    is_done: bool = False
+    final: Measured | None = None
+    finished_at: int = -1  # how many trials there were then
+    _seen: dict[str, Seen] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """Of one call of the incumbent, in terms of the rule's."""
+        return inf if self.incumbent is None else self.rule_seconds / self.incumbent.ratio
+
+    @property
+    def speed_up(self) -> float:
+        """How many times faster than the rule's schedule the incumbent is."""
+        return 1.0 if self.incumbent is None else self.incumbent.ratio
+
+    def start(self) -> None:
+        """Measure the rule's own schedule, then race what is known of this workload and of similar ones."""
+        first = self.spaces[0]
+        candidate = first.candidate(first.first())
+        (built,) = self.measurer.build(self.task.as_called, [self._job(first, candidate)])
+        if built.failure is not None:
+            self._give_up(candidate, built, built.failure)
+            return
+        measured = self.measurer.measure_alone(self.task.as_called, built)
+        if measured.failure is not None:
+            self._give_up(candidate, built, measured.failure)
+            return
+        self.rule, self.rule_seconds = built, measured.median
+        self.incumbent = Incumbent(candidate, built)
+        self._note(measured)
+        self._seen_of(first).note(first.first(), self.rule_seconds)
+        self._learn(first, first.describe(first.first()[None]), 0, self.rule_seconds)
+        if self.database is not None:
+            self.database.add_workload(self.task)
+        self._keep(Trial(0, candidate, built, measured, self.rule_seconds, True))
+        rows = self._known_rows(first)
+        if len(rows):
+            self._try(first, rows)
+
+    def round(self, count: int) -> list[Trial]:
+        """Propose, build and race `count` candidates; none are left when the answer is empty."""
+        for space in self._in_turn():
+            self.model.fit(self.experience)
+            rows = self.strategy.propose(space, self.model, self._seen_of(space), count, self.random)
+            if len(rows):
+                return self._try(space, rows)
+        self.is_done = True
+        return []
+
+    def finish(self) -> Measured | None:
+        """The incumbent against the rule, measured afresh; the rule comes back where it is not slower.
+
+        Who stands then is recorded as final: that is what a build takes from the database.
+        """
+        if self.incumbent is None or self.rule is None:
+            return None
+        if self.incumbent.built is not self.rule:
+            self.final = self.measurer.race(self.task.as_called, self.rule, self.incumbent.built)
+            self._note(self.final)
+            if self.final.failure is None and self.final.is_faster:
+                self.incumbent.ratio = self.final.ratio
+            else:
+                space = self.spaces[0]
+                self.incumbent = Incumbent(space.candidate(space.first()), self.rule)
+        self._record(self.incumbent.candidate, self.incumbent.built, None, self.seconds, is_final=True)
+        self.finished_at = len(self.trials)
+        return self.final
+
+    # --- candidates ---
+
+    def _try(self, space: Space, rows: Integers) -> list[Trial]:
+        seen, batch = self._seen_of(space), space.describe(rows)
+        candidates = [space.candidate(row) for row in rows]
+        for row in rows:
+            seen.note(row)
+        jobs = [self._job(space, candidate) for candidate in candidates]
+        done: list[Trial] = []
+        for number, built in self.measurer.build_each(self.task.as_called, jobs):
+            trial = self._judged(len(self.trials), candidates[number], built)
+            seen.note(rows[number], trial.seconds)
+            self._learn(space, batch, number, trial.seconds)
+            self._keep(trial)
+            done.append(trial)
+        return done
+
+    def _judged(self, number: int, candidate: Candidate, built: Built) -> Trial:
+        """The trial of a candidate: raced against the incumbent, whose place it takes where it wins."""
+        assert self.incumbent is not None
+        if built.failure is not None:
+            return Trial(number, candidate, built, None, inf, False)
+        measured = self.measurer.race(self.task.as_called, self.incumbent.built, built)
+        self._note(measured)
+        if measured.failure is not None or measured.ratio <= 0:
+            return Trial(number, candidate, built, measured, inf, False)
+        seconds = self.seconds / measured.ratio
+        wins = measured.is_faster and measured.low > 1 + min(measured.noise, 0.02)
+        if wins:
+            self.incumbent = Incumbent(candidate, built, self.incumbent.ratio * measured.ratio)
+        return Trial(number, candidate, built, measured, seconds, wins)
+
+    def _job(self, space: Space, candidate: Candidate) -> BuildJob:
+        task = self.task
+
+        def make() -> Schedule:
+            return space.schedule(candidate)
+
+        return BuildJob(make, task.bound)
+
+    def _in_turn(self) -> list[Space]:
+        """The spaces, the one of the incumbent first, now and then another."""
+        spaces = list(self.spaces)
+        if len(spaces) > 1 and self.incumbent is not None:
+            leading = self.incumbent.candidate.space
+            spaces.sort(key=lambda space: space.name != leading)
+            if self.random.random() < _OTHER_SPACE:
+                spaces.append(spaces.pop(0))
+        return spaces
+
+    def _known_rows(self, space: Space) -> Integers:
+        """What a database knows: the best of this workload, then those of similar ones, as rows of the space."""
+        rows: list[Integers] = []
+        if self.database is not None and len(space.first()):
+            records = known_records(self.database, self.task, self.measurer.settings)
+            for record in records[:_KNOWN_FIRST]:
+                if record.space == space.name:
+                    rows.append(space.row(Candidate(record.space, record.choices)))
+        if not rows:
+            return np.empty((0, len(space.first())), dtype=np.int64)
+        return self._seen_of(space).new(np.array(rows, dtype=np.int64))
+
+    # --- what is kept ---
+
+    def _keep(self, trial: Trial) -> None:
+        self.trials.append(trial)
+        is_duplicate = trial.failure is not None and trial.failure.kind == "duplicate"
+        if trial.measured is not None or (trial.failure is not None and not is_duplicate):
+            self._record(trial.candidate, trial.built, trial.measured, trial.seconds)
+        if self.on_trial is not None:
+            self.on_trial(self, trial)
+
+    def _record(
+        self, candidate: Candidate, built: Built, measured: Measured | None, seconds: float, is_final: bool = False
+    ) -> None:
+        if self.database is None:
+            return
+        failure = built.failure or (measured.failure if measured is not None else None)
+        samples: tuple[float, ...] = (seconds,) if is_final else ()
+        if measured is not None and measured.seconds and seconds < inf:
+            # One that did not win is not faster than the incumbent, however its few samples look.
+            scale = max(seconds, self.seconds) / median(measured.seconds)
+            samples = tuple([round(one * scale, 12) for one in measured.seconds[:64]])
+        settings = {**self.measurer.settings, "family": self.task.family, "sizes": list(self.task.sizes)}
+        settings["winograd"] = self.task.winograd
+        if is_final:
+            settings["final"] = True
+        self.database.add(
+            Record(
+                self.task.key,
+                self.task.fingerprint,
+                built.trace_json,
+                samples,
+                str(failure) if failure is not None else "",
+                candidate.space,
+                candidate.choices,
+                self.noise,
+                versions()["machine"],
+                versions(),
+                time.time(),
+                self.seed,
+                settings,
+            )
+        )
+
+    def _learn(self, space: Space, batch: Batch, number: int, seconds: float) -> None:
+        self.experience.add(f"{self.task.key} {space.name}", batch, number, seconds)
+
+    def _note(self, measured: Measured) -> None:
+        if measured.noise:
+            self.noise = measured.noise
+        kind = _NUMBERS.sub("#", measured.note)
+        if kind and all([_NUMBERS.sub("#", note) != kind for note in self.notes]):  # once for each kind of note
+            self.notes.append(measured.note)
+
+    def _seen_of(self, space: Space) -> Seen:
+        return self._seen.setdefault(space.name, Seen())
+
+    def _give_up(self, candidate: Candidate, built: Built, failure: Failure) -> None:
+        self.is_done = True
+        self.notes.append(f"the rule's own schedule cannot be measured: {failure}")
+        self._keep(Trial(0, candidate, built, None, inf, False))
+
+
+def known_records(database: Database, task: Task, settings: dict[str, object]) -> list[Record]:
+    """Records worth trying for a task: of its workload, then of the nearest sizes of its family."""
+    threads = settings.get("threads")
+    cache = settings.get("cache")
+    assert isinstance(threads, int)
+    assert isinstance(cache, str)
+    own = database.top(task.key, task.fingerprint, _KNOWN_FIRST, threads, cache)
+    similar = database.similar(task.fingerprint, task.key, 1, threads, cache)
+    near = [(apart(record.settings.get("sizes", ()), task.sizes), record) for record in similar]
+    near = [pair for pair in near if pair[0] <= FARTHEST and pair[1].settings.get("family") == task.family]
+    near.sort(key=lambda pair: pair[0])
+    records = [*own[:1], *[record for _, record in near]]
+    return [record for record in records if record.settings.get("winograd", 0) <= task.winograd]

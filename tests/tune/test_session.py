@@ -1,0 +1,164 @@
+"""A search: begins with the rule, never ends below it, spends its budget where there is something to gain, resumes."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from loopwright import autosched
+from loopwright.autosched.choices import Choices
+from loopwright.ir import structural_equal
+from loopwright.tune import Budget, Session, open_database
+from loopwright.tune.errors import NoTasks, NothingToSpend, UnknownName
+from loopwright.tune.measure import Measured
+from loopwright.tune.scheduler import ByGain, RoundRobin, Standing
+from tests.tune.simulated import Simulated, gemm_task, quick_spaces
+
+
+def searched(tasks=None, measurer=None, trials=24, **options):
+    made = Session(tasks or [gemm_task()], measurer or Simulated(), model="ridge", spaces=quick_spaces, **options)
+    return made.run(Budget(trials=trials))
+
+
+def test_the_first_trial_is_the_rule():
+    session = searched(trials=1)
+    (search,) = session.searches
+    (trial,) = search.trials
+    assert trial.candidate.choices == ()
+    assert trial.is_best
+    assert search.speed_up == 1.0
+
+
+def test_the_best_candidate_is_found_and_can_be_made_again():
+    session = searched()
+    (search,) = session.searches
+    measured = [trial for trial in search.trials if trial.seconds < inf]
+    assert len(search.trials) == 24
+    assert search.seconds == pytest.approx(min(trial.seconds for trial in measured), rel=0.02)  # the noise is 1 %
+    assert search.speed_up > 1
+    with Choices(search.incumbent.candidate.decisions):
+        plan = autosched.apply(search.task.mod, search.task.target)
+    assert structural_equal(plan.mod, search.spaces[0].plan_of(search.incumbent.candidate).mod)
+
+
+def test_the_same_seed_makes_the_same_choices():
+    first, second = ([trial.candidate for trial in searched(seed=3).searches[0].trials] for _ in range(2))
+    assert first == second
+    assert first != [trial.candidate for trial in searched(seed=4).searches[0].trials]
+
+
+def test_candidates_that_fail_are_recorded_and_cost_one_trial(tmp_path):
+    database = open_database(tmp_path / "d.db")
+    session = searched(measurer=Simulated(failing=0.5), database=database)
+    (search,) = session.searches
+    failed = [trial for trial in search.trials if trial.failure is not None]
+    assert failed
+    assert len(search.trials) == 24
+    records = database.records(search.task.key, search.task.fingerprint)
+    assert sum("SIGSEGV" in record.error for record in records) == len(failed)
+
+
+class Fading(Simulated):
+    """What won loses the race at the end."""
+
+    is_over = False
+
+    def race(self, task, incumbent, challenger):
+        if incumbent.digest == self.raced[0] and challenger.digest in self.raced:
+            return Measured((1e-3,) * 5, (1e-3,) * 5, 0.98, 0.97, 0.99, 0.01, "slower", True)
+        return super().race(task, incumbent, challenger)
+
+
+def test_a_winner_that_loses_the_last_race_is_not_kept(tmp_path):
+    database = open_database(tmp_path / "d.db")
+    session = searched(measurer=Fading(), database=database)
+    (search,) = session.searches
+    assert search.final.ratio == 0.98
+    assert search.speed_up == 1.0
+    with database:
+        plan = autosched.apply(search.task.mod, search.task.target)
+    assert [decision.rule for decision in plan.decisions] == ["packed GEMM"]
+    assert structural_equal(plan.mod, autosched.apply(search.task.mod, search.task.target).mod)
+
+
+def test_a_build_takes_what_the_database_knows(tmp_path):
+    database = open_database(tmp_path / "d.db")
+    task = searched(database=database).searches[0].task
+    plain = autosched.apply(task.mod, task.target)
+    with database:
+        plan = autosched.apply(task.mod, task.target)
+        near = autosched.apply(gemm_task(52, 208, 96).mod, task.target)
+    assert not structural_equal(plan.mod, plain.mod)
+    assert plan.schedule.is_proved
+    assert near.schedule.is_proved
+    assert structural_equal(autosched.apply(task.mod, task.target).mod, plain.mod)
+
+
+def test_a_second_search_begins_with_what_the_first_found(tmp_path):
+    database = open_database(tmp_path / "d.db")
+    first = searched(database=database).searches[0]
+    again = searched(database=database, trials=2, seed=9).searches[0]
+    assert again.trials[1].candidate == first.incumbent.candidate
+    assert again.speed_up == pytest.approx(first.speed_up, rel=0.02)
+    assert len(Session([gemm_task()], Simulated(), database=database).experience.rows) > 20
+
+
+def test_an_interrupted_search_keeps_what_it_has(tmp_path):
+    class Impatient:
+        def begin(self, session): ...
+        def end(self, session): ...
+        def trial(self, session, search, trial):
+            if trial.number == 5:
+                raise KeyboardInterrupt
+
+    database = open_database(tmp_path / "d.db")
+    session = searched(database=database, observers=[Impatient()])
+    assert session.is_interrupted
+    assert len(session.searches[0].trials) == 6
+    assert database.best(session.tasks[0].key, session.tasks[0].fingerprint) is not None
+
+
+def test_several_tasks_share_the_budget():
+    session = searched([gemm_task(49), gemm_task(64), gemm_task(100, weight=5.0)], trials=60)
+    counts = [len(search.trials) for search in session.searches]
+    assert sum(counts) == 60
+    assert session.searches[0].task.weight == 5.0  # the one that runs most often begins
+    assert session.speed_up > 1
+    assert session.geomean > 1
+    limited = Session([gemm_task(49), gemm_task(64)], Simulated(), model="prior", spaces=quick_spaces)
+    limited.run(Budget(trials=60, trials_per_task=10))
+    assert [len(search.trials) for search in limited.searches] == [10, 10]
+
+
+def test_schedulers():
+    def standing(**changes):
+        usual = {"weight": 1.0, "seconds": 1.0, "roofline": 0.8, "gain": 0.0, "trials": 8, "is_done": False}
+        return Standing(**{**usual, **changes})
+
+    assert ByGain().next([standing(), standing(roofline=0.2)]) == 1
+    assert ByGain().next([standing(), standing(weight=9.0)]) == 1
+    assert ByGain().next([standing(), standing(gain=0.5)]) == 1
+    assert ByGain().next([standing(), standing(trials=0)]) == 1
+    assert ByGain().next([standing(is_done=True)]) is None
+    assert RoundRobin().next([standing(), standing(trials=3)]) == 1
+    assert RoundRobin().next([]) is None
+
+
+def test_bad_input():
+    with pytest.raises(NoTasks, match="the list of tasks is empty"):
+        Session([], Simulated())
+    for budget in (Budget(), Budget(trials=0), Budget(minutes=-1.0), Budget(minutes=float("nan"))):
+        with pytest.raises(NothingToSpend):
+            Session([gemm_task()], Simulated()).run(budget)
+    with pytest.raises(UnknownName, match="there is no task scheduler 'fair'"):
+        Session([gemm_task()], Simulated(), scheduler="fair")
+    with pytest.raises(NothingToSpend, match="a round of 0 candidates"):
+        Session([gemm_task()], Simulated(), round_size=0)
+
+
+def test_random_numbers_of_one_task_do_not_depend_on_others():
+    alone = searched([gemm_task(64)], trials=16)
+    beside = searched([gemm_task(64), gemm_task(49)], trials=48, scheduler="round-robin")
+    assert np.isclose(alone.searches[0].rule_seconds, beside.searches[0].rule_seconds)
