@@ -69,3 +69,25 @@ X = te.placeholder((2, 3, 4), name="x")
 def test_mistakes(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("most", [3, -1])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_boxes_of_equal_score_are_found_in_their_order(dtype, most, is_open):
+    rng = np.random.default_rng(5)
+    count = 331  # several blocks of a row, the last in part
+    corner, size = rng.random((1, count, 2)), rng.uniform(0.02, 0.2, (1, count, 2))
+    boxes = np.concatenate([corner, corner + size], -1).astype(dtype)
+    scores = (rng.integers(-4, 5, (1, 2, count)) / 4).astype(dtype)
+    scores[0, 1, ::7] = np.nan
+    scores[0, 0, ::9] = -0.0
+    n = te.size_var("n") if is_open else count
+    inputs = [te.placeholder((1, n, 4), dtype, "boxes"), te.placeholder((1, 2, n), dtype, "scores")]
+    rows, total = topi.vision.all_class_non_max_suppression(*inputs, most, 0.2, -0.5)
+    found, number = np.zeros((2 * count, 3), "int64"), np.zeros(1, "int64")
+    lw.build([*inputs, rows, total], target="llvm")(boxes, scores, found, number)
+    reference = OPERATORS["vision.all_class_non_max_suppression"].reference
+    expected, exact = reference(boxes, scores, most, 0.2, -0.5)
+    assert number[0] == exact[0] > 5
+    assert np.array_equal(found, expected)

@@ -18,6 +18,7 @@ from loopwright.topi.registry import operator
 from loopwright.topi.testing import boxes as meaning
 from loopwright.topi.types import Scalar, Shape
 from loopwright.topi.vision.boxes import Box, keep_best
+from loopwright.topi.vision.next_best import NextBest, has_pairs
 
 _LONG = DataType("int64")
 
@@ -103,20 +104,13 @@ def keep_in_class(
     count = boxes.shape[1]
     corner = ib.buffer_ptr(ins[0])
     index = DataType("int32")
-    passing = ib.allocate(index, (count,), name="passing")  # those with a score that counts: often few
-    passed = ib.allocate(index, (1,), name="passed", scope="local")
-    passed[0] = 0
-    with ib.for_range(0, count, "i") as i:
-        value = ib.let("value", score(i))
-        passing[minimum(maximum(passed[0], 0), count - 1)] = cast(i, index)
-        enough = value >= least(ib, ins) if at_least else value > least(ib, ins)
-        passed[0] = passed[0] + select(enough, const(1, index), const(0, index))
-    candidates = ib.let("candidates", minimum(maximum(passed[0], 0), cast(count, index)))
-    in_order = sort_row(ib, candidates, count, lambda i: score(passing[i]), boxes.dtype, False)
+
+    def passes(value: Expr) -> Expr:
+        return value >= least(ib, ins) if at_least else value > least(ib, ins)
+
     order = ib.allocate(index, (count,), name="order")
     chosen = ib.allocate(index, (count,), name="chosen")
-    with ib.for_range(0, candidates, "i") as i:
-        order[i] = passing[minimum(maximum(in_order.place(i), 0), count - 1)]
+    candidates, find = _by_score(ib, count, boxes.dtype, score, passes, order)
 
     def box(index: Expr) -> Box:
         return [corner[b, order[index], k] for k in range(4)]
@@ -129,10 +123,42 @@ def keep_in_class(
         box,
         lambda offset: const(True),
         lambda better, location, overlap: overlap > shared(ib, ins),
+        find,
     )
     with ib.for_range(0, number[0], "i") as i:
         kept[line, i] = order[chosen[i]]
     numbers[line] = number[0]
+
+
+def _by_score(
+    ib: IRBuilder,
+    count: Expr,
+    dtype: DataType,
+    score: Callable[..., Expr],
+    passes: Callable[[Expr], Expr],
+    order: BufferVar,
+) -> tuple[Expr, Callable[[Expr], None] | None]:
+    """How many boxes have a score that counts, and how `order` learns which comes next; None where it knows already."""
+    index = DataType("int32")
+    if has_pairs(dtype):  # often few are looked at
+        row = NextBest(ib, count, score, passes)
+
+        def find(at: Expr) -> None:
+            order[at] = cast(row.take(), index)
+
+        return ib.let("candidates", minimum(maximum(row.number[0], 0), cast(count, index))), find
+    passing = ib.allocate(index, (count,), name="passing")
+    passed = ib.allocate(index, (1,), name="passed", scope="local")
+    passed[0] = 0
+    with ib.for_range(0, count, "i") as i:
+        value = ib.let("value", score(i))
+        passing[minimum(maximum(passed[0], 0), count - 1)] = cast(i, index)
+        passed[0] = passed[0] + select(passes(value), const(1, index), const(0, index))
+    candidates = ib.let("candidates", minimum(maximum(passed[0], 0), cast(count, index)))
+    in_order = sort_row(ib, candidates, count, lambda i: score(passing[i]), dtype, False)
+    with ib.for_range(0, candidates, "i") as i:
+        order[i] = passing[minimum(maximum(in_order.place(i), 0), count - 1)]
+    return candidates, None
 
 
 def _rows_by_class(

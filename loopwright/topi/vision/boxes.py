@@ -57,11 +57,12 @@ def keep_best(
     box: Callable[[Expr], Box],
     is_candidate: Callable[[Expr], Expr],
     suppresses: Callable[[Expr, Expr, Expr], Expr],
+    find: Callable[[Expr], None] | None = None,
 ) -> BufferVar:
     """Go through places 0 to `count`, the best first, and store those that are kept (at most `most`) in `kept`.
 
-    `suppresses(better, place, overlap)` says whether a box that was kept stands against another. Gives a cell with how
-    many were kept.
+    `suppresses(better, place, overlap)` says whether a box that was kept stands against another. `find`, if given, is
+    called with each place before `box` and the others are asked about it. Gives a cell with how many were kept.
     """
     room = kept.asobject().shape[0]
     sides = ib.allocate(box(const(0, "int32"))[0].dtype, (5, room), name="sides")  # of those kept, side by side
@@ -72,6 +73,8 @@ def keep_best(
     location[0] = 0
     with ib.while_loop(all_of(location[0] < count, number[0] < most)):
         here = ib.let("here", minimum(maximum(location[0], 0), count - 1))
+        if find is not None:
+            find(here)
         with ib.if_scope(is_candidate(here)):
             own = Sides.of(ib, box(here))
             against[0] = 0
