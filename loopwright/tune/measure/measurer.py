@@ -30,12 +30,13 @@ from loopwright.tune.measure.failure import Failure
 from loopwright.tune.measure.limits import Limits, can_fork, choose_cpus
 from loopwright.tune.measure.noise import Drift
 from loopwright.tune.measure.race import medians
-from loopwright.tune.measure.runner import Setting, Timed, finals, measure, race, run_once
+from loopwright.tune.measure.runner import Setting, Timed, finals, measure, race, run_once, together
 from loopwright.tune.task import Task
 
 _MOST_NOT_FINITE: Final = 0.01  # share of a result: with more, little is compared
 _SAME_PROCESS: Final = "measured in the process of the search: a candidate that crashes would end it"
-_NOISE_LASTS: Final = 30.0  # seconds until the incumbent is raced against itself again
+_MOST_HELD: Final = 1 << 30  # bytes of arguments and results of several tasks
+_FRESH: Final = 3  # processes that finalists are measured in, one after the other
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,13 @@ class _TaskState:
     reference: Reference | None
     note: str = ""  # on the reference
     drifts: dict[str, Drift] = field(default_factory=dict)
-    noise: dict[str, tuple[float, float]] = field(default_factory=dict)  # of an incumbent, and when it was measured
+    noise: dict[str, float] = field(default_factory=dict)  # of each incumbent, from its last long race
+
+    @property
+    def size(self) -> int:
+        """Bytes of its arrays."""
+        bounds = [] if self.reference is None else [*self.reference.values, *self.reference.allowed]
+        return sum([array.nbytes for array in (*self.arguments.values, *bounds) if isinstance(array, np.ndarray)])
 
 
 class Measurer:
@@ -187,44 +194,41 @@ class Measurer:
         state = self._state(task, built[0])
         usual = self._usual(state, built[0])
 
-        def work(report: Callable[[str, float], None]) -> list[Timed]:
-            return finals(report, self._setting, state.arguments, built, usual)
+        share = replace(self._setting, budget=self._setting.budget / _FRESH)
 
-        (all_timed,) = self._run(work, "load")
-        if isinstance(all_timed, Failure):  # one of them: each by itself shows which
+        def work(report: Callable[[str, float], None]) -> list[Timed]:
+            return finals(report, share, state.arguments, built, usual)
+
+        heats = [self._run(work, "load")[0] for _ in range(_FRESH)]
+        if any([isinstance(heat, Failure) for heat in heats]):  # one of them: each by itself shows which
             results = [self.measure_alone(task, built[0])]
             results += [self.race(task, built[0], one) for one in built[1:]]
         else:
-            results = [self._measured(state, built[0], timed) for timed in all_timed]
+            results = [self._measured(state, built[0], together(timed)) for timed in zip(*heats, strict=True)]
         return sorted(enumerate(results), key=lambda result: -_standing(result[1]))
 
     # --- what they share ---
 
     def _race_once(self, state: _TaskState, incumbent: Built, challenger: Built) -> Measured:
         usual = self._usual(state, incumbent)
-        noise, when = state.noise.get(incumbent.digest, (0.0, -_NOISE_LASTS))
-        with_twin = time.monotonic() - when > _NOISE_LASTS
 
         def work(report: Callable[[str, float], None]) -> Timed | Failure:
-            return race(
-                report, self._setting, state.arguments, incumbent, challenger, usual, state.reference, with_twin
-            )
+            return race(report, self._setting, state.arguments, incumbent, challenger, usual, state.reference)
 
         (timed,) = self._run(work, "load")
-        return self._measured(state, incumbent, timed, noise)
+        return self._measured(state, incumbent, timed)
 
     def _usual(self, state: _TaskState, incumbent: Built) -> float:
         """Seconds that a call of the incumbent takes, as far as that is known."""
         drift = state.drifts.get(incumbent.digest)
         return self._setting.timeout if drift is None else drift.best
 
-    def _measured(self, state: _TaskState, incumbent: Built, timed: Timed | Failure, noise: float = 0.0) -> Measured:
+    def _measured(self, state: _TaskState, incumbent: Built, timed: Timed | Failure) -> Measured:
         notes = [state.note, "" if can_fork() else _SAME_PROCESS]
         if isinstance(timed, Failure):
             return Measured(failure=timed, note="; ".join(filter(None, notes)))
-        if timed.twin is not None:
-            noise = timed.twin.half_width
-            state.noise[incumbent.digest] = (noise, time.monotonic())
+        if timed.itself is not None:
+            state.noise[incumbent.digest] = timed.itself.half_width
         before, _ = medians(timed.race)
         state.drifts.setdefault(incumbent.digest, Drift()).observe(before)
         if timed.load.is_disturbed:
@@ -236,7 +240,7 @@ class Measurer:
             ratio,
             low,
             high,
-            noise,
+            state.noise.get(incumbent.digest, 0.0),
             timed.verdict,
             state.reference is not None,
             None,
@@ -271,9 +275,12 @@ class Measurer:
 
     def _state(self, task: Task, first: Built) -> _TaskState:
         """The arguments of a task and the results that are right."""
-        state = self._states.get(task.key)
+        state = self._states.pop(task.key, None)
         if state is None:
-            state = self._states[task.key] = self._prepared(task, first)
+            state = self._prepared(task, first)
+        self._states[task.key] = state  # the last one used comes last
+        while len(self._states) > 1 and sum([one.size for one in self._states.values()]) > _MOST_HELD:
+            del self._states[next(iter(self._states))]
         return state
 
     def _prepared(self, task: Task, first: Built) -> _TaskState:
@@ -344,7 +351,7 @@ def _require_here(target: Target) -> None:
     try:
         require_runnable(describe(target))
     except CodeNotForHost as error:
-        raise CannotMeasureHere(str(target), str(error).splitlines()[0]) from None
+        raise CannotMeasureHere(str(target), str(error.args[0])) from None
 
 
 def _load_before_forks(target: Target) -> None:

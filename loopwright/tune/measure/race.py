@@ -24,7 +24,9 @@ _MANY: Final = 12  # pairs, for some to be left out
 _LEAST: Final = 3  # pairs before the first look
 _GROWTH: Final = 1.3  # of the number of pairs between two looks
 _RESOLUTION: Final = 2e-4  # of one sample: equal figures are not exact ones
+_LEAST_ITSELF: Final = 6  # ratios of an A/A comparison
 ALPHA: Final = 0.02
+COPIES: Final = 2  # of each program, of which samples are taken in turn
 
 
 class Interval(NamedTuple):
@@ -137,6 +139,17 @@ class Race:
             if low > 1 - self.equal and high < 1 + self.equal:
                 return "equal"
         return "open" if self.is_over else None
+
+
+def against_itself(samples: Sequence[float]) -> Interval | None:
+    """An A/A comparison: samples of one program, two of one copy of it and two of another, in turn.
+
+    None where there are too few of them.
+    """
+    groups = [samples[k : k + 4] for k in range(0, len(samples) - 3, 4)]
+    # The outer two and the inner two, so that what drifts is not taken for a difference of the copies.
+    ratios = [ratio for a, b, c, d in groups for ratio in (a / d, b / c)]
+    return interval(ratios) if len(ratios) >= _LEAST_ITSELF else None
 
 
 def medians(race: Race) -> tuple[float, float]:

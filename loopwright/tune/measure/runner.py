@@ -24,7 +24,7 @@ from loopwright.tune.measure.children import Report
 from loopwright.tune.measure.compare import Reference
 from loopwright.tune.measure.failure import Failure
 from loopwright.tune.measure.noise import Load, LoadMeter
-from loopwright.tune.measure.race import Interval, Race, interval
+from loopwright.tune.measure.race import COPIES, Interval, Race, against_itself
 
 if TYPE_CHECKING:
     from loopwright.runtime.ffi import PackedFunction
@@ -54,19 +54,22 @@ class Timed:
 
     race: Race
     verdict: str
-    twin: Interval | None  # the incumbent against itself
+    itself: Interval | None  # the incumbent against itself; None where there are too few samples
     load: Load
     first_run: float = 0.0  # seconds of the challenger's
 
 
 class _Contender:
-    """One loaded program, called on arguments that all contenders share."""
+    """One loaded program, called on arguments that all contenders share.
+
+    It is loaded twice, and samples are taken of both copies: where code lies in memory may matter by some percent.
+    """
 
     def __init__(self, built: Built, call: Call, setting: Setting, flush: Callable[[], None] | None) -> None:
-        module = built.load(setting.target)
-        self.function: PackedFunction = module.entry_func
-        self.loop = timed_loop(self.function, call.values)
-        self.keep = (module, call)
+        modules = [built.load(setting.target) for _ in range(COPIES)]
+        self.function: PackedFunction = modules[0].entry_func
+        self.loops = [timed_loop(module.entry_func, call.values) for module in modules]
+        self.keep = (modules, call)
         self.calls = 1
         self.flush = flush
         self.clock = time.thread_time_ns if setting.threads == 1 else None
@@ -74,23 +77,23 @@ class _Contender:
 
     def warm_up(self) -> None:
         """Settle how many calls make a sample, where caches need not be cold."""
-        if self.flush is not None:
-            self.loop(1)
-            return
-        self.calls = 1
-        while (seconds := self.loop(self.calls) / 1e9) < _SAMPLE and self.calls < _MOST_CALLS:
+        loop, self.calls = self.loops[0], 1
+        while self.flush is None and (seconds := loop(self.calls) / 1e9) < _SAMPLE and self.calls < _MOST_CALLS:
             wanted = _SAMPLE / max(seconds, 1e-9) * self.calls
             self.calls = min(_MOST_CALLS, max(self.calls + 1, math.ceil(min(wanted * 1.05, self.calls * 64))))
+        for loop in self.loops[1:]:
+            loop(1)
 
-    def sample(self) -> float:
+    def sample(self, copy: int) -> float:
         """Seconds of one call: of the processor, where one thread does all the work, else of the clock."""
         if self.flush is not None:
             self.flush()
+        loop = self.loops[copy]
         if self.clock is None:
-            seconds = self.loop(self.calls) / 1e9
+            seconds = loop(self.calls) / 1e9
         else:
             start = self.clock()
-            self.loop(self.calls)
+            loop(self.calls)
             seconds = (self.clock() - start) / 1e9
         return max(seconds, 1e-9) / self.calls
 
@@ -103,7 +106,6 @@ def race(
     challenger: Built,
     usual: float,
     reference: Reference | None,
-    with_twin: bool,
 ) -> Timed | Failure:
     """The challenger checked and raced; `usual` is what a call of the incumbent is known to take."""
     _set_up(setting)
@@ -117,23 +119,17 @@ def race(
         return failure
     report("time", setting.timeout + 4 * setting.budget + 16 * patience)
     first = _Contender(incumbent, call, setting, flush)
-    twin = _Contender(incumbent, call, setting, flush) if with_twin else None
-    contenders = [first, contender, *([twin] if twin else [])]
-    for one in contenders:
+    for one in (first, contender):
         one.warm_up()
-    if twin:
-        twin.calls = first.calls
-    result, ratios, meter = Race(setting.budget), list[float](), LoadMeter()
+    result, meter = Race(setting.budget), LoadMeter()
     while (verdict := result.verdict()) is None:
-        seconds, spent = _round(contenders, len(result.challenger))
-        result.add(seconds[0], seconds[1], spent)
-        if twin:
-            ratios.append(seconds[0] / seconds[2])
+        (one_of_first, one_of_other), spent = _round([first, contender], len(result.challenger))
+        result.add(one_of_first, one_of_other, spent)
     load = meter.read()
     failure = _settled(report, contender, call, arguments, patience)
     if failure is not None:
         return failure
-    return Timed(result, verdict, interval(ratios) if twin else None, load, first_run)
+    return Timed(result, verdict, against_itself(result.incumbent), load, first_run)
 
 
 def measure(
@@ -151,8 +147,8 @@ def measure(
     report("time", setting.timeout + 4 * setting.budget + 16 * patience)
     twin = _Contender(built, call, setting, flush)
     first.warm_up()
+    twin.warm_up()
     twin.calls = first.calls
-    twin.loop(twin.calls)
     result, meter = Race(setting.budget), LoadMeter()
     while len(result.challenger) < _LEAST or not result.is_over:
         (one, other), spent = _round([first, twin], len(result.challenger))
@@ -185,8 +181,19 @@ def finals(
         (first, *others), spent = _round(contenders, len(races[0].challenger))
         for result, seconds in zip(races, others, strict=True):
             result.add(first, seconds, spent)
-    load, twin = meter.read(), races[0].interval()
-    return [Timed(result, "open", twin, load) for result in races]
+    load, itself = meter.read(), races[0].interval()
+    return [Timed(result, "open", itself, load) for result in races]
+
+
+def together(heats: Sequence[Timed]) -> Timed:
+    """What several processes saw of one challenger."""
+    whole = Race(sum([heat.race.budget for heat in heats]))
+    for heat in heats:
+        for incumbent, challenger in zip(heat.race.incumbent, heat.race.challenger, strict=True):
+            whole.add(incumbent, challenger)
+    busiest = max([heat.load for heat in heats], key=lambda load: load.waited + load.stolen)
+    itself = [heat.itself for heat in heats if heat.itself is not None]
+    return Timed(whole, "open", max(itself, key=lambda one: one.half_width, default=None), busiest)
 
 
 def run_once(report: Report, setting: Setting, built: Built, arguments: Arguments) -> list[np.ndarray] | Failure:
@@ -204,12 +211,15 @@ def run_once(report: Report, setting: Setting, built: Built, arguments: Argument
 
 
 def _round(contenders: Sequence[_Contender], number: int) -> tuple[list[float], float]:
-    """A sample of each, beginning with another one each time, in the one direction and in the other."""
+    """A sample of each, beginning with another one each time, in the one direction and in the other.
+
+    Two rounds are of the first copy of all, two of the second: as `against_itself` has it.
+    """
     count, begin = len(contenders), perf_counter()
     order = [(number // 2 + k) % count for k in range(count)]
     seconds = [0.0] * count
     for position in order if number % 2 == 0 else reversed(order):
-        seconds[position] = contenders[position].sample()
+        seconds[position] = contenders[position].sample(number // 2 % COPIES)
     return seconds, perf_counter() - begin
 
 
@@ -219,7 +229,7 @@ def _checked(
     """What the first run takes, and what is wrong with its results."""
     report("run", patience)
     begin = perf_counter()
-    contender.loop(1)
+    contender.loops[0](1)
     seconds = perf_counter() - begin
     report("compare", 60 + patience)
     contender.first_outputs = [output.tobytes() for output in call.outputs]

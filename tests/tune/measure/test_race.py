@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from loopwright.tune.measure.race import Interval, Race, interval, medians, student
+from loopwright.tune.measure.race import Interval, Race, against_itself, interval, medians, student
 
 
 def run(faster: float, spread: float, disturbed: float = 0.0, seed: int = 0, **options: float) -> tuple[str, Race]:
@@ -87,3 +87,12 @@ def test_a_race_ends_with_its_budget():
     assert verdict == "open" and 0.04 < race.spent < 0.06
     assert len(run(1.0, 0.1, most_pairs=7)[1].challenger) == 7
     assert len(run(1.0, 0.1, budget=1e-9)[1].challenger) == 3
+
+
+def test_copies_of_a_program_are_compared_with_each_other():
+    drifting = [1 + 0.01 * number for number in range(40)]
+    found = against_itself(drifting)
+    assert found.ratio == pytest.approx(1.0, abs=0.03)
+    slower_copy = [1.0, 1.0, 1.1, 1.1] * 10
+    assert against_itself(slower_copy).half_width == pytest.approx(0.09, abs=0.01)
+    assert against_itself(slower_copy[:8]) is None
