@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from loopwright.runtime.ffi import PackedFunction
 
 _SAMPLE: Final = 3e-4  # seconds that a sample lasts at least
+_LONG_SAMPLE: Final = 3e-3  # that of a contender which is slower than another
 _MOST_CALLS: Final = 1 << 20
 _SLOWEST: Final = 20.0  # times the incumbent: what takes longer is not waited for
 _TWICE_L3: Final = 2
@@ -70,19 +71,23 @@ class _Contender:
         self.function: PackedFunction = modules[0].entry_func
         self.loops = [timed_loop(module.entry_func, call.values) for module in modules]
         self.keep = (modules, call)
-        self.calls = 1
+        self.calls, self.call_seconds = 1, 0.0
         self.flush = flush
         self.clock = time.thread_time_ns if setting.threads == 1 else None
         self.first_outputs: list[bytes] = []
 
     def warm_up(self) -> None:
         """Settle how many calls make a sample, where caches need not be cold."""
+        for loop in self.loops:
+            loop(1)  # which meets pages that are not mapped yet, and would seem to last long
         loop, self.calls = self.loops[0], 1
-        while self.flush is None and (seconds := loop(self.calls) / 1e9) < _SAMPLE and self.calls < _MOST_CALLS:
-            wanted = _SAMPLE / max(seconds, 1e-9) * self.calls
-            self.calls = min(_MOST_CALLS, max(self.calls + 1, math.ceil(min(wanted * 1.05, self.calls * 64))))
-        for loop in self.loops[1:]:
-            loop(1)
+        while self.flush is None:
+            seconds = max(loop(self.calls), 1) / 1e9
+            self.call_seconds = seconds / self.calls
+            if seconds >= _SAMPLE or self.calls >= _MOST_CALLS:
+                break
+            wanted = _SAMPLE / self.call_seconds * 1.05
+            self.calls = min(_MOST_CALLS, max(self.calls + 1, math.ceil(min(wanted, self.calls * 64))))
 
     def sample(self, copy: int) -> float:
         """Seconds of one call: of the processor, where one thread does all the work, else of the clock."""
@@ -119,8 +124,7 @@ def race(
         return failure
     report("time", setting.timeout + 4 * setting.budget + 16 * patience)
     first = _Contender(incumbent, call, setting, flush)
-    for one in (first, contender):
-        one.warm_up()
+    _warm_up([first, contender])
     result, meter = Race(setting.budget), LoadMeter()
     while (verdict := result.verdict()) is None:
         (one_of_first, one_of_other), spent = _round([first, contender], len(result.challenger))
@@ -146,9 +150,7 @@ def measure(
     patience = max(1.0, 4 * first_run)
     report("time", setting.timeout + 4 * setting.budget + 16 * patience)
     twin = _Contender(built, call, setting, flush)
-    first.warm_up()
-    twin.warm_up()
-    twin.calls = first.calls
+    _warm_up([first, twin])
     result, meter = Race(setting.budget), LoadMeter()
     while len(result.challenger) < _LEAST or not result.is_over:
         (one, other), spent = _round([first, twin], len(result.challenger))
@@ -173,9 +175,7 @@ def finals(
     report("load", setting.timeout)
     contenders = [_Contender(built, call, setting, flush) for built in (builts[0], *builts)]
     report("time", setting.timeout + 4 * budget + 16 * len(contenders) * max(1.0, _SLOWEST * usual))
-    for one in contenders:
-        one.warm_up()
-    contenders[1].calls = contenders[0].calls
+    _warm_up(contenders)
     races, meter = [Race(budget) for _ in builts], LoadMeter()
     while len(races[0].challenger) < _LEAST or not races[0].is_over:
         (first, *others), spent = _round(contenders, len(races[0].challenger))
@@ -208,6 +208,16 @@ def run_once(report: Report, setting: Setting, built: Built, arguments: Argument
         return Failure("out of bounds", f"run: {damage}")
     report("send", 60 + setting.timeout)
     return [np.array(output) for output in call.outputs]
+
+
+def _warm_up(contenders: Sequence[_Contender]) -> None:
+    """Samples of all are of as many calls: the first one of a sample costs more. Only what is much slower has fewer."""
+    for one in contenders:
+        one.warm_up()
+    calls = max([one.calls for one in contenders])
+    for one in contenders:
+        if one.call_seconds:
+            one.calls = min(calls, max(one.calls, math.ceil(_LONG_SAMPLE / one.call_seconds)))
 
 
 def _round(contenders: Sequence[_Contender], number: int) -> tuple[list[float], float]:
