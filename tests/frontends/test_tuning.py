@@ -1,0 +1,98 @@
+"""lw.tune on programs and on models, measured for real; builds and compiled models take what was found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import relay, te
+from loopwright.frontends.tuning import tasks_of
+from loopwright.ir import IRModule
+from loopwright.target import Target
+from loopwright.tune import Record, open_database
+from loopwright.tune.candidate import RULES, Candidate
+from loopwright.tune.errors import NoTasks, NothingToSpend
+from loopwright.tune.space import RuleSpace
+
+TARGET = "llvm -num-cores=1"
+
+
+def product(m: int = 20, n: int = 64, k: int = 24):
+    A, B = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="r")
+    return [A, B, te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")]
+
+
+def dense_model() -> IRModule:
+    x = relay.var("x", shape=(8, 32))
+    w = relay.const(np.random.default_rng(0).random((40, 32), "float32"))
+    v = relay.const(np.random.default_rng(1).random((40, 40), "float32"))
+    hidden = relay.nn.relu(relay.nn.dense(x, w))
+    return IRModule.from_expr(relay.Function([x], relay.nn.softmax(relay.nn.dense(hidden, v))))
+
+
+def test_a_program_is_tuned_and_built_with_what_was_found(tmp_path):
+    result = lw.tune(product(), trials=4, target=TARGET, database=tmp_path / "d.db")
+    (search,) = result.session.searches
+    assert 1 < len(search.trials) <= 4
+    assert result.speed_up >= 1.0
+    assert all(trial.failure is None or trial.failure.kind == "duplicate" for trial in search.trials)
+    assert all(trial.measured.checked for trial in search.trials if trial.measured is not None)
+    assert result.schedule().is_proved
+    assert "× the rule" in str(result)
+    with open_database(tmp_path / "d.db"):
+        run = lw.build(product(), target=TARGET, autosched=True)
+    a, b = (np.random.default_rng(0).random(shape, "float32") for shape in ((20, 24), (24, 64)))
+    c = np.empty((20, 64), "float32")
+    run(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+
+
+def test_the_kernels_of_a_model_are_its_tasks():
+    tasks = tasks_of(dense_model(), Target(TARGET))
+    assert len(tasks) >= 2
+    constants = [task.function.attrs.get("constant_params") for task in tasks]
+    assert sum(bool(one) for one in constants) == 2  # both weights
+    for task, bound in zip(tasks, constants, strict=True):
+        assert len(task.as_called.function.params) == len(task.function.params) - len(bound or ())
+
+
+def test_a_compiled_model_takes_what_the_database_knows(tmp_path):
+    database = open_database(tmp_path / "d.db")
+    tasks = tasks_of(dense_model(), Target(TARGET))
+    task = next(task for task in tasks if RuleSpace(task).size > 1)
+    space = RuleSpace(task)
+    row = space.first()
+    row[0] = (row[0] + 1) % len(space.points[0].candidates)
+    candidate = space.candidate(row)
+    trace = space.schedule(candidate).trace.as_json()
+    settings = {"threads": 1, "cache": "warm", "final": True, "winograd": 0}
+    record = Record(task.key, task.fingerprint, trace, (1e-6,), "", RULES, candidate.choices, settings=settings)
+    database.add(record)
+    x = np.random.default_rng(2).random((8, 32), "float32")
+    plain = lw.compile(dense_model(), target=TARGET)
+    tuned = lw.compile(dense_model(), target=TARGET, database=database)
+    texts = [model.get_source("ll") for model in (plain.compiled, tuned.compiled)]
+    assert texts[0] != texts[1]
+    np.testing.assert_allclose(_run(plain, x), _run(tuned, x), rtol=1e-5)
+    assert Candidate(record.space, record.choices) == candidate
+
+
+def _run(model, x):
+    from loopwright.contrib.graph_executor import GraphModule
+
+    module = GraphModule(model["default"](lw.cpu(0)))
+    module.set_input("x", x)
+    module.run()
+    return module.get_output(0).numpy()
+
+
+def test_bad_input():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    open_size = [A, te.compute((n,), lambda i: A[i] + 1.0, name="B")]
+    with pytest.raises(NoTasks, match="sizes of the program are not known"):
+        lw.tune(open_size, trials=2)
+    with pytest.raises(NothingToSpend, match="0 is no number above 0"):
+        lw.tune(product(), trials=0)
