@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist, median
+from statistics import NormalDist, median, variance
 from typing import Final, NamedTuple
 
 _TRIMMED: Final = 0.2
@@ -26,7 +26,9 @@ _GROWTH: Final = 1.3  # of the number of pairs between two looks
 _RESOLUTION: Final = 2e-4  # of one sample: equal figures are not exact ones
 _LEAST_ITSELF: Final = 6  # ratios of an A/A comparison
 ALPHA: Final = 0.02
-COPIES: Final = 2  # of each program, of which samples are taken in turn
+COPIES: Final = 4  # of each program, of which samples are taken in turn
+_TOLD_BY_COPIES: Final = 4 * COPIES  # rounds that show whether copies differ
+_OF_PLACEMENT: Final = 0.03  # what copies rarely differ by
 
 
 class Interval(NamedTuple):
@@ -43,7 +45,12 @@ class Interval(NamedTuple):
 
 
 def interval(ratios: Sequence[float], alpha: float = ALPHA) -> Interval:
-    """The trimmed mean of ratios (of their logarithms), and its interval at confidence 1 - alpha."""
+    """The trimmed mean of ratios (of their logarithms), and its interval at confidence 1 - alpha.
+
+    Ratios are those of rounds, in order. Where copies of the programs differ by more than rounds of one copy explain,
+    the interval is that of the copies.
+    """
+    placed = _error_of_placement([math.log(ratio) for ratio in ratios])
     logs = sorted([math.log(ratio) for ratio in ratios])
     count = len(logs)
     cut = int(_TRIMMED * count) if count >= _MANY else 0
@@ -53,10 +60,23 @@ def interval(ratios: Sequence[float], alpha: float = ALPHA) -> Interval:
         return Interval(math.exp(mean), 0.0, math.inf)
     winsorized = [kept[0]] * cut + kept + [kept[-1]] * cut
     centre = math.fsum(winsorized) / count
-    variance = math.fsum([(one - centre) ** 2 for one in winsorized]) / (count - 1) + _RESOLUTION**2
-    error = math.sqrt(variance / count) / (1 - 2 * cut / count)
+    square = math.fsum([(one - centre) ** 2 for one in winsorized]) / (count - 1) + _RESOLUTION**2
+    error = max(placed, math.sqrt(square / count) / (1 - 2 * cut / count))
     reach = min(700.0, student(alpha, len(kept) - 1) * error)
     return Interval(math.exp(mean), _exp(mean - reach), _exp(mean + reach))
+
+
+def _error_of_placement(logs: Sequence[float]) -> float:
+    """The standard error of the mean over copies; 0 where there are too few rounds to tell."""
+    if len(logs) < _TOLD_BY_COPIES:
+        return 0.0
+    of_copies = [[log for number, log in enumerate(logs) if copy_of(number) == copy] for copy in range(COPIES)]
+    return math.sqrt(variance([median(of_copy) for of_copy in of_copies]) / COPIES)
+
+
+def copy_of(number: int) -> int:
+    """Which copy of each program a round is of: two rounds of each in turn, so that each is met in either order."""
+    return number // 2 % COPIES
 
 
 def _exp(value: float) -> float:
@@ -132,9 +152,11 @@ class Race:
             self._next = max(count + 1, math.ceil(count * _GROWTH))
             self.looks += 1
             _, low, high = self.interval(self.alpha * 6 / (math.pi * self.looks) ** 2)
-            if high < 1:
+            # With few rounds of each copy it may be their placement that differs.
+            unsure = _OF_PLACEMENT if count < _TOLD_BY_COPIES else 0.0
+            if high < 1 - unsure:
                 return "slower"
-            if low > 1 and (self.is_over or high - low <= max(self.narrow, self.of_lead * (low - 1)) * low):
+            if low > 1 + unsure and (self.is_over or high - low <= max(self.narrow, self.of_lead * (low - 1)) * low):
                 return "faster"
             if low > 1 - self.equal and high < 1 + self.equal:
                 return "equal"
@@ -142,7 +164,7 @@ class Race:
 
 
 def against_itself(samples: Sequence[float]) -> Interval | None:
-    """An A/A comparison: samples of one program, two of one copy of it and two of another, in turn.
+    """An A/A comparison: samples of one program in rounds, two of one copy of it and two of another, in turn.
 
     None where there are too few of them.
     """

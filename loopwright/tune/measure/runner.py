@@ -24,7 +24,7 @@ from loopwright.tune.measure.children import Report
 from loopwright.tune.measure.compare import Reference
 from loopwright.tune.measure.failure import Failure
 from loopwright.tune.measure.noise import Load, LoadMeter
-from loopwright.tune.measure.race import COPIES, Interval, Race, against_itself
+from loopwright.tune.measure.race import COPIES, Interval, Race, against_itself, copy_of
 
 if TYPE_CHECKING:
     from loopwright.runtime.ffi import PackedFunction
@@ -63,7 +63,8 @@ class Timed:
 class _Contender:
     """One loaded program, called on arguments that all contenders share.
 
-    It is loaded twice, and samples are taken of both copies: where code lies in memory may matter by some percent.
+    It is loaded several times, and samples are taken of all copies: where code lies in memory may matter by some
+    percent, now and then by twenty.
     """
 
     def __init__(self, built: Built, call: Call, setting: Setting, flush: Callable[[], None] | None) -> None:
@@ -223,13 +224,13 @@ def _warm_up(contenders: Sequence[_Contender]) -> None:
 def _round(contenders: Sequence[_Contender], number: int) -> tuple[list[float], float]:
     """A sample of each, beginning with another one each time, in the one direction and in the other.
 
-    Two rounds are of the first copy of all, two of the second: as `against_itself` has it.
+    All samples of a round are of one copy.
     """
     count, begin = len(contenders), perf_counter()
     order = [(number // 2 + k) % count for k in range(count)]
     seconds = [0.0] * count
     for position in order if number % 2 == 0 else reversed(order):
-        seconds[position] = contenders[position].sample(number // 2 % COPIES)
+        seconds[position] = contenders[position].sample(copy_of(number))
     return seconds, perf_counter() - begin
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from loopwright.tune.measure.race import Interval, Race, against_itself, interval, medians, student
+from loopwright.tune.measure.race import Interval, Race, against_itself, copy_of, interval, medians, student
 
 
 def run(faster: float, spread: float, disturbed: float = 0.0, seed: int = 0, **options: float) -> tuple[str, Race]:
@@ -96,3 +96,10 @@ def test_copies_of_a_program_are_compared_with_each_other():
     slower_copy = [1.0, 1.0, 1.1, 1.1] * 10
     assert against_itself(slower_copy).half_width == pytest.approx(0.09, abs=0.01)
     assert against_itself(slower_copy[:8]) is None
+
+
+def test_copies_that_differ_widen_the_interval():
+    rng = random.Random(0)
+    ratios = [math.exp(rng.gauss(0.1 if copy_of(number) == 1 else 0.0, 0.005)) for number in range(64)]
+    assert interval(ratios).low < 1 < interval(ratios).high
+    assert interval([math.exp(rng.gauss(0.025, 0.005)) for _ in range(64)]).low > 1.02
