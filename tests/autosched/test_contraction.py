@@ -306,3 +306,16 @@ def test_an_operand_is_computed_on_the_way_into_its_panels(size: tuple[int, int,
     weights = y.astype("float64") * z
     bound = (k + 3) * 2.0**-23 * (np.abs(x).astype("float64") @ np.abs(weights))
     assert np.all(np.abs(got - x.astype("float64") @ weights) <= bound)
+
+
+@pytest.mark.parametrize("shape", [(30, 10, 700), (13, 300, 103), (6, 90, 738)])
+def test_rows_of_b_are_read_in_place_in_few_slabs(shape: tuple[int, int, int]) -> None:
+    """A short reduction is one slab; a longer one has 16 steps a slab or more for each load and store of its sums."""
+    m, k, n = shape
+    func = matmul(m, k, n, "float64")
+    plan = autosched.apply(func, "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=1")
+    text = plan.explain()
+    assert plan.schedule.is_proved and "read in place" in text
+    slabs = re.search(r"\d+ slabs of (\d+)", text)
+    assert slabs is None if k <= 16 else slabs is not None and int(slabs[1]) >= 16
+    check(func)

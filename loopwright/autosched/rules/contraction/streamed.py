@@ -16,13 +16,26 @@ from __future__ import annotations
 from math import ceil
 from typing import Final
 
-from loopwright.autosched.cost import EDGE, TILE, at_once, on_threads, tile_step, turns_of
-from loopwright.autosched.machine import Machine, bytes_of
-from loopwright.autosched.rules.contraction.tiles import Size, Tiles, tiles_in_registers, work_of
+from loopwright.autosched.cost import EDGE, OVERHEAD, TILE, at_once, on_threads, tile_step, turns_of
+from loopwright.autosched.machine import Machine, bytes_of, rounded_up
+from loopwright.autosched.rules.contraction.tiles import (
+    TURN,
+    TURNS,
+    Size,
+    Tiles,
+    rows_that_stay,
+    tiles_in_registers,
+    work_of,
+)
 
-MOST_STEPS: Final = 8  # of a slab
+MOST_STEPS: Final = 32  # of a slab
+FAR_STEPS: Final = 16  # of a slab whose rows lie on pages of their own, beyond L2
 LEAST_STEPS: Final = 4
-ONE_STREAM: Final = 32  # steps of a slab where all of B is one panel
+SHORT_ROWS: Final = 4  # on a page: they are one stream
+FEW_STEPS: Final = 8  # of which the next ones arrive while one is used
+RUN: Final = 4  # lines of a row that a tile reads before it jumps to the next: of fewer, prefetchers see little
+SHORT_RUN: Final = 5.0  # cycles for each jump to a row of which next to nothing is read
+LATE_ROWS: Final = 0.2  # of the shorter of two things that go on at once: more rows than the few that arrive early
 SUM: Final = 2.0  # cycles to load a vector of sums and store it again
 FIRST_SUM: Final = 1.0  # to store the zero that it starts from
 MOST_STREAMED: Final = 64  # rows: packing pays long before
@@ -31,13 +44,13 @@ MOST_STREAMED: Final = 64  # rows: packing pays long before
 def streamed_tiles(size: Size, machine: Machine) -> list[Tiles]:
     """The ways to do so; none where B does not lie along its rows, or there are too many rows, or too few steps."""
     is_known = size.knows_n and size.knows_k
-    if not is_known or not size.row_stride or size.is_prepacked or size.m > MOST_STREAMED or size.k <= MOST_STEPS:
+    if not is_known or not size.row_stride or size.is_prepacked or size.m > MOST_STREAMED or size.k <= FEW_STEPS:
         return []
     threads = machine.threads_for(work_of(size, machine))
     lanes = machine.lanes(size.dtype)
     return [
         _costed(size, machine, threads, mr, vectors)
-        for mr, vectors in tiles_in_registers(size, machine)
+        for mr, vectors in tiles_in_registers(size._replace(k=rounded_up(size.k, TURN)), machine)  # of whole turns
         # A guard that no loop can be parted by, in a task or among unknown rows, would send the sums to memory.
         if (threads == 1 and size.knows_m) or size.n % (vectors * lanes) == 0
     ]
@@ -47,13 +60,14 @@ def _costed(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -
     lanes, width = machine.lanes(size.dtype), bytes_of(size.dtype)
     nr = vectors * lanes
     tall, wide = ceil(size.m / mr), ceil(size.n / nr)
-    # Rows of B and of C are streams.
-    slab = min(MOST_STEPS, max(LEAST_STEPS, (machine.streams - mr) // 2 * 2))
-    if wide == 1 and size.row_stride == size.n:
-        slab = min(size.k, ONE_STREAM)  # rows of B lie one after the other: they are one stream
+    slab = _steps(size, machine, mr, wide == 1)
     # The sums of all rows stay in half of L1 from slab to slab, and so do the rows of B from strip to strip.
-    row = nr * width * (size.m + slab)
-    across = max(1, min(wide, machine.l1 // 2 // row))
+    row = nr * width * (slab + (size.m if slab < size.k else 0))
+    across = max(1, machine.l1 // 2 // row)
+    if _is_large(size, machine):  # rows are read far enough to be followed, while the sums alone stay in L1
+        followed = ceil(machine.page // 2 / (nr * width))
+        across = max(across, min(followed, machine.l1 * 3 // 4 // (nr * width * size.m)))
+    across = min(wide, across)
     across = ceil(wide / ceil(wide / across))
     tasks = ceil(wide / across) * size.batch
     if threads > 1 and tasks < threads:
@@ -61,15 +75,48 @@ def _costed(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -
         tasks = ceil(wide / across) * size.batch
     slabs = ceil(size.k / slab)
     step = tile_step(machine, mr, vectors)
-    sums = size.k * step + slabs * (TILE + mr * vectors * SUM) + mr * vectors * FIRST_SUM
+    sums = size.k * step + mr * vectors * FIRST_SUM
+    sums += slabs * (TILE + mr * vectors * SUM) if slabs > 1 else OVERHEAD
     brought = size.k * nr * width / machine.bytes_per_cycle(size.k * size.n * width * size.batch)
-    task = across * (at_once(tall * sums, brought))
+    if _is_far(size, machine):
+        brought += size.k * SHORT_RUN * max(0.0, 1 - nr * width / (RUN * machine.line))
+    task = across * at_once(tall * sums, brought)
+    if slab > FEW_STEPS:  # each row of B is late for its first step
+        task += across * LATE_ROWS * min(tall * sums, brought)
     if threads == 1:
         panels = ceil(size.n / lanes) / vectors  # the last one may have fewer vectors
         whole = task * (panels / across) * size.batch * (EDGE if size.n % nr else 1.0)
     else:
         whole = on_threads(machine, task, tasks, threads)
     whole *= EDGE if size.m % mr else 1.0
-    unroll = slab if slab <= LEAST_STEPS else 2 if slab <= MOST_STEPS else LEAST_STEPS
+    unroll = slab if slab <= TURN else next((count for count in TURNS if slab % count == 0), TURN)
     turns = turns_of(tasks, threads)
     return Tiles(mr, vectors, lanes, slab, tall, across, unroll, False, threads, turns, whole, reads_rows=True)
+
+
+def _steps(size: Size, machine: Machine, mr: int, is_one_panel: bool) -> int:
+    """Rows of B in a slab: as many as prefetchers follow beside the rows of C."""
+    if is_one_panel and size.row_stride == size.n:
+        return min(size.k, MOST_STEPS)  # rows of B lie one after the other: they are one stream
+    followed = max(LEAST_STEPS, machine.streams - mr)
+    stride = size.row_stride * bytes_of(size.dtype)
+    of_a_page = machine.page // stride
+    most = min(followed * (of_a_page if of_a_page >= SHORT_ROWS else 1), MOST_STEPS)
+    most = min(most, FAR_STEPS) if _is_far(size, machine) else most
+    if size.k <= most:
+        return size.k
+    most = min(most, max(FEW_STEPS, rows_that_stay(stride, machine)))
+    if most <= FEW_STEPS:
+        return most // 2 * 2
+    # Equal slabs, of whole turns: a shorter last one has a kernel of its own.
+    slabs = ceil(size.k / (most // TURN * TURN))
+    return rounded_up(ceil(size.k / slabs), TURN)
+
+
+def _is_far(size: Size, machine: Machine) -> bool:
+    """Whether each row of B is a stream of its own from beyond L2."""
+    return _is_large(size, machine) and size.row_stride * bytes_of(size.dtype) >= machine.page // 2
+
+
+def _is_large(size: Size, machine: Machine) -> bool:
+    return size.k * size.n * bytes_of(size.dtype) * size.batch > machine.l2 // 2

@@ -163,14 +163,14 @@ def _skip(size: Size, machine: Machine, nr: int) -> float:
     moves = machine.moves
     whole = size.k * size.n * width
     if whole <= machine.l2 // 2:
-        is_near = whole <= NEAR_PAGES * machine.page and size.k <= _rows_that_stay(stride, machine)
+        is_near = whole <= NEAR_PAGES * machine.page and size.k <= rows_that_stay(stride, machine)
         near = moves.line_skipped if is_near else moves.line_of_panel
         return near if stride < machine.page else max(near, moves.line_of_page)
     late = min(1.0, stride / (machine.page // 2))
     return (1 - late) * moves.line_of_panel + late * moves.line_of_page_far
 
 
-def _rows_that_stay(stride: int, machine: Machine) -> int:
+def rows_that_stay(stride: int, machine: Machine) -> int:
     """How many rows so far apart have a line each in L1: of a stride that divides a page, few places are theirs."""
     return machine.l1 * 3 // 4 // max(machine.line, gcd(stride, machine.page))
 
@@ -197,7 +197,7 @@ def _read_across(size: Size, machine: Machine, mr: int, slab: int, across: int) 
     far = size.k * stride > machine.l2 // 2
     skipped = machine.moves.line_of_page_far if far and stride >= machine.page // 2 else machine.moves.line_of_panel
     brought = machine.line / machine.bytes_per_cycle(size.k * stride) + (skipped if stride > 2 * machine.line else 0.0)
-    stays = slab * lines <= _rows_that_stay(stride, machine)
+    stays = slab * lines <= rows_that_stay(stride, machine)
     return size.k * lines * brought * (1 if stays else across)
 
 
@@ -241,7 +241,7 @@ def costed(
     tall, wide = ceil(size.m / mr), ceil(size.n / nr)
     # Panels of B stay in half of L2 while all rows of the task pass by.
     stays = not packs and not size.packs_rows and size.k * nr * width <= machine.l1 * 3 // 4 and down > 1
-    stays = stays and size.k <= _rows_that_stay(size.row_stride * width, machine)
+    stays = stays and size.k <= rows_that_stay(size.row_stride * width, machine)
     slabs = max(1, ceil(size.k * nr * across * width / (machine.l2 // 2))) if down > 1 and size.knows_k else 1
     slabs = 1 if stays else slabs
     # Whole turns: where the last one of a slab is cut short, its block cannot tell which slab it is in.
@@ -257,8 +257,10 @@ def costed(
         step += UNHIDDEN * moves.panel_share * mr * width / machine.l2_bytes_per_cycle
     if not packs:
         lines = max(1.0, nr * width / machine.line)
-        first = step + lines * _skip(size, machine, nr)
-        first = max(first, nr * width / machine.bytes_per_cycle(size.k * size.n * width))
+        total = size.k * size.n * width
+        arrival, skipped = nr * width / machine.bytes_per_cycle(total), lines * _skip(size, machine, nr)
+        # Lines that jump from page to page in memory arrive no sooner because multiply-adds go on.
+        first = max(step, arrival) + skipped if total > machine.l3 // 2 else max(step + skipped, arrival)
         # One strip brings the panel, the others find it, if not the addresses of all its pages.
         again = max(0.0, moves.line_of_panel - moves.line_skipped) if size.k * stride > NEAR_PAGES * machine.page else 0
         step += lines * again
