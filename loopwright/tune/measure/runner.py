@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _SAMPLE: Final = 3e-4  # seconds that a sample lasts at least
 _LONG_SAMPLE: Final = 3e-3  # that of a contender which is slower than another
+_LONG_CALL: Final = 0.02  # of which there is one in a sample
 _MOST_CALLS: Final = 1 << 20
 _SLOWEST: Final = 20.0  # times the incumbent: what takes longer is not waited for
 _TWICE_L3: Final = 2
@@ -79,22 +80,27 @@ class _Contender:
 
     def warm_up(self) -> None:
         """Settle how many calls make a sample, where caches need not be cold."""
-        for loop in self.loops:
-            loop(1)  # which meets pages that are not mapped yet, and would seem to last long
         loop, self.calls = self.loops[0], 1
-        while self.flush is None:
+        if not self.call_seconds:
+            self.call_seconds = loop(1) / 1e9
+        # A first call meets pages that are not mapped yet, and seems to last long: it only counts where it really does.
+        while self.flush is None and self.call_seconds < _LONG_CALL:
             seconds = max(loop(self.calls), 1) / 1e9
             self.call_seconds = seconds / self.calls
             if seconds >= _SAMPLE or self.calls >= _MOST_CALLS:
                 break
             wanted = _SAMPLE / self.call_seconds * 1.05
             self.calls = min(_MOST_CALLS, max(self.calls + 1, math.ceil(min(wanted, self.calls * 64))))
+        spare = int(_LONG_CALL / max(self.call_seconds, 1e-9))
+        self.loops = self.loops[: 1 + spare]  # a long run does not depend on where its code lies
+        for loop in self.loops[1:]:
+            loop(1)
 
     def sample(self, copy: int) -> float:
         """Seconds of one call: of the processor, where one thread does all the work, else of the clock."""
         if self.flush is not None:
             self.flush()
-        loop = self.loops[copy]
+        loop = self.loops[copy % len(self.loops)]
         if self.clock is None:
             seconds = loop(self.calls) / 1e9
         else:
@@ -131,7 +137,7 @@ def race(
         (one_of_first, one_of_other), spent = _round([first, contender], len(result.challenger))
         result.add(one_of_first, one_of_other, spent)
     load = meter.read()
-    failure = _settled(report, contender, call, arguments, patience)
+    failure = _settled(report, contender, call, arguments, patience) if verdict != "slower" else None
     if failure is not None:
         return failure
     return Timed(result, verdict, against_itself(result.incumbent), load, first_run)
@@ -241,7 +247,7 @@ def _checked(
     report("run", patience)
     begin = perf_counter()
     contender.loops[0](1)
-    seconds = perf_counter() - begin
+    contender.call_seconds = seconds = perf_counter() - begin
     report("compare", 60 + patience)
     contender.first_outputs = [output.tobytes() for output in call.outputs]
     damage = call.damage()
