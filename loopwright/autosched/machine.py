@@ -107,7 +107,7 @@ class Machine:
     def lane_cycles(self, itemsize: int) -> float:
         """For a lane of a vector whose cells do not lie next to each other: gathered, or loaded and inserted."""
         core = self.cpu.microarchitecture
-        has_gather = "avx2" in self.cpu.features and itemsize >= core.gather_bytes
+        has_gather = self.cpu.uses_gather and itemsize >= core.gather_bytes
         return core.gather_cycles if has_gather else core.insert_cycles
 
     @cached_property

@@ -136,7 +136,9 @@ class _Core:
         return _CHAINS * count * again / self.cycles(function, np.ones(1, "float32"), y)
 
     def gather_cycles(self) -> float:
-        """Of one lane, where neighbours may be the same element."""
+        """Of one lane, where neighbours may be the same element; what is known where code does without gathers."""
+        if not self.cpu.uses_gather:
+            return self.cpu.microarchitecture.gather_cycles
         steps = max(1, _STEPS // (_CHAINS * self.lanes))
         function = _kernel(kernels.GATHER, lanes=self.lanes, steps=steps)
         cycles = self.cycles(function, np.ones(1024, "float32"), np.zeros((_CHAINS, self.lanes), "float32"))

@@ -78,6 +78,11 @@ class CpuDescription:
     opt_level: int = 3  # how hard LLVM optimizes, 0 to 3
 
     @property
+    def uses_gather(self) -> bool:
+        """Whether lanes from anywhere are loaded by the instruction for it, wherever their indices come from."""
+        return self.units.has_gather and not self.microarchitecture.has_slow_gather
+
+    @property
     def registers(self) -> int:
         """Vector registers an inner loop can hold."""
         return self.units.registers

@@ -78,6 +78,11 @@ class Microarchitecture:
         """Vector loads of that width that a core starts in a cycle."""
         return max(1, min(self.load_ports, self.load_ports * self.load_bits // vector_bits))
 
+    @property
+    def has_slow_gather(self) -> bool:
+        """Whether a gather takes longer than its lanes do one by one: each an index, a load and an insertion."""
+        return self.gather_cycles > 2 * self.insert_cycles
+
     def l1_bytes_per_cycle(self, vector_bits: int) -> float:
         """What vector loads of that width bring from L1."""
         return self.loads_per_cycle(vector_bits) * vector_bits / 8

@@ -13,7 +13,8 @@ from loopwright.runtime.dtype import DataType
 from loopwright.schedule import Schedule
 
 pytestmark = pytest.mark.optimized
-X86 = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=1"
+X86 = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=1"
+SLOW_GATHER = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=1"
 
 
 def test_the_parts_of_an_index():
@@ -55,3 +56,19 @@ def test_elements_from_anywhere(kind):
 
 def test_narrow_indices_stay_narrow():
     assert "vgatherdps" in _picked(X86).get_source("asm")
+
+
+def _looked_up(index):
+    a, at = te.placeholder((60,), name="a"), te.placeholder((48,), "int64", name="at")
+    sch = Schedule(te.create_prim_func([a, at, te.compute((48,), lambda i: a[index(at[i], i)], name="b")]))
+    sch.vectorize(sch.split(sch.get_loops("b")[0], [None, 16])[1])
+    return lw.build(sch.mod, target=SLOW_GATHER).get_source("asm")
+
+
+@pytest.mark.parametrize("index", [lambda at, i: at, lambda at, i: te.max(te.min(at, 59), 0), lambda at, i: i * i % 60])
+def test_lanes_come_one_by_one_where_a_gather_takes_longer(index):
+    assert "gather" not in _looked_up(index)
+
+
+def test_indices_that_are_computed_of_loaded_ones_stay_in_their_vector():
+    assert "gather" in _looked_up(lambda at, i: at // 2)

@@ -15,7 +15,7 @@ from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare, emit_l
 from loopwright.codegen.llvm.conversions import emit_cast
 from loopwright.codegen.llvm.fixed_lanes import fixed_lanes
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
-from loopwright.codegen.llvm.gathered_lanes import gathered_lanes
+from loopwright.codegen.llvm.gathered_lanes import come_one_by_one, gathered_lanes
 from loopwright.codegen.llvm.lane_moves import moves_lanes
 from loopwright.codegen.llvm.lane_of import lane_of
 from loopwright.codegen.llvm.module_text import ModuleText
@@ -435,7 +435,7 @@ class ExpressionEmitter(Visitor):
         return self.b.value(f"shufflevector {text} {part}, {text} poison, <{repeated.lanes} x i32> <{mask}>")
 
     def _gather(self, buffer: ir.Buffer, index: ir.Expr) -> str:
-        """Lanes from anywhere, in one instruction where the machine has it."""
+        """Lanes from anywhere, in one instruction where the machine has it, and it pays."""
         count, dtype = index.dtype.lanes, buffer.dtype
         base, rest = gathered_lanes(index)
         first = self.visit_Var(buffer.data)
@@ -443,7 +443,8 @@ class ExpressionEmitter(Visitor):
             first = self.address(buffer, self.index(base), inside=False)
         lanes, kind = self.index(rest), register_type(rest.dtype.element)
         element = storage_type(dtype)
-        if not self.target.units.has_gather:
+        has_gather, is_slow = self.target.units.has_gather, self.target.microarchitecture.has_slow_gather
+        if not has_gather or (is_slow and come_one_by_one(rest)):
             loaded = []
             for lane in range(count):
                 where = self.lane(lanes, rest.dtype, lane)

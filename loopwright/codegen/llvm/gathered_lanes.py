@@ -42,6 +42,23 @@ def gathered_lanes(index: ir.Expr) -> Gathered:
     return Gathered(base, rest)
 
 
+def come_one_by_one(lanes: ir.Expr) -> bool:
+    """Whether indices are easily had as scalars: loaded, at most limited; or those of loops, often the same for rows.
+
+    What is computed of loaded numbers would be taken out of its vector each time: that takes as long as a slow gather.
+    """
+    return _are_loaded(lanes) or not ir.any_node(lanes, lambda node: isinstance(node, ir.BufferLoad))
+
+
+def _are_loaded(lanes: ir.Expr) -> bool:
+    if isinstance(lanes, ir.Cast):
+        return _are_loaded(lanes.value)
+    if isinstance(lanes, (ir.Min, ir.Max)):
+        pairs = [(lanes.a, lanes.b), (lanes.b, lanes.a)]
+        return any([_are_loaded(value) and isinstance(limit, ir.Broadcast) for value, limit in pairs])
+    return isinstance(lanes, ir.BufferLoad)
+
+
 def _has_short_steps(term: ir.Expr) -> bool:
     """Whether a term walks in steps that are known, to where int32 reaches."""
     if not isinstance(term, ir.Ramp) or not isinstance(term.stride, ir.IntImm):
