@@ -63,10 +63,8 @@ def test_candidates_that_fail_are_recorded_and_cost_one_trial(tmp_path):
 class Fading(Simulated):
     """What won loses the race at the end."""
 
-    is_over = False
-
     def race(self, task, incumbent, challenger):
-        if incumbent.digest == self.raced[0] and challenger.digest in self.raced:
+        if incumbent.digest == self.raced[0] and self.raced.count(challenger.digest) == 2:
             return Measured((1e-3,) * 5, (1e-3,) * 5, 0.98, 0.97, 0.99, 0.01, "slower", True)
         return super().race(task, incumbent, challenger)
 
@@ -118,6 +116,21 @@ def test_an_interrupted_search_keeps_what_it_has(tmp_path):
     assert session.is_interrupted
     assert len(session.searches[0].trials) == 6
     assert database.best(session.tasks[0].key, session.tasks[0].fingerprint) is not None
+
+
+class Lucky(Simulated):
+    """Every candidate wins its first race, and loses the second."""
+
+    def race(self, task, incumbent, challenger):
+        ratio = 1.0 if challenger.digest in self.raced else 1.2
+        self.raced.append(challenger.digest)
+        return Measured((1e-3,) * 5, (1e-3,) * 5, ratio, ratio - 0.01, ratio + 0.01, 0.005, "faster", True)
+
+
+def test_one_lucky_race_is_not_enough():
+    (search,) = searched(measurer=Lucky(failing=0.0)).searches
+    assert search.speed_up == 1.0
+    assert [trial.number for trial in search.trials if trial.is_best] == [0]
 
 
 def test_several_tasks_share_the_budget():
