@@ -6,6 +6,7 @@ proved. Rules, postprocs and mutators are classes with a name, one file each, gi
 """
 
 from loopwright.tune.sketches.errors import RejectedByPostproc as RejectedByPostproc
+from loopwright.tune.sketches.errors import UnknownScheduleRule as UnknownScheduleRule
 from loopwright.tune.sketches.generator import PostOrderApply as PostOrderApply
 from loopwright.tune.sketches.rules import llvm_rules as llvm_rules
 from loopwright.tune.sketches.sketch import Sketch as Sketch

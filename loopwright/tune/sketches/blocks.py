@@ -58,3 +58,9 @@ def recorded_loops(sch: Schedule, block: BlockRV, wanted: Sequence[Var]) -> list
     """Handles of loops around a block that the trace knows: it asks for the block and its loops."""
     loops = sch.get_loops(sch.get_block(block.name))
     return [next(loop for loop in loops if loop.var is var) for var in wanted]
+
+
+def is_output(sch: Schedule, block: BlockRV) -> bool:
+    """Whether the caller sees what a block writes."""
+    parameters = sch.view().function.buffer_map.values()
+    return any(region.buffer in parameters for region in sch.get(block).writes)

@@ -13,7 +13,7 @@ from loopwright.autosched.machine import Machine
 from loopwright.ir import IRModule
 from loopwright.schedule import BlockRV, Schedule, ScheduleError
 from loopwright.tune.sketches.blocks import leaf_blocks
-from loopwright.tune.sketches.rules.multi_level_tiling import TILED
+from loopwright.tune.sketches.rules.apply_custom_rule import ApplyCustomRule, custom_rule_of
 from loopwright.tune.sketches.rules.rule import ScheduleRule
 from loopwright.tune.sketches.sketch import Sketch
 
@@ -34,7 +34,7 @@ class PostOrderApply:
         for rule in self.rules:
             rule = rule.on(machine)
             schedules = [done for sch in schedules for done in self._walked(rule, sch)][:MOST_SKETCHES]
-        return [Sketch.of(sch, _text(sch)) for sch in schedules]
+        return [Sketch.of(sch) for sch in schedules]
 
     def _walked(self, rule: ScheduleRule, sch: Schedule) -> list[Schedule]:
         """A rule at every block, the last ones first."""
@@ -54,14 +54,10 @@ class PostOrderApply:
         handle = own.get_block(view.realize(block.key).block.name_hint)
         if self.f_block_filter is not None and not self.f_block_filter(own, handle):
             return [sch]
+        if custom_rule_of(own, handle) is not None and not isinstance(rule, ApplyCustomRule):
+            return [sch]  # it says itself what is done with it
         try:
             result = rule.apply(own, handle)
         except ScheduleError:
             return [sch]
         return [sch if one is own and len(own.trace.insts) == len(sch.trace.insts) + 1 else one for one in result]
-
-
-def _text(sch: Schedule) -> str:
-    """How each block was tiled, as the rules noted it."""
-    notes = [(block.name, sch.get(block).annotations.get(TILED)) for block in leaf_blocks(sch)]
-    return "; ".join([f"{name} {note}" for name, note in notes if note is not None])

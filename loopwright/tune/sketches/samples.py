@@ -49,13 +49,22 @@ class Sample:
         numbers = [int(number) for number in self.table[row]]
         return numbers if self.kind == "SamplePerfectTile" else numbers[0]
 
-    def row(self, decision: object) -> int | None:
-        """Where the table has a decision; None when it does not."""
-        wanted = np.asarray(decision).reshape(-1)
-        if wanted.shape != self.table.shape[1:]:
-            return None
-        found = np.flatnonzero((self.table == wanted).all(axis=1))
-        return int(found[0]) if len(found) else None
+    def nearest(self, decision: object) -> int:
+        """Where the table has a decision, or the one that differs from it in the least factors."""
+        wanted = np.asarray(decision, dtype=float).reshape(-1)[: self.table.shape[1]]
+        wanted = np.concatenate([wanted, np.ones(self.table.shape[1] - len(wanted))])
+        if self.kind == "SamplePerfectTile":
+            apart = np.abs(np.log2(self.table) - np.log2(np.maximum(wanted, 1))).sum(axis=1)
+        else:
+            apart = np.abs(self.table - wanted).sum(axis=1)
+        return int(apart.argmin())
+
+    def neighbours(self, row: int) -> Ints:
+        """The decisions that one divisor moved from a factor to another makes; all others where it is no tile."""
+        if self.kind != "SamplePerfectTile":
+            return np.flatnonzero(np.arange(len(self.table)) != row)
+        differs = self.table != self.table[row]
+        return np.flatnonzero(differs.sum(axis=1) == 2)
 
 
 def samples_of(trace: Trace) -> tuple[Sample, ...]:

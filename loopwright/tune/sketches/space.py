@@ -1,15 +1,19 @@
 """SketchSpace: schedules of a task that no rule had to know: sketches, and decisions for their samples.
 
-space = SketchSpace()
-candidates = space.sample(task, random, 64)         drawn and scored in bulk, nothing is built
-schedule = space.instantiate(task, candidates[0])   its steps, done and proved
-other = space.mutate(task, candidates[0], random)   one decision changed
+    space = SketchSpace(task)
+    rows = space.sample(64, random)                 drawn and scored in bulk, nothing is built
+    candidate = space.candidate(rows[0])            the decisions as plain data
+    schedule = space.schedule(candidate)            its steps, done and proved
+    others = space.mutate(rows, random)             one decision of each changed
+
+A row has the number of a sketch first, then a position in the table of each of its samples, and zeros to the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +21,7 @@ from loopwright.autosched.machine import Machine
 from loopwright.schedule import Schedule
 from loopwright.tune.candidate import Candidate
 from loopwright.tune.sketches.errors import RejectedByPostproc
+from loopwright.tune.sketches.features import NAMES, features_of
 from loopwright.tune.sketches.generator import PostOrderApply
 from loopwright.tune.sketches.mutators import llvm_mutators
 from loopwright.tune.sketches.mutators.mutator import Mutator
@@ -25,73 +30,130 @@ from loopwright.tune.sketches.postprocs.postproc import Postproc
 from loopwright.tune.sketches.rules import llvm_rules
 from loopwright.tune.sketches.rules.rule import ScheduleRule
 from loopwright.tune.sketches.sketch import Sketch
+from loopwright.tune.space import Batch
+from loopwright.tune.space.space import Integers
 from loopwright.tune.task import Task
 
-NAME = "sketches"
+_POOL: Final = 4096  # rows that are drawn and scored for one sample
+_TEMPERATURE: Final = 0.15  # a candidate that should take 15 % longer is chosen 1/e as often
 
 
 class SketchSpace:
     """The rules make sketches, the postprocs finish their instances, the mutators change decisions."""
 
-    name = NAME
+    name = "sketches"
 
     def __init__(
         self,
+        task: Task,
         rules: Sequence[ScheduleRule] | None = None,
         postprocs: Sequence[Postproc] | None = None,
         mutators: Sequence[tuple[Mutator, float]] | None = None,
     ) -> None:
+        self.task = task
+        self.machine = Machine.of(task.target)
         self.rules = list(llvm_rules() if rules is None else rules)
-        self.postprocs = list(llvm_postprocs() if postprocs is None else postprocs)
-        self.mutators = list(llvm_mutators() if mutators is None else mutators)
-        self._known: dict[tuple[str, str], list[Sketch]] = {}
+        self.postprocs = [one.on(self.machine) for one in (llvm_postprocs() if postprocs is None else postprocs)]
+        self.mutators = [(one.on(self.machine), share) for one, share in (mutators or llvm_mutators())]
 
-    def sketches(self, task: Task) -> list[Sketch]:
-        """What the rules make of a task; remembered."""
-        key = (task.key, task.fingerprint)
-        if key not in self._known:
-            self._known[key] = PostOrderApply(self.rules).generate(task.mod, Machine.of(task.target))
-        return self._known[key]
+    @cached_property
+    def sketches(self) -> Sequence[Sketch]:
+        """What the rules make of the task."""
+        return PostOrderApply(self.rules).generate(self.task.mod, self.machine)
 
-    def sample(self, task: Task, random: Random, count: int) -> list[Candidate]:
-        """`count` candidates at random; sketches alike, and in each the decisions alike."""
-        sketches = self.sketches(task)
-        draw = np.random.default_rng(random.getrandbits(64))
-        which = draw.integers(0, len(sketches), count)
-        result = []
-        for index, sketch in enumerate(sketches):
-            rows = sketch.draw(draw, int((which == index).sum()))
-            result += [Candidate(NAME, (index, *sketch.decisions(row))) for row in rows]
+    @property
+    def size(self) -> float:
+        return float(sum([np.prod([float(len(one.table)) for one in sketch.samples]) for sketch in self.sketches]))
+
+    @cached_property
+    def _width(self) -> int:
+        return 1 + max([len(sketch.samples) for sketch in self.sketches])
+
+    def first(self) -> Integers:
+        """The best of a few thousand by the formulas."""
+        pool = self._drawn(_POOL, np.random.default_rng(0))
+        return pool[int(self.describe(pool).prior.argmin())]
+
+    def sample(self, count: int, random: np.random.Generator) -> Integers:
+        pool = self._drawn(max(_POOL, 8 * count), random)
+        pool = np.unique(pool, axis=0)
+        prior = self.describe(pool).prior
+        # Gumbel's trick: the largest of log-chances with noise are a draw without replacement.
+        keys = -(prior - prior.min()) / _TEMPERATURE + random.gumbel(size=len(pool))
+        chosen = pool[np.argsort(-keys)[:count]]
+        missing = count - len(chosen)
+        return chosen if missing <= 0 else np.concatenate([chosen, chosen[random.integers(0, len(chosen), missing)]])
+
+    def _drawn(self, count: int, random: np.random.Generator) -> Integers:
+        """Rows at random: sketches alike, and in each the decisions alike."""
+        rows = np.zeros((count, self._width), dtype=np.int64)
+        rows[:, 0] = random.integers(0, len(self.sketches), count)
+        for index, sketch in enumerate(self.sketches):
+            own = np.flatnonzero(rows[:, 0] == index)
+            rows[own, 1 : 1 + len(sketch.samples)] = sketch.draw(random, len(own))
+        return rows
+
+    def mutate(self, rows: Integers, random: np.random.Generator) -> Integers:
+        """For each row another one, by a mutator drawn by its probability; rows that none can change stay."""
+        return np.stack([self._mutated(row, random) for row in rows]) if len(rows) else rows
+
+    def _mutated(self, row: Integers, random: np.random.Generator) -> Integers:
+        sketch = self.sketches[int(row[0])]
+        used = 1 + len(sketch.samples)
+        shares = np.asarray([share for _, share in self.mutators])
+        for which in random.choice(len(shares), len(shares), replace=False, p=shares / shares.sum()):
+            changed = self.mutators[which][0].apply(sketch, row[1:used], random)
+            if changed is not None:
+                result = row.copy()
+                result[1:used] = changed
+                return result
+        return row
+
+    def describe(self, rows: Integers) -> Batch:
+        features = np.zeros((len(rows), len(NAMES)))
+        prior = np.zeros(len(rows))
+        for index in np.unique(rows[:, 0]):
+            sketch = self.sketches[int(index)]
+            own = np.flatnonzero(rows[:, 0] == index)
+            cycles, features[own] = features_of(sketch, rows[own, 1 : 1 + len(sketch.samples)], self.machine)
+            prior[own] = np.log(np.maximum(cycles, 1.0))
+        return Batch(rows, features, NAMES, prior)
+
+    def candidate(self, row: Integers) -> Candidate:
+        sketch = self.sketches[int(row[0])]
+        return Candidate(self.name, (int(row[0]), *sketch.decisions(row[1 : 1 + len(sketch.samples)])))
+
+    def row(self, candidate: Candidate) -> Integers:
+        index, *decisions = candidate.choices
+        index = min(int(index), len(self.sketches) - 1)
+        sketch = self.sketches[index]
+        result = np.zeros(self._width, dtype=np.int64)
+        result[0] = index
+        if len(decisions) == len(sketch.samples):
+            result[1 : 1 + len(decisions)] = sketch.row(decisions)
         return result
 
-    def instantiate(self, task: Task, candidate: Candidate) -> Schedule:
+    def schedule(self, candidate: Candidate) -> Schedule:
         """The schedule, proved. Raises ScheduleError where a step is refused for these sizes."""
         index, *decisions = candidate.choices
-        assert isinstance(index, int)
-        trace = self.sketches(task)[index].trace_with(decisions)
-        machine = Machine.of(task.target)
-        sch = Schedule(task.mod, seed=1, error_render_level="none")
+        trace = self.sketches[int(index)].trace_with(decisions)
+        sch = Schedule(self.task.mod, seed=1, error_render_level="none")
 
         def steps() -> None:
             trace.apply_to_schedule(sch)
             sch.enter_postproc()
             for postproc in self.postprocs:
-                if not postproc.on(machine).apply(sch):
+                if not postproc.apply(sch):
                     raise RejectedByPostproc(postproc.name)
 
         sch.replay(steps)
         return sch
 
-    def mutate(self, task: Task, candidate: Candidate, random: Random) -> Candidate | None:
-        """A candidate with one decision changed, by a mutator drawn by its probability; None where none applies."""
+    def describe_choice(self, candidate: Candidate) -> str:
+        """A candidate in words."""
         index, *decisions = candidate.choices
-        assert isinstance(index, int)
-        sketch = self.sketches(task)[index]
-        mutators = list(self.mutators)
-        while mutators:
-            chosen = random.choices(range(len(mutators)), [share for _, share in mutators])[0]
-            mutator, _ = mutators.pop(chosen)
-            changed = mutator.apply(sketch, tuple(decisions), random)
-            if changed is not None:
-                return Candidate(NAME, (index, *changed))
-        return None
+        return f"{self.sketches[int(index)].text} · {_numbers(decisions)}"
+
+
+def _numbers(decisions: Sequence[Any]) -> str:
+    return " ".join(["×".join(map(str, one)) if isinstance(one, (tuple, list)) else str(one) for one in decisions])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import numpy as np
 import pytest
 
 import loopwright as lw
 from loopwright import te
 from loopwright.ir import IRModule, PrimFunc
-from loopwright.schedule import Schedule
+from loopwright.schedule import Schedule, Trace
 from loopwright.target import Target
 from loopwright.tune import Task
 from loopwright.tune.sketches import SketchSpace, llvm_rules
@@ -28,52 +26,72 @@ def task_of(func: PrimFunc) -> Task:
 
 def test_a_matmul_has_packed_sketches_and_plain_ones():
     task = task_of(matmul(32, 48, 64))
-    texts = [sketch.text for sketch in SketchSpace().sketches(task)]
-    assert "C_update SSRSRS vector:v_j level:0 operand0:slab operand1:root" in texts
-    assert "C_update SSRSRS vector:v_j level:1" in texts
-    plain = SketchSpace(llvm_rules(packing=False)).sketches(task)
+    texts = [sketch.text for sketch in SketchSpace(task).sketches]
+    assert "C: vectors along v_j, operand 0 in panels (slab), operand 1 in panels (root)" in texts
+    assert "C: vectors along v_i, operand 0 in panels (root), copied out at level 1" in texts
+    plain = SketchSpace(task, llvm_rules(packing=False)).sketches
     assert [sketch.text for sketch in plain] == [
-        "C_update SSRSRS vector:v_j level:1",
-        "C_update SSRSRS vector:v_j level:2",
-        "C_update SSRSRS vector:v_j level:0",
+        "C: vectors along v_j, copied out at level 1",
+        "C: vectors along v_j, copied out at level 2",
+        "C: vectors along v_j",
     ]
 
 
-def test_equal_seeds_draw_equal_candidates():
-    task = task_of(matmul(32, 48, 64))
-    first, again, other = [[one.choices for one in SketchSpace().sample(task, Random(seed), 20)] for seed in (3, 3, 4)]
-    assert first == again != other
+def test_equal_seeds_draw_equal_rows():
+    space = SketchSpace(task_of(matmul(32, 48, 64)))
+    first, again, other = [space.sample(20, np.random.default_rng(seed)) for seed in (3, 3, 4)]
+    assert (first == again).all()
+    assert not (first == other).all()
 
 
-def test_decisions_tile_the_loops():
-    task, space = task_of(matmul(32, 48, 64)), SketchSpace()
-    for candidate in space.sample(task, Random(1), 50):
+def test_decisions_tile_the_loops_and_come_back_as_rows():
+    space = SketchSpace(task_of(matmul(32, 48, 64)))
+    for row in space.sample(50, np.random.default_rng(1)):
+        candidate = space.candidate(row)
         _, i, j, k, *_ = candidate.choices
         assert sorted([int(np.prod(i)), int(np.prod(j))]) == [32, 48]
         assert np.prod(k) == 64
+        assert (space.row(candidate) == row).all()
+
+
+def test_rows_are_described_in_bulk():
+    space = SketchSpace(task_of(matmul(512, 512, 512)))
+    batch = space.describe(space.sample(1000, np.random.default_rng(0)))
+    assert batch.features.shape == (1000, len(batch.names))
+    assert np.isfinite(batch.features).all()
+    assert np.isfinite(batch.prior).all()
+    drawn = space.describe(space._drawn(1000, np.random.default_rng(0)))
+    assert np.median(batch.prior) < np.median(drawn.prior)
+
+
+def test_a_mutation_changes_one_decision():
+    space, random = SketchSpace(task_of(matmul(32, 48, 64))), np.random.default_rng(2)
+    rows = space.sample(30, random)
+    changed = space.mutate(rows, random)
+    assert ((rows != changed).sum(axis=1) == 1).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_candidates_and_their_mutations_compute_the_same(seed):
-    task, space, random = task_of(matmul(24, 40, 12)), SketchSpace(), Random(seed)
-    candidate = space.sample(task, random, 1)[0]
+    space, random = SketchSpace(task_of(matmul(24, 40, 12))), np.random.default_rng(seed)
+    rows = space._drawn(1, random)
     a, b = np.random.default_rng(0).random((2, 40, 40), np.float32)
     a, b = np.ascontiguousarray(a[:24, :12]), np.ascontiguousarray(b[:12])
     for _ in range(3):
-        sch = space.instantiate(task, candidate)
+        sch = space.schedule(space.candidate(rows[0]))
         assert sch.is_proved
         result = np.empty((24, 40), np.float32)
         lw.build(sch.mod)(a, b, result)
         np.testing.assert_allclose(result, a @ b, rtol=1e-5)
-        mutated = space.mutate(task, candidate, random)
-        assert mutated is not None and mutated.choices != candidate.choices
-        candidate = mutated
+        rows = space.mutate(rows, random)
 
 
-def test_the_trace_of_an_instance_replays_from_json():
-    task, space = task_of(matmul(32, 48, 64)), SketchSpace()
-    for candidate in space.sample(task, Random(5), 3):
-        sch = space.instantiate(task, candidate)
+def test_the_trace_of_a_schedule_replays_from_json():
+    task = task_of(matmul(32, 48, 64))
+    space = SketchSpace(task)
+    for row in space.sample(3, np.random.default_rng(5)):
+        sch = space.schedule(space.candidate(row))
         again = Schedule(task.mod)
-        type(sch.trace).apply_json_to_schedule(sch.trace.as_json(), again)
+        Trace.apply_json_to_schedule(sch.trace.as_json(), again)
         assert again.mod["main"].script() == sch.mod["main"].script()
+        assert "loopwright.tiled" not in sch.mod["main"].script()

@@ -9,6 +9,7 @@ the one before it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from loopwright.ir import BlockRealize, For, IntImm, IterType, uses_var
@@ -26,20 +27,24 @@ def sample_compute_location(
     view: View, random: Random, block: BlockRealize, decision: int | None = None
 ) -> tuple[list[LoopResult], int]:
     """One of the places where `block` may be computed; the decision is its number."""
-    locations = _places(view, block)
+    candidates = _candidates(view, block)
     if decision is None:
-        decision = random.choice(sorted(locations))
-    fitting = [number for number in locations if number <= int(decision)]
-    chosen = max(fitting) if fitting else -1
-    return [locations[chosen]], chosen
+        right = [number for number, (_, build) in candidates.items() if build is None or _is_right(view, build)]
+        decision = random.choice(sorted(right))
+        return [candidates[decision][0]], decision
+    for number in sorted(candidates, reverse=True):
+        location, build = candidates[number]
+        if number <= int(decision) and (build is None or _is_right(view, build)):
+            return [location], number
+    return [candidates[-1][0]], -1
 
 
-def _places(view: View, block: BlockRealize) -> dict[int, LoopResult]:
-    answer = {-1: LoopResult(mark_var(Mark.ROOT))}
+def _candidates(view: View, block: BlockRealize) -> dict[int, tuple[LoopResult, Callable[[], Step] | None]]:
+    """The places by their numbers, each with the step that has to be right."""
+    answer: dict[int, tuple[LoopResult, Callable[[], Step] | None]] = {-1: (LoopResult(mark_var(Mark.ROOT)), None)}
     if len(view.block_path(block_key(block.block))) == 1:
         return answer
-    if _is_right(view, lambda: compute_inline(view, block)):
-        answer[-2] = LoopResult(mark_var(Mark.INLINE))
+    answer[-2] = LoopResult(mark_var(Mark.INLINE)), lambda: compute_inline(view, block)
     consumers = [view.realize(result.key) for result in get_consumers(view, block)]
     if not consumers:
         return answer
@@ -47,8 +52,8 @@ def _places(view: View, block: BlockRealize) -> dict[int, LoopResult]:
     shared = [loop for loop in nests[0] if all(any(loop is other for other in nest) for nest in nests[1:])]
     for depth, loop in enumerate(_worth(consumers[0], shared)):
         unit = isinstance(loop.extent, IntImm) and loop.extent.value == 1
-        if not unit and _is_right(view, lambda loop=loop: compute_at(view, block, loop)):  # type: ignore[misc]
-            answer[depth] = LoopResult(loop.loop_var)
+        if not unit:
+            answer[depth] = LoopResult(loop.loop_var), partial(compute_at, view, block, loop)
     return answer
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from loopwright.tune.sketches.mutators.category import MutateParallel, MutateUnroll
 from loopwright.tune.sketches.mutators.compute_location import MutateComputeLocation
 from loopwright.tune.sketches.mutators.mutator import Mutator
+from loopwright.tune.sketches.mutators.parallel import MutateParallel
 from loopwright.tune.sketches.mutators.tile_size import MutateTileSize
+from loopwright.tune.sketches.mutators.unroll import MutateUnroll
 
 __all__ = ["MutateComputeLocation", "MutateParallel", "MutateTileSize", "MutateUnroll", "Mutator", "llvm_mutators"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
+import numpy as np
 
-from loopwright.tune.sketches.mutators.mutator import Decisions, Mutator
+from loopwright.tune.sketches.mutators.mutator import Mutator
+from loopwright.tune.sketches.samples import Ints
 from loopwright.tune.sketches.sketch import Sketch
 
 
@@ -13,12 +14,9 @@ class MutateComputeLocation(Mutator):
 
     name = "compute_location"
 
-    def apply(self, sketch: Sketch, decisions: Decisions, random: Random) -> Decisions | None:
+    def apply(self, sketch: Sketch, row: Ints, random: np.random.Generator) -> Ints | None:
         places = [k for k, sample in enumerate(sketch.samples) if sample.kind == "SampleComputeLocation"]
         if not places:
             return None
-        position = random.choice(places)
-        sample = sketch.samples[position]
-        others = [sample.decision(row) for row in range(len(sample.table))]
-        chosen = random.choice([other for other in others if other != decisions[position]])
-        return (*decisions[:position], chosen, *decisions[position + 1 :])
+        column = int(random.choice(places))
+        return self.changed(row, column, int(random.choice(sketch.samples[column].neighbours(int(row[column])))))

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from random import Random
+
+import numpy as np
 
 from loopwright.tune.sketches.part import Part
+from loopwright.tune.sketches.samples import Ints
 from loopwright.tune.sketches.sketch import Sketch
-
-Decisions = tuple[object, ...]
 
 
 class Mutator(Part, ABC):
-    """Works on decisions as data; the schedule they make is proved when it is made."""
+    """Works on decisions as data: a row has a position in the table of each sample."""
 
     @abstractmethod
-    def apply(self, sketch: Sketch, decisions: Decisions, random: Random) -> Decisions | None:
-        """The decisions with one changed; None where there is nothing to change."""
+    def apply(self, sketch: Sketch, row: Ints, random: np.random.Generator) -> Ints | None:
+        """The row with one position changed; None where there is nothing to change."""
+
+    @staticmethod
+    def changed(row: Ints, column: int, position: int) -> Ints:
+        """A row with another position in one column."""
+        result = row.copy()
+        result[column] = position
+        return result

@@ -19,13 +19,8 @@ from loopwright.schedule import BlockRV, LoopRV, Schedule
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.view import View
 from loopwright.tune.sketches.blocks import leaf_blocks, recorded_loops
+from loopwright.tune.sketches.notes import PARALLEL, UNROLL, UNROLL_IMPLICIT, VECTORIZE, number_of
 from loopwright.tune.sketches.postprocs.postproc import Postproc
-from loopwright.tune.sketches.rules.parallelize_vectorize_unroll import (
-    PARALLEL,
-    UNROLL,
-    UNROLL_IMPLICIT,
-    VECTORIZE,
-)
 
 _FEW_VECTORS: Final = 8  # written out one after the other
 
@@ -41,8 +36,8 @@ class RewriteParallelVectorizeUnroll(Postproc):
         for key in (PARALLEL, VECTORIZE, UNROLL, UNROLL_IMPLICIT):
             if key in notes:
                 sch.unannotate(root, key)
-        jobs, vectors = _number(notes.get(PARALLEL)), _number(notes.get(VECTORIZE))
-        steps = _number(notes.get(UNROLL, notes.get(UNROLL_IMPLICIT)))
+        jobs, vectors = number_of(notes.get(PARALLEL)), number_of(notes.get(VECTORIZE))
+        steps = number_of(notes.get(UNROLL, notes.get(UNROLL_IMPLICIT)))
         if vectors > 1:
             for block in leaf_blocks(sch):
                 self._vectorize(sch, block, vectors)
@@ -99,12 +94,6 @@ class RewriteParallelVectorizeUnroll(Postproc):
 def _handles(sch: Schedule, loops: list[For]) -> list[LoopRV]:
     first = sch.view().blocks_below(loops[-1])[0].block
     return recorded_loops(sch, BlockRV(block_key(first), first.name_hint), [loop.loop_var for loop in loops])
-
-
-def _number(value: object) -> int:
-    """A note as a number; 0 where there is none."""
-    own = getattr(value, "value", value)
-    return own if isinstance(own, int) else 0
 
 
 def _extent(loop: For) -> int:

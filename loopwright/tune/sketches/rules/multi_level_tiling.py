@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from loopwright.autosched.facts import Access, Axis, BlockFacts, facts_of
+from loopwright.autosched.lanes import sink
 from loopwright.autosched.layouts import moved_last
 from loopwright.autosched.small_steps import loops_by_axis
 from loopwright.schedule import BlockRV, ExprRV, LoopRV, Schedule, ScheduleError
 from loopwright.tune.sketches.blocks import is_element_wise_reader, only_reader
 from loopwright.tune.sketches.panels import lay_out_panels, stage_panels
 from loopwright.tune.sketches.rules.rule import ScheduleRule
-
-TILED = "loopwright.tiled"  # the annotation of a block that has its tiles: how, for features and later rules
+from loopwright.tune.sketches.tiling import TILED, tiling_of
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,6 @@ class Variant(NamedTuple):
     vector: Axis
     level: int = 0  # 0: the result is written where it belongs
     packed: tuple[tuple[int, str], ...] = ()  # (which operand, "root" or "slab")
-
-    def text(self) -> str:
-        packed = "".join([f" operand{which}:{where}" for which, where in self.packed])
-        return f"vector:{self.vector.name} level:{self.level}{packed}"
 
 
 class Nest(NamedTuple):
@@ -163,9 +159,18 @@ def tile(
             )
     if out is not None:
         sch.reverse_compute_at(out, _last_data_loop(nest.levels, structure, variant.level))
-        sch.sink_alloc(block, sch.get(block).writes[0].buffer.name)
+        sink(sch, block, sch.get(block).writes[0].buffer)
     _keep_in_registers(sch, block, nest, lanes)
-    sch.annotate(block, TILED, f"{structure} {variant.text()}")
+    order = [facts.axes.index(axis) for axis in tiled_axes(facts, variant.vector)]
+    data = sum(not facts.axes[number].is_reduce for number in order)
+    tiling = tiling_of(facts, structure, order, data, variant.level, dict(variant.packed))
+    sch.annotate(block, TILED, tiling.to_json())
+
+
+def tiled_axes(facts: BlockFacts, vector: Axis) -> list[Axis]:
+    """The axes that are tiled: data axes, the vectors' last, then those of the reduction."""
+    data = [axis for axis in facts.spatial if axis.extent != 1 and axis is not vector]
+    return [*data, vector, *[axis for axis in facts.reduce if axis.extent != 1]]
 
 
 def tile_loops(
@@ -173,19 +178,16 @@ def tile_loops(
 ) -> Nest:
     """Sample the sizes, split, and reorder; axes of one element stay outside."""
     loops = loops_by_axis(sch, block, facts)
-    unit = [loops[axis.var] for axis in facts.axes if axis.extent == 1]
-    data = [axis for axis in facts.spatial if axis.extent != 1 and axis is not vector] + [vector]
-    reduced = [axis for axis in facts.reduce if axis.extent != 1]
+    unit = [loops[axis.var] for axis in facts.axes if axis.extent == 1 and axis is not vector]
+    tiled = tiled_axes(facts, vector)
     levels: list[list[LoopRV]] = [[] for _ in structure]
     widths: dict[str, ExprRV] = {}
-    for axes, letter in ((data, "S"), (reduced, "R")):
-        own = [position for position, other in enumerate(structure) if other == letter]
-        for axis in axes:
-            factors = sch.sample_perfect_tile(loops[axis.var], len(own), max_innermost)
-            if letter == "S":
-                widths[axis.name] = factors[-1]
-            for position, part in zip(own, sch.split(loops[axis.var], factors), strict=True):
-                levels[position].append(part)
+    for axis in tiled:
+        own = [position for position, letter in enumerate(structure) if letter == ("R" if axis.is_reduce else "S")]
+        factors = sch.sample_perfect_tile(loops[axis.var], len(own), -1 if axis.is_reduce else max_innermost)
+        widths[axis.name] = factors[-1]
+        for position, part in zip(own, sch.split(loops[axis.var], factors), strict=True):
+            levels[position].append(part)
     sch.reorder(*unit, *[loop for level in levels for loop in level])
     last = structure.rindex("R")
     slabs = [loop for level, letter in zip(levels[:last], structure, strict=False) if letter == "R" for loop in level]

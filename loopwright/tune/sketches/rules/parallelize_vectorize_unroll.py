@@ -10,12 +10,9 @@ from collections.abc import Sequence
 
 from loopwright.schedule import BlockRV, Schedule
 from loopwright.tune.sketches.blocks import is_root_child
+from loopwright.tune.sketches.notes import PARALLEL, UNROLL, UNROLL_IMPLICIT, VECTORIZE
 from loopwright.tune.sketches.rules.rule import ScheduleRule
 
-PARALLEL = "meta_schedule.parallel"
-VECTORIZE = "meta_schedule.vectorize"
-UNROLL = "meta_schedule.unroll_explicit"
-UNROLL_IMPLICIT = "meta_schedule.unroll_implicit"
 _JOBS = (1, 2, 4, 16)  # for each core
 
 
