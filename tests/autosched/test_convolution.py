@@ -200,7 +200,7 @@ def test_threads_share_out_bands_and_channels() -> None:
 
 
 def test_constant_weights_are_packed_by_the_compiler() -> None:
-    case = EDGES["channels of a vector and a half"]
+    case = EDGES["a large window"]
     x, w = numbers(case.data, "float32", 1), numbers(case.weight, "float32", 2)
     func = tir.bind_constants(case.program(), {"W": w})
     assert "prepacked in panels" in planned(func, ONE).explain()
@@ -210,7 +210,7 @@ def test_constant_weights_are_packed_by_the_compiler() -> None:
 
 
 def test_reasons() -> None:
-    func = Case("NCHW", (1, 16, 14, 14), (32, 16, 3, 3), padding=1).program()
+    func = Case("NCHW", (1, 64, 28, 28), (64, 64, 3, 3), padding=1).program()
     text = planned(func, "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512").explain()
     assert "tiles of" in text and "pixels ×" in text
     assert "padding done for" in text

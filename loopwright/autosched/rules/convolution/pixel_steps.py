@@ -101,16 +101,26 @@ def _tile(sch: Schedule, block: BlockRV, window: Window, tiles: PixelTiles, is_w
         band, *down = sch.split(loops[window.pixels[-2].var], [None, tiles.band, tiles.rows])
         around.append(band)
         row = [down.pop()]
-    around.append(part)
     own, channel = sch.split(loops[window.channel.var], [None, tiles.channels])
     first, *taps = [loops[axis.var] for axis in window.reduce]
     slab = None
     if tiles.has_slabs:
         slab, first = sch.split(first, [None, tiles.slab])
     slabs = [] if slab is None else [slab]
-    sch.reorder(*around, *slabs, own, *down, tile, first, *taps, channel, *row, location, vector)
+    shared = [*around, part]
+    if not tiles.has_slabs and not tiles.copies_image:  # nothing is done once for all channels
+        is_ragged = extent(window.row) % (tiles.width * tiles.block) != 0 and any(
+            extent_of(sch, loop) != 1 for loop in around
+        )
+        # Fused with the loops around it, a part would hide which of them is the shorter last one.
+        shared = [*around, own, part] if is_ragged else [*around, part, own]
+    else:
+        slabs.append(own)
+    sch.reorder(*shared, *slabs, *down, tile, first, *taps, channel, *row, location, vector)
     written_out = [*taps[len(taps) - tiles.written_out :], channel, *row, location]
-    return _Nest(around, around[-1], slab, tile, written_out, vector)
+    if shared[-1] is part and own in shared:
+        shared.pop()
+    return _Nest(shared, part, slab, tile, written_out, vector)
 
 
 def _in_registers(sch: Schedule, block: BlockRV, sums: str, nest: _Nest, tiles: PixelTiles) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import Final, NamedTuple
 
-from loopwright.autosched.cost import EDGE, LOOP, SHARED_LOAD, TILE, UNALIGNED, at_once
+from loopwright.autosched.cost import EDGE, LOOP, SHARED_LOAD, TILE, UNALIGNED, UNHIDDEN, at_once
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.contraction.streamed import SUM
 from loopwright.autosched.rules.contraction.tiles import NEAR_PAGES
@@ -33,12 +33,14 @@ CHANNELS_OF_TILE: Final = 12  # of the result, in one tile
 UPDATES_OF_STEP: Final = 110  # of a tile's step, which is written out
 UPDATES_AT_BORDERS: Final = 60  # the same where lines are padded, for each border then; half of three axes
 FEWEST_IN_SLAB: Final = 24  # products of a sum, between being loaded and stored
+FOLLOWED_ROWS: Final = 32  # rows of results that prefetchers follow, from where a strip ends to where the next begins
+LATE_LINES: Final = 20  # of a run of results that no prefetcher follows: until one is ahead of the stores
 LINE_IN_PARTS: Final = 1024  # pixels of a line that is done in parts, about
 
 
 @dataclass(frozen=True)
 class PixelTiles:
-    """The sizes that were chosen, and what they should cost in cycles of one core."""
+    """The sizes that were chosen, and what they should cost in cycles of all cores, also those without a task."""
 
     lanes: int
     channels: int
@@ -50,12 +52,12 @@ class PixelTiles:
     slab: int  # channels of the image; all: there is one slab
     has_slabs: bool
     copies_image: bool
-    tasks: int  # bands and blocks, which threads may share
+    tasks: int  # bands and blocks, and channels where no block is copied for all of them: threads may share these
     cycles: float
 
     def cycles_on(self, machine: Machine) -> float:
         """What they cost when all threads that find a task are at work."""
-        return self.cycles / min(machine.threads_for(self.cycles), self.tasks)
+        return self.cycles / machine.threads_for(self.cycles)
 
     @property
     def register_tile(self) -> int:
@@ -81,9 +83,10 @@ def choose_pixel_tiles(window: Window, machine: Machine, pads: bool) -> PixelTil
         lanes //= 2
     most = UPDATES_AT_BORDERS // max(1, len(window.pixels) - 1) if pads else UPDATES_OF_STEP
     return cheapest(
-        _costed(window, machine, copies, lanes, tile)
+        _costed(window, machine, copies, lanes, tile, strip)
         for tile in _candidates(window, machine, most)
         for copies in ((True,) if pads else (True, False))
+        for strip in _strips(window, machine, lanes, tile)
     )
 
 
@@ -121,6 +124,57 @@ def _slab(window: Window, machine: Machine, near: int) -> int:
     return next((part for part in divisors(count) if wanted <= part <= 2 * wanted), min(count, wanted))
 
 
+class _Strip(NamedTuple):
+    """Tiles across and down that are done together, and how many channels of the image at a time."""
+
+    block: int
+    band: int
+    slab: int
+    near: int  # bytes of the cache that the lines of the image wait in
+
+
+def _lines_of(window: Window, rows: int) -> int:
+    """How many lines of a channel of the image `rows` lines of the result read."""
+    others = prod(window.span(axis, 1) for axis in window.pixels[:-2])
+    return others * (window.span(window.pixels[-2], rows) if len(window.pixels) > 1 else 1)
+
+
+def _strips(window: Window, machine: Machine, lanes: int, tile: _Tile) -> set[_Strip]:
+    """Strips whose sums wait in L1 from slab to slab, and those of all channels, whose sums wait for nothing."""
+    rows, places = tile.rows, tile.places
+    width, line, inputs = bytes_of(window.facts.dtype), extent(window.row), extent(window.reduce[0])
+    lines = extent(window.pixels[-2]) if len(window.pixels) > 1 else 1
+    across, tall = ceil(line / (lanes * places)), ceil(lines / rows)
+
+    def image(block: int, band: int) -> int:
+        """Bytes of a channel of the image under a strip."""
+        return window.span(window.row, min(line, block * lanes * places)) * _lines_of(window, band * rows) * width
+
+    # The sums of a band wait in a quarter of L1, and the lines of a slab lie in half of it.
+    quarter = machine.l1 // 4
+    room = max(1, quarter // (rows * lanes * places * width * window.channels))
+    block = ceil(across / max(ceil(across / room), 1 if line <= 2 * LINE_IN_PARTS else round(line / LINE_IN_PARTS)))
+    pixels = min(line, block * lanes * places)
+    band = max(1, min(tall, quarter // (pixels * width * window.channels * rows)))
+    slab = _slab(window, machine, inputs * image(block, 1))
+    while band > 1 and slab * image(block, band) > 2 * quarter:
+        band = ceil(band / 2)
+    result = {_Strip(block, _even_part(tall, band), slab, machine.l1)}
+    if inputs * _lines_of(window, rows) > NEAR_PAGES:
+        return result  # so many lines side by side do not come from L2 in time, and short parts of them not from memory
+    for near in (machine.l1, machine.l2):
+        block = across
+        while block > 1 and inputs * image(block, 1) > near // 2:
+            block = ceil(block / 2)
+        if inputs * image(block, 1) > near // 2:
+            continue
+        band = tall if block == across else 1
+        while band > 1 and inputs * image(block, band) > near // 2:
+            band = ceil(band / 2)
+        result.add(_Strip(block, _even_part(tall, band), inputs, near))
+    return result
+
+
 def _even_part(count: int, most: int) -> int:
     """About `most` of `count`, so that nothing is left over where that is possible: what is left is code of its own.
 
@@ -131,29 +185,12 @@ def _even_part(count: int, most: int) -> int:
     return largest if 2 * largest >= most else ceil(count / ceil(count / most))
 
 
-def _costed(window: Window, machine: Machine, copies: bool, lanes: int, tile: _Tile) -> PixelTiles:
+def _costed(window: Window, machine: Machine, copies: bool, lanes: int, tile: _Tile, strip: _Strip) -> PixelTiles:
     channels, rows, places, written_out = tile
+    block, band, slab, near = strip
     width, line, inputs = bytes_of(window.facts.dtype), extent(window.row), extent(window.reduce[0])
-    down = window.pixels[-2] if len(window.pixels) > 1 else None
-    lines = extent(down) if down is not None else 1
+    lines = extent(window.pixels[-2]) if len(window.pixels) > 1 else 1
     across, tall = ceil(line / (lanes * places)), ceil(lines / rows)
-    others = prod(window.span(axis, 1) for axis in window.pixels[:-2])
-
-    def lines_of(tiles: int) -> int:
-        """How many lines of a channel so many tiles down read."""
-        return others * (window.span(down, tiles * rows) if down is not None else 1)
-
-    # The sums of a band wait in a quarter of L1, and the lines of a slab lie in half of it.
-    quarter = machine.l1 // 4
-    room = max(1, quarter // (rows * lanes * places * width * window.channels))
-    block = ceil(across / max(ceil(across / room), 1 if line <= 2 * LINE_IN_PARTS else round(line / LINE_IN_PARTS)))
-    pixels = min(line, block * lanes * places)
-    band = max(1, min(tall, quarter // (pixels * width * window.channels * rows)))
-    reach = window.span(window.row, pixels) * width
-    slab = _slab(window, machine, inputs * reach * lines_of(1))
-    while band > 1 and slab * reach * lines_of(band) > 2 * quarter:
-        band = ceil(band / 2)
-    band = _even_part(tall, band)
     has_slabs = slab < inputs
 
     turns = window.k // inputs // _taps(window, written_out)  # of what is written out, for each channel
@@ -161,17 +198,30 @@ def _costed(window: Window, machine: Machine, copies: bool, lanes: int, tile: _T
     of_tile += (2 if has_slabs else 1) * channels * rows * places * SUM
     data = _elements(window) * width
     streams = NEAR_PAGES if data <= machine.l2 else machine.streams
-    if not copies and data > machine.l1 and slab * lines_of(1) > streams:
-        of_tile += slab * lines_of(1) * machine.moves.line_of_page_somewhere
+    if not copies and data > machine.l1 and slab * _lines_of(window, rows) > streams:
+        of_tile += slab * _lines_of(window, rows) * machine.moves.line_of_page_somewhere
+    if near > machine.l1:  # each tile reads its pixels from L2 again
+        read = slab * _lines_of(window, rows) * window.span(window.row, lanes * places) * width
+        of_tile += UNHIDDEN * read / machine.l2_bytes_per_cycle
     planes = window.batch * (window.places // (line * lines))
     of_tile *= (EDGE if lines % rows else 1.0) * (EDGE if inputs % slab else 1.0)
     tiles = across * tall * (window.channels // channels) * ceil(inputs / slab) * planes
     cycles = of_tile * tiles
     if copies:
-        copied = ceil(tall / band) * lines_of(band) * window.span(window.row, line) * inputs * planes
+        copied = ceil(tall / band) * _lines_of(window, band * rows) * window.span(window.row, line) * inputs * planes
         cycles += copied * machine.moves.copied
+        if near > machine.l1:
+            cycles += UNHIDDEN * copied * width / machine.l2_bytes_per_cycle
+    parts = ceil(across / block)
+    bands = planes * ceil(tall / band)
+    results = planes * window.channels * line * lines * width
+    if results > machine.l2 and window.channels > FOLLOWED_ROWS and not has_slabs:
+        # Each run of a strip's results begins where no prefetcher is yet: it has lost the run that ended there.
+        runs = window.channels * bands * parts * (1 if parts == 1 else band * rows)
+        cycles += runs * LATE_LINES * machine.moves.line_of_page_far
     cycles = at_once(cycles, data / machine.bytes_per_cycle(data), is_cached=True)
-    tasks = planes * ceil(tall / band) * ceil(across / block)
+    tasks = bands * parts * (1 if copies or has_slabs else window.channels // channels)
+    cycles *= max(1.0, machine.threads_for(cycles) / tasks)
     return PixelTiles(lanes, channels, rows, places, written_out, band, block, slab, has_slabs, copies, tasks, cycles)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import prod
 
 from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
+from loopwright.autosched.facts import const
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.parallelize import parallelize_outer
@@ -56,8 +57,17 @@ def runs_along(window: Window) -> bool:
         and extent(window.reduce[0]) > 1
         and all(window.image_dimension(axis) is not None for axis in (*window.reduce, *window.pixels))
         and window.image_channels == extent(window.reduce[0])
-        and list(window.facts.write.indices) == [axis.var for axis in window.facts.spatial]
+        and _writes_in_order(window)
         and window.pixels == window.pixels_in_order
+    )
+
+
+def _writes_in_order(window: Window) -> bool:
+    """Whether each axis is a dimension of the result, in order; that of a single image may be written as 0."""
+    indices, axes = window.facts.write.indices, window.facts.spatial
+    return len(indices) == len(axes) and all(
+        index is axis.var or (extent(axis) == 1 and const(index) == 0)
+        for index, axis in zip(indices, axes, strict=True)
     )
 
 

@@ -70,6 +70,10 @@ class Convolution:
         prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)
         if groups is None and _with_few_results(sch, window, entries, before, program, machine, decision, prepacks):
             return
+        if groups is not None and _grouped_by_pixels(
+            sch, window, renamed, entries[0] if before else None, names[before + 1 :], program, machine, decision
+        ):
+            return
         tiles = choose_tiles(window, machine, pads=before > 0)
         epilogue = [program.entry(name) for name in names[before + 1 :]]
         # Where channels lie together those of one group are a part of a line, which no panel can be packed from.
@@ -126,6 +130,27 @@ def _with_few_results(
     if by_pixels is not None:
         schedule_by_pixels(sch, window, padding, epilogue, by_pixels, machine, decision)
     return by_pixels is not None
+
+
+def _grouped_by_pixels(
+    sch: Schedule,
+    window: Window,
+    renamed: Sequence[str],
+    padding: Entry | None,
+    epilogue: Sequence[str],
+    program: Program,
+    machine: Machine,
+    decision: Decision,
+) -> bool:
+    """Schedule groups of few channels by vectors of pixels where that takes less time; whether it does."""
+    tiles = _by_pixels(window, machine, padding is not None)
+    if tiles is None:
+        return False
+    for name in renamed:  # another name for the same weights: they are read under the old one
+        sch.compute_inline(name)
+    after = [program.entry(name) for name in epilogue]
+    schedule_by_pixels(sch, window, padding, after, tiles, machine, decision)
+    return True
 
 
 def direct_cycles(facts: BlockFacts, machine: Machine, pads: bool) -> float | None:

@@ -109,8 +109,8 @@ class Window:
     @cached_property
     def image_channels(self) -> int:
         """How many numbers of the image are summed for each place of the window."""
-        own = [axis for axis in self.reduce if self._is_alone(axis)]
-        return prod(extent(axis) for axis in own)
+        of_pixels = [self.image_dimension(axis) for axis in self.pixels]
+        return prod(extent(axis) for axis in self.reduce if self.image_dimension(axis) not in of_pixels)
 
     @cached_property
     def lines(self) -> int:
