@@ -54,6 +54,7 @@ class _Stretch:
     """The steps since `start`, as one."""
 
     start: PrimFunc
+    end: PrimFunc  # what the last of them made
     copies: set[BlockKey] = field(default_factory=set)
     renamed: dict[BlockKey, tuple[BlockKey, OldValues]] = field(default_factory=dict)
     is_moved: bool = False  # something has to be proved
@@ -70,7 +71,13 @@ class _Stretch:
             else:
                 self.renamed[new] = old, values
 
+    def require(self, function: PrimFunc) -> None:
+        """That `function` is what these steps made. Steps of a branch that was given up say nothing about it."""
+        if function is not self.end:
+            raise Doubt
+
     def prove(self, end: PrimFunc) -> None:
+        self.require(end)
         if not self.is_moved or end is self.start:
             return
         if not _are_copies(end, self.copies):
@@ -111,11 +118,12 @@ class Deferred:
 
     def __init__(self, views: Mapping[str, View]) -> None:
         self.first = {name: view.function for name, view in views.items()}
-        self.stretches = {name: _Stretch(view.function) for name, view in views.items()}
+        self.stretches = {name: _Stretch(view.function, view.function) for name, view in views.items()}
 
     def add(self, name: str, view: View, step: Step) -> None:
         """A step to be proved later, or now with all before it. Raises Doubt."""
         stretch = self.stretches[name]
+        stretch.require(view.function)
         try:
             check_order_kept("replay", view, step)
             after = View(step.after)
@@ -124,20 +132,21 @@ class Deferred:
             step = with_inits_proved(view, after, with_turns_proved("replay", view, step))
             step = with_owners_proved(view, after, step)
             if step.again is not None:
-                stretch.start = step.again(stretch.start)
+                stretch.start, stretch.end = step.again(stretch.start), step.after
                 return
         except ScheduleError:
             raise Doubt from None
         origins = step.origins
         if step.proof is not Proof.GIVEN and step.given is None and not origins.loads and not origins.buffers:
             stretch.add(step)
+            stretch.end = step.after
             return
         stretch.prove(view.function)
         if step.proof is Proof.VALUES:
             result = find_mismatch(step.given or view.function, step.after, origins, step.buffers)
             if result is not None:
                 raise Doubt
-        self.stretches[name] = _Stretch(step.after)
+        self.stretches[name] = _Stretch(step.after, step.after)
 
     def finish(self, views: Mapping[str, View]) -> None:
         """Prove what is owed, and that loops whose iterations run at the same time may. Raises Doubt."""

@@ -423,13 +423,18 @@ class Schedule(
         try:
             steps()
             self._deferred.finish(self._views)
-        except (Doubt, ScheduleError):
+        except (Doubt, ScheduleError) as error:
+            if isinstance(error, ScheduleError) and not self._is_changed_since(views):
+                raise  # without a step that owes a proof, it stands
             self.__dict__.update(before)
             self._views, self._history, self._trace, self._deferred = views, history, trace, None
             self._random.setstate(state)
             steps()
         finally:
             self._deferred = None
+
+    def _is_changed_since(self, views: Mapping[str, View]) -> bool:
+        return any([view is not views[name] for name, view in self._views.items()])
 
     # --- what handles stand for -----------------------------------------------------------------------------------
 
