@@ -27,6 +27,7 @@ from loopwright.tune.measure.noise import Load, LoadMeter
 from loopwright.tune.measure.race import COPIES, Interval, Race, against_itself, copy_of
 
 if TYPE_CHECKING:
+    from loopwright.codegen.llvm.native_module import CompiledModule
     from loopwright.runtime.ffi import PackedFunction
 
 _SAMPLE: Final = 3e-4  # seconds that a sample lasts at least
@@ -69,14 +70,23 @@ class _Contender:
     """
 
     def __init__(self, built: Built, call: Call, setting: Setting, flush: Callable[[], None] | None) -> None:
-        modules = [built.load(setting.target) for _ in range(COPIES)]
-        self.function: PackedFunction = modules[0].entry_func
-        self.loops = [timed_loop(module.entry_func, call.values) for module in modules]
-        self.keep = (modules, call)
+        self.built, self.call, self.target = built, call, setting.target
+        self.modules: list[CompiledModule] = []
+        self.loops: list[Callable[[int], int]] = []
+        self.load()
         self.calls, self.call_seconds = 1, 0.0
         self.flush = flush
         self.clock = time.thread_time_ns if setting.threads == 1 else None
         self.first_outputs: list[bytes] = []
+
+    @property
+    def function(self) -> PackedFunction:
+        return self.modules[0].entry_func
+
+    def load(self) -> None:
+        """Load one more copy."""
+        self.modules.append(self.built.load(self.target))
+        self.loops.append(timed_loop(self.modules[-1].entry_func, self.call.values))
 
     def warm_up(self) -> None:
         """Settle how many calls make a sample, where caches need not be cold."""
@@ -131,6 +141,7 @@ def race(
         return failure
     report("time", setting.timeout + 4 * setting.budget + 16 * patience)
     first = _Contender(incumbent, call, setting, flush)
+    _load_in_turn([first, contender])
     _warm_up([first, contender])
     result, meter = Race(setting.budget), LoadMeter()
     while (verdict := result.verdict()) is None:
@@ -157,6 +168,7 @@ def measure(
     patience = max(1.0, 4 * first_run)
     report("time", setting.timeout + 4 * setting.budget + 16 * patience)
     twin = _Contender(built, call, setting, flush)
+    _load_in_turn([first, twin])
     _warm_up([first, twin])
     result, meter = Race(setting.budget), LoadMeter()
     while len(result.challenger) < _LEAST or not result.is_over:
@@ -182,6 +194,7 @@ def finals(
     report("load", setting.timeout)
     contenders = [_Contender(built, call, setting, flush) for built in (builts[0], *builts)]
     report("time", setting.timeout + 4 * budget + 16 * len(contenders) * max(1.0, _SLOWEST * usual))
+    _load_in_turn(contenders)
     _warm_up(contenders)
     races, meter = [Race(budget) for _ in builts], LoadMeter()
     while len(races[0].challenger) < _LEAST or not races[0].is_over:
@@ -215,6 +228,13 @@ def run_once(report: Report, setting: Setting, built: Built, arguments: Argument
         return Failure("out of bounds", f"run: {damage}")
     report("send", 60 + setting.timeout)
     return [np.array(output) for output in call.outputs]
+
+
+def _load_in_turn(contenders: Sequence[_Contender]) -> None:
+    """The other copies of each, in the one order and in the other: what is loaded early lies better, now and then."""
+    for number in range(1, COPIES):
+        for one in contenders if number % 2 else reversed(contenders):
+            one.load()
 
 
 def _warm_up(contenders: Sequence[_Contender]) -> None:
