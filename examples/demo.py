@@ -30,8 +30,9 @@ from resnet50 import BLOCKS, resnet50
 from loopwright import runtime
 from loopwright.cli.compiled_model import Options, compile_model
 from loopwright.cli.model_files import read_model
-from loopwright.cli.report import table_html, write_report
+from loopwright.cli.report import write_report
 from loopwright.display import progress
+from loopwright.display.page import table_html
 
 FOLDER = Path("build/demo")
 IMAGE = 224

@@ -6,8 +6,8 @@
 how errors end a command, `guessed_commands.py` what is said to a command that there is not.
 
 `model_commands.py` declares the commands for models. `model_files.py` reads a model, `compiled_model.py` compiles it,
-`interface.py` is how it is called. `compile.py` writes it (`together.py`: all files or none; `package.py`: an archive;
-`report.py`: a page, with `graph_drawing.py`), `run_model.py` runs it, `inspect.py` says what it is made of.
+`interface.py` is how it is called. `compile.py` writes it (`package.py`: an archive; `report.py`: a page, with
+`graph_drawing.py`), `run_model.py` runs it, `inspect.py` says what it is made of.
 """
 
 from loopwright.cli.app import app, main

@@ -137,7 +137,7 @@ def show(
     """
     from loopwright.cli import show as command
     from loopwright.cli.programs import choose, load_file, scheduled, split_name
-    from loopwright.cli.together import require_writable, write_text
+    from loopwright.runtime.together import require_writable, write_text
 
     with shown(as_json):
         if html is not None:

@@ -29,11 +29,11 @@ from loopwright.cli.interface import Port, of_program
 from loopwright.cli.model_facts import KernelFacts, MemoryFacts, PortFacts
 from loopwright.cli.model_files import ReadModel
 from loopwright.cli.package import FORMAT, METADATA, write_package
-from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text, size_text, time_text
-from loopwright.cli.together import together
 from loopwright.display import progress
+from loopwright.display.quantities import bytes_text, count_text, flops_text, open_bytes_text, size_text, time_text
 from loopwright.runtime.json_text import JsonObject
 from loopwright.runtime.params import save_param_dict
+from loopwright.runtime.together import together
 
 if TYPE_CHECKING:
     from loopwright.model.kernel import Kernel

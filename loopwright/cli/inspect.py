@@ -22,8 +22,8 @@ from loopwright.cli.interface import of_program
 from loopwright.cli.model_facts import KernelFacts, MemoryFacts, NodeFacts, OperatorFacts, PortFacts, ResultFacts
 from loopwright.cli.model_files import Arrays, Shapes, format_of, is_package, no_model, read_model, shapes_option
 from loopwright.cli.package import read_metadata
-from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text
 from loopwright.display import progress
+from loopwright.display.quantities import bytes_text, count_text, flops_text, open_bytes_text
 from loopwright.display.sheet import Lines, Part, Sheet, Span, Table, heading, words
 from loopwright.runtime.errors import InternalError, LoopwrightError
 from loopwright.runtime.json_text import JsonObject

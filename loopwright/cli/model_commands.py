@@ -196,8 +196,8 @@ def compile_command(
     )
     from loopwright.cli.model_files import read_model, read_shapes
     from loopwright.cli.run_model import read_arrays
-    from loopwright.cli.together import require_writable
     from loopwright.runtime.c_header import identifier
+    from loopwright.runtime.together import require_writable
 
     if quiet:
         progress.hide()
@@ -296,7 +296,7 @@ def run_model_command(file: str, arguments: list[str], target: str, as_json: boo
     from loopwright.cli.compiled_model import Options
     from loopwright.cli.model_files import read_shapes
     from loopwright.cli.run import read_sizes
-    from loopwright.cli.together import require_writable
+    from loopwright.runtime.together import require_writable
 
     shapes, model_format = read_shapes(wishes.pop("input_shapes")), wishes.pop("model_format")
     request = command.Request(sizes=read_sizes(arguments), **wishes)

@@ -19,8 +19,8 @@ import numpy as np
 
 from loopwright.cli.compiled_model import CompiledModel, Options, compile_model
 from loopwright.cli.model_files import ReadModel
-from loopwright.cli.quantities import time_text
 from loopwright.cli.run_model import read_arrays
+from loopwright.display.quantities import time_text
 from loopwright.relay.quantize.accuracy import Accuracy, compare
 from loopwright.relay.quantize.calibrate import BadSamples, samples_of
 from loopwright.relay.types import TensorType

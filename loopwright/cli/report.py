@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from loopwright.cli.compiled_model import CompiledModel
 from loopwright.cli.graph_drawing import graph_drawing
-from loopwright.cli.quantities import bytes_text, count_text, flops_text, time_text
-from loopwright.cli.together import write_text
+from loopwright.display.page import html_page, table_html
+from loopwright.display.quantities import bytes_text, count_text, flops_text, time_text
+from loopwright.runtime.together import write_text
 
 if TYPE_CHECKING:
     from loopwright.model.kernel_table import KernelRow
@@ -24,22 +25,11 @@ if TYPE_CHECKING:
     from loopwright.model.profile import Profile
     from loopwright.model.program import Launch
 
-# Light or dark, as the reader's system is.
 _STYLE: Final = """
-:root { color-scheme: light dark }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem }
-h1 { margin-bottom: 0 } h2 { margin-top: 2.5rem } .faint { opacity: .7 }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
-th, td { text-align: left; padding: .2rem .7rem .2rem 0; border-bottom: 1px solid #8884; vertical-align: top }
-td.number, th.number { text-align: right } td.name { overflow-wrap: anywhere }
-.frame { overflow: auto; max-height: 75vh; border: 1px solid #8884; border-radius: 6px; padding: .5rem }
-.bar { background: #4e79a7; height: .7rem; border-radius: 2px; min-width: 1px }
 .graph { display: block; margin: 0 auto }
 .graph text { text-anchor: middle; fill: #fff; font: 11px system-ui, sans-serif }
 .graph .note { font-size: 9.5px; opacity: .85 } .graph .line { fill: none; stroke: #8b949e; stroke-width: 1.4 }
 .plan text { font: 10px system-ui, sans-serif; fill: currentColor }
-pre { font-size: 12px; overflow: auto; max-height: 30rem; border-left: 3px solid #8884; padding-left: .8rem }
-summary { cursor: pointer }
 """
 _COOL, _HOT = (78, 121, 167), (200, 60, 50)
 _PLAN_WIDTH, _PLAN_HEIGHT = 1000, 340
@@ -70,24 +60,7 @@ def report_html(
     spent = _times(profile)
     parts = [("", _summary(result)), *sections, ("Graph", _graph(result, spent)), ("Kernels", _kernels(result, spent))]
     parts += [("Memory", memory_drawing(result.built.plan)), ("Compiling", _stages(result.seconds))]
-    body = "\n".join(f"<h2>{escape(head)}</h2>\n{content}" if head else content for head, content in parts)
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(name)}</title>\n'
-        f"<style>{_STYLE}</style></head>\n<body>\n<h1>{escape(name)}</h1>\n{body}\n</body>\n</html>\n"
-    )
-
-
-def table_html(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """A table; the columns at the places `numbers` stand to the right. Cells that begin with "<" are HTML."""
-
-    def row(cells: Sequence[str], tag: str) -> str:
-        result = []
-        for index, cell in enumerate(cells):
-            kind = ' class="number"' if index in numbers else ""
-            result.append(f"<{tag}{kind}>{cell if cell.startswith('<') else escape(cell)}</{tag}>")
-        return f"<tr>{''.join(result)}</tr>"
-
-    return f"<table>{row(columns, 'th')}{''.join(row(one, 'td') for one in rows)}</table>"
+    return html_page(name, parts, _STYLE)
 
 
 def _summary(result: CompiledModel) -> str:

@@ -23,12 +23,12 @@ from loopwright.cli.compiled_model import CompiledModel, Options, compile_model
 from loopwright.cli.interface import BadModelArrays, Interface, Port
 from loopwright.cli.model_files import is_package, read_model
 from loopwright.cli.package import load_package
-from loopwright.cli.quantities import time_text
 from loopwright.cli.run import BadSize
-from loopwright.cli.together import together
+from loopwright.display.quantities import time_text
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.json_text import JsonObject
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
+from loopwright.runtime.together import together
 
 if TYPE_CHECKING:
     from loopwright.model.profile import Profile

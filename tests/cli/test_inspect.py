@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from loopwright.cli import app
-from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text, size_text, time_text
+from loopwright.display.quantities import bytes_text, count_text, flops_text, open_bytes_text, size_text, time_text
 from tests.cli.models import MLP, NET, save
 
 onnx = pytest.importorskip("onnx")

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from loopwright.cli.together import CannotWrite, require_writable, together, write_text
 from loopwright.runtime.link import LinkFailed, NoSuchFolder
+from loopwright.runtime.together import CannotWrite, require_writable, together, write_text
 
 
 def test_files_appear_together(tmp_path):
@@ -39,7 +39,7 @@ def test_a_real_limit_leaves_nothing_behind(tmp_path):
     """Files of this process may not grow beyond 10,000 bytes."""
     program = (
         "import resource\n"
-        "from loopwright.cli.together import write_text\n"
+        "from loopwright.runtime.together import write_text\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
         f"write_text({str(tmp_path / 'page.html')!r}, 'x' * 100_000)\n"
     )

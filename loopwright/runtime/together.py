@@ -30,7 +30,7 @@ class CannotWrite(LoopwrightError, OSError):
     For example:
 
         import os
-        from loopwright.cli.together import together
+        from loopwright.runtime.together import together
 
         os.mkdir("model.so")
         with together("model.so"):
