@@ -13,6 +13,7 @@ from math import ceil
 from loopwright.runtime import num_threads
 from loopwright.runtime.dtype import DataType
 from loopwright.target import CpuDescription, Moves, Target, describe
+from loopwright.target.microarchitecture import NONE_AHEAD
 from loopwright.transform.passes.precompute_constants import runs_here
 
 
@@ -119,6 +120,16 @@ class Machine:
     def streams(self) -> int:
         """Rows that can be read side by side, each along memory."""
         return self.cpu.microarchitecture.streams
+
+    @cached_property
+    def slab_rows(self) -> int:
+        """Rows of a matrix, read as it lies, whose products are added up before accumulators are stored."""
+        return self.cpu.microarchitecture.slab_rows
+
+    @cached_property
+    def is_late(self) -> bool:
+        """Whether lines from memory come no sooner because arithmetic goes on: hardware has too few under way."""
+        return self.cpu.microarchitecture.lookahead == NONE_AHEAD
 
     @cached_property
     def page(self) -> int:

@@ -58,6 +58,9 @@ class Microarchitecture:
     element_cycles: float = 2.0  # at least, for an element that is loaded and stored by itself
     # How far ahead data comes by itself, and how far ahead it must be asked for.
     streams: int = 32  # rows that can be read side by side: of more, lines are gone before they are used up
+    # Rows of a matrix, each along memory, whose products accumulators add up before they are stored. Of more rows, the
+    # first lines come late, which costs less than stores and loads of accumulators only where that was measured.
+    slab_rows: int = 8
     page: int = 4096  # bytes: hardware prefetchers follow a stream to the end of one
     latency_bytes: int = 1024  # of a stream, under way while one load waits for memory
     lookahead: int = 3  # instructions for each vector up to which the loads of the next page are under way in time

@@ -59,6 +59,7 @@ GOLDEN_COVE_CLIENT: Final = Microarchitecture(
 SKYLAKE_X: Final = Microarchitecture(
     "Skylake-X",
     gather_cycles=2.7,  # measured, with the microcode that mitigates gather data sampling
+    slab_rows=32,  # measured
     lookahead=NONE_AHEAD,  # measured: with prefetches, copies and sums beyond L2 take a sixth to two fifths less
     caches=Caches(32 * _KIB, 1 * _MIB, 16 * _MIB, 64),
     source="Intel Optimization Reference Manual; uops.info; measured",

@@ -13,6 +13,7 @@ from loopwright.autosched import Machine
 from loopwright.autosched.program import Program
 from loopwright.autosched.rules.contraction import Contraction
 from loopwright.autosched.rules.contraction.product import product_of
+from loopwright.autosched.rules.contraction.streamed import streamed_tiles
 from loopwright.autosched.rules.contraction.tiles import Size, choose_tiles
 from loopwright.ir import PrimFunc, assert_structural_equal
 from loopwright.schedule import Schedule, Trace
@@ -276,6 +277,23 @@ def test_few_rows_do_not_pay_for_packing() -> None:
     machine = Machine.of("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=1")
     assert not choose_tiles(Size(8, 1024, 1024, 1, "float32", 1024), machine).packs
     assert choose_tiles(Size(1024, 1024, 1024, 1, "float32", 1024), machine).packs
+
+
+def test_rows_streamed_in_slabs_of_eight_where_more_were_not_measured() -> None:
+    """A slab of many rows is for cores on which its stores and loads were measured to cost more than late lines."""
+    size = Size(m=13, n=103, k=300, batch=1, dtype="float64", row_stride=103)
+    measured = Machine.of("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=1")
+    assert {tiles.slab for tiles in streamed_tiles(size, measured)} == {32}
+    for machine in (Machine.of(NEON), Machine.of("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=1")):
+        assert all(tiles.slab <= 8 for tiles in streamed_tiles(size, machine))
+
+
+def test_fewer_tiles_than_threads() -> None:
+    """A few rows and columns of a long reduction are one tile, whose threads have nothing to do."""
+    func = matmul(3, 20000, 24, flips="B")
+    plan = autosched.apply(func, "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=4")
+    assert plan.schedule.is_proved
+    check(func, "llvm -num-cores=4", flips="B")
 
 
 def test_the_reasons_are_told() -> None:

@@ -28,7 +28,7 @@ from loopwright.autosched.rules.contraction.tiles import (
     work_of,
 )
 
-MOST_STEPS: Final = 32  # of a slab
+ONE_STREAM: Final = 32  # steps of a slab where all of B is one panel
 FAR_STEPS: Final = 16  # of a slab whose rows lie on pages of their own, beyond L2
 LEAST_STEPS: Final = 4
 SHORT_ROWS: Final = 4  # on a page: they are one stream
@@ -44,13 +44,14 @@ MOST_STREAMED: Final = 64  # rows: packing pays long before
 def streamed_tiles(size: Size, machine: Machine) -> list[Tiles]:
     """The ways to do so; none where B does not lie along its rows, or there are too many rows, or too few steps."""
     is_known = size.knows_n and size.knows_k
+    whole_turns = size._replace(k=rounded_up(size.k, TURN)) if _has_long_slabs(machine) else size
     if not is_known or not size.row_stride or size.is_prepacked or size.m > MOST_STREAMED or size.k <= FEW_STEPS:
         return []
     threads = machine.threads_for(work_of(size, machine))
     lanes = machine.lanes(size.dtype)
     return [
         _costed(size, machine, threads, mr, vectors)
-        for mr, vectors in tiles_in_registers(size._replace(k=rounded_up(size.k, TURN)), machine)  # of whole turns
+        for mr, vectors in tiles_in_registers(whole_turns, machine)
         # A guard that no loop can be parted by, in a task or among unknown rows, would send the sums to memory.
         if (threads == 1 and size.knows_m) or size.n % (vectors * lanes) == 0
     ]
@@ -61,12 +62,7 @@ def _costed(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -
     nr = vectors * lanes
     tall, wide = ceil(size.m / mr), ceil(size.n / nr)
     slab = _steps(size, machine, mr, wide == 1)
-    # The sums of all rows stay in half of L1 from slab to slab, and so do the rows of B from strip to strip.
-    row = nr * width * (slab + (size.m if slab < size.k else 0))
-    across = max(1, machine.l1 // 2 // row)
-    if _is_large(size, machine):  # rows are read far enough to be followed, while the sums alone stay in L1
-        followed = ceil(machine.page // 2 / (nr * width))
-        across = max(across, min(followed, machine.l1 * 3 // 4 // (nr * width * size.m)))
+    across = _panels(size, machine, nr, slab)
     across = min(wide, across)
     across = ceil(wide / ceil(wide / across))
     tasks = ceil(wide / across) * size.batch
@@ -76,12 +72,13 @@ def _costed(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -
     slabs = ceil(size.k / slab)
     step = tile_step(machine, mr, vectors)
     sums = size.k * step + mr * vectors * FIRST_SUM
-    sums += slabs * (TILE + mr * vectors * SUM) if slabs > 1 else OVERHEAD
+    has_long_slabs = _has_long_slabs(machine)
+    sums += OVERHEAD if slabs == 1 and has_long_slabs else slabs * (TILE + mr * vectors * SUM)
     brought = size.k * nr * width / machine.bytes_per_cycle(size.k * size.n * width * size.batch)
-    if _is_far(size, machine):
+    if has_long_slabs and _is_far(size, machine):
         brought += size.k * SHORT_RUN * max(0.0, 1 - nr * width / (RUN * machine.line))
     task = across * at_once(tall * sums, brought)
-    if slab > FEW_STEPS:  # each row of B is late for its first step
+    if has_long_slabs and slab > FEW_STEPS:  # each row of B is late for its first step
         task += across * LATE_ROWS * min(tall * sums, brought)
     if threads == 1:
         panels = ceil(size.n / lanes) / vectors  # the last one may have fewer vectors
@@ -89,19 +86,44 @@ def _costed(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -
     else:
         whole = on_threads(machine, task, tasks, threads)
     whole *= EDGE if size.m % mr else 1.0
-    unroll = slab if slab <= TURN else next((count for count in TURNS if slab % count == 0), TURN)
+    unroll = slab if slab <= TURN else _unroll(slab, machine)
     turns = turns_of(tasks, threads)
     return Tiles(mr, vectors, lanes, slab, tall, across, unroll, False, threads, turns, whole, reads_rows=True)
+
+
+def _panels(size: Size, machine: Machine, nr: int, slab: int) -> int:
+    """Panels of a task, with the sums of all rows from slab to slab, and rows of B from strip to strip, in half of L1."""
+    width = bytes_of(size.dtype)
+    row = nr * width * (slab + (size.m if slab < size.k else 0))
+    across = max(1, machine.l1 // 2 // row)
+    if _has_long_slabs(machine) and _is_large(size, machine):  # rows are read far enough to be followed
+        followed = ceil(machine.page // 2 / (nr * width))
+        across = max(across, min(followed, machine.l1 * 3 // 4 // (nr * width * size.m)))
+    return across
+
+
+def _unroll(slab: int, machine: Machine) -> int:
+    """Steps of a slab that are written out in one turn."""
+    if not _has_long_slabs(machine):
+        return 2 if slab <= FEW_STEPS else TURN
+    return next((count for count in TURNS if slab % count == 0), TURN)
+
+
+def _has_long_slabs(machine: Machine) -> bool:
+    """Whether the sums of more than a few steps stay in registers; the prices of that are not known elsewhere."""
+    return machine.slab_rows > FEW_STEPS
 
 
 def _steps(size: Size, machine: Machine, mr: int, is_one_panel: bool) -> int:
     """Rows of B in a slab: as many as prefetchers follow beside the rows of C."""
     if is_one_panel and size.row_stride == size.n:
-        return min(size.k, MOST_STEPS)  # rows of B lie one after the other: they are one stream
+        return min(size.k, ONE_STREAM)  # rows of B lie one after the other: they are one stream
     followed = max(LEAST_STEPS, machine.streams - mr)
+    if not _has_long_slabs(machine):
+        return min(machine.slab_rows, followed) // 2 * 2
     stride = size.row_stride * bytes_of(size.dtype)
     of_a_page = machine.page // stride
-    most = min(followed * (of_a_page if of_a_page >= SHORT_ROWS else 1), MOST_STEPS)
+    most = min(followed * (of_a_page if of_a_page >= SHORT_ROWS else 1), machine.slab_rows)
     most = min(most, FAR_STEPS) if _is_far(size, machine) else most
     if size.k <= most:
         return size.k

@@ -214,6 +214,8 @@ def tasks_of(size: Size, machine: Machine, threads: int, mr: int, vectors: int) 
             # Equal tasks have one kernel; a shorter last one has kernels of its own at each edge, which take compiling.
             yield tall, ceil(wide / next((even for even in range(parts, parts + 3) if wide % even == 0), parts))
         return
+    if tall * wide * size.batch < threads:  # a long reduction: there are fewer tiles than threads
+        yield 1, 1
     for turns in (1, 2, 3, 4):
         for across in range(1, min(wide, turns * threads) + 1):
             parts = ceil(turns * threads / (across * size.batch))
@@ -260,7 +262,8 @@ def costed(
         total = size.k * size.n * width
         arrival, skipped = nr * width / machine.bytes_per_cycle(total), lines * _skip(size, machine, nr)
         # Lines that jump from page to page in memory arrive no sooner because multiply-adds go on.
-        first = max(step, arrival) + skipped if total > machine.l3 // 2 else max(step + skipped, arrival)
+        jumps_late = machine.is_late and total > machine.l3 // 2
+        first = max(step, arrival) + skipped if jumps_late else max(step + skipped, arrival)
         # One strip brings the panel, the others find it, if not the addresses of all its pages.
         again = max(0.0, moves.line_of_panel - moves.line_skipped) if size.k * stride > NEAR_PAGES * machine.page else 0
         step += lines * again
