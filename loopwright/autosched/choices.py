@@ -83,6 +83,14 @@ class Choices:
             _write_samples(self._schedule, point)
         return candidates[picked]
 
+    def settled(self, name: str, values: Sequence[int], usual: int) -> int:
+        """The value that was picked at this point already; else one is picked."""
+        key = f"{self._group}.{name}"
+        for point in self.points:
+            if point.key == key:
+                return int(point.candidates[point.picked]["value"])
+        return self.pick(name, values, usual, [0.0] * len(values))
+
     def _key(self, name: str) -> str:
         """The point's name, told apart from others of that name for the same blocks."""
         base = f"{self._group}.{name}"
@@ -124,12 +132,16 @@ def pick(name: str, candidates: Sequence[T], cost: Callable[[T], float], order: 
     return choices.pick(name, candidates, usual, [cost(candidate) for candidate in candidates])
 
 
-def option(name: str, values: Sequence[T], usual: T) -> T:
-    """One of some values that the model says nothing about: that of a search, else the usual one."""
+def option(name: str, usual: int, *others: int) -> int:
+    """A number that the model says nothing about: that of a search, else the usual one.
+
+    Asked for again for the same blocks, it is the same.
+    """
     choices = _current.get()
-    if choices is None or len(values) < 2:
+    if choices is None:
         return usual
-    return choices.pick(name, values, values.index(usual), [0.0] * len(values))
+    values = sorted({usual, *[other for other in others if other > 0]})
+    return choices.settled(name, values, values.index(usual)) if len(values) > 1 else usual
 
 
 def _write_samples(sch: Schedule, point: Point) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loopwright.autosched.choices import option
 from loopwright.autosched.contiguous import seamless_tail, size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Axis, BlockFacts
@@ -57,7 +58,8 @@ class ColumnPlan:
         joined = seamless_tail(order, facts)
         columns, outer = tuple(order[-joined:]), tuple(order[:-joined])
         threads = machine.threads_for(work.cycles)
-        width = vector_width(facts.extent(columns), machine.lanes(facts.dtype), VECTORS_AT_ONCE)
+        vectors = option("vectors at once", VECTORS_AT_ONCE, 1, 2, 2 * VECTORS_AT_ONCE)
+        width = vector_width(facts.extent(columns), machine.lanes(facts.dtype), vectors)
         size = bytes_of(facts.dtype)
         segment = machine.line * LINES_OF_A_STRIP // size
         segments = size_of(outer) * -(-size_of(columns) // segment)

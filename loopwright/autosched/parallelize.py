@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Final
 
+from loopwright.autosched.choices import option
 from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import NestCost
@@ -36,7 +37,8 @@ def parallelize_outer(
     if threads == 1:
         note_one_thread(work, decision)
         return
-    wanted = threads * min(_MOST_PIECES, max(PIECES, int(work.cycles / threads // machine.fork_cycles)))
+    each_thread = min(_MOST_PIECES, max(PIECES, int(work.cycles / threads // machine.fork_cycles)))
+    wanted = threads * option("pieces of a thread", each_thread, 1, 2, 4 * each_thread)
     count, used = 1, 0
     for extent in extents:
         assert extent is not None

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from loopwright.autosched.choices import option
 from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access
@@ -34,7 +35,8 @@ FEW_USES = 256  # of each weight: the first is expensive, and those after it pay
 
 def prefetch_distance(machine: Machine) -> int:
     """Bytes: a page and a little, since hardware looks to the end of a page only."""
-    return machine.page + PAST_THE_PAGE
+    usual = machine.page + PAST_THE_PAGE
+    return option("prefetch distance", usual, machine.page // 8, machine.page // 2, 2 * usual)
 
 
 def add_prefetches(

@@ -81,10 +81,11 @@ def test_every_candidate_computes_the_same(position):
 
 def test_options_and_picks_alone():
     assert pick("size", [4, 2, 8], cost=float) == 2
-    assert option("far", [1, 2], usual=2) == 2
+    assert option("far", 2, 1, 4) == 2
     with Choices({"0.size": {"value": 7}, "0.far": {"value": 1}}) as choices:
         assert pick("size", [4, 2, 8], cost=float) == 8
-        assert option("far", [1, 2], usual=2) == 1
+        assert option("far", 2, 1, 4) == 1
+        assert option("far", 8, 16) == 1  # settled
         assert pick("only", [3], cost=float) == 3
         assert pick("size", [1, 2], cost=float) == 1
     assert [point.key for point in choices.points] == ["0.size", "0.far", "0.size#1"]

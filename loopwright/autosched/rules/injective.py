@@ -19,6 +19,7 @@ from typing import Final
 
 from loopwright.arith.affine_reader import Affine
 from loopwright.autosched.axis_uses import OwnUses, own_uses
+from loopwright.autosched.choices import option
 from loopwright.autosched.contiguous import UNKNOWN_EXTENT
 from loopwright.autosched.decision import ChoiceKind, Decision
 from loopwright.autosched.facts import Axis, BlockFacts, const, loads_of
@@ -347,7 +348,7 @@ def _vectors_at_once(work: NestCost, run: _Run, machine: Machine, lanes: int) ->
     wanted = VECTORS_AT_ONCE if is_light else 2
     while wanted > 1 and run.extent is not None and run.extent < wanted * lanes:
         wanted //= 2
-    return wanted
+    return option("vectors at once", wanted, 1, 2, 2 * wanted) if wanted > 1 else wanted
 
 
 def _narrowest_lanes(streams: Streams, work: NestCost, machine: Machine) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from loopwright.autosched.choices import option
 from loopwright.autosched.column_reduction import CHUNKS, ColumnPlan, column_nest
 from loopwright.autosched.contiguous import size_of, vector_axis
 from loopwright.autosched.decision import Decision
@@ -64,7 +65,8 @@ class Reduction:
 
 def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Machine, decision: Decision) -> None:
     threads = machine.threads_for(work.cycles)
-    vectors = max(1, vectors_under_way(machine) // len(facts.stores))
+    usual = max(1, vectors_under_way(machine) // len(facts.stores))
+    vectors = option("accumulators", usual, usual // 2, 2 * usual)
     lanes = machine.lanes(facts.dtype)
     block = sch.get_block(facts.name)
     facts = results_first(sch, facts, block)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.autosched.choices import option
 from loopwright.autosched.contiguous import size_of, vector_axis
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
@@ -162,4 +163,5 @@ def _inner_buffers(entries: Sequence[Entry], program: Program) -> list[Buffer]:
 def _vectors(blocks: Sequence[BlockFacts], machine: Machine) -> int:
     """Vectors done together: enough to hide the latency of an addition, fewer where each takes many registers."""
     costly = any(facts.costly_calls for facts in blocks)
-    return max(1, vectors_under_way(machine) // 2 if costly else vectors_under_way(machine))
+    usual = max(1, vectors_under_way(machine) // 2 if costly else vectors_under_way(machine))
+    return option("accumulators", usual, usual // 2, 2 * usual)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+from loopwright.autosched.choices import pick
 from loopwright.autosched.cost import LOOP, TILE, UNALIGNED
 from loopwright.autosched.lanes import vectors_under_way
 from loopwright.autosched.machine import Machine, bytes_of
@@ -43,7 +44,7 @@ def choose_tiles(window: Window, machine: Machine, copies: bool) -> Tiles:
     """The tiles that cost least; `copies` says that the data is copied on the way, with its padding."""
     lanes = _lanes(window, machine)
     costs = {tile: _cost(window, machine, lanes, tile) for tile in _candidates(window, machine, lanes)}
-    tile = min(costs, key=lambda tile: (costs[tile], tile.rows * tile.places))
+    tile = pick("tiles", list(costs), costs.__getitem__, lambda tile: (costs[tile], tile.rows * tile.places))
     band, copied = _band(window, machine, lanes, tile) if copies else (1, 0)
     cycles = costs[tile]
     if copies:
