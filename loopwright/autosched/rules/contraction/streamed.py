@@ -92,7 +92,7 @@ def _costed(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -
 
 
 def _panels(size: Size, machine: Machine, nr: int, slab: int) -> int:
-    """Panels of a task, with the sums of all rows from slab to slab, and rows of B from strip to strip, in half of L1."""
+    """Panels of a task: half of L1 keeps the sums of all rows from slab to slab, and rows of B from strip to strip."""
     width = bytes_of(size.dtype)
     row = nr * width * (slab + (size.m if slab < size.k else 0))
     across = max(1, machine.l1 // 2 // row)
