@@ -153,6 +153,28 @@ def _write_samples(sch: Schedule, point: Point) -> None:
             sch.sample_categorical(numbers, [share] * len(numbers), numbers.index(int(value)))
 
 
+def is_chosen(name: str, cost: float, otherwise: float) -> bool:
+    """Whether to do something that should take `cost` cycles, in place of what takes `otherwise`."""
+    if not isfinite(otherwise):
+        return True  # there is nothing else to do
+    return pick(name, (True, False), lambda wanted: cost if wanted else otherwise)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Inside, rules pick by themselves: they price what they may not do in the end."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def again(priced: T, decide: Callable[[], T]) -> T:
+    """What was priced `alone`, now that it is to be done: a search decides about it."""
+    return priced if _current.get() is None else decide()
+
+
 def plain_fields(candidate: object) -> Fields:
     """What tells a candidate from others, as plain data."""
     if is_dataclass(candidate) and not isinstance(candidate, type):
@@ -201,4 +223,16 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
 
 
-__all__ = ["Choices", "Point", "current_choices", "distance", "nearest", "option", "pick", "plain_fields"]
+__all__ = [
+    "Choices",
+    "Point",
+    "again",
+    "alone",
+    "current_choices",
+    "distance",
+    "is_chosen",
+    "nearest",
+    "option",
+    "pick",
+    "plain_fields",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loopwright.autosched.choices import again, alone, is_chosen
 from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
@@ -80,12 +81,15 @@ class Contraction:
                 raise NotWorthIt(f"with {names} as one axis it is no product of two matrices")
             product = _with_prepacked(folded, program, machine)
         size = self._size(product, before)
-        tiles = _tiles(size, machine) if min(product.m, product.n) > 1 else None
+        with alone():
+            tiles = _tiles(size, machine) if min(product.m, product.n) > 1 else None
         turned = turned_product(product) if tiles is not None and not before else None
         if tiles is not None and turned is not None:
             other = self._size(turned, before)
-            tiles_of_turned = _tiles(other, machine)
-            if WORTH_TURNING * tiles_of_turned.cycles + turning_cycles(product, machine) < tiles.cycles:
+            with alone():
+                tiles_of_turned = _tiles(other, machine)
+            cycles = WORTH_TURNING * tiles_of_turned.cycles + turning_cycles(product, machine)
+            if is_chosen("computed as its transpose", cycles, tiles.cycles):
                 program, entry, after = turn_result(sch, product, entries[1:], program)
                 for name in after:  # before the product: what a step changes is sought among fewer loops
                     schedule_separately(sch, name, program, machine, decision)
@@ -106,6 +110,7 @@ class Contraction:
             raise NotWorthIt("a reduction prefetches the matrix, which streams from memory")
         if tiles is None:
             raise NotWorthIt("the reduction is too short for lanes of a vector")
+        tiles = again(tiles, lambda: _tiles(size, machine))
         if product.is_of_one_buffer:
             program, product, entries = _with_own_columns(sch, product, entries, before, program)
             before += 1
@@ -157,12 +162,15 @@ def _dots(product: Product, before: int, tiles: Tiles | None, machine: Machine) 
         return None
     if tiles is None and is_asked_for_ahead(product, machine):
         return None
-    result = choose_dots(product, machine)
-    if result is None or tiles is None:
-        return result
+    with alone():
+        result = choose_dots(product, machine)
+    if result is None:
+        return None
     # With many rows a tile of dot products is far from what its step should take: every line of B is read unpacked.
     share = SLOWER_DOTS if min(product.m, product.n) > ROWS_OF_DOTS else 1.0
-    return result if share * result.cycles < tiles.cycles else None
+    if tiles is not None and not is_chosen("dot products", share * result.cycles, tiles.cycles):
+        return None
+    return again(result, lambda: choose_dots(product, machine) or result)
 
 
 def _product(entry: Entry) -> Product | None:

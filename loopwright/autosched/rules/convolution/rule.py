@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
+from loopwright.autosched.choices import again, alone, is_chosen
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import BlockFacts
@@ -74,14 +76,16 @@ class Convolution:
             sch, window, renamed, entries[0] if before else None, names[before + 1 :], program, machine, decision
         ):
             return
-        tiles = choose_tiles(window, machine, pads=before > 0)
+        with alone():
+            tiles = choose_tiles(window, machine, pads=before > 0)
         epilogue = [program.entry(name) for name in names[before + 1 :]]
         # Where channels lie together those of one group are a part of a line, which no panel can be packed from.
         has_panels = not (renamed and window.writes_channels_last)
         if not before and is_pointwise(window) and has_panels and min(window.places, window.channels, window.k) > 1:
             size = product_size(window, prepacks)
-            product = cheapest([product_tiles(size, machine), *streamed_tiles(size, machine)])
-            if product.cycles < EQUAL * tiles.cycles:
+            with alone():
+                product = cheapest([product_tiles(size, machine), *streamed_tiles(size, machine)])
+            if is_chosen("as a product", product.cycles, EQUAL * tiles.cycles):
                 result = len(decision.choices)
 
                 def as_product() -> None:
@@ -92,6 +96,7 @@ class Convolution:
 
                 sch.replay(as_product)
                 return
+        tiles = again(tiles, lambda: choose_tiles(window, machine, pads=before > 0))
         padding = program.entry(names[0]) if before else None
         packings: list[str] = []
 
@@ -123,8 +128,9 @@ def _with_few_results(
         if by_pixels is not None:
             otherwise = by_pixels.cycles_on(machine)
         else:
-            otherwise = choose_tiles(window, machine, before > 0).cycles + packing_cycles(window, machine)
-        if dots / machine.threads_for(dots) < otherwise:
+            with alone():
+                otherwise = choose_tiles(window, machine, before > 0).cycles + packing_cycles(window, machine)
+        if is_chosen("dot products", dots / machine.threads_for(dots), otherwise):
             schedule_few_pixels(sch, window, padding, epilogue, program, machine, decision)
             return True
     if by_pixels is not None:
@@ -158,10 +164,9 @@ def direct_cycles(facts: BlockFacts, machine: Machine, pads: bool) -> float | No
     window = window_of(facts)
     if window is None or not _is_worth_it(window):
         return None
-    by_pixels = _by_pixels(window, machine, pads)
-    if by_pixels is not None:
-        return by_pixels.cycles_on(machine)
-    return choose_tiles(window, machine, pads).cycles
+    with alone():
+        by_pixels = _by_pixels(window, machine, pads)
+        return choose_tiles(window, machine, pads).cycles if by_pixels is None else by_pixels.cycles_on(machine)
 
 
 def _groups_as_products(
@@ -188,11 +193,13 @@ def _by_pixels(window: Window, machine: Machine, pads: bool) -> PixelTiles | Non
     """The sizes by vectors of pixels, where these clearly take less time than vectors of channels."""
     if not runs_along(window) or (window.channels > 1 and is_pointwise(window)):
         return None  # a product of matrices has vectors of pixels, too
-    tiles = choose_pixel_tiles(window, machine, pads)
-    if window.channels < 2:
-        return tiles
+    with alone():
+        tiles = choose_pixel_tiles(window, machine, pads)
+        otherwise = choose_tiles(window, machine, pads).cycles if window.channels > 1 else inf
     share = 1.0 if tiles.has_slabs else LESS_BY_PIXELS
-    return tiles if tiles.cycles_on(machine) < share * choose_tiles(window, machine, pads).cycles else None
+    if not is_chosen("vectors of pixels", tiles.cycles_on(machine), share * otherwise):
+        return None
+    return again(tiles, lambda: choose_pixel_tiles(window, machine, pads))
 
 
 def _as_product(

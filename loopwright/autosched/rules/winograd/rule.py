@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.autosched.choices import is_chosen
 from loopwright.autosched.decision import Decision, RuleKind
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.machine import Machine
@@ -36,7 +37,7 @@ class Winograd:
         sizes = choose_sizes(layer, machine, program.winograd)
         if isinstance(sizes, str):
             raise NotWorthIt(sizes)
-        if sizes.gain < GAIN:
+        if not is_chosen("winograd", GAIN / sizes.gain, 1.0):
             raise NotWorthIt(
                 f"tiles of {sizes.tile} × {sizes.tile} would save multiplications, but with their transforms they are "
                 f"only {sizes.gain:.2f} times as fast as the direct form, by the cost model"

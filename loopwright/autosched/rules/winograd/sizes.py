@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
+from loopwright.autosched.choices import again, alone, pick
 from loopwright.autosched.cost import EDGE_OF_EACH_ROW, OVERHEAD, at_once, micro_kernel
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.rules.winograd.allowed import TILES
@@ -82,9 +83,13 @@ def choose_sizes(layer: Layer, machine: Machine, largest: int) -> Sizes | str:
     tiles = [tile for tile in TILES if tile <= largest and tile + high - 1 <= MOST_POINTS]
     if not tiles:
         return f"a window of {high} × {wide} leaves too few correct digits"
-    best = min([cheapest(_all(layer, machine, tile, 1)) for tile in tiles], key=_with_memory)
+    with alone():
+        of_each = [cheapest(_all(layer, machine, tile, 1)) for tile in tiles]
+    best = pick("output tile", of_each, _with_memory)
     threads = machine.threads_for(best.cycles)
-    return best if threads == 1 else cheapest(_all(layer, machine, best.tile, threads))
+    if threads == 1:
+        return again(best, lambda: cheapest(_all(layer, machine, best.tile, 1)))
+    return cheapest(_all(layer, machine, best.tile, threads))
 
 
 def _with_memory(sizes: Sizes) -> float:
