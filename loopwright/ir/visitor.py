@@ -202,46 +202,6 @@ class _PostOrder(Visitor):
             self.look(node)
 
 
-class _Uses(Visitor, memo=True):
-    """Stops at the first variable that passes the test."""
-
-    def __init__(self, test: Callable[[Var], bool]) -> None:
-        self.test = test
-
-    def visit_Var(self, var: Var) -> None:
-        if self.test(var):
-            raise _Found
-
-
-class _Found(Exception):
-    pass
-
-
-class _PreOrder(Visitor):
-    def __init__(self, look: Callable[[Node], object]) -> None:
-        self.look = look
-        self.left = MOST_PLACES
-
-    def visit_children(self, node: Node) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise TooLarge(f"a program with {type(node).__name__} in it")
-        if self.look(node) is not False:
-            node.each_child(self.visit)
-
-
-class _Exists(Visitor, memo=True):
-    """Stops at the first node that passes the test."""
-
-    def __init__(self, test: Callable[[Node], bool]) -> None:
-        self.test = test
-
-    def visit_children(self, node: Node) -> None:
-        if self.test(node):
-            raise _Found
-        node.each_child(self.visit)
-
-
 @deep
 def post_order_visit(root: Node, look: Callable[[Node], object]) -> None:
     """Call `look` once on every node, children first."""
@@ -254,16 +214,35 @@ def pre_order_visit(root: Node, look: Callable[[Node], object]) -> None:
 
     An object that stands in several places is looked at in each. Raises TooLarge past `MOST_PLACES`.
     """
-    _PreOrder(look).visit(root)
+    pending, left = [root], MOST_PLACES  # a stack of our own: these walks are half of all, and hardly do anything
+    while pending:
+        node = pending.pop()
+        left -= 1
+        if left < 0:
+            raise TooLarge(f"a program with {type(node).__name__} in it")
+        if look(node) is not False:
+            _push_children(node, pending)
+
+
+def _push_children(node: Node, pending: list[Node]) -> None:
+    """Put the children of a node on a stack, the first on top."""
+    below = len(pending)
+    node.each_child(pending.append)
+    if len(pending) > below + 1:
+        pending[below:] = pending[: below - 1 if below else None : -1]
 
 
 @deep
 def any_node(root: Node, test: Callable[[Node], bool]) -> bool:
     """Whether any node passes `test`; each object is asked once."""
-    try:
-        _Exists(test).visit(root)
-    except _Found:
-        return True
+    pending, seen = [root], set()
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            if test(node):
+                return True
+            _push_children(node, pending)
     return False
 
 
@@ -278,28 +257,16 @@ def collect(root: Node, *kinds: type[Node]) -> list[Any]:
     return result
 
 
-class _Statements(Visitor):
-    """Stops at the first statement that passes the test."""
-
-    def __init__(self, test: Callable[[Stmt], bool]) -> None:
-        self.test = test
-
-    def visit_Stmt(self, statement: Stmt) -> None:
-        if self.test(statement):
-            raise _Found
-        statement.each_child(self.visit)
-
-    def visit_Node(self, _: Node) -> None:
-        """Expressions and buffers hold no statements."""
-
-
 @deep
 def any_statement(root: Stmt, test: Callable[[Stmt], bool]) -> bool:
     """Whether any statement passes `test`; expressions are not entered."""
-    try:
-        _Statements(test).visit(root)
-    except _Found:
-        return True
+    pending: list[Node] = [root]
+    while pending:
+        statement = pending.pop()
+        if isinstance(statement, Stmt):  # expressions and buffers hold no statements
+            if test(statement):
+                return True
+            _push_children(statement, pending)
     return False
 
 
@@ -332,13 +299,4 @@ def uses_var(root: Node, test: Callable[[Var], bool]) -> bool:
     """Whether any variable that passes `test` is used in `root` (buffer shapes not entered)."""
     if isinstance(root, Var):
         return bool(test(root))
-    return not isinstance(root, IntImm) and _uses_var(root, test)
-
-
-@deep
-def _uses_var(root: Node, test: Callable[[Var], bool]) -> bool:
-    try:
-        _Uses(test).visit(root)
-    except _Found:
-        return True
-    return False
+    return not isinstance(root, IntImm) and any_node(root, lambda node: isinstance(node, Var) and bool(test(node)))

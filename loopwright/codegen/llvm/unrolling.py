@@ -11,6 +11,7 @@ unrolls as it sees fit.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from loopwright import ir
@@ -23,7 +24,7 @@ _NODES_OF_MATH: Final = 40  # a body of `codegen/math`, inlined
 
 def is_worth_unrolling(loop: ir.For) -> bool:
     """Whether the iterations are known in number, and few enough to be written out one after the other."""
-    return isinstance(loop.extent, ir.IntImm) and _Count().visit(loop.body) * loop.extent.value <= _MOST_NODES
+    return isinstance(loop.extent, ir.IntImm) and _nodes_of(loop.body) * loop.extent.value <= _MOST_NODES
 
 
 def holds_tile(loop: ir.For) -> bool:
@@ -37,6 +38,13 @@ def holds_tile(loop: ir.For) -> bool:
             return True
         pending += [child for child in statement.children() if isinstance(child, ir.Stmt)]
     return False
+
+
+@lru_cache(maxsize=256)  # every loop around a tile asks
+def _nodes_of(body: ir.Stmt) -> int:
+    """How many nodes a body has, written out."""
+    result: int = _Count().visit(body)
+    return result
 
 
 class _Count(Visitor):
@@ -55,6 +63,6 @@ class _Count(Visitor):
         return self.visit_children(call) + (_NODES_OF_MATH if has_body(name, call.dtype) else 0)
 
     def visit_For(self, loop: ir.For) -> int:
-        body = self.visit(loop.body)
+        body = _nodes_of(loop.body)
         written_out = body * loop.extent.value if isinstance(loop.extent, ir.IntImm) else 0
         return written_out if loop.kind is ir.ForKind.UNROLLED and 0 < written_out <= _MOST_NODES else body + 1

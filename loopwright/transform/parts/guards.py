@@ -37,6 +37,7 @@ from loopwright.ir import (
     Sub,
     Var,
     Visitor,
+    any_node,
     const,
     uses_var,
 )
@@ -181,21 +182,8 @@ def find_guards(loop: For, facts: Analyzer) -> list[Guard]:
     return [guard for guard in finder.found.values() if guard is not None]
 
 
-class _HasGuards(Visitor):
-    found = False
-
-    def visit_IfThenElse(self, node: IfThenElse) -> None:
-        self.found = True
-
-    def visit_Call(self, call: Call) -> None:
-        if call.op is IF_THEN_ELSE:
-            self.found = True
-        else:
-            self.visit_children(call)
-
-
 def has_guards(statement: Stmt) -> bool:
     """Whether there is any condition that could be one."""
-    finder = _HasGuards()
-    finder.visit(statement)
-    return finder.found
+    return any_node(
+        statement, lambda node: isinstance(node, IfThenElse) or (isinstance(node, Call) and node.op is IF_THEN_ELSE)
+    )

@@ -26,11 +26,13 @@ from loopwright.ir import (
     IfThenElse,
     IntImm,
     LetStmt,
+    Node,
     Rewriter,
     SeqStmt,
     Stmt,
     Var,
     Visitor,
+    any_node,
     const,
     seq,
     uses_var,
@@ -86,29 +88,16 @@ class _FindTile(Visitor):
                 self.tile.guards.append((guard.node, loop.loop_var))
 
 
-class _UsesRegisters(Visitor):
-    def __init__(self, var: Var) -> None:
-        self.var = var
-        self.found = False
-
-    def _access(self, access: BufferLoad | BufferStore) -> None:
-        if access.buffer.scope() == REGISTERS and any(
-            uses_var(index, lambda used: used is self.var) for index in access.indices
-        ):
-            self.found = True
-        self.visit_children(access)
-
-    def visit_BufferLoad(self, load: BufferLoad) -> None:
-        self._access(load)
-
-    def visit_BufferStore(self, store: BufferStore) -> None:
-        self._access(store)
-
-
 def _moves_in_registers(loop: For) -> bool:
-    finder = _UsesRegisters(loop.loop_var)
-    finder.visit(loop.body)
-    return finder.found
+    """Whether an access to registers depends on the loop's variable."""
+    var = loop.loop_var
+
+    def moves(node: Node) -> bool:
+        if not isinstance(node, (BufferLoad, BufferStore)) or node.buffer.scope() != REGISTERS:
+            return False
+        return any([uses_var(index, lambda used: used is var) for index in node.indices])
+
+    return any_node(loop.body, moves)
 
 
 class _Decide(Rewriter):
