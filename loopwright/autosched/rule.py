@@ -50,22 +50,11 @@ def schedule_first(
         entries = pending[: rule.take(pending, program)]
         if not entries:
             continue
-        kind = getattr(rule, "kind", RuleKind.OTHER)  # a user's rule need not have one
         before, length = sch.view(), len(sch.trace.insts)
         choices = current_choices()
         picked = len(choices.points) if choices is not None else 0
-
-        def steps() -> None:
-            nonlocal decision
-            decision = Decision(tuple(entry.name for entry in entries), rule.name, kind=kind)
-            if choices is not None:
-                choices.forget(picked)
-            with choices.scheduling(sch) if choices is not None else nullcontext():
-                rule.schedule(sch, entries, program, machine, decision)
-
-        decision: Decision
         try:
-            sch.replay(steps)  # proved as a whole, in half the time; step by step where that finds a doubt
+            decision = _as_a_whole(rule, sch, entries, program, machine)
         except ScheduleError as error:
             if choices is not None:
                 choices.forget(picked)
@@ -81,6 +70,26 @@ def schedule_first(
             _note_open_sizes(entries, decision)
         return Scheduled(decision, refused)
     raise InternalError("no rule matches the block, though the last one matches every block")
+
+
+def _as_a_whole(
+    rule: Rule, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine
+) -> Decision:
+    """What the rule decides. Its steps are proved together, in half the time; one by one where that finds a doubt."""
+    kind = getattr(rule, "kind", RuleKind.OTHER)  # a user's rule need not have one
+    choices = current_choices()
+    picked = len(choices.points) if choices is not None else 0
+    result: list[Decision] = []
+
+    def steps() -> None:  # may be done twice
+        result[:] = [Decision(tuple(entry.name for entry in entries), rule.name, kind=kind)]
+        if choices is not None:
+            choices.forget(picked)
+        with choices.scheduling(sch) if choices is not None else nullcontext():
+            rule.schedule(sch, entries, program, machine, result[0])
+
+    sch.replay(steps)
+    return result[0]
 
 
 def _note_open_sizes(entries: Sequence[Entry], decision: Decision) -> None:
