@@ -170,3 +170,30 @@ def main(A: T.Buffer(20, "int32"), C: T.Buffer(12, "int32"), n: T.int32, m: T.in
     unchecked.split(unchecked.get_loops("C")[0], [None, 3])
     with pytest.raises(ScheduleError, match="split"):
         unchecked.trace.apply_to_schedule(Schedule(program), remove_postproc=False)
+
+
+def test_steps_of_a_branch_that_was_given_up_are_a_doubt(proofs):
+    """Nothing that was done to a copy, or undone, is claimed of what is kept."""
+    before = chain()
+    sch = tir.Schedule(before)
+
+    def steps() -> None:
+        sch.copy().cache_read("D", 0, "global")
+        sch.parallel(sch.get_loops("E")[0])
+
+    sch.replay(steps)
+    assert proofs["stretches"] == 0 and sch.is_proved
+    assert [inst.kind.name for inst in sch.trace.insts if inst.kind.name != "GetLoops"][-1] == "Parallel"
+
+
+def test_a_refusal_before_any_step_is_raised_at_once():
+    sch = tir.Schedule(chain())
+    asked = []
+
+    def steps() -> None:
+        asked.append(1)
+        sch.parallel(sch.get_loops("nobody")[0])
+
+    with pytest.raises(ScheduleError, match="nobody"):
+        sch.replay(steps)
+    assert len(asked) == 1
