@@ -10,7 +10,7 @@ import typer
 
 from loopwright.cli import doctor as doctor_command
 from loopwright.cli import explain as explain_command
-from loopwright.cli import model_commands
+from loopwright.cli import model_commands, tune_commands
 from loopwright.cli.failures import shown
 from loopwright.cli.guessed_commands import Commands
 from loopwright.display import progress
@@ -172,6 +172,8 @@ def show(
 
 app.command("compile")(model_commands.compile_command)
 app.command("inspect")(model_commands.inspect_command)
+app.command("tune")(tune_commands.tune_command)
+app.add_typer(tune_commands.db_app, name="db")
 
 
 @app.command(cls=model_commands.FileThenOptions, context_settings={"allow_interspersed_args": False})
@@ -263,9 +265,7 @@ def run(
         typer.echo(command.as_json(results) if as_json else "\n".join([command.as_text(one) for one in results]))
 
 
-cache_app = typer.Typer(
-    no_args_is_help=True, help="The compile cache: inspect it, shrink it, clear it."
-)
+cache_app = typer.Typer(no_args_is_help=True, help="The compile cache: inspect it, shrink it, clear it.")
 app.add_typer(cache_app, name="cache")
 
 

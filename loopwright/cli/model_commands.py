@@ -24,9 +24,7 @@ Shapes = Annotated[
 Format = Annotated[
     str | None, typer.Option("--model-format", help="onnx, pytorch or relay, if the file name does not say.")
 ]
-Values = Annotated[
-    str | None, typer.Option("--values", metavar="NPZ", help="Values of inputs that become constants.")
-]
+Values = Annotated[str | None, typer.Option("--values", metavar="NPZ", help="Values of inputs that become constants.")]
 _OUTPUT = "Outputs"
 _PASSES = "Passes"
 
@@ -175,6 +173,10 @@ def compile_command(
             help="Allow winograd convolutions, which round differently.",
         ),
     ] = True,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", "-d", help="Records of `loopwright tune`: kernels take the schedules it knows."),
+    ] = None,
     print_pass_times: Annotated[
         bool, typer.Option("--print-pass-times", help="Print the time of each pass.", rich_help_panel=_PASSES)
     ] = False,
@@ -186,6 +188,7 @@ def compile_command(
     `loopwright run` runs a package (.tar). Beside a library (.so), a header and a C program that calls it are written.
     If anything fails, no file is written.
     """
+    from loopwright.autosched.known import using
     from loopwright.cli import compile as command
     from loopwright.cli.compiled_model import (
         Options,
@@ -196,6 +199,7 @@ def compile_command(
     )
     from loopwright.cli.model_files import read_model, read_shapes
     from loopwright.cli.run_model import read_arrays
+    from loopwright.cli.tune import counted
     from loopwright.runtime.c_header import identifier
     from loopwright.runtime.together import require_writable
 
@@ -239,12 +243,17 @@ def compile_command(
             from loopwright.cli.precision import samples_for
 
             options = replace(options, samples=samples_for(read, calibrate))
-        written = command.compile_to_files(read, options, wanted, perf_counter() - start)
+        tuned = counted(database) if database is not None else None
+        with using(tuned):
+            written = command.compile_to_files(read, options, wanted, perf_counter() - start)
         if as_json:
             passes = {"pass_times": written.pass_times} if print_pass_times else {}
-            typer.echo(json.dumps({**written.facts, **passes, "warnings": list(written.warnings)}, indent=2))
+            kernels = {} if tuned is None else {"tuned": tuned.known, "asked": len(tuned.asked)}
+            typer.echo(json.dumps({**written.facts, **passes, **kernels, "warnings": list(written.warnings)}, indent=2))
         elif not quiet:
             typer.echo(command.as_text(written))
+            if tuned is not None:
+                typer.echo(f"  {database}: schedules other than the rules' for {tuned.known} of {len(tuned.asked)} kernels")
             if print_pass_times:
                 typer.echo(f"\n{written.pass_times}")
             if written.profile is not None:
@@ -255,9 +264,7 @@ def inspect_command(
     model: Annotated[
         str, typer.Argument(help="A model (.onnx, .pt2, .relay), or a package or library compiled from one.")
     ],
-    nodes: Annotated[
-        bool, typer.Option("--nodes", "-n", help="Also list every node with its output shapes.")
-    ] = False,
+    nodes: Annotated[bool, typer.Option("--nodes", "-n", help="Also list every node with its output shapes.")] = False,
     input_shapes: Shapes = None,
     model_format: Format = None,
     values: Values = None,

@@ -194,6 +194,17 @@ def shown(stream: TextIO | None = None, after: float = AFTER) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def hidden() -> Iterator[None]:
+    """Show nothing meanwhile: something else has the screen."""
+    global _watcher
+    before, _watcher = _watcher, None
+    try:
+        yield
+    finally:
+        _watcher = before
+
+
+@contextlib.contextmanager
 def task(name: str, total: int | None = None) -> Iterator[Task]:
     """A task that goes on meanwhile."""
     result = Task(name, total)

@@ -1,8 +1,8 @@
 """tune: search schedules for a program, or for the kernels of a model, that are faster than those of the rules.
 
-    result = lw.tune(program, trials=64, database="tune.db")
-    print(result)
-    lw.compile("model.onnx", database="tune.db")            or lw.build(program, autosched=True) inside `with database:`
+result = lw.tune(program, trials=64, database="tune.db")
+print(result)
+lw.compile("model.onnx", database="tune.db")            or lw.build(program, autosched=True) inside `with database:`
 """
 
 from __future__ import annotations
@@ -50,17 +50,35 @@ def tune(
     `cache="cold"` measures with caches flushed before each call. The same seed, with the same measurements, makes the
     same choices.
     """
-    chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
-    if threads is not None:
-        chosen = Target({**_settings(chosen), "num-cores": threads})
+    chosen = on_threads(target, threads)
     budget = Budget(trials, _MINUTES if trials is None and minutes is None else minutes)
     budget.check()
     kept = open_kept(database)
     tasks = tasks_of(what, chosen, winograd, compile_options)
+    session = session_of(tasks, kept, cache, seed, model, strategy, scheduler, observers)
+    return Tuned(session.run(budget), kept)
+
+
+def on_threads(target: Target | str | None, threads: int | None) -> Target:
+    """The target that is meant, with that many cores."""
+    chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
+    return chosen if threads is None else Target({**_settings(chosen), "num-cores": threads})
+
+
+def session_of(
+    tasks: Sequence[Task],
+    database: Database,
+    cache: str = "warm",
+    seed: int = 0,
+    model: str = "auto",
+    strategy: str = "evolutionary",
+    scheduler: str = "gain",
+    observers: Sequence[Observer] = (),
+) -> Session:
+    """A search for these tasks, measured on as many threads as their target has cores."""
     cores = describe(tasks[0].target).num_cores
     measurer = Measurer(tasks[0].target, threads=cores, cache=cache, seed=seed)
-    session = Session(tasks, measurer, kept, seed, model, strategy, scheduler, observers=observers)
-    return Tuned(session.run(budget), kept)
+    return Session(tasks, measurer, database, seed, model, strategy, scheduler, observers=observers)
 
 
 def tasks_of(

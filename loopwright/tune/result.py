@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
+from loopwright.runtime.together import write_text
 from loopwright.schedule import Schedule
 from loopwright.tune.database import Database
 from loopwright.tune.errors import NoTasks
+from loopwright.tune.report import Summary, as_text, report_html, summary_of
 from loopwright.tune.session import Session
 
 
@@ -28,10 +32,13 @@ class Tuned:
                 return space.schedule(candidate)
         raise NoTasks(f"no task {name!r} was measured" if name else "no task was measured")
 
+    def summary(self) -> Summary:
+        """All that there is to report, as plain data: `as_data()` gives dicts and lists of it."""
+        return summary_of(self.session)
+
+    def report(self, path: str | os.PathLike[str], title: str = "Tuning") -> None:
+        """Write a page: each task's curve, what the best does differently from the rule's schedule, its limit."""
+        write_text(path, report_html(self.summary(), title))
+
     def __str__(self) -> str:
-        lines = []
-        for search in self.session.searches:
-            times = f"{search.speed_up:.2f} × the rule ({search.seconds * 1e6:.1f} µs)"
-            lines.append(f"{search.task.name}: {times}, {len(search.trials)} trials")
-        lines.append(f"all together: {self.speed_up:.3f} × the rules, in {self.session.seconds:.0f} s")
-        return "\n".join(lines)
+        return as_text(self.summary())
