@@ -36,6 +36,16 @@ def test_no_axis_is_a_copy():
     assert not made.op.reduce_axis and [int(size) for size in made.shape] == [4, 5]
 
 
+@pytest.mark.parametrize("operator, reference", [(topi.all, np.all), (topi.any, np.any)])
+@pytest.mark.parametrize("columns", [1, 44, 232])
+def test_truth_values_of_columns(operator, reference, columns):
+    x = te.placeholder((5, 2, columns), "bool", name="x")
+    a = np.random.default_rng(columns).random((5, 2, columns)) < (0.9 if operator is topi.all else 0.1)
+    result = np.zeros((5, columns), "bool")
+    lw.build([x, operator(x, axis=1)], autosched=True)(a, result)
+    assert np.array_equal(result, reference(a, axis=1))
+
+
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("autosched", [False, True])
 @pytest.mark.parametrize("size", [1, 7, 40])

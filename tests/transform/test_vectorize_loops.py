@@ -304,6 +304,21 @@ def test_an_annotation_says_how_many_lanes_a_chunk_has():
     check(vectorize_loops, before, after)
 
 
+def test_truth_values_come_in_whole_vectors():
+    @T.prim_func
+    def before(A: T.Buffer((44,), "bool"), B: T.Buffer((44,), "uint8")):
+        for i in T.vectorized(44):
+            B[i] = T.Cast("uint8", A[i])
+
+    @T.prim_func
+    def after(A: T.Buffer((44,), "bool"), B: T.Buffer((44,), "uint8")):
+        for i_chunk in range(1):
+            B[i_chunk * 32 : i_chunk * 32 + 32] = T.Cast("uint8x32", A[i_chunk * 32 : i_chunk * 32 + 32])
+        B[32:44] = T.Cast("uint8x12", A[32:44])
+
+    check(vectorize_loops, before, after)
+
+
 def test_a_shift_in_place_is_not_cut_into_chunks():
     @T.prim_func
     def func(A: T.Buffer((101,))):

@@ -70,9 +70,9 @@ def _row(
 def _reduced(op: str, reducer: Reducer, data: te.Tensor, axis: Axes, keepdims: bool) -> te.Tensor:
     axes = _axes(op, data, axis)
     taps, shape, read = _plan(data, axes, keepdims)
-    # Truth values along rows are joined as bytes: `and` and `or` ask for the next one only where it matters, so they
-    # cannot be divided into partial results.
-    is_bool = data.dtype.is_bool and data.ndim - 1 in axes
+    # Truth values are joined as bytes: `and` and `or` ask for the next one only where it matters, so they cannot be
+    # divided into partial results, and a vector of them is a mask that each row would be turned into and back from.
+    is_bool = data.dtype.is_bool and bool(taps)
 
     def cell(*indices: Expr) -> Expr:
         value: Expr = data(*read(indices))

@@ -44,6 +44,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     While,
+    collect,
     const,
     deep,
     pre_order_visit,
@@ -94,6 +95,9 @@ class _VectorizeLoops(StmtRewriter):
         if lanes <= 1:
             return loop.with_(kind=ForKind.SERIAL)
         width = min(self.max_lanes, _asked_lanes(loop))
+        if lanes > _UNROLL_LANES and lanes & (lanes - 1) and _loads_truths(loop.body):
+            # As masks, which LLVM makes lane by lane where their number is odd: vectors of 128, 64, 32 and 8 for 232.
+            width = min(width, 1 << lanes.bit_length() - 1)
         if lanes > width and lanes_are_independent(loop.body):
             return self._in_chunks(loop, lanes, width)
         return self._vectors(loop.loop_var, lanes, loop.body)
@@ -119,6 +123,10 @@ class _VectorizeLoops(StmtRewriter):
             rest = loop.with_(loop_var=lane, extent=const(lanes % width, var.dtype), body=tail)
             parts.append(self.visit(rest))
         return seq(parts)
+
+
+def _loads_truths(body: Stmt) -> bool:
+    return any(load.buffer.dtype.is_bool for load in collect(body, BufferLoad))
 
 
 def _asked_lanes(loop: For) -> int:
