@@ -80,20 +80,36 @@ def test_batches():
     )
 
 
-def test_other_orders_types_and_constants_stay():
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float16"])
+def test_bytes_and_halves_are_read_in_place_but_for_rows_that_lie_as_columns(dtype):
+    """Kernels pack columns that lie either way, and copy rows that do not run along the reduction."""
+    source = """
+        fn (%x: Tensor[(4, 30), TYPE], %w: Tensor[(4, 5), TYPE]) {
+          nn.dense(transpose(%x, axes=[1, 0]), transpose(%w, axes=[1, 0]), out_dtype="int32")
+        }
+        """
+    folded = """
+        fn (%x: Tensor[(4, 30), TYPE], %w: Tensor[(4, 5), TYPE]) {
+          nn.matmul(transpose(%x, axes=[1, 0]), %w, out_dtype="int32")
+        }
+        """
+    check(FoldTransposes(), source.replace("TYPE", dtype), folded.replace("TYPE", dtype))
+
+
+def test_integers_of_four_bytes_are_read_in_place():
+    check(
+        FoldTransposes(),
+        "fn (%x: Tensor[(4, 3), int32], %w: Tensor[(4, 5), int32]) { nn.dense(transpose(%x), transpose(%w)) }",
+        "fn (%x: Tensor[(4, 3), int32], %w: Tensor[(4, 5), int32]) { nn.matmul(%x, %w, transpose_a=True) }",
+    )
+
+
+def test_other_orders_and_constants_stay():
     check_unchanged(
         FoldTransposes(),
         """
         fn (%x: Tensor[(3, 2, 4), float32], %y: Tensor[(2, 5, 4), float32]) {
           nn.batch_matmul(transpose(%x, axes=[1, 0, 2]), %y)
-        }
-        """,
-    )
-    check_unchanged(
-        FoldTransposes(),
-        """
-        fn (%x: Tensor[(3, 4), int8], %w: Tensor[(4, 5), int8]) {
-          nn.dense(%x, transpose(%w, axes=[1, 0]), out_dtype="int32")
         }
         """,
     )
@@ -114,3 +130,16 @@ def test_models_compute_the_same(m, k, n):
     (found,) = built.run([x, y])
     assert np.allclose(found, np.maximum(x.T.astype("float64") @ y, 0), atol=1e-4)
     assert len(built.kernels) == 1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 7, 33), (9, 30, 100), (17, 16, 1)])
+def test_integers_are_multiplied_exactly(m, k, n, dtype):
+    a, b = relay.var("a", shape=(k, m), dtype=dtype), relay.var("b", shape=(k, n), dtype=dtype)
+    turned = [relay.transpose(one, axes=[1, 0]) for one in (a, b)]
+    built = relay.build(IRModule.from_expr(relay.Function([a, b], relay.nn.dense(*turned, out_dtype="int32"))))
+    rng = np.random.default_rng(m)
+    info = np.iinfo("int8" if dtype == "int32" else dtype)
+    x, y = (rng.integers(info.min, info.max + 1, (k, size)).astype(dtype) for size in (m, n))
+    (found,) = built.run([x, y])
+    assert np.array_equal(found, x.T.astype("int32") @ y.astype("int32"))

@@ -6,7 +6,8 @@
 Importers write one form of every product. A kernel packs an operand in any order, or reads it in place; a copy
 beforehand costs more than the product where that has few rows. Weights that are constants were transposed while
 compiling. A few rows that lie as columns are copied still when the other operand is read along its rows: dot products
-run along the rows of both, and the copy is small.
+run along the rows of both, and the copy is small. Rows of bytes and halves, whose kernels copy them in any case, are
+transposed faster by a kernel of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
 
 _FEW_ROWS = 16
+_NARROW = ("int8", "uint8", "float16", "bfloat16")
 _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 
 
@@ -31,11 +33,14 @@ class _Fold(TypedRewrite):
         one, other = call.args
         turn_one = False if is_dense else call.attrs.transpose_a
         turn_other = True if is_dense else call.attrs.transpose_b
-        if not self._is_float(one) or not self._is_float(other):
-            return call  # products of narrow types are made of dot products, along rows
+        type_of_one = self.tensor_type(one)
+        if type_of_one is None or self.tensor_type(other) is None:
+            return call
         plain_one, plain_other = self._plain(one), self._plain(other)
         reads_rows = turn_other == (plain_other is other)
         if reads_rows and not turn_one and not self._has_many_rows(one):
+            plain_one = one
+        if not turn_one and str(type_of_one.dtype) in _NARROW:
             plain_one = one
         if plain_one is one and plain_other is other:
             return call
@@ -70,10 +75,6 @@ class _Fold(TypedRewrite):
     def _rank(self, operand: Expr) -> int | None:
         of = self.tensor_type(operand)
         return None if of is None else len(of.shape)
-
-    def _is_float(self, operand: Expr) -> bool:
-        of = self.tensor_type(operand)
-        return of is not None and str(of.dtype) in ("float32", "float64")
 
 
 def FoldTransposes() -> GraphPass:
