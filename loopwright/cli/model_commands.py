@@ -253,7 +253,8 @@ def compile_command(
         elif not quiet:
             typer.echo(command.as_text(written))
             if tuned is not None:
-                typer.echo(f"  {database}: schedules other than the rules' for {tuned.known} of {len(tuned.asked)} kernels")
+                count = f"{tuned.known} of {len(tuned.asked)} kernels"
+                typer.echo(f"  {database}: {count} with a schedule other than the rules'")
             if print_pass_times:
                 typer.echo(f"\n{written.pass_times}")
             if written.profile is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from loopwright.cli.compiled_model import CompiledModel
 from loopwright.cli.graph_drawing import graph_drawing
-from loopwright.display.page import html_page, table_html
+from loopwright.display.page import Html, html_page, table_html
 from loopwright.display.quantities import bytes_text, count_text, flops_text, time_text
 from loopwright.runtime.together import write_text
 
@@ -120,14 +120,14 @@ def _kernels(result: CompiledModel, spent: Mapping[Launch, float]) -> str:
     for row in sorted(result.built.kernels, key=lambda row: (-seconds(row), -work(row))):
         took = seconds(row)
         users = ", ".join(dict.fromkeys(launch.name or launch.func.name for launch in launches[row.symbol]))
-        shown = (
+        shown = Html(
             f"<details><summary>{escape(row.launch.func.name)}</summary>"
             f'<p class="faint">{escape(users)}</p><pre>{escape(row.text)}</pre></details>'
         )
         cells = [shown, str(row.calls), "" if row.flops is None else flops_text(row.flops), bytes_text(row.code_bytes)]
         if spent:
             rate = f"{work(row) / took / 1e9:.1f}" if took and row.flops else ""
-            bar = f'<div class="bar" style="width: {100 * took / total:.1f}%"></div>'
+            bar = Html(f'<div class="bar" style="width: {100 * took / total:.1f}%"></div>')
             cells += [time_text(took) if took else "", f"{took / total:.1%}", rate, bar]
         rows.append(cells)
     columns = ["kernel", "calls", "one call", "code"]
@@ -174,7 +174,7 @@ def memory_drawing(plan: Plan) -> str:
 def _stages(seconds: Mapping[str, float]) -> str:
     longest = max(seconds.values(), default=0.0) or 1.0
     rows = [
-        (stage, time_text(spent), f'<div class="bar" style="width: {100 * spent / longest:.1f}%"></div>')
+        (stage, time_text(spent), Html(f'<div class="bar" style="width: {100 * spent / longest:.1f}%"></div>'))
         for stage, spent in seconds.items()
     ]
     return table_html(("stage", "time", ""), rows, (1,))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from loopwright.ir import PrimFunc
     from loopwright.target import Target
     from loopwright.tune import Budget, Database, Session, Task
-    from loopwright.tune.report import Summary
     from loopwright.tune.session import Observer
 
+GO_ON: Final = "interrupted: what was measured is in the database; the same command goes on from there"
 INTERRUPTED: Final = 130  # the exit status of a command that was ended with Ctrl-C
 _FILE: Final = "tuning.db"
 _PROGRAM_MINUTES, _MODEL_MINUTES = 1.0, 10.0  # where neither trials nor minutes are given
@@ -238,16 +238,23 @@ def as_text(tuning: Tuning, wrote: Sequence[str]) -> str:
     from loopwright.tune.report import as_text as summary_text
     from loopwright.tune.report import summary_of
 
-    summary: Summary = summary_of(tuning.session)
+    summary = summary_of(tuning.session, explained=False)
     lines = [summary_text(summary), f"records: {tuning.database}"]
     lines += [f"wrote {', '.join(wrote)}"] if wrote else []
     if tuning.is_interrupted:
-        lines.append("interrupted: what was measured is in the database; the same command goes on from there")
+        lines.append(GO_ON)
     elif not wrote and summary.speed_up > 1:
-        option = f"--database {tuning.database}"
-        lines.append(
-            f"use them: loopwright compile {tuning.file} {option}"
-            if is_model_file(tuning.file)
-            else f'use them: with open_database("{tuning.database}"): lw.build(program, autosched=True)'
-        )
+        lines.append(f"use them: {_use(tuning)}")
     return "\n".join(lines)
+
+
+def _use(tuning: Tuning) -> str:
+    """What takes the schedules that were found."""
+    from loopwright.target import Target
+
+    target = tuning.session.tasks[0].target
+    is_usual = str(target) == str(Target("llvm"))
+    if is_model_file(tuning.file):
+        return f"loopwright compile {tuning.file} -d {tuning.database}" + ("" if is_usual else f' -t "{target}"')
+    options = "autosched=True" if is_usual else f'target="{target}", autosched=True'
+    return f'with open_database("{tuning.database}"): lw.build(program, {options})'

@@ -101,7 +101,7 @@ def tune_command(
             if tuning.is_interrupted:
                 raise typer.Exit(command.INTERRUPTED)
     except KeyboardInterrupt:
-        typer.echo("interrupted before anything was measured", err=True)
+        typer.echo(command.GO_ON, err=True)
         raise typer.Exit(command.INTERRUPTED) from None
 
 

@@ -33,14 +33,18 @@ def html_page(title: str, parts: Sequence[tuple[str, str]], style: str = "") -> 
     )
 
 
+class Html(str):
+    """A cell of a table that is HTML already; other texts are escaped."""
+
+
 def table_html(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """A table; the columns at the places `numbers` stand to the right. Cells that begin with "<" are HTML."""
+    """A table; the columns at the places `numbers` stand to the right."""
 
     def row(cells: Sequence[str], tag: str) -> str:
         result = []
         for index, cell in enumerate(cells):
             kind = ' class="number"' if index in numbers else ""
-            result.append(f"<{tag}{kind}>{cell if cell.startswith('<') else escape(cell)}</{tag}>")
+            result.append(f"<{tag}{kind}>{cell if isinstance(cell, Html) else escape(cell)}</{tag}>")
         return f"<tr>{''.join(result)}</tr>"
 
     return f"<table>{row(columns, 'th')}{''.join(row(one, 'td') for one in rows)}</table>"

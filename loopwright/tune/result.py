@@ -41,4 +41,4 @@ class Tuned:
         write_text(path, report_html(self.summary(), title))
 
     def __str__(self) -> str:
-        return as_text(self.summary())
+        return as_text(summary_of(self.session, explained=False))

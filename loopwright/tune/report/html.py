@@ -7,7 +7,7 @@ from html import escape
 from math import isfinite
 from typing import Final
 
-from loopwright.display.page import html_page, table_html
+from loopwright.display.page import Html, html_page, table_html
 from loopwright.display.quantities import count_text, flops_text, time_text
 from loopwright.tune.report.curve import STYLE, curve_drawing
 from loopwright.tune.report.differences import Difference
@@ -48,7 +48,7 @@ def _whole(summary: Summary) -> str:
 def _tasks(tasks: Sequence[TaskSummary]) -> str:
     rows = []
     for task in tasks:
-        bar = f'<div class="bar" style="width: {100 * task.share:.1f}%"></div>'
+        bar = Html(f'<div class="bar" style="width: {100 * task.share:.1f}%"></div>')
         found = "the rule stands" if task.is_rule else f"{task.speed_up:.2f} ×"
         times = [_seconds(task.rule_seconds), _seconds(task.seconds)]
         row = [task.name, f"{task.weight:g}", f"{task.share:.1%}", *times, found, str(task.trials), f"{task.noise:.1%}"]

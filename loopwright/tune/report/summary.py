@@ -123,10 +123,10 @@ class Summary:
         }
 
 
-def summary_of(session: Session) -> Summary:
-    """What the session has so far."""
+def summary_of(session: Session, explained: bool = True) -> Summary:
+    """What the session has so far; where it is not `explained`, no differences are looked for, which takes its time."""
     total = sum([_weighted(search) for search in session.searches])
-    tasks = [_task(search, _weighted(search) / total if total else 0.0) for search in session.searches]
+    tasks = [_task(search, _weighted(search) / total if total else 0.0, explained) for search in session.searches]
     tasks.sort(key=lambda task: -task.share)
     return Summary(
         tuple(tasks),
@@ -146,7 +146,7 @@ def _weighted(search: TaskSearch) -> float:
     return search.task.weight * search.rule_seconds if search.rule_seconds < inf else 0.0
 
 
-def _task(search: TaskSearch, share: float) -> TaskSummary:
+def _task(search: TaskSearch, share: float, explained: bool) -> TaskSummary:
     task, incumbent = search.task, search.incumbent
     failures, duplicates = _failures(search.trials)
     return TaskSummary(
@@ -167,7 +167,7 @@ def _task(search: TaskSearch, share: float) -> TaskSummary:
         failures,
         duplicates,
         tuple(search.notes),
-        tuple(differences(search)),
+        tuple(differences(search)) if explained else (),
     )
 
 
