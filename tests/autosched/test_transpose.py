@@ -171,3 +171,34 @@ def test_sixteen_cores_get_several_pieces_each(rows, columns):
 @pytest.mark.parametrize("name", [name for name in TRANSPOSES if name.endswith(("_float32", "_int8", "_float64"))])
 def test_intrinsics_do_what_they_say(name):
     check_intrinsic(name)
+
+
+JOINED = [  # a shape, the order of its axes, and how many axes are left
+    ((6, 2, 1, 5, 59), (3, 4, 0, 1, 2), 2),
+    ((19, 3, 7, 1, 36), (4, 1, 2, 0, 3), 3),
+    ((5, 7, 7, 25), (0, 3, 1, 2), 3),
+    ((3, 2, 5, 6, 9), (3, 4, 2, 0, 1), 3),
+]
+
+
+@pytest.mark.parametrize("shape, order, left", JOINED)
+def test_axes_that_move_as_one_are_joined(shape, order, left):
+    new = tuple(shape[axis] for axis in order)
+    A, B = te.placeholder(shape, name="A"), te.placeholder(new, name="B")
+
+    def value(*indices):
+        places = dict(zip(order, indices, strict=True))
+        return A(*[places[axis] for axis in range(len(shape))]) + B(*indices)
+
+    plan = check_same_bits(
+        function(A, B, te.compute(new, value, name="C")), [numbers(*size) for size in (shape, new, new)]
+    )
+    assert f"{left} axes" in plan.explain() and "in registers" in plan.explain()
+    assert plan.schedule.is_proved
+
+
+def test_axes_that_are_computed_with_are_not_joined():
+    A = te.placeholder((2, 8, 2, 8), name="A")
+    func = function(A, te.compute((2, 8, 2, 8), lambda i, j, k, l: A[k, l, i, j] * l.astype("float32"), name="C"))
+    plan = check_same_bits(func, [numbers(2, 8, 2, 8), numbers(2, 8, 2, 8)])
+    assert " axes:" not in plan.explain()

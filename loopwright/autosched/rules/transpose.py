@@ -10,29 +10,32 @@ A square tile of the operand is read by rows and transposed in registers (`trans
 the block works on what came out, by rows of the result. Tiles are done in square blocks, so that every cache line is
 used up before it is needed for something else; inside a block they follow the rows of the result. A line must be owned
 before any of it is written, and rows of the result lie so far apart that no hardware sees them come: each row of a tile
-asks for the line that the row comes to next. What fills no tile is done element by element.
+asks for the line that the row comes to next. What fills no tile is done element by element. Axes that move as one are
+joined where tiles fit better into them: 5 × 509 by 6 × 2 elements are 2545 by 12.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, log2, sqrt
+from math import ceil, log2, prod, sqrt
 from typing import Final, NamedTuple
 
 from loopwright.autosched.axis_uses import own_uses
 from loopwright.autosched.decision import ChoiceKind, Decision, RuleKind
 from loopwright.autosched.facts import Access, BlockFacts, const
-from loopwright.autosched.layouts import dimensions, layout
+from loopwright.autosched.joined_axes import groups_of, innermost, join_axes, read_by_axes
+from loopwright.autosched.layouts import dimensions, layout, swapped_last
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import common_lanes, nest_cost
 from loopwright.autosched.parallelize import parallelize_outer
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.register_transpose import transpose_intrinsic
 from loopwright.autosched.streams import Streams
-from loopwright.ir import Var
-from loopwright.schedule import LoopRV, Schedule
+from loopwright.ir import Buffer, Var
+from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _SIZES: Final = (2, 4, 8, 16)
+_CLEARLY: Final = 0.8  # of the cycles: joined axes take more steps, and more instructions for addresses
 _SHARE: Final = 2 / 3  # of L1, that a block takes: the rest is for lines that come and go
 
 
@@ -42,18 +45,29 @@ class _Operand(NamedTuple):
     access: Access
     along: int
     across: int
+    is_joined: bool = False  # its indices are joined axes; tiles are loaded before they are turned
 
     def intrinsic(self, size: int) -> str | None:
         """What turns a tile of it in registers; None where there is nothing for that size."""
+        if self.is_joined:
+            return transpose_intrinsic(size, 0, str(self.access.buffer.dtype))
         after = len(self.access.indices) - 1 - self.across
         return transpose_intrinsic(size, self.across - self.along - 1, str(self.access.buffer.dtype), after)
 
     @property
     def layout(self) -> str:
         """The tile as the result wants it: its own neighbours as rows, what were rows as neighbours."""
+        return self._layout(self.across, self.along)
+
+    @property
+    def loaded_layout(self) -> str:
+        """The tile as it is loaded."""
+        return self._layout(self.along, self.across)
+
+    def _layout(self, rows: int, columns: int) -> str:
         names = dimensions(len(self.access.indices))
         others = [name for dim, name in enumerate(names) if dim not in (self.along, self.across)]
-        return layout(names, [*others, names[self.across], names[self.along]])
+        return layout(names, [*others, names[rows], names[columns]])
 
 
 class _Transpose(NamedTuple):
@@ -78,8 +92,9 @@ class Transpose:
         facts = pending[0].facts
         if facts is None or not facts.is_injective:
             return 0
-        match = _match_transpose(facts, Streams(facts))
-        return int(match is not None and bool(_fitting(facts, match)))
+        streams = Streams(facts)
+        match = _match_transpose(facts, streams)
+        return int((match is not None and bool(_fitting(facts, match))) or _joined(facts, streams) is not None)
 
     def schedule(
         self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
@@ -88,8 +103,15 @@ class Transpose:
         assert facts is not None
         streams = Streams(facts)
         match = _match_transpose(facts, streams)
-        assert match is not None
         lanes = common_lanes(facts, machine)
+        joined = _joined(facts, streams)
+        copies: list[BlockRV] = []
+        if joined is not None and _fits_better(facts, joined, match, streams, machine, lanes):
+            facts, copies = _join(sch, facts, joined, program)
+            streams = Streams(facts)
+            match = _match_transpose(facts, streams, is_joined=True)
+            decision.chose(f"{len(facts.axes)} axes", "of those that all loads and stores walk over as one")
+        assert match is not None
         size = _tile(facts, match, streams, machine, lanes)
         along, across = facts.axes[match.along], facts.axes[match.across]
         cost = nest_cost([facts], machine)
@@ -112,11 +134,21 @@ class Transpose:
         if outer and cost.is_known and machine.threads_for(cost.cycles) > 1:
             _set_apart(sch, outer[0], cost.elements, facts, match, size, machine)
         sch.reorder(row, column)
+        loaded: list[BlockRV] = []
         for operand in match.operands:
             intrinsic = operand.intrinsic(size)
             assert intrinsic is not None
+            if operand.is_joined:
+                loaded.append(_stage_joined(sch, facts.name, columns, operand, intrinsic))
+                continue
             stage = sch.stage(facts.name, columns, operand.access.buffer.name, "local", layout=operand.layout)
             sch.tensorize(sch.get_loops(stage)[operand.along - len(operand.access.indices)], intrinsic)
+        for copy in copies:
+            sch.compute_inline(copy)
+        for stage in loaded:
+            *_, each_row, neighbours = sch.get_loops(stage)
+            sch.vectorize(neighbours)
+            sch.unroll(each_row)
         sch.vectorize(column)
         sch.unroll(row)
         _add_prefetches(sch, facts, row, size, streams, machine, decision)
@@ -125,7 +157,7 @@ class Transpose:
         parallelize_outer(sch, [*outer, *around], size * size, cost, machine, decision)
 
 
-def _match_transpose(facts: BlockFacts, streams: Streams) -> _Transpose | None:
+def _match_transpose(facts: BlockFacts, streams: Streams, is_joined: bool = False) -> _Transpose | None:
     """The two axes of a transposition and what is turned; None when there is none, or none that tiles could do."""
     if len(facts.stores) != 1 or own_uses(facts).compared:
         return None
@@ -145,8 +177,79 @@ def _match_transpose(facts: BlockFacts, streams: Streams) -> _Transpose | None:
         operand = _operand(access, facts.axes[along].var, facts.axes[own].var)
         if operand is None or any(other.access.buffer is access.buffer for other in operands):
             return None  # two windows of one operand are a stencil
-        operands.append(operand)
+        operands.append(operand._replace(is_joined=is_joined))
     return None if across is None else _Transpose(along, across, tuple(operands))
+
+
+class _Joined(NamedTuple):
+    """Axes that move as one; the extents of those along the result and along the operands, which are to be turned."""
+
+    groups: list[list[int]]
+    extents: tuple[int, int]
+    operands: list[Buffer]
+    sizes: list[int]
+
+
+def _joined(facts: BlockFacts, streams: Streams) -> _Joined | None:
+    """The transposition of joined axes; None where there is none, or it is that of the axes as they are."""
+    uses = own_uses(facts)
+    if len(facts.stores) != 1 or uses.compared or uses.computed:
+        return None
+    groups = groups_of(facts, streams)
+    inner = [innermost(facts, group) for group in groups]
+    extents = [facts.extent([facts.axes[position] for position in group]) for group in groups]
+    if len(groups) == len([axis for axis in facts.axes if axis.extent != 1]) or None in extents:
+        return None
+    along = next((k for k, position in enumerate(inner) if streams.stores[0].step(position) == 1), None)
+    if along is None:
+        return None
+    across: int | None = None
+    operands: list[Buffer] = []
+    for load in streams.loads:
+        if any(load.step(position) is None for position in inner) or load.buffer in operands:
+            return None
+        if load.step(inner[along]) in (0, 1):
+            continue
+        own = next((k for k, position in enumerate(inner) if load.step(position) == 1), None)
+        if own is None or across not in (None, own):
+            return None
+        across = own
+        operands.append(load.buffer)
+    if across is None:
+        return None
+    shortest, turned = (extents[along] or 0, extents[across] or 0), {str(buffer.dtype) for buffer in operands}
+    sizes = [size for size in _SIZES if all(transpose_intrinsic(size, 0, dtype) is not None for dtype in turned)]
+    sizes = [size for size in sizes if size <= min(shortest)]
+    return _Joined(groups, shortest, operands, sizes) if sizes else None
+
+
+def _fits_better(
+    facts: BlockFacts, joined: _Joined, match: _Transpose | None, streams: Streams, machine: Machine, lanes: int
+) -> bool:
+    """Whether tiles of joined axes take clearly less time than those of the axes as they are."""
+    if match is None or not _fitting(facts, match):
+        return True
+    size = _tile(facts, match, streams, machine, lanes)
+    usual = _cycles(size, _inside(facts, match, size), machine)
+    return min(_cycles(size, _whole(joined.extents, size), machine) for size in joined.sizes) < _CLEARLY * usual
+
+
+def _join(sch: Schedule, facts: BlockFacts, joined: _Joined, program: Program) -> tuple[BlockFacts, list[BlockRV]]:
+    """The facts of the block with joined axes, and the copies that it reads instead of the operands."""
+    join_axes(sch, facts, joined.groups)
+    copies = [read_by_axes(sch, program, facts.name, operand) for operand in joined.operands]
+    now = program.after(sch).entry(facts.name).facts
+    assert now is not None
+    return now, copies
+
+
+def _stage_joined(sch: Schedule, block: str, tile: LoopRV, operand: _Operand, intrinsic: str) -> BlockRV:
+    """Load a tile by rows and turn what was loaded; the block that loads."""
+    loads = sch.stage(block, tile, operand.access.buffer.name, "local", layout=operand.loaded_layout)
+    rank = len(operand.access.indices)
+    turns = sch.stage(block, tile, sch.get(loads).writes[0].buffer.name, "local", layout=swapped_last(rank))
+    sch.tensorize(sch.get_loops(turns)[-2], intrinsic)
+    return loads
 
 
 def _operand(access: Access, along: Var, across: Var) -> _Operand | None:
@@ -180,11 +283,12 @@ def _tile(facts: BlockFacts, match: _Transpose, streams: Streams, machine: Machi
         most = max(4, min(most, machine.line // 2 // widest))
     allowed = [size for size in sizes if size <= most] or sizes[:1]
 
-    def cost(size: int) -> float:
-        inside = _inside(facts, match, size)
-        return inside * (log2(size) + 2) / size + (1 - inside) * machine.element_cycles
+    return min(allowed, key=lambda size: _cycles(size, _inside(facts, match, size), machine))
 
-    return min(allowed, key=cost)
+
+def _cycles(size: int, inside: float, machine: Machine) -> float:
+    """Of an element, where that share of them is in tiles."""
+    return inside * (log2(size) + 2) / size + (1 - inside) * machine.element_cycles
 
 
 def _is_aligned(facts: BlockFacts, match: _Transpose, streams: Streams, machine: Machine) -> bool:
@@ -217,11 +321,11 @@ def _set_apart(
 
 def _inside(facts: BlockFacts, match: _Transpose, size: int) -> float:
     """The share of the elements that is in whole tiles."""
-    inside = 1.0
-    for position in (match.along, match.across):
-        extent = facts.axes[position].extent
-        inside *= extent // size * size / extent if extent else 1.0
-    return inside
+    return _whole([facts.axes[position].extent for position in (match.along, match.across)], size)
+
+
+def _whole(extents: Sequence[int | None], size: int) -> float:
+    return prod([extent // size * size / extent if extent else 1.0 for extent in extents])
 
 
 def _add_prefetches(
