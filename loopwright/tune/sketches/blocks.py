@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from loopwright.autosched.facts import BlockFacts, facts_of, innermost_blocks
+from loopwright.autosched.facts import BlockFacts, const, facts_of, innermost_blocks
 from loopwright.ir import Buffer, Var
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 from loopwright.schedule.handles import block_key
@@ -58,6 +59,16 @@ def recorded_loops(sch: Schedule, block: BlockRV, wanted: Sequence[Var]) -> list
     """Handles of loops around a block that the trace knows: it asks for the block and its loops."""
     loops = sch.get_loops(sch.get_block(block.name))
     return [next(loop for loop in loops if loop.var is var) for var in wanted]
+
+
+def work_of(sch: Schedule) -> int:
+    """How many times blocks run, over the whole program; symbolic loops count once."""
+    view = sch.view()
+    total = 0
+    for realize in innermost_blocks(view):
+        loops = view.all_loops_above(view.block_path(block_key(realize.block)))
+        total += prod([const(loop.extent) or 1 for loop in loops])
+    return total
 
 
 def is_output(sch: Schedule, block: BlockRV) -> bool:

@@ -8,6 +8,7 @@ PARALLEL: Final = "meta_schedule.parallel"  # tasks at most
 VECTORIZE: Final = "meta_schedule.vectorize"  # lanes at most
 UNROLL: Final = "meta_schedule.unroll_explicit"  # statements in a row, at most
 UNROLL_IMPLICIT: Final = "meta_schedule.unroll_implicit"
+PLACES: Final = "loopwright.places"  # of a block: how many loops its sampled compute location chooses from
 LANES: Final = "loopwright.lanes"  # of a block: it makes partial results in lanes
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from loopwright.autosched.machine import Machine
-from loopwright.tune.sketches.tiling import TiledAccess, Tiling
+from loopwright.tune.sketches.tiling import TiledAccess, Tiling, slab_level
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -92,7 +92,7 @@ def tiling_features(
     body = np.maximum(1.0, np.minimum(unroll / np.maximum(sums, 1), depth))
     per_step = per_step + _LOOP_CYCLES / body
     visits = steps / depth
-    moved = 2.0 * sums if last > 0 else sums
+    moved = sums if tiling.level < 0 else 2.0 * sums
     computing = steps * per_step + visits * (moved + _VISIT_CYCLES)
 
     accesses = [*tiling.reads, tiling.write]
@@ -108,7 +108,7 @@ def tiling_features(
     )
 
     packing = np.zeros(count)
-    slab = structure.index("R") + 1
+    slab = slab_level(structure)
     outer = np.prod(trips[:slab].reshape(-1, count), axis=0)
     for one in tiling.reads:
         if not one.packed:
@@ -121,7 +121,7 @@ def tiling_features(
             elements = _elements(one, inside[slab])
             packing += outer * elements * each
     copying = np.zeros(count)
-    if tiling.level:
+    if tiling.level > 0:
         plain = tiling.write.strides[tiling.vector] == 1
         copying += float(np.prod(tiling.write.shape)) * (3.0 / lanes if plain else 1.5)
 
@@ -151,7 +151,7 @@ def tiling_features(
         totals[slab],
         totals[last],
         body,
-        np.full(count, float(tiling.level)),
+        np.full(count, float(tiling.level + 1)),
         np.full(count, float(packed.count("root"))),
         np.full(count, float(packed.count("slab"))),
     )
@@ -235,7 +235,7 @@ def _traffic(
 
 def _tasks(tiling: Tiling, trips: Floats, limit: Floats, cores: int) -> Floats:
     """How many tasks the outer loops make under a limit, as the postproc fuses them."""
-    levels = [0] if tiling.level == 1 else [0, 1]
+    levels = [0] if tiling.level == 1 else [0, 1] if tiling.level >= 0 else range(tiling.structure.index("R"))
     chain = [trips[level, axis] for level in levels if tiling.structure[level] == "S" for axis in range(tiling.data)]
     tasks = np.ones_like(limit)
     done = np.zeros(len(limit), dtype=bool)

@@ -21,10 +21,11 @@ import numpy.typing as npt
 
 from loopwright.schedule import Trace
 from loopwright.schedule.primitives.sample.sampling import drawn_tile
+from loopwright.tune.sketches.notes import PLACES
 
 Ints = npt.NDArray[np.int64]
 MOST_TILES: Final = 20_000  # of a table; where there are more, it holds as many that were drawn
-_DEEPEST: Final = 5  # loop that a block is computed at
+_PLACES: Final = (3.0, 6.0, 4.0, 3.0, 2.0, 1.0, 1.0)  # how often a block stays where it is, or goes to loop 0, 1 …
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Sample:
 def samples_of(trace: Trace) -> tuple[Sample, ...]:
     """The samples of a trace, in its order."""
     result = []
+    places = len(_PLACES)
     for position, inst in enumerate(trace.insts):
         kind, decision = str(inst.kind), trace.decisions.get(position, [])
         if kind == "SamplePerfectTile":
@@ -82,7 +84,10 @@ def samples_of(trace: Trace) -> tuple[Sample, ...]:
             weights = tuple([float(share) for share in inst.attrs["probs"]])
             result.append(Sample(position, kind, np.arange(count).reshape(-1, 1), weights))
         elif kind == "SampleComputeLocation":
-            result.append(Sample(position, kind, np.arange(-1, _DEEPEST + 1).reshape(-1, 1)))
+            count = 1 + min(len(_PLACES) - 1, places)
+            result.append(Sample(position, kind, np.arange(-1, count - 1).reshape(-1, 1), _PLACES[:count]))
+        elif kind == "Annotate" and inst.attrs["ann_key"] == PLACES:
+            places = int(inst.attrs["ann_val"])  # of the location that is sampled next
     return tuple(result)
 
 

@@ -39,7 +39,7 @@ class Tiling:
     data: int  # how many of the axes are no reductions
     reads: tuple[TiledAccess, ...]
     write: TiledAccess
-    level: int = 0  # after which data level results are copied; 0 for written where they belong
+    level: int = 0  # after which data level results are copied; 0 for written where they belong, -1 for in registers
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -59,8 +59,13 @@ class Tiling:
     def text(self) -> str:
         """What distinguishes it: `C: vectors along j, B packed first, A packed by slab, copied out at level 1`."""
         packed = [f"operand {k} in panels ({one.packed})" for k, one in enumerate(self.reads) if one.packed]
-        out = [f"copied out at level {self.level}"] if self.level else []
+        out = [f"copied out at level {self.level}"] if self.level > 0 else ["sums in registers"] * -self.level
         return f"{self.block}: {', '.join([f'vectors along {self.axes[self.vector]}', *packed, *out])}"
+
+
+def slab_level(structure: str) -> int:
+    """How many levels are outside what operands are packed for at a time: those to the first reduction, or two."""
+    return structure.index("R") + 1 if structure.count("R") > 1 else min(2, structure.index("R"))
 
 
 def _access(data: dict[str, Any]) -> TiledAccess:

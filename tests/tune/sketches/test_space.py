@@ -34,6 +34,7 @@ def test_a_matmul_has_packed_sketches_and_plain_ones():
         "C: vectors along v_j, copied out at level 1",
         "C: vectors along v_j, copied out at level 2",
         "C: vectors along v_j",
+        "C: vectors along v_j, sums in registers",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopwright.tune.sketches.postprocs.disallow_dynamic_loop import DisallowDynamicLoop
+from loopwright.tune.sketches.postprocs.disallow_recomputation import DisallowRecomputation
 from loopwright.tune.sketches.postprocs.postproc import Postproc
 from loopwright.tune.sketches.postprocs.remove_notes import RemoveNotes
 from loopwright.tune.sketches.postprocs.rewrite_lanes import RewriteLanes
@@ -14,6 +15,7 @@ from loopwright.tune.sketches.postprocs.sink_allocations import SinkAllocations
 
 __all__ = [
     "DisallowDynamicLoop",
+    "DisallowRecomputation",
     "Postproc",
     "RemoveNotes",
     "RewriteLanes",
@@ -30,6 +32,7 @@ def llvm_postprocs() -> list[Postproc]:
     """What finishes a schedule for a CPU."""
     return [
         DisallowDynamicLoop(),
+        DisallowRecomputation(),
         RewriteLanes(),  # before vectors are made of what is left
         SinkAllocations(),  # before loops are fused
         RewriteReductionBlock(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loopwright.schedule import Schedule
 from loopwright.tune.sketches.blocks import leaf_blocks
+from loopwright.tune.sketches.notes import PLACES
 from loopwright.tune.sketches.postprocs.postproc import Postproc
 from loopwright.tune.sketches.tiling import TILED
 
@@ -15,6 +16,7 @@ class RemoveNotes(Postproc):
 
     def apply(self, sch: Schedule) -> bool:
         for block in leaf_blocks(sch):
-            if TILED in sch.get(block).annotations:
-                sch.unannotate(sch.get_block(block.name), TILED)
+            for key in (TILED, PLACES):
+                if key in sch.get(block).annotations:
+                    sch.unannotate(sch.get_block(block.name), key)
         return True

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.autosched.facts import Access, Axis, BlockFacts, facts_of
 from loopwright.autosched.lanes import sink
@@ -24,7 +24,7 @@ from loopwright.schedule import BlockRV, ExprRV, LoopRV, Schedule, ScheduleError
 from loopwright.tune.sketches.blocks import is_element_wise_reader, only_reader
 from loopwright.tune.sketches.panels import lay_out_panels, stage_panels
 from loopwright.tune.sketches.rules.rule import ScheduleRule
-from loopwright.tune.sketches.tiling import TILED, tiling_of
+from loopwright.tune.sketches.tiling import TILED, slab_level, tiling_of
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,14 @@ class ReuseType:
     scope: str = "global"
 
 
+IN_REGISTERS: Final = -1  # the reduction is not cut: sums begin in registers, and leave them when they are done
+
+
 class Variant(NamedTuple):
     """One way to tile a block: the axis that vectors run along, where results are copied, what is packed where."""
 
     vector: Axis
-    level: int = 0  # 0: the result is written where it belongs
+    level: int = 0  # 0: the result is written where it belongs; IN_REGISTERS: from register tiles, once
     packed: tuple[tuple[int, str], ...] = ()  # (which operand, "root" or "slab")
 
 
@@ -101,7 +104,7 @@ class MultiLevelTiling(ScheduleRule):
         if reuse is None or reuse.req == "no":
             return [0]
         levels = [level for level in reuse.levels if 0 < level < len(self.structure)]
-        return levels if reuse.req == "must" else [*levels, 0]
+        return levels if reuse.req == "must" else [*levels, 0, IN_REGISTERS]
 
 
 def has_reuse(facts: BlockFacts) -> bool:
@@ -131,6 +134,10 @@ def tile(
 ) -> None:
     """Tile the block as the variant says."""
     lanes = lanes_of(facts.dtype)
+    whole = variant.level == IN_REGISTERS
+    if whole:
+        first = structure.index("R")
+        structure = structure[:first] + structure[first + 1 :] if structure.count("R") > 1 else structure
     copies = {which: _copied(sch, block, facts.reads[which]) for which, where in variant.packed if where == "root"}
     out = _result_copy(sch, block, facts, variant) if variant.level else None
     nest = tile_loops(sch, block, facts, variant.vector, structure, max_innermost)
@@ -141,7 +148,8 @@ def tile(
         rank, dimension, width = len(access.indices), access.own_dimension(axis.var), nest.widths[axis.name]
         if where == "root":
             lay_out_panels(sch, copies[which], width, rank=rank, dimension=dimension)
-    sch.decompose_reduction(block, _first(nest.levels, structure, "R"))
+    if not whole:
+        sch.decompose_reduction(block, _first(nest.levels, structure, "R"))
     for which, where in variant.packed:
         if where != "root":
             access = facts.reads[which]
@@ -157,10 +165,17 @@ def tile(
                 dimension=access.own_dimension(axis.var),
                 lanes=lanes,
             )
-    if out is not None:
+    if whole and out is not None:
+        _begin_in_registers(sch, block, out, nest, lanes)
+    elif out is not None:
         sch.reverse_compute_at(out, _last_data_loop(nest.levels, structure, variant.level))
         sink(sch, block, sch.get(block).writes[0].buffer)
-    _keep_in_registers(sch, block, nest, lanes)
+    if not whole:
+        _keep_in_registers(sch, block, nest, lanes)
+    *rows, columns = nest.levels[-1]
+    for loop in rows:
+        sch.unroll(loop)
+    _vectors(sch, columns, lanes)
     order = [facts.axes.index(axis) for axis in tiled_axes(facts, variant.vector)]
     data = sum(not facts.axes[number].is_reduce for number in order)
     tiling = tiling_of(facts, structure, order, data, variant.level, dict(variant.packed))
@@ -190,9 +205,9 @@ def tile_loops(
             levels[position].append(part)
     sch.reorder(*unit, *[loop for level in levels for loop in level])
     last = structure.rindex("R")
-    slabs = [loop for level, letter in zip(levels[:last], structure, strict=False) if letter == "R" for loop in level]
     before = [loop for level in levels[:last] for loop in level]
-    return Nest(levels, widths, slabs[-1] if slabs else None, before[-1] if before else None)
+    around = [loop for level in levels[: slab_level(structure)] for loop in level]
+    return Nest(levels, widths, around[-1] if around else None, before[-1] if before else None)
 
 
 def panel_axis(facts: BlockFacts, access: Access, vector: Axis) -> Axis | None:
@@ -234,8 +249,7 @@ def _last_data_loop(levels: Sequence[Sequence[LoopRV]], structure: str, level: i
 
 
 def _keep_in_registers(sch: Schedule, block: BlockRV, nest: Nest, lanes: int) -> None:
-    """The innermost tile as vectors, which stay in registers over the innermost reduction loops."""
-    *rows, columns = nest.levels[-1]
+    """The sums of the innermost tile stay in registers over the innermost reduction loops."""
     if nest.tile is not None:
         result = sch.get(block).writes[0].buffer.name
         load = sch.stage(block, nest.tile, result, "local")
@@ -245,6 +259,14 @@ def _keep_in_registers(sch: Schedule, block: BlockRV, nest: Nest, lanes: int) ->
             for loop in copied_rows:
                 sch.unroll(loop)
             _vectors(sch, copied, lanes)
+
+
+def _begin_in_registers(sch: Schedule, block: BlockRV, out: BlockRV, nest: Nest, lanes: int) -> None:
+    """Sums that are nowhere but in registers until all of them is there; `out` takes them, or their consumer does."""
+    assert nest.tile is not None
+    sch.reverse_compute_at(out, nest.tile, preserve_unit_loops=True)
+    *rows, columns = sch.get_loops(out)[-len(sch.get(out).iter_vars) :]
+    sch.set_scope(block, 0, "local")
     for loop in rows:
         sch.unroll(loop)
     _vectors(sch, columns, lanes)

@@ -30,7 +30,8 @@ class PackedTiling(MultiLevelTiling):
         wide = [axis for axis in facts.spatial if (axis.extent or 0) >= lanes] or [natural]
         result = []
         for vector in sorted(wide, key=lambda axis: axis is not natural):
-            levels = self.write_levels(sch, block) if vector is natural else [1]
+            straight = facts.write.stride(vector.var) == 1
+            levels = self.write_levels(sch, block) if vector is natural and straight else [1]
             places: list[list[str]] = []
             for access in facts.reads:
                 axis = panel_axis(facts, access, vector)

@@ -6,11 +6,14 @@ sampled instruction; a place where the block cannot be is replaced by the next o
 
 from __future__ import annotations
 
-from loopwright.schedule import BlockRV, Schedule
-from loopwright.tune.sketches.blocks import is_output, is_root_child, leaf_blocks
-from loopwright.tune.sketches.notes import LANES
+from loopwright.schedule import BlockRV, LoopRV, Schedule, ScheduleError
+from loopwright.schedule.handles import block_key
+from loopwright.tune.sketches.blocks import is_output, is_root_child, leaf_blocks, work_of
+from loopwright.tune.sketches.notes import LANES, PLACES
 from loopwright.tune.sketches.rules.rule import ScheduleRule
 from loopwright.tune.sketches.tiling import TILED
+
+_MOST_WORK = 1.5  # of what there was before
 
 
 class RandomComputeLocation(ScheduleRule):
@@ -24,11 +27,33 @@ class RandomComputeLocation(ScheduleRule):
             return [sch]
         if not sch.get_consumers(block) or not _is_alone(sch, block):
             return [sch]
+        places = _places(sch, block)
+        if places == 0:
+            return [sch]
+        sch.annotate(block, PLACES, places)
         where = sch.sample_compute_location(block, decision=-1)
         sch.compute_at(block, where, preserve_unit_loops=True)
         for partial in _partials(sch, block):
             sch.compute_at(partial, where, preserve_unit_loops=True)
         return [sch]
+
+
+def _places(sch: Schedule, block: BlockRV) -> int:
+    """Under how many loops of its first consumer a block may be computed without much of it being computed again."""
+    before = work_of(sch)
+    consumer = sch.view().realize(sch.copy().get_consumers(block)[0].key)
+    loops = sch.view().loops_of(block_key(consumer.block))
+    if TILED in consumer.block.annotations:
+        return len(loops)  # it depends on the sizes of tiles
+    for depth, loop in enumerate(loops):
+        trial = sch.copy()
+        try:
+            trial.compute_at(block, LoopRV(loop.loop_var))
+        except ScheduleError:
+            return depth
+        if work_of(trial) > _MOST_WORK * before:
+            return depth
+    return len(loops)
 
 
 def _partials(sch: Schedule, block: BlockRV) -> list[BlockRV]:
