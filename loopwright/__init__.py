@@ -31,13 +31,13 @@ _HOMES = {
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
 _MODULES = {
     name: f"loopwright.{name}"
-    for name in "analysis arith autosched contrib driver error evaluator frontends ir nd relay runtime script support "
+    for name in "analysis arith autosched contrib driver error evaluator frontends ir meta_schedule nd relay runtime script support "
     "target te testing tir topi transform".split()
 }
 _MODULES["instrument"] = "loopwright.ir.instrument"
 _MODULES["progress"] = "loopwright.display.progress"
 # Names that users of a full stack look for, and that are not here yet.
-_TO_COME = "auto_scheduler autotvm micro meta_schedule relax rpc".split()
+_TO_COME = "auto_scheduler autotvm micro relax rpc".split()
 
 __all__ = [*_NAMES, *_MODULES]
 

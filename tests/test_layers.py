@@ -32,6 +32,7 @@ LAYERS = (
     "relay",
     "tune",
     "frontends",
+    "meta_schedule",
     "contrib",
     "cli",
     "explore",

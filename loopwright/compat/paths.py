@@ -51,6 +51,7 @@ VIEWS: Final[dict[str, str]] = {
     "ir.tensor_type": "loopwright.ir loopwright.relay.types",
     "ir.transform": "loopwright.transform",
     "ir.type": "loopwright.ir loopwright.relay.types",
+    "meta_schedule.utils": "loopwright.meta_schedule.derived",
     "ndarray": "loopwright.nd",
     "parser": "loopwright.relay.text",
     "relay.analysis._ffi_api": "loopwright.compat.type_solver",
@@ -201,7 +202,7 @@ VIEWS: Final[dict[str, str]] = {
 # the same name is found there first, and needs no row any more.
 TO_COME: Final[tuple[str, ...]] = tuple(
     """
-    auto_scheduler autotvm exec meta_schedule micro relax rpc
+    auto_scheduler autotvm exec micro relax rpc
     contrib._ffi_api contrib.binutil contrib.coreml_runtime contrib.cublas contrib.cublaslt
     contrib.cuda_graph
     contrib.cudnn contrib.cusparse contrib.cutlass contrib.dnnl contrib.emcc

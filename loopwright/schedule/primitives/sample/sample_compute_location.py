@@ -29,14 +29,19 @@ def sample_compute_location(
     """One of the places where `block` may be computed; the decision is its number."""
     candidates = _candidates(view, block)
     if decision is None:
-        right = [number for number, (_, build) in candidates.items() if build is None or _is_right(view, build)]
-        decision = random.choice(sorted(right))
+        decision = random.choice(compute_locations(view, block))
         return [candidates[decision][0]], decision
     for number in sorted(candidates, reverse=True):
         location, build = candidates[number]
         if number <= int(decision) and (build is None or _is_right(view, build)):
             return [location], number
     return [candidates[-1][0]], -1
+
+
+def compute_locations(view: View, block: BlockRealize) -> list[int]:
+    """The numbers of the places where `block` may be computed."""
+    places = _candidates(view, block).items()
+    return sorted([number for number, (_, build) in places if build is None or _is_right(view, build)])
 
 
 def _candidates(view: View, block: BlockRealize) -> dict[int, tuple[LoopResult, Callable[[], Step] | None]]:

@@ -1,0 +1,36 @@
+"""ScheduleFn: the design space is what a function makes of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from loopwright.ir import IRModule
+from loopwright.meta_schedule.space_generator.space_generator import FROM_TARGET, SpaceGenerator
+from loopwright.schedule import Schedule
+
+
+class ScheduleFn(SpaceGenerator):
+    """The function changes a schedule in place and returns None, or returns a schedule or a list of them."""
+
+    def __init__(
+        self,
+        sch_fn: Callable[[Schedule], Any],
+        sch_rules: Any = FROM_TARGET,
+        postprocs: Any = FROM_TARGET,
+        mutator_probs: Any = FROM_TARGET,
+    ) -> None:
+        super().__init__(sch_rules, postprocs, mutator_probs)
+        self.sch_fn = sch_fn
+
+    def generate_design_space(self, mod: IRModule) -> list[Schedule]:
+        seed = None if self._context is None else self._context.fork_seed()
+        sch = Schedule(mod, seed=seed)
+        made = self.sch_fn(sch)
+        if made is None:
+            return [sch]
+        schedules = [made] if isinstance(made, Schedule) else list(made)
+        for one in schedules:
+            if not isinstance(one, Schedule):
+                raise TypeError(f"the function of a ScheduleFn gives schedules, not {type(one).__name__}")
+        return schedules
