@@ -144,6 +144,8 @@ def _of_one_module(value: ast.expr) -> dict[str, tuple[str, str]]:
 def _row(module: str, key: object, value: object) -> dict[str, tuple[str, str]]:
     if not isinstance(key, str) or not isinstance(value, str):
         return {}
+    if key.startswith(f"{PACKAGE}.") and file_of(key):  # also where a module is called as one of the names
+        return {name: (key, name) for name in value.split()}
     home = _module(module, value)
     if value == "" and _module(module, key):
         return {key: (f"{module}.{key}", "")}

@@ -40,7 +40,7 @@ class UnknownWorkload(LoopwrightError, LookupError):
         find_workload(MemoryDatabase(), "4f2a")
     """
 
-    code = "LW1503"
+    code = "LW0060"
 
     def __init__(self, key: str, found: Sequence[Workload]) -> None:
         several = ", ".join([f"{one.key} ({one.name})" for one in found[:4]])
