@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import te
+from loopwright import ir, te
 from loopwright.codegen.llvm.gathered_lanes import gathered_lanes
+from loopwright.codegen.llvm.neighbouring_lanes import neighbouring_lanes
 from loopwright.ir import Broadcast, Cast, Ramp, Var, const, structural_equal
+from loopwright.ir.intrinsics import if_then_else
 from loopwright.runtime.dtype import DataType
 from loopwright.schedule import Schedule
 
@@ -72,3 +74,39 @@ def test_lanes_come_one_by_one_where_a_gather_takes_longer(index):
 
 def test_indices_that_are_computed_of_loaded_ones_stay_in_their_vector():
     assert "gather" in _looked_up(lambda at, i: at // 2)
+
+
+def _interpolated(target=None, gap=1, kind="float32"):
+    a, at = te.placeholder((3, 60), kind, name="a"), te.placeholder((44,), "int32", name="at")
+    inside = lambda i: te.max(te.min(at[i], 58), 0).astype("int64")
+    b = te.compute((3, 44), lambda c, i: a[c, inside(i)] * 3 + a[c, inside(i) + gap], name="b")
+    sch = Schedule(te.create_prim_func([a, at, b]))
+    sch.vectorize(sch.split(sch.get_loops("b")[1], [None, 16])[1])
+    return lw.build(sch.mod, target=target)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int32", "float64"])
+def test_neighbours_from_anywhere(kind):
+    rng = np.random.default_rng(0)
+    x, at = rng.integers(0, 99, (3, 60)).astype(kind), rng.integers(-9, 70, 44).astype("int32")
+    out = np.zeros((3, 44), kind)
+    _interpolated(kind=kind)(x, at, out)
+    inside = np.clip(at, 0, 58)
+    assert np.array_equal(out, x[:, inside] * 3 + x[:, inside + 1])
+
+
+def test_two_neighbours_are_one_load():
+    assert "vmovhps" in _interpolated(SLOW_GATHER).get_source("asm")
+    assert "vpgatherdq" in _interpolated(X86).get_source("asm")
+    assert "vgatherdps" in _interpolated(X86, gap=0).get_source("asm")
+
+
+def test_neighbours_are_those_that_are_always_read():
+    a, at = ir.decl_buffer((60,), "float32", "a"), ir.decl_buffer((16,), "int32", "at")
+    lanes = Cast(DataType("int64x16"), ir.BufferLoad(at, (Ramp(const(0, "int64"), const(1, "int64"), 16),)))
+    x = Var("x", "int64")
+    one, two, far = (ir.BufferLoad(a, (Broadcast(x + k, 16) + lanes,)) for k in (3, 4, 6))
+    pairs = neighbouring_lanes(two * one + far, lambda load: load.buffer is a)
+    assert {load: number for load, (_, number) in pairs.items()} == {one: 0, two: 1}
+    condition = Var("is_there", "bool")
+    assert not neighbouring_lanes(one + if_then_else(condition, two, far), lambda load: load.buffer is a)

@@ -158,3 +158,21 @@ def test_lines_that_are_looked_up(old, new, method, mode):
     exact = meaning.resize(x, None, new, "NCHW", method, mode)
     bound = meaning.linear_bound(2)([x], exact) if method == "linear" else 0
     assert (np.abs(result - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("mode", ["half_pixel", "align_corners", "asymmetric"])
+@pytest.mark.parametrize(("old", "new"), [(2, 37), (9, 40), (40, 9), (37, 36)])
+def test_pixels_that_lie_beside_an_edge_have_no_part_in_it(old, new, mode):
+    """Two neighbours are read together: an infinite one must not reach a pixel that does not depend on it."""
+    x = np.random.default_rng(0).random((3, 5, old), "float32")
+    x[0, :, 1] = x[1, :, -2] = np.inf
+    x[2, :, 0], x[2, :, -1] = np.nan, np.inf
+    data = te.placeholder(x.shape, name="data")
+    result, out = topi.image.resize1d(data, None, (new,), "NCW", "linear", mode), np.empty((3, 5, new), "float32")
+    lw.build([data, result], autosched=True)(x, out)
+    locations = [meaning.coordinate(mode, i, old, new, None) for i in range(new)]
+    pixels = np.floor(locations).astype(int)
+    rests = (locations - pixels).astype("float32")
+    with np.errstate(invalid="ignore"):
+        expected = x[:, :, np.clip(pixels, 0, old - 1)] * (1 - rests) + x[:, :, np.clip(pixels + 1, 0, old - 1)] * rests
+    assert np.allclose(out, expected, rtol=1e-5, equal_nan=True)

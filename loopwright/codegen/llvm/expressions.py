@@ -6,7 +6,7 @@ and calls, which may leave the function, are in `emitter.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from loopwright import ir
@@ -15,10 +15,11 @@ from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare, emit_l
 from loopwright.codegen.llvm.conversions import emit_cast
 from loopwright.codegen.llvm.fixed_lanes import fixed_lanes
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
-from loopwright.codegen.llvm.gathered_lanes import come_one_by_one, gathered_lanes
+from loopwright.codegen.llvm.gathered_lanes import Gathered, come_one_by_one, gathered_lanes
 from loopwright.codegen.llvm.lane_moves import moves_lanes
 from loopwright.codegen.llvm.lane_of import lane_of
 from loopwright.codegen.llvm.module_text import ModuleText
+from loopwright.codegen.llvm.neighbouring_lanes import PAIRED_BYTES, Neighbours, neighbouring_lanes
 from loopwright.codegen.llvm.odds import odds_of
 from loopwright.codegen.llvm.repeated_lanes import Repeated, repeated_lanes
 from loopwright.codegen.llvm.strided_lanes import Strided, shuffled, strided_lanes
@@ -69,6 +70,7 @@ class ExpressionEmitter(Visitor):
         # nesting).
         self._known: dict[ir.Expr, str] = {}
         self._trail: list[ir.Expr] = []
+        self._neighbours: Mapping[ir.BufferLoad, tuple[Neighbours, int]] = {}  # loads of this statement that go by two
 
     # --- expressions ----------------------------------------------------------------------------------------------
 
@@ -391,8 +393,11 @@ class ExpressionEmitter(Visitor):
             return self.splat(one, load.buffer.dtype, index.dtype.lanes)
         if fixed is not None:
             return self._load_strided(load.buffer, fixed.base, shuffled(fixed.offsets, widest))
-        if load.buffer.dtype in _GATHERED and index.dtype.lanes >= _LEAST_GATHERED:
-            return self._gather(load.buffer, index)
+        if _is_gathered(load):
+            pair, number = self._neighbours.get(load, (None, 0))
+            if pair is not None:
+                return self._load_neighbour(pair, number, load.dtype)
+            return self._gather(load.buffer.data, load.buffer.dtype, gathered_lanes(index))
         lanes, dtype = [], load.buffer.dtype
         for where in self._index_lanes(index):
             one = self._load(self.address(load.buffer, where), dtype, dtype)
@@ -434,29 +439,58 @@ class ExpressionEmitter(Visitor):
         text = register_type(few)
         return self.b.value(f"shufflevector {text} {part}, {text} poison, <{repeated.lanes} x i32> <{mask}>")
 
-    def _gather(self, buffer: ir.Buffer, index: ir.Expr) -> str:
-        """Lanes from anywhere, in one instruction where the machine has it, and it pays."""
-        count, dtype = index.dtype.lanes, buffer.dtype
-        base, rest = gathered_lanes(index)
-        first = self.visit_Var(buffer.data)
-        if base is not None:
-            first = self.address(buffer, self.index(base), inside=False)
-        lanes, kind = self.index(rest), register_type(rest.dtype.element)
-        element = storage_type(dtype)
+    def _gather(self, data: ir.Var, dtype: DataType, where: Gathered, together: int = 1) -> str:
+        """Lanes of `together` elements from anywhere, in one instruction where the machine has it, and it pays."""
+        count, element = where.lanes.dtype.lanes, storage_type(dtype)
+        first = self.visit_Var(data)
+        if where.base is not None:
+            first = self.b.value(f"getelementptr {element}, ptr {first}, {self.index_text} {self.index(where.base)}")
+        lanes, kind = self.index(where.lanes), register_type(where.lanes.dtype.element)
         has_gather, is_slow = self.target.units.has_gather, self.target.microarchitecture.has_slow_gather
-        if not has_gather or (is_slow and come_one_by_one(rest)):
+        if not has_gather or (is_slow and come_one_by_one(where.lanes)):
             loaded = []
             for lane in range(count):
-                where = self.lane(lanes, rest.dtype, lane)
-                address = self.b.value(f"getelementptr {element}, ptr {first}, {kind} {where}")
-                loaded.append(self._load(address, dtype, dtype))
-            return self.vector(loaded, dtype.with_lanes(count))
+                at = self.lane(lanes, where.lanes.dtype, lane)
+                address = self.b.value(f"getelementptr {element}, ptr {first}, {kind} {at}")
+                loaded.append(self._load(address, dtype.with_lanes(together), dtype))
+            return self._joined(loaded, dtype, together)
         pointers = self.b.value(f"getelementptr {element}, ptr {first}, <{count} x {kind}> {lanes}")
-        result, whole = register_type(dtype.with_lanes(count)), splat(DataType("bool").with_lanes(count), "true")
-        name = f"llvm.masked.gather.{mangled(dtype.with_lanes(count))}.v{count}p0"
+        lane_type = DataType(f"uint{8 * dtype.nbytes * together}") if together > 1 else dtype
+        gathered = lane_type.with_lanes(count)
+        result, whole = register_type(gathered), splat(DataType("bool").with_lanes(count), "true")
+        name = f"llvm.masked.gather.{mangled(gathered)}.v{count}p0"
         self.module.declare(name, f"{result} @{name}(<{count} x ptr>, i32, <{count} x i1>, {result})")
         arguments = f"<{count} x ptr> {pointers}, i32 {dtype.nbytes}, <{count} x i1> {whole}, {result} poison"
-        return self.b.value(f"call {result} @{name}({arguments})")
+        value = self.b.value(f"call {result} @{name}({arguments})")
+        if together > 1:
+            value = self.b.value(f"bitcast {result} {value} to {register_type(dtype.with_lanes(count * together))}")
+        return value
+
+    def _joined(self, parts: Sequence[str], dtype: DataType, lanes: int) -> str:
+        """One vector of all of these, each of which has some lanes."""
+        if lanes == 1:
+            return self.vector(parts, dtype.with_lanes(len(parts)))
+        total = lanes * len(parts)
+        while len(parts) > 1:
+            text = register_type(dtype.with_lanes(lanes))
+            mask = ", ".join([f"i32 {lane}" for lane in range(2 * lanes)])
+            others = [*parts[1::2], "poison"]
+            parts = [
+                self.b.value(f"shufflevector {text} {one}, {text} {other}, <{2 * lanes} x i32> <{mask}>")
+                for one, other in zip(parts[::2], others, strict=False)
+            ]
+            lanes *= 2
+        return parts[0] if lanes == total else self._picked(dtype.with_lanes(lanes), parts[0], "poison", range(total))
+
+    def _load_neighbour(self, pair: Neighbours, number: int, dtype: DataType) -> str:
+        """The first or the second of the elements that are loaded by two."""
+        whole = self._known.get(pair.name)
+        if whole is None:
+            whole = self._gather(pair.buffer.data, pair.buffer.dtype, pair.first, together=2)
+            self._known[pair.name] = whole
+            self._trail.append(pair.name)
+        count = dtype.lanes
+        return self._picked(dtype.with_lanes(2 * count), whole, "poison", range(number, 2 * count, 2))
 
     def _only_index(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> ir.Expr:
         if len(indices) != 1:
@@ -513,7 +547,9 @@ class ExpressionEmitter(Visitor):
 
     def visit_BufferStore(self, store: ir.BufferStore) -> None:
         buffer, index = store.buffer, self._only_index(store.buffer, store.indices)
+        self._neighbours = neighbouring_lanes(store.value, _is_paired) if index.dtype.lanes > 1 else {}
         value = self.value(store.value)
+        self._neighbours = {}
         if index.dtype.lanes == 1:
             self._store(self.address(buffer, self.index(index)), value, store.value.dtype, buffer.dtype)
         elif isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and index.stride.value == 1:
@@ -530,3 +566,14 @@ class ExpressionEmitter(Visitor):
                 lanes = [self.lane(value, store.value.dtype, position * each + lane) for lane in range(each)]
                 one = lanes[0] if each == 1 else self.vector(lanes, buffer.dtype)
                 self._store(self.address(buffer, where), one, buffer.dtype, buffer.dtype)
+
+
+def _is_gathered(load: ir.BufferLoad) -> bool:
+    """Whether a load whose lanes are anywhere is one that machines have an instruction for."""
+    return load.buffer.dtype in _GATHERED and load.dtype.lanes >= _LEAST_GATHERED
+
+
+def _is_paired(load: ir.BufferLoad) -> bool:
+    """Whether two neighbours of such lanes are worth one load."""
+    is_run = isinstance(load.indices[-1], (ir.Ramp, ir.Broadcast))
+    return len(load.indices) == 1 and not is_run and _is_gathered(load) and load.buffer.dtype.nbytes == PAIRED_BYTES

@@ -143,6 +143,7 @@ def _resize(
             op, spatial[:-1], data, roi, 0, layout, method, mode, rounding, alpha, exclude, 0.0, str(kind), shape
         )
     tables = {axis: _table(op, mode, rounding, method, data.shape[axis], shape[axis], real) for axis in axes}
+    span = _span(op, mode, data.shape[-1], shape[-1]) if axes[-1] == data.ndim - 1 else None
 
     def body(*at: Expr) -> Expr:
         sources = [
@@ -151,11 +152,15 @@ def _resize(
             for number, axis in enumerate(axes)
         ]
 
-        def read(locations: Sequence[Expr]) -> Expr:
+        def read(locations: Sequence[Expr], is_inside: bool = False) -> Expr:
+            """The pixel there, or the one at the edge; the last of `locations` may be known to be inside."""
             indices: list[Expr] = list(at)
             there: list[Expr] = []
-            for axis, location in zip(axes, locations, strict=True):
-                indices[axis] = _clamped(location, data.shape[axis])
+            for number, (axis, location) in enumerate(zip(axes, locations, strict=True)):
+                is_index = is_inside and number == len(axes) - 1
+                indices[axis] = location if is_index else _clamped(location, data.shape[axis])
+                if axis == data.ndim - 1 and isinstance(sources[number], Tabulated):
+                    indices[axis] = cast(indices[axis], DataType("int64"))  # lanes apart from what they share
                 if known(indices[axis]) is not None and known(data.shape[axis]) is None:
                     there.append(data.shape[axis] > 0)  # a picture without pixels has not even the first one
             return if_then_else(all_of(*there), data(*indices), const(0, data.dtype)) if there else data(*indices)
@@ -164,7 +169,11 @@ def _resize(
             value = cast(read([source.rounded(rounding) for source in sources]), kind)
         else:
             wide = lambda locations: cast(read(locations), real)  # noqa: E731
-            value = cast(_between(wide, sources, method, alpha, bool(exclude), data, axes, real), kind)
+            if method == "linear" and span is not None:
+                row = lambda outer, index: cast(read([*outer, index], is_inside=True), real)  # noqa: E731
+                value = cast(_between_neighbours(row, sources, span, data.shape[axes[-1]], real), kind)
+            else:
+                value = cast(_between(wide, sources, method, alpha, bool(exclude), data, axes, real), kind)
         outside = [source.is_inside(data.shape[axis]) for source, axis in zip(sources, axes, strict=True)]
         checks = [check for check in outside if check is not None]
         return if_then_else(all_of(*checks), value, const(extrapolation, kind)) if checks else value
@@ -253,6 +262,42 @@ def _between(
             total = kept[0] + kept[1] + kept[2] + kept[3]
             weights[number] = [weight / total for weight in kept]
     return interpolated(read, base, offsets, weights)
+
+
+def _span(op: str, mode: str, size: Expr, target: Expr) -> tuple[int, int] | None:
+    """The first and the last pixel that a line of known size looks up; None where there are no two neighbours."""
+    old, new = known(size), known(target)
+    if mode == "tf_crop_and_resize" or old is None or old < 2 or new is None:
+        return None
+    first, last = (known(source_of(op, mode, const(i, "int32"), size, target).floor()) for i in (0, new - 1))
+    return None if first is None or last is None else (first, last)
+
+
+def _between_neighbours(
+    row: Callable[[Sequence[Expr], Expr], Expr],
+    sources: Sequence[Fraction | Real | Tabulated],
+    span: tuple[int, int],
+    size: Expr,
+    real: DataType,
+) -> Expr:
+    """The linear interpolation of pixels that lie next to each other in memory, at the edges, too.
+
+    `row` reads the line at some places of the outer axes. Two neighbours are one load. At an edge, both of the pixels
+    that are interpolated are one and the same of them.
+    """
+    *outer, along = [source.floor() for source in sources]
+    *weights, (nearer, further) = [linear_weights(source.rest(real)) for source in sources]
+    end = cast(size - 2, along.dtype)
+    start = cast(maximum(minimum(along, end), 0), DataType("int64"))  # lanes of addresses, apart from what they share
+    first, last = span
+
+    def between(locations: Sequence[Expr]) -> Expr:
+        one, other = row(locations, start), row(locations, start + 1)
+        before = select(along > end, other, one) if last > (known(size) or 0) - 2 else one
+        after = select(along < 0, one, other) if first < 0 else other
+        return before * nearer + after * further
+
+    return interpolated(between, outer, (0, 1), weights)
 
 
 def spatial_axes(op: str, layout: str, spatial: str, data: te.Tensor) -> list[int]:
