@@ -24,6 +24,6 @@ if not TYPE_CHECKING:  # mypy would believe in every name
             "explain": "write autosched.apply(function).explain()",
             "plan": "write autosched.apply(function), which gives a Plan",
             "schedule": "write autosched.apply(function).schedule",
-            "tune": "there is no search yet: autosched.apply(function) schedules by rule",
+            "tune": "write loopwright.tune(function, trials=64), which begins with what autosched.apply(function) does",
         },
     )

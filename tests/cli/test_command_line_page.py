@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from loopwright.cli import app
 from tests.cli.models import NET
+from tests.tune.simulated import Simulated, quick_spaces
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
 SCALE = re.search(r"`scale.py`:\n\n```python\n(.*?)```", PAGE, re.DOTALL)[1]  # type: ignore[index]
@@ -132,6 +133,26 @@ def test_the_keys_of_cache():
     assert keys(data("cache", "list", "--json")) <= listed("`cache list`") - {"damaged"}
     assert keys(data("cache", "verify", "--json")) == {"entries", "damaged"}
     assert keys(data("cache", "clear", "--json")) == listed("`cache clear`, `prune`")
+
+
+def test_the_keys_of_tune_and_db(monkeypatch):
+    from loopwright.frontends import tuning
+    from loopwright.tune import session
+
+    monkeypatch.setattr(tuning, "Measurer", lambda *_, **__: Simulated())
+    monkeypatch.setattr(session, "default_spaces", quick_spaces)
+    found = data("tune", "scale.py", "--trials", "2", "-d", "t.db", "--json")
+    assert set(found) | keys(found["tasks"]) == listed("`tune`")
+    (row,) = data("db", "list", "-d", "t.db", "--json")
+    assert set(row) == listed("`db list`")
+    shown = data("db", "show", row["key"][:8], "-d", "t.db", "--json")
+    assert set(shown) == listed("`db show KEY`") - {"all", "trace"}
+    assert set(shown["settings"][0]) == set(row) | {"all", "trace"}
+    assert set(data("db", "export", "out", "-d", "t.db", "--json")) == listed("`db export`")
+    assert set(data("db", "import", "out", "-d", "new.db", "--json")) == listed("`db import`")
+    assert set(data("db", "merge", "t.db", "-d", "new.db", "--json")) == listed("`db merge`")
+    assert set(data("db", "prune", "-d", "new.db", "--json")) == listed("`db prune`")
+    assert set(data("db", "verify", "-d", "new.db", "--json")) == listed("`db verify`")
 
 
 def test_the_keys_of_doctor():
