@@ -24,6 +24,7 @@ from loopwright.autosched.parallelize import note_one_thread, parallelize_in_tas
 from loopwright.autosched.prefetch import prefetch_along
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import join_row, lane_part, results_first, row_nest
+from loopwright.autosched.short_rows import ShortRows, short_rows, short_rows_nest
 from loopwright.autosched.small_steps import fused
 from loopwright.schedule import Schedule
 
@@ -47,6 +48,10 @@ class Reduction:
         facts = entries[0].facts
         assert facts is not None
         best = vector_axis(facts)
+        rows = short_rows(facts, machine) if best is not None and best.is_reduce else None
+        if rows is not None:
+            _several_at_a_time(sch, rows, machine, decision)
+            return
         picking = GatherCost(facts, best, machine)
         work = picking.added_to(nest_cost([facts], machine))
         work.note(decision)
@@ -61,6 +66,21 @@ class Reduction:
             _in_order(sch, facts, work, machine, decision, unknown)
         else:
             _along_memory(sch, facts, work, machine, decision)
+
+
+def _several_at_a_time(sch: Schedule, rows: ShortRows, machine: Machine, decision: Decision) -> None:
+    """Results in lanes, each reduced by itself."""
+    picking = GatherCost(rows.facts, rows.axis, machine)
+    work = picking.added_to(nest_cost([rows.facts], machine))
+    work.note(decision)
+    groups = short_rows_nest(sch, rows)
+    decision.chose(f"{rows.width} results at a time", "a row is too short to vectorize")
+    threads = machine.threads_for(work.cycles)
+    if threads > 1:
+        parallelize_in_tasks(sch, fused(sch, groups))
+        decision.chose("groups of results in parallel", f"the work keeps {threads} cores busy")
+    elif machine.cores > 1:
+        note_one_thread(work, decision)
 
 
 def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Machine, decision: Decision) -> None:
