@@ -43,13 +43,15 @@ class Lines:
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream, self._clock, self._told = stream, clock, 0.0
-        self._notes: set[tuple[int, str]] = set()
+        self._notes: set[str] = set()  # the kinds that were told
 
     def begin(self, session: Session) -> None:
         self._told = self._clock()
         self._say(f"{count_text(len(session.tasks), 'task')} for {session.tasks[0].target}")
 
     def trial(self, session: Session, search: TaskSearch, trial: Trial) -> None:
+        from loopwright.tune.report import kind_of
+
         name, now = search.task.name, self._clock()
         if trial.number == 0:
             found = f"by rule {time_text(search.rule_seconds)}" if isfinite(search.rule_seconds) else "not measured"
@@ -59,8 +61,8 @@ class Lines:
         elif now - self._told >= _STATUS_EVERY:
             self._say(status(session))
         for note in search.notes:
-            if (id(search), note) not in self._notes:
-                self._notes.add((id(search), note))
+            if kind_of(note) not in self._notes:
+                self._notes.add(kind_of(note))
                 self._say(f"{name}: {note}")
 
     def end(self, session: Session) -> None:
@@ -115,7 +117,9 @@ def _table(session: Session, now: TaskSearch | None) -> Any:
     lines: list[Any] = [table]
     if len(rows) > most:
         lines.append(Text(f"  and {count_text(len(rows) - most, 'task')} more", style="dim"))
-    lines.append(Text(f"  {status(session)}"))
+    lines.append(Text(f"  {status(session)}", no_wrap=True, overflow="ellipsis"))
+    if now is not None and now.notes:
+        lines.append(Text(f"  {now.task.name}: {now.notes[-1]}", style="dim", no_wrap=True, overflow="ellipsis"))
     return Group(*lines)
 
 

@@ -9,3 +9,4 @@ from loopwright.tune.report.summary import Summary as Summary
 from loopwright.tune.report.summary import TaskSummary as TaskSummary
 from loopwright.tune.report.summary import summary_of as summary_of
 from loopwright.tune.report.text import as_text as as_text
+from loopwright.tune.report.text import kind_of as kind_of

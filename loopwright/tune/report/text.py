@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from math import isfinite
 from typing import Final
 
 from loopwright.display.quantities import count_text, time_text
 from loopwright.tune.report.summary import Summary, TaskSummary
 
+_FIGURES: Final = re.compile(r"[0-9.]+")
 _MOST: Final = 20  # tasks, where there are more
 
 
@@ -18,12 +20,30 @@ def as_text(summary: Summary, most: int = _MOST) -> str:
     lines = [f"{task.name.ljust(width)}  {_gain(task)}" for task in shown]
     if len(summary.tasks) > most:
         lines.append(f"and {count_text(len(summary.tasks) - most, 'task')} more")
-    for task in shown:
-        lines += [f"note: {task.name}: {note}" for note in task.notes]
+    lines += [f"note: {line}" for line in notes(summary)]
     if summary.waiting:
         lines.append(f"{count_text(summary.waiting, 'task')} had no turn: give more trials or minutes")
     lines.append(whole(summary))
     return "\n".join(lines)
+
+
+def notes(summary: Summary) -> list[str]:
+    """The notes on tasks; those that differ in figures alone are one line."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for task in summary.tasks:
+        for note in task.notes:
+            kinds.setdefault(kind_of(note), []).append((task.name, note))
+    lines = []
+    for found in kinds.values():
+        name, note = found[0]
+        tasks = dict.fromkeys([other for other, _ in found[1:]])
+        lines.append(f"{name}: {note}" + (f"; likewise {count_text(len(tasks), 'more task')}" if tasks else ""))
+    return lines
+
+
+def kind_of(note: str) -> str:
+    """A note without its figures."""
+    return _FIGURES.sub("#", note)
 
 
 def whole(summary: Summary) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -100,3 +101,13 @@ def test_decisions_are_named_by_their_fields():
     found = [one for task in summary_of(searched()).tasks for one in task.differences if one.blocks == "tiles"]
     assert found
     assert all("mr " in one.best or "vectors " in one.best or "slab " in one.best for one in found)
+
+
+def test_notes_that_differ_in_figures_alone_are_one_line():
+    found = summary_of(searched())
+    first, second, third = (
+        replace(task, notes=notes)
+        for task, notes in zip(found.tasks, [("load 3.4", "hot"), ("load 7",), ("load 1",)], strict=True)
+    )
+    text = as_text(replace(found, tasks=(first, second, third)))
+    assert f"note: {first.name}: load 3.4; likewise 2 more tasks\nnote: {first.name}: hot\n" in text
