@@ -23,6 +23,7 @@ from loopwright.meta_schedule import search_strategy as search_strategy
 from loopwright.meta_schedule import space_generator as space_generator
 from loopwright.meta_schedule import task_scheduler as task_scheduler
 from loopwright.meta_schedule import tir_integration as tir_integration
+from loopwright.meta_schedule import trace_apply as trace_apply
 from loopwright.meta_schedule import tune as tune
 from loopwright.meta_schedule import tune_context as tune_context
 from loopwright.meta_schedule.arg_info import ArgInfo as ArgInfo

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from loopwright.arith import Analyzer
-from loopwright.ir import BufferRegion, Expr, For, IntImm, IterType, SeqStmt, Var, substitute, uses_var
+from loopwright.ir import BufferRegion, Expr, For, ForKind, IntImm, IterType, SeqStmt, Var, substitute, uses_var
 from loopwright.ir import const as number
 from loopwright.meta_schedule.block_questions import extent_of, is_spatial, loop_kinds, loops_above, realize_of
 from loopwright.meta_schedule.postproc.postproc import Postproc
@@ -75,7 +75,7 @@ def _rewrite(sch: Schedule, block: BlockRV, wishes: Wishes) -> None:
         if vector > 0:
             loops = _fused(sch, loops, len(loops) - vector, len(loops), "vectorize")
     steps = max(wishes.unroll_explicit, wishes.unroll_implicit)
-    if steps > 0 and not is_spatial(sch.get(block)):
+    if steps > 0 and "pragma_auto_unroll_max_step" not in sch.get(loops[0]).annotations and not is_spatial(sch.get(block)):
         sch.annotate(loops[0], "pragma_auto_unroll_max_step", steps)
         sch.annotate(loops[0], "pragma_unroll_explicit", int(wishes.unroll_explicit != -1))
 
@@ -93,6 +93,7 @@ def _counts(sch: Schedule, block: BlockRV, wishes: Wishes) -> tuple[int, int]:
     loops, kinds = loops_above(sch, block), loop_kinds(sch, block)
     in_row = _contiguous(sch, block, loops)
     is_data = [kind == IterType.DataPar for kind in kinds]
+    is_data = [data and _is_plain(loop) for data, loop in zip(is_data, loops, strict=True)]
     if in_row == len(loops) and all(is_data) and wishes.parallel != -1 and wishes.vectorize != -1:
         total = 1
         for loop in loops:
@@ -104,6 +105,11 @@ def _counts(sch: Schedule, block: BlockRV, wishes: Wishes) -> tuple[int, int]:
     if parallel > 0 and vector > 0 and parallel + vector > len(loops):
         parallel = len(loops) - vector
     return parallel, vector
+
+
+def _is_plain(loop: For) -> bool:
+    """Whether nothing is decided about the loop; a block beside this one may have come first."""
+    return loop.kind is ForKind.SERIAL and not loop.annotations
 
 
 def _outer(loops: list[For], is_data: list[bool], limit: int) -> int:

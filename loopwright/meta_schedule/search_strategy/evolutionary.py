@@ -21,6 +21,7 @@ from loopwright.schedule import Schedule, Trace
 from loopwright.tune.sketches.sketch import Sketch
 
 _EMPTY_ROUNDS: Final = 5  # without anything new: the search ends
+_CHECKED: Final = 4  # of those drawn at the start: they must make schedules, or the search gives up
 _UNREAD: Final = object()
 
 
@@ -110,18 +111,19 @@ class EvolutionarySearch(Rounds):
 
     def _drawn(self, count: int) -> list[Individual] | None:
         """A population drawn at random, some of which are known to make schedules; None where too few do."""
+        wanted = max(count, self.init_min_unmeasured)
+        checked = min(_CHECKED, wanted)
         valid: list[Individual] = []
-        drawn: list[Individual] = []
         failures = 0
-        while len(valid) < self.init_min_unmeasured:
-            if failures >= self.max_fail_count:
+        while len(valid) < checked:
+            if failures >= self.max_fail_count * checked:
                 return None
-            batch = [self._random_individual() for _ in range(max(1, min(count, self.init_min_unmeasured)))]
-            good = [one for one in batch if self.schedule(one) is not None]
-            failures += not good
-            valid += good
-        drawn = [self._random_individual() for _ in range(count - len(valid))]
-        return [*valid, *drawn]
+            one = self._random_individual()
+            if self.schedule(one) is None:
+                failures += 1
+            else:
+                valid.append(one)
+        return [*valid, *[self._random_individual() for _ in range(wanted - checked)]]
 
     def _random_individual(self) -> Individual:
         sketch = self._draw.choice(self._sketches)

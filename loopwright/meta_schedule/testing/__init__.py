@@ -1,0 +1,1 @@
+"""What tests of searches use: parts that measure nothing, workloads by name, comparison of design spaces."""
