@@ -111,3 +111,11 @@ def test_sizes_follow_from_the_machine(target: str) -> None:
     assert machine.fma_per_cycle * machine.fma_latency <= tiles.register_tile < machine.registers
     text = lw.lower(autosched.apply(func, target).mod, target=target).script()
     assert f"T.Broadcast(T.float32(0), {tiles.lanes})" in text and "T.fma" in text
+
+
+def test_where_hardware_has_too_little_in_flight_the_rows_that_stream_are_prefetched() -> None:
+    func = matmul(3, 2803, 382, "float64", flips="B")
+    assert "B prefetched" in explained(func, AVX512)
+    assert "prefetched" not in explained(func, NEON)
+    assert "prefetched" not in explained(matmul(3, 280, 38, flips="B"), AVX512)  # from L2
+    check(func, flips="B")

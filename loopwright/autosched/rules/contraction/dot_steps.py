@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from loopwright.autosched.decision import ChoiceKind, Decision, Roofline
 from loopwright.autosched.lanes import reduce_in_lanes, sink
 from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.nest_cost import nest_cost
 from loopwright.autosched.parallelize import parallelize_in_tasks
+from loopwright.autosched.prefetch import prefetch_along
 from loopwright.autosched.rules.contraction.dots import LANES_AT_END, DotTiles
 from loopwright.autosched.small_steps import fused, loops_by_axis
-from loopwright.schedule import BlockRV, Schedule
+from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 
-def schedule_dots(sch: Schedule, tiles: DotTiles) -> None:
+def schedule_dots(sch: Schedule, tiles: DotTiles, machine: Machine, decision: Decision) -> None:
     """Tile the results, keep the sums in registers, and add up their lanes."""
     product = tiles.product
     block = sch.get_block(product.facts.name)
@@ -37,6 +39,8 @@ def schedule_dots(sch: Schedule, tiles: DotTiles) -> None:
     sch.merge(*[sch.get_loops(each)[depth - 1] for each in (*partials, block)])
     for index, partial in enumerate(partials):
         _in_registers(sch, partial, depth, len(reduce) if index == 0 else 0)
+    if machine.is_late and (tiles.columns if tiles.columns_first else tiles.rows) == 1:
+        _prefetch(sch, tiles, partials[0], sch.get_loops(partials[0])[depth + len(reduce) - 1], machine, decision)
     _add_up(sch, block, depth, tiles)
     if tiles.threads > 1:
         shared = sch.get_loops(block)[: depth if not row_tiles else depth - 1]
@@ -59,6 +63,16 @@ def _in_registers(sch: Schedule, partial: BlockRV, depth: int, steps: int) -> No
     for loop in loops[steps:]:
         sch.unroll(loop)
     sink(sch, partial, sch.get(partial).writes[0].buffer)
+
+
+def _prefetch(
+    sch: Schedule, tiles: DotTiles, block: BlockRV, loop: LoopRV, machine: Machine, decision: Decision
+) -> None:
+    """Have the steps of one row prefetch those that come: the operand of which a strip is a row passes by once."""
+    product = tiles.product
+    streamed = product.column_operand if tiles.columns_first else product.row_operand
+    work = nest_cost([product.facts], machine)
+    prefetch_along(sch, block, loop, [streamed.buffer], tiles.width, work, machine, decision, is_sum=True)
 
 
 def _add_up(sch: Schedule, block: BlockRV, depth: int, tiles: DotTiles) -> None:

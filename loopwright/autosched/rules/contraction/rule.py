@@ -101,7 +101,7 @@ class Contraction:
                 )
         dots = _dots(product, before, tiles, machine)
         if dots is not None:
-            schedule_dots(sch, dots)
+            schedule_dots(sch, dots, machine, decision)
             explain_dots(dots, machine, decision)
             for entry in entries[1:]:
                 schedule_separately(sch, entry.name, program, machine, decision)
