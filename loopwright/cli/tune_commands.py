@@ -82,8 +82,8 @@ def tune_command(
 ) -> None:
     """Search for schedules that are faster than those of the rules, and keep what was measured in a database.
 
-    It begins with the rule's own schedule of each kernel, and keeps only what won races against it. Ctrl-C ends it
-    (exit status 130); the same command goes on from there. `compile --database` takes what was found.
+    It begins with the rule's own schedule of each kernel, and keeps only what won races against it.
+    Ctrl-C ends it; the same command goes on from there. `compile --database` takes what was found.
     """
     from loopwright.cli import tune as command
 
