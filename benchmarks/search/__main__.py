@@ -1,0 +1,3 @@
+from benchmarks.search.cli import main
+
+raise SystemExit(main())
