@@ -18,12 +18,14 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from loopwright.autosched.decision import RuleKind
 from loopwright.tune.database import Database
 from loopwright.tune.errors import NoTasks, NothingToSpend
 from loopwright.tune.measure import Measurer
 from loopwright.tune.model import CostModel, Experience, cost_model
 from loopwright.tune.scheduler import Scheduler, Standing, scheduler
 from loopwright.tune.search import TaskSearch, Trial
+from loopwright.tune.sketches import SketchSpace
 from loopwright.tune.space import RuleSpace, Space
 from loopwright.tune.strategy import Strategy, strategy
 from loopwright.tune.task import Task
@@ -198,8 +200,10 @@ class Session:
 
 
 def default_spaces(task: Task) -> list[Space]:
-    """What is tried where nobody says otherwise: the decisions of the rules."""
-    return [RuleSpace(task)]
+    """What is tried where nobody says otherwise: the decisions of the rules; sketches too, where no rule has any."""
+    rules = RuleSpace(task)
+    knows_none = any([decision.kind is RuleKind.AS_WRITTEN for decision in rules.plan.decisions])
+    return [rules, SketchSpace(task)] if knows_none or rules.size <= 1 else [rules]
 
 
 def roofline_share(search: TaskSearch) -> float:
