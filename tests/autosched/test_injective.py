@@ -120,6 +120,13 @@ def test_small_rows_that_start_anew_are_vectors_also_of_bytes():
     assert "rows of 6 elements fused into one loop" in plan.explain() and "LLVM" not in plan.explain()
 
 
+def test_a_short_row_starts_anew_along_several_axes():
+    A, B = te.placeholder((3, 5, 7, 6), name="A"), te.placeholder((6,), name="B")
+    func = function(A, B, te.compute((3, 5, 7, 6), lambda i, j, k, l: A[i, j, k, l] / B[l], name="C"))
+    plan = check_same_bits(func, [numbers(3, 5, 7, 6), numbers(6) + 1, numbers(3, 5, 7, 6)])
+    assert "rows of 6 elements fused into one loop" in plan.explain()
+
+
 def test_a_short_row_that_starts_anew_stands_in_the_same_lanes():
     A, b = te.placeholder((1000, 3), name="A"), te.placeholder((3,), name="b")
     func = function(A, b, te.compute((1000, 3), lambda i, j: A[i, j] * b[j], name="C"))

@@ -205,8 +205,7 @@ def _join_short_row(
         return
     anew = [load for load in streams.loads if not streams.follows(load, outer[-1], moving[0])]
     starts_anew = all(load.step(position) == 0 for load in anew for position in outer)
-    is_whole = all(len(run) == 1 for run in (moving, outer))
-    if period // lanes > _PERIODS or not starts_anew or not is_whole:
+    if period // lanes > _PERIODS or not starts_anew or len(moving) > 1:
         return
     rows.axes += row.axes
     rows.extent = None if rows.extent is None else rows.extent * row.extent
