@@ -110,6 +110,20 @@ def test_groups_of_few_channels(data, weight, stride, padding):
 
 
 @pytest.mark.one_in(2)
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize(("data", "weight", "stride"), [((2, 20, 9, 21), (4, 5, 3, 3), 2), ((1, 4, 531), (2, 2, 2), 1)])
+def test_groups_of_one_channel(data, weight, stride, padding):
+    why = check(data, weight, stride=stride, padding=padding, after="bias relu", groups=weight[0])
+    assert "a channel of its own" in why and "one output channel fills no vector" in why
+
+
+def test_groups_of_one_channel_and_one_pixel_are_left_to_others():
+    assert "direct convolution" not in {
+        decision.rule for decision in planned(convolution((1, 8, 1, 1), (4, 2, 1, 1), groups=4)[0]).decisions
+    }
+
+
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_ragged_lines_are_shared_out_by_channels(threads):
     func, arrays = convolution((2, 3, 9474), (183, 3, 2))

@@ -47,6 +47,26 @@ def groups_of(facts: BlockFacts) -> Groups | None:
         direct = [access for access in facts.reads if any(index is axis.var for index in access.indices)]
         if len(direct) == 1 and any(index is axis.var for index in facts.write.indices):
             return Groups(axis, size, direct[0])
+    return _of_one_channel(facts)
+
+
+def _of_one_channel(facts: BlockFacts) -> Groups | None:
+    """Groups with one output channel each, and windows along lines: their channels of the image follow one another."""
+    row = next((axis for axis in facts.spatial if axis.var is facts.write.indices[-1]), None)
+    if row is None or row.extent == 1:
+        return None
+    for axis in facts.spatial:
+        if axis.extent in (None, 1) or not any(index is axis.var for index in facts.write.indices):
+            continue
+        direct = [access for access in facts.reads if any(index is axis.var for index in access.indices)]
+        image = next((access for access in facts.reads if access not in direct), None)
+        if len(direct) != 1 or image is None or not any(form and row.var in form.terms for form in image.forms[-1:]):
+            continue
+        taps = [own for own in facts.reduce if own.extent != 1]
+        for channel in taps:
+            of_group = {axis.var: channel.extent, channel.var: 1}
+            if len(taps) > 1 and any(form is not None and form.terms == of_group for form in image.forms):
+                return Groups(axis, 1, direct[0])
     return None
 
 

@@ -61,7 +61,12 @@ class Convolution:
             names[before + 1 :] = [step.name for step in parted.after]
             renamed.append(parted.operand.name)
             program = program.after(sch)
-            decision.chose("groups as an outer loop", f"the {groups.size} channels of a group read the same pixels")
+            of_group = (
+                f"the {groups.size} channels of a group read"
+                if groups.size > 1
+                else "each has a channel of its own, which reads"
+            )
+            decision.chose("groups as an outer loop", f"{of_group} the same pixels")
         now = program.entry(facts.name).facts
         window = window_of(now) if now is not None else None
         if window is None and now is not None and groups is not None and not before:
@@ -76,6 +81,8 @@ class Convolution:
             sch, window, renamed, entries[0] if before else None, names[before + 1 :], program, machine, decision
         ):
             return
+        if groups is not None and groups.size == 1:
+            raise NotWorthIt("a group of one channel has no vectors but those of pixels")
         with alone():
             tiles = choose_tiles(window, machine, pads=before > 0)
         epilogue = [program.entry(name) for name in names[before + 1 :]]

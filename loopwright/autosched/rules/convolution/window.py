@@ -160,7 +160,10 @@ def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:
     channels = sorted(result, key=lambda axis: facts.write.stride(axis.var) != 1)
     # A window of one pixel may have axes that move nothing.
     reduce = [axis for axis in facts.reduce if axis.extent != 1 or image.uses(axis.var) or weights.uses(axis.var)]
-    if not channels or any(weights.own_dimension(axis.var) is None for axis in (*reduce, channels[0])):
+    used = channels[:1]
+    if not channels:  # one channel, which moves nothing, as that of a group may be
+        channels = [axis for axis in facts.spatial if axis.extent == 1 and not image.uses(axis.var)]
+    if not channels or any(weights.own_dimension(axis.var) is None for axis in (*reduce, *used)):
         return None
     if not reduce or not all(image.uses(axis.var) for axis in reduce):
         return None
@@ -172,7 +175,7 @@ def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:
         return None
     if len({dimensions[0] for dimensions in moves}) != len(pixels):
         return None
-    if not all(any(index is axis.var for index in facts.write.indices) for axis in (*pixels, channels[0])):
+    if not all(any(index is axis.var for index in facts.write.indices) for axis in (*pixels, *used)):
         return None
     windows = [axis for axis in reduce if _in_window(image, axis, pixels)]
     strided = [axis for axis in pixels if image.steps(axis.var)[_moved(image, axis)[0]] != 1]
