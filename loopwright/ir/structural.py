@@ -422,16 +422,16 @@ def _compare(a: object, b: object, map_free_vars: bool, block_names: bool) -> tu
     return a is b or same(a, b), comparison
 
 
-def structural_equal(a: object, b: object, map_free_vars: bool = False, *, block_names: bool = False) -> bool:
-    """Whether `a` and `b` are the same program up to the names of variables; see the module docstring."""
-    return _compare(a, b, map_free_vars, block_names)[0]
+def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False, *, block_names: bool = False) -> bool:
+    """Whether `lhs` and `rhs` are the same program up to the names of variables; see the module docstring."""
+    return _compare(lhs, rhs, map_free_vars, block_names)[0]
 
 
-def assert_structural_equal(a: object, b: object, map_free_vars: bool = False, *, block_names: bool = False) -> None:
+def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False, *, block_names: bool = False) -> None:
     """Raise `StructuralMismatch`, which names and shows the first difference, unless the programs are the same."""
-    same, result = _compare(a, b, map_free_vars, block_names)
+    same, result = _compare(lhs, rhs, map_free_vars, block_names)
     if not same:
-        raise StructuralMismatch(a, b, result)
+        raise StructuralMismatch(lhs, rhs, result)
 
 
 def get_first_structural_mismatch(
