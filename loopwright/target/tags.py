@@ -28,6 +28,14 @@ def _arm(cpu: str, cores: int, *features: str) -> dict[str, object]:
     }
 
 
+def _aws(cpu: str, cores: int) -> dict[str, object]:
+    return {"kind": "llvm", "mcpu": cpu, "num-cores": cores}
+
+
+# Machines of AWS: physical cores by their size; from 12xlarge on the CPU is the next one.
+_C5: Final = {"large": 1, "xlarge": 2, "2xlarge": 4, "4xlarge": 8, "9xlarge": 18, "18xlarge": 36}
+_C5_LARGE: Final = {"12xlarge": 24, "24xlarge": 48}
+
 # Boards that differ in their compute capability alone, as far as a compiler asks.
 _TESLA: Final = {"k80": "sm_37", "m40": "sm_52", "m60": "sm_52", "p4": "sm_61", "p40": "sm_61", "p100": "sm_60"}
 _GEFORCE: Final = {
@@ -44,6 +52,8 @@ TAGS: Final[dict[str, dict[str, object]]] = {
     "raspberry-pi/5-aarch64": _arm("cortex-a76", 4),
     "aws/cpu/c6g.large": _arm("neoverse-n1", 2),
     "aws/cpu/c7g.large": _arm("neoverse-v1", 2),
+    **{f"aws/cpu/c5.{size}": _aws("skylake-avx512", cores) for size, cores in _C5.items()},
+    **{f"aws/cpu/c5.{size}": _aws("cascadelake", cores) for size, cores in _C5_LARGE.items()},
     "nvidia/nvidia-v100": _nvidia("sm_70", l2=6291456),
     "nvidia/nvidia-t4": _nvidia("sm_75", l2=4194304),
     "nvidia/nvidia-a100": _nvidia("sm_80", l2=41943040),
