@@ -58,7 +58,9 @@ def is_root(sch: Schedule, block: BlockRV) -> bool:
 
 
 def is_below_root(sch: Schedule, block: BlockRV) -> bool:
-    return len(view_of(sch, block).block_path(block.key)) == 2
+    view = view_of(sch, block)
+    path = view.block_path(block.key)
+    return len(path) > 1 and view.scope_of(path) is view.function.body
 
 
 def is_output(sch: Schedule, block: BlockRV) -> bool:

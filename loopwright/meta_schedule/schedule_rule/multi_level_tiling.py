@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from loopwright.ir import Block, IterType
+from loopwright.ir import IterType
 from loopwright.meta_schedule.block_questions import (
     is_copied_result,
     is_root,
@@ -48,7 +48,7 @@ class MultiLevelTiling(ScheduleRule):
         vector_load_lens: Sequence[int] | None = None,
         reuse_read: ReuseType | None = None,
         reuse_write: ReuseType | None = None,
-        filter_fn: Callable[[Block, Sequence[LoopRV]], bool] | None = None,
+        filter_fn: Callable[[Schedule, BlockRV], bool] | None = None,
     ) -> None:
         self.structure, self.tile_binds = structure, list(tile_binds or ())
         self.max_innermost_factor, self.vector_load_lens = max_innermost_factor, list(vector_load_lens or ())
@@ -72,7 +72,7 @@ class MultiLevelTiling(ScheduleRule):
 
     def _is_wanted(self, sch: Schedule, block: BlockRV) -> bool:
         if self.filter_fn is not None:
-            return bool(self.filter_fn(sch.get(block), sch.get_loops(block)))
+            return bool(self.filter_fn(sch, block)) or needs_multi_level_tiling(sch, block)
         return needs_multi_level_tiling(sch, block)
 
     def tiled(self, sch: Schedule, block: BlockRV) -> list[Schedule]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loopwright.ir import Block
 from loopwright.meta_schedule.block_questions import is_root, view_of
 from loopwright.meta_schedule.schedule_rule.multi_level_tiling import STRUCTURE, MultiLevelTiling, ReuseType
-from loopwright.schedule import BlockRV, LoopRV, Schedule, ScheduleError
+from loopwright.schedule import BlockRV, Schedule, ScheduleError
 from loopwright.schedule.analysis import get_tensorize_loop_mapping
 from loopwright.schedule.transform import tile_with_tensor_intrin
 from loopwright.tune.sketches import rules as sketch
@@ -28,7 +27,7 @@ class MultiLevelTilingWithIntrin(MultiLevelTiling):
         vector_load_lens: Sequence[int] | None = None,
         reuse_read: ReuseType | None = None,
         reuse_write: ReuseType | None = None,
-        filter_fn: Callable[[Block, Sequence[LoopRV]], bool] | None = None,
+        filter_fn: Callable[[Schedule, BlockRV], bool] | None = None,
     ) -> None:
         super().__init__(
             structure, tile_binds, max_innermost_factor, vector_load_lens, reuse_read, reuse_write, filter_fn

@@ -69,12 +69,12 @@ def transpose_batch_matmul(
     return query, value, te.compute((batch, n_head, seq_len, seq_len), element, name="C")
 
 
-def norm_bmn(b: int, m: int, n: int) -> tuple[Tensor, ...]:
+def norm_bmn(B: int, M: int, N: int) -> tuple[Tensor, ...]:
     """The Euclidean norm of each matrix of a batch."""
-    a = te.placeholder((b, m, n), name="A")
-    i, j = te.reduce_axis((0, m), name="i"), te.reduce_axis((0, n), name="j")
-    squares = te.compute((b,), lambda b: te.sum(a[b, i, j] * a[b, i, j], axis=[i, j]), name="C")
-    return a, te.compute((b,), lambda b: te.sqrt(squares[b]), name="D")
+    a = te.placeholder((B, M, N), name="A")
+    i, j = te.reduce_axis((0, M), name="i"), te.reduce_axis((0, N), name="j")
+    squares = te.compute((B,), lambda b: te.sum(a[b, i, j] * a[b, i, j], axis=[i, j]), name="C")
+    return a, te.compute((B,), lambda b: te.sqrt(squares[b]), name="D")
 
 
 def softmax_mn(m: int, n: int) -> tuple[Tensor, ...]:
