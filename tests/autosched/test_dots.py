@@ -119,3 +119,19 @@ def test_where_hardware_has_too_little_in_flight_the_rows_that_stream_are_prefet
     assert "prefetched" not in explained(func, NEON)
     assert "prefetched" not in explained(matmul(3, 280, 38, flips="B"), AVX512)  # from L2
     check(func, flips="B")
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("size", [(46, 624, 5), (300, 1000, 3), (50, 131, 4), (47, 624, 2)])
+@pytest.mark.parametrize("batch", [0, 3])
+def test_few_columns_are_transposed_for_dot_products(size: tuple[int, int, int], batch: int) -> None:
+    func = matmul(*size, batch=batch)
+    text = explained(func, AVX512)
+    assert "B transposed first" in text and "dot products" in text
+    assert "B transposed first" not in explained(func)  # few lanes are idle in vectors of four
+    check(func, ONE)
+
+
+@pytest.mark.parametrize("size", [(46, 624, 16), (46, 20, 5)])
+def test_columns_that_fill_vectors_or_are_short_stay(size: tuple[int, int, int]) -> None:
+    assert "transposed first" not in explained(matmul(*size), AVX512)

@@ -30,6 +30,7 @@ from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
 from loopwright.autosched.rules.contraction.streamed import streamed_tiles
 from loopwright.autosched.rules.contraction.tiles import Size, Tiles, tile_candidates
+from loopwright.autosched.rules.contraction.turned_columns import turn_columns, turned_columns
 from loopwright.autosched.rules.contraction.turned_panels import can_turn
 from loopwright.autosched.rules.contraction.turned_result import (
     WORTH_TURNING,
@@ -100,11 +101,18 @@ class Contraction:
                     f"{turned.column_operand.buffer.name} lies along {turned.column.name}, and the result is small",
                 )
         dots = _dots(product, before, tiles, machine)
+        after = [entry.name for entry in entries[1:]]
+        if dots is None and tiles is not None and not before and turned_columns(product, tiles, machine):
+            name = product.column_operand.buffer.name
+            decision.chose(f"{name} transposed first", "its columns are few, and fill few lanes of a vector")
+            program, product, copy = turn_columns(sch, product, program)
+            schedule_separately(sch, copy, program, machine, decision)
+            dots = choose_dots(product, machine)
         if dots is not None:
             schedule_dots(sch, dots, machine, decision)
             explain_dots(dots, machine, decision)
-            for entry in entries[1:]:
-                schedule_separately(sch, entry.name, program, machine, decision)
+            for name in after:
+                schedule_separately(sch, name, program, machine, decision)
             return
         if tiles is None and is_asked_for_ahead(product, machine):
             raise NotWorthIt("a reduction prefetches the matrix, which streams from memory")
