@@ -422,7 +422,8 @@ class Schedule(
         self._deferred = Deferred(self._views)
         try:
             steps()
-            self._deferred.finish(self._views)
+            with progress.task("prove all steps"):
+                self._deferred.finish(self._views)
         except (Doubt, ScheduleError) as error:
             if isinstance(error, ScheduleError) and not self._is_changed_since(views):
                 raise  # without a step that owes a proof, it stands
