@@ -155,6 +155,17 @@ def test_groups_of_one_channel(layout, multiplier):
     assert plan.decisions[-1].rule == "depthwise convolution"
 
 
+@pytest.mark.parametrize("multiplier", [1, 3])
+@pytest.mark.parametrize("kernel", [(2, 1), (1, 3)])
+def test_strides_of_windows_of_one_cell(kernel, multiplier):
+    """The only channel of a group is no tap, but the only column of a window is one: windows are 2 apart there."""
+    x, w = te.placeholder((2, 4, 9, 39), name="x"), te.placeholder((4 * multiplier, 1, *kernel), name="w")
+    out = topi.nn.group_conv2d_nchw(x, w, 2, 0, 1, 4)
+    arrays = [numbers(*[int(size) for size in tensor.shape], seed=k) for k, tensor in enumerate((x, w))]
+    plan = check_same_bits(function(x, w, out), [*arrays, np.zeros([int(size) for size in out.shape], "float32")])
+    assert [decision.rule for decision in plan.decisions] == ["depthwise convolution"]
+
+
 @pytest.mark.parametrize("layout", ["NCW", "NDHWC"])
 def test_other_ranks(layout):
     sizes = {"N": 2, "C": 6, "D": 3, "H": 4, "W": 5}

@@ -100,8 +100,10 @@ def window_of(facts: BlockFacts) -> Window | None:
         return None
     # An axis of the reduction that has one value may be a tap, or the only channel of a group.
     several = [axis for axis in facts.reduce if axis.extent != 1]
-    window = _with_taps(facts, facts.reduce)
-    return window or (_with_taps(facts, several) if 0 < len(several) < len(facts.reduce) else None)
+    single = [axis for axis in facts.reduce if axis.extent == 1]
+    choices = [facts.reduce, several, *[[other for other in facts.reduce if other is not axis] for axis in single]]
+    windows = (_with_taps(facts, taps) for taps in choices if taps)
+    return next((window for window in windows if window is not None), None)
 
 
 def _with_taps(facts: BlockFacts, taps: Sequence[Axis]) -> Window | None:
