@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from loopwright import te, tir, topi
 from loopwright.te import Tensor
@@ -163,7 +164,7 @@ def conv2d_nhwc_bn_relu(
     weight = te.placeholder((kernel, kernel, ci, co), name="kernel")
     bias, scale, offset = [te.placeholder((co,), name=name) for name in ("bias", "bn_scale", "bn_offset")]
     shape = (n, *[_size(extent, kernel, strides, padding, dilation) for extent in (h, w)], co)
-    padded = topi.nn.pad(data, [0, padding, padding, 0])
+    padded = _padded(data, [0, padding, padding, 0], "pad_temp")
     ry, rx = te.reduce_axis((0, kernel), name="ry"), te.reduce_axis((0, kernel), name="rx")
     rc = te.reduce_axis((0, ci), name="rc")
     convolved = te.compute(
@@ -180,8 +181,21 @@ def conv2d_nhwc_bn_relu(
     return data, weight, bias, offset, scale, topi.nn.relu(shifted)
 
 
-def _padded(inputs: Tensor, padding: Sequence[int]) -> Tensor:
-    return topi.nn.pad(inputs, list(padding), list(padding), name="PadInput")
+def _padded(inputs: Tensor, padding: Sequence[int], name: str = "PadInput") -> Tensor:
+    """Zeros around the data, with the conditions in the form that simplification gives them."""
+    shape = [size + 2 * room for size, room in zip(inputs.shape, padding, strict=True)]
+
+    def element(*indices: Any) -> object:
+        inside: list[Any] = []
+        for index, size, room in zip(indices, inputs.shape, padding, strict=True):
+            if room:
+                inside += [tir.LE(room, index), tir.LT(index, size + room)]
+        moved = [index - room if room else index for index, room in zip(indices, padding, strict=True)]
+        if not inside:
+            return inputs(*indices)
+        return te.if_then_else(tir.all(*inside), inputs(*moved), tir.const(0.0, str(inputs.dtype)))
+
+    return te.compute(shape, element, name=name)
 
 
 def _size(extent: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
