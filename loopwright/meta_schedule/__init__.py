@@ -3,9 +3,9 @@
     database = ms.tune_tir(mod, "llvm -num-cores=4", work_dir="work", max_trials_global=64)
     sch = ms.tir_integration.compile_tir(database, mod, "llvm -num-cores=4")
 
-Open `tir_integration.py` first, then `tune.py`: with the usual parts the search is that of `session_tuning.py`; parts of
-the user's own (`derived.py`) run in the loop of `task_scheduler/task_scheduler.py`. Rules do step by step what those of
-the peer do (`schedule_rule/`).
+Open `tir_integration.py` first, then `tune.py`: with the usual parts the search is that of `session_tuning.py`; parts
+of the user's own (`derived.py`) run in the loop of `task_scheduler/task_scheduler.py`. Rules do step by step what those
+of the peer do (`schedule_rule/`).
 """
 
 from loopwright.meta_schedule import arg_info as arg_info

@@ -24,7 +24,7 @@ class ArgInfo(Part):
             data = json.loads(data)
         kind, *rest = data
         if str(kind) != "TENSOR" or len(rest) != 2:
-            raise ValueError(f"an argument is written as [\"TENSOR\", dtype, shape], not {data!r}")
+            raise ValueError(f'an argument is written as ["TENSOR", dtype, shape], not {data!r}')
         return TensorInfo(*rest)
 
     @staticmethod
@@ -39,7 +39,7 @@ class ArgInfo(Part):
         return ArgInfo.from_prim_func(entry_func(mod))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.as_json() == other.as_json()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.as_json() == other.as_json()
 
     def __hash__(self) -> int:
         return hash(str(self.as_json()))

@@ -1,7 +1,7 @@
 """block_questions: what rules and postprocs ask about a block.
 
-    needs_multi_level_tiling      a reduction that reads something again and again
-    access_pattern                how what is read follows from what is written
+needs_multi_level_tiling      a reduction that reads something again and again
+access_pattern                how what is read follows from what is written
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from loopwright.ir import (
     Block,
     BlockRealize,
     Buffer,
-    BufferLoad,
     BufferRegion,
-    BufferStore,
     Call,
     Expr,
     For,
@@ -28,10 +26,9 @@ from loopwright.ir import (
     Sub,
     Var,
     any_node,
-    collect,
     uses_var,
 )
-from loopwright.schedule import BlockRV, LoopRV, Schedule
+from loopwright.schedule import BlockRV, Schedule
 from loopwright.schedule.analysis import is_output_block
 from loopwright.schedule.view import View
 
@@ -91,9 +88,7 @@ def is_trivial_binding(sch: Schedule, block: BlockRV) -> bool:
     """Whether each axis is one loop, in their order."""
     values = realize_of(sch, block).iter_values
     loops = loops_above(sch, block)
-    return len(values) == len(loops) and all(
-        value is loop.loop_var for value, loop in zip(values, loops, strict=True)
-    )
+    return len(values) == len(loops) and all(value is loop.loop_var for value, loop in zip(values, loops, strict=True))
 
 
 def needs_multi_level_tiling(sch: Schedule, rv: BlockRV) -> bool:
@@ -101,8 +96,11 @@ def needs_multi_level_tiling(sch: Schedule, rv: BlockRV) -> bool:
     block = realize_of(sch, rv).block
     if len(block.writes) != 1 or not block.reads or is_spatial(block) or not is_trivial_binding(sch, rv):
         return False
-    data = [axis.var for axis in block.iter_vars
-            if axis.iter_type == IterType.DataPar and axis.dom is not None and extent_of(axis.dom.extent) != 1]
+    data = [
+        axis.var
+        for axis in block.iter_vars
+        if axis.iter_type == IterType.DataPar and axis.dom is not None and extent_of(axis.dom.extent) != 1
+    ]
     written = block.writes[0].buffer
     seen: list[Buffer] = []
     unused = 0
@@ -237,17 +235,3 @@ def works(sch: Schedule, step: str, *arguments: object) -> bool:
     except Exception:  # whatever it is, the step is not done
         return False
     return True
-
-
-def statements(body: object) -> int:
-    """How many stores there are below."""
-    return len(collect(body, BufferStore))  # type: ignore[arg-type]
-
-
-def loads(body: object) -> list[BufferLoad]:
-    return list(collect(body, BufferLoad))  # type: ignore[arg-type]
-
-
-def handle_of(sch: Schedule, rv: BlockRV, loop: For) -> LoopRV:
-    """A handle of a loop around a block."""
-    return next(one for one in sch.get_loops(rv) if one.var is loop.loop_var)

@@ -19,8 +19,6 @@ def derived_object(cls: C) -> C:
     """The class, of which `obj._outer()` is the object itself, and whose objects say their kind and address."""
     if not hasattr(cls, "_outer"):
         cls._outer = _outer  # type: ignore[attr-defined]
-    if cls.__str__ is Part.__str__:
-        cls.__str__ = _described  # type: ignore[assignment]
     return cls
 
 
@@ -52,5 +50,3 @@ def _outer(self: Any) -> Any:
 
 def _described(self: object) -> str:
     return f"meta_schedule.{type(self).__name__}(0x{id(self):x})"
-
-

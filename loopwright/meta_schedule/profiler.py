@@ -1,10 +1,10 @@
 """Profiler: what the parts of a search take, by name.
 
-    with ms.Profiler() as profiler:
-        with ms.Profiler.timeit("build"):
-            ...
-    profiler.get()                       {"Total": 1.5, "build": 1.2}
-    print(profiler.table())
+with ms.Profiler() as profiler:
+    with ms.Profiler.timeit("build"):
+        ...
+profiler.get()                       {"Total": 1.5, "build": 1.2}
+print(profiler.table())
 """
 
 from __future__ import annotations

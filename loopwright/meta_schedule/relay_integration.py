@@ -152,15 +152,16 @@ def compile_relay(
         return relay.build(mod, target=chosen, params=dict(params or {}))
 
 
-def _context(
-    opt_level: int, pass_config: Mapping[str, Any] | None, disabled_pass: Any, instruments: Any
-) -> ExitStack:
+def _context(opt_level: int, pass_config: Mapping[str, Any] | None, disabled_pass: Any, instruments: Any) -> ExitStack:
     """The settings that passes run under; those that only say that meta_schedule is used are not needed here."""
     used = {key: value for key, value in (pass_config or {}).items() if not key.startswith("relay.backend.")}
     stack = ExitStack()
     stack.enter_context(
         PassContext(
-            opt_level=opt_level, config=used, disabled_pass=list(disabled_pass or ()), instruments=list(instruments or ())
+            opt_level=opt_level,
+            config=used,
+            disabled_pass=list(disabled_pass or ()),
+            instruments=list(instruments or ()),
         )
     )
     return stack

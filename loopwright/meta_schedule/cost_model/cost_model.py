@@ -35,7 +35,11 @@ class CostModel(Part):
     @staticmethod
     def create(kind: Any = "xgb", *args: Any, **kwargs: Any) -> Any:
         """A model of a kind: "xgb", "mlp", "random", or "none", which is None."""
-        from loopwright.meta_schedule.cost_model import mlp_model, random_model, xgb_model  # they derive from this class
+        from loopwright.meta_schedule.cost_model import (
+            mlp_model,
+            random_model,
+            xgb_model,
+        )  # they derive from this class
 
         if isinstance(kind, CostModel):
             return kind

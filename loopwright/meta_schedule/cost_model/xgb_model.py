@@ -59,7 +59,7 @@ class PackSum:
         import xgboost  # loaded when needed: it takes half a second
 
         self.ids = np.concatenate([np.full(len(one), number) for number, one in enumerate(xs)]).astype(int)
-        rows = np.concatenate([one for one in xs], axis=0)
+        rows = np.concatenate(list(xs), axis=0)
         self.count = len(xs)
         self.ys = None if ys is None else np.asarray(ys, dtype=float)
         labels = None if self.ys is None else self.ys[self.ids]

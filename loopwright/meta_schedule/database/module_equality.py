@@ -1,8 +1,8 @@
 """module_equality: which programs count as one workload.
 
-    structural          the same up to names
-    ignore-ndarray      the same up to names and the values of constants
-    anchor-block        their anchor blocks are the same: the reduction that does the most work
+structural          the same up to names
+ignore-ndarray      the same up to names and the values of constants
+anchor-block        their anchor blocks are the same: the reduction that does the most work
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def anchor_block(mod: IRModule | PrimFunc) -> BlockRealize | None:
 
 
 def _is_reduction(block: Block) -> bool:
-    return block.init is not None and any([str(axis.iter_type) in ("CommReduce", "2") or axis.iter_type == 2
-                                           for axis in block.iter_vars])
+    return block.init is not None and any(
+        [str(axis.iter_type) in ("CommReduce", "2") or axis.iter_type == 2 for axis in block.iter_vars]
+    )
 
 
 def _iterations(block: Block) -> int:
@@ -72,7 +73,9 @@ def _anchor_or_all(mod: IRModule) -> object:
     realize = anchor_block(mod)
     if realize is None:
         return mod
-    return PrimFunc([], realize.with_(iter_values=[axis.dom.min for axis in realize.block.iter_vars]))
+    return PrimFunc(
+        [], realize.with_(iter_values=[axis.dom.min for axis in realize.block.iter_vars if axis.dom is not None])
+    )
 
 
 def _itself(mod: IRModule) -> object:

@@ -93,7 +93,7 @@ class TuningRecord(Part):
     @property
     def is_valid(self) -> bool:
         """Whether it was measured; times beyond all reason stand for failures."""
-        return bool(self.run_secs) and self.mean < NO_TIME and min(self.run_secs or [NO_TIME]) < FAILED
+        return bool(self.run_secs) and self.mean < NO_TIME and min(self.run_secs or [Seconds(NO_TIME)]) < FAILED
 
     def schedule(self) -> Schedule:
         """The schedule, proved."""

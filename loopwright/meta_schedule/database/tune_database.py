@@ -1,7 +1,7 @@
 """TuneDatabase: a database of `loopwright.tune` (SQLite, PostgreSQL, memory) under the names of meta_schedule.
 
-    database = ms.database.Database.create("tune", "tune.db")
-    ms.tune_tir(mod, "llvm", "work", 64, database=database)      every trial is in tune.db, with its noise and settings
+database = ms.database.Database.create("tune", "tune.db")
+ms.tune_tir(mod, "llvm", "work", 64, database=database)      every trial is in tune.db, with its noise and settings
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ from loopwright.tune.database.tuned import standing
 from loopwright.tune.task import fingerprint
 from loopwright.tune.versions import versions
 
+
 class TuneDatabase(Database):
     """Programs are one workload where they are the same up to names; records are those of a target's CPU."""
 
     def __init__(
-        self, database: Kept | str | os.PathLike[str], target: Target | str = "llvm", module_equality: str = "structural"
+        self,
+        database: Kept | str | os.PathLike[str],
+        target: Target | str = "llvm",
+        module_equality: str = "structural",
     ) -> None:
         is_path = isinstance(database, (str, os.PathLike))
         self.kept: Kept = open_database(os.fspath(database)) if is_path else database  # type: ignore[arg-type,assignment]

@@ -107,14 +107,19 @@ class PerStoreFeature(FeatureExtractor):
         size = DataType(str(access.buffer.dtype)).bits / 8
         shape = [_number(one) for one in access.buffer.shape]
         used = [
-            any(uses_var(part.min, {var}.__contains__) and uses_var(value, {loop.loop_var}.__contains__)
-                for part in access.region for var, value in values.items())
+            any(
+                uses_var(part.min, {var}.__contains__) and uses_var(value, {loop.loop_var}.__contains__)
+                for part in access.region
+                for var, value in values.items()
+            )
             for loop in loops
         ]
         moved = [extent for extent, one in zip(extents, used, strict=True) if one]
         kept = [extent for extent, one in zip(extents, used, strict=True) if not one]
-        tiles = [float(prod([extent for extent, one in zip(extents[-depth:], used[-depth:], strict=True) if one]))
-                 for depth in range(1, 9)]
+        tiles = [
+            float(prod([extent for extent, one in zip(extents[-depth:], used[-depth:], strict=True) if one]))
+            for depth in range(1, 9)
+        ]
         bytes_all = float(prod(shape)) * size
         return [
             is_write,

@@ -10,11 +10,18 @@ class MutateThreadBinding(Mutator):
     """One of the sampled numbers that loops bound to threads are split by."""
 
     def apply(self, trace: Trace) -> Trace | None:
-        bound = [inst.inputs["loop"] for inst in steps_of(trace, "Bind")
-                 if str(inst.attrs["thread_axis"]).startswith("threadIdx")]
-        splits = [inst for inst in steps_of(trace, "Split") if any(one is loop for one in inst.outputs for loop in bound)]
+        bound = [
+            inst.inputs["loop"]
+            for inst in steps_of(trace, "Bind")
+            if str(inst.attrs["thread_axis"]).startswith("threadIdx")
+        ]
+        splits = [
+            inst for inst in steps_of(trace, "Split") if any(one is loop for one in inst.outputs for loop in bound)
+        ]
         used = [factor for inst in splits for factor in list(inst.inputs.get("factors", ()) or ())]
-        samples = [one for one in steps_of(trace, "SampleCategorical") if any(one.outputs[0] is value for value in used)]
+        samples = [
+            one for one in steps_of(trace, "SampleCategorical") if any(one.outputs[0] is value for value in used)
+        ]
         if not samples:
             return None
         chosen = self.random.choice(samples)

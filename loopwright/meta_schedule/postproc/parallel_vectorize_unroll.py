@@ -1,6 +1,6 @@
 """RewriteParallelVectorizeUnroll: does what the notes on root blocks allow, now that sizes are known.
 
-    for i0, j0, i1: …       →      for i0_j0_fused in T.parallel(8192): for i1: …
+for i0, j0, i1: …       →      for i0_j0_fused in T.parallel(8192): for i1: …
 """
 
 from __future__ import annotations
@@ -75,7 +75,11 @@ def _rewrite(sch: Schedule, block: BlockRV, wishes: Wishes) -> None:
         if vector > 0:
             loops = _fused(sch, loops, len(loops) - vector, len(loops), "vectorize")
     steps = max(wishes.unroll_explicit, wishes.unroll_implicit)
-    if steps > 0 and "pragma_auto_unroll_max_step" not in sch.get(loops[0]).annotations and not is_spatial(sch.get(block)):
+    if (
+        steps > 0
+        and "pragma_auto_unroll_max_step" not in sch.get(loops[0]).annotations
+        and not is_spatial(sch.get(block))
+    ):
         sch.annotate(loops[0], "pragma_auto_unroll_max_step", steps)
         sch.annotate(loops[0], "pragma_unroll_explicit", int(wishes.unroll_explicit != -1))
 

@@ -25,7 +25,7 @@ class RPCConfig(NamedTuple):
     """Where a tracker is; what is not given comes from TVM_TRACKER_HOST, TVM_TRACKER_PORT and TVM_TRACKER_KEY."""
 
     tracker_host: str | None = None
-    tracker_port: None | int | str = None
+    tracker_port: int | str | None = None
     tracker_key: str | None = None
     session_priority: int = 1
     session_timeout_sec: int = 10

@@ -10,7 +10,7 @@ from loopwright.tune.sketches import rules as sketch
 
 
 class ApplyCustomRule(ScheduleRule):
-    """"None" asks for nothing; else a function is registered as that name, or as that name with a key of the target."""
+    """A block may ask for nothing (`"None"`), or for a function that is registered, also under a key of the target."""
 
     is_for_custom_rules = True
 

@@ -1,6 +1,6 @@
 """MultiLevelTiling: the loops of a reduction become levels of tiles, with or without a copy of results and operands.
 
-    SSRSRS        i0 j0  i1 j1  k0  i2 j2  k1  i3 j3
+SSRSRS        i0 j0  i1 j1  k0  i2 j2  k1  i3 j3
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class MultiLevelTiling(ScheduleRule):
         levels: list[list[LoopRV]] = [[] for _ in self.structure]
         most = -1 if self.max_innermost_factor is None else self.max_innermost_factor
         for loop, kind in zip(loops, kinds, strict=True):
-            letter = {IterType.DataPar: "S", IterType.CommReduce: "R"}.get(kind)  # type: ignore[arg-type, call-overload]
+            letter = {IterType.DataPar: "S", IterType.CommReduce: "R"}.get(kind)  # type: ignore[call-overload]
             own = [level for level, other in enumerate(self.structure) if other == letter]
             if len(own) == 1:
                 levels[own[0]].append(loop)
@@ -108,7 +108,7 @@ class MultiLevelTiling(ScheduleRule):
         if reuse is None or reuse.req == "no":
             return [sch]
         levels, must = list(reuse.levels), reuse.req == "must"
-        asked = sch.get(block).annotations.get("meta_schedule.write_cache_level")
+        asked: Any = sch.get(block).annotations.get("meta_schedule.write_cache_level")
         if asked is not None:
             levels, must = [int(level) for level in asked], True
         results = []
@@ -159,9 +159,7 @@ def _ranks_of_operands(sch: Schedule, block: BlockRV) -> list[int | None]:
     """The number of dimensions of each buffer that is read; None for those that are written as well."""
     body = realize_of(sch, block).block
     written = [region.buffer for region in body.writes]
-    return [
-        None if any(region.buffer is one for one in written) else len(region.buffer.shape) for region in body.reads
-    ]
+    return [None if any(region.buffer is one for one in written) else len(region.buffer.shape) for region in body.reads]
 
 
 def _reuse(given: ReuseType | Mapping[str, Any] | None) -> ReuseType | None:

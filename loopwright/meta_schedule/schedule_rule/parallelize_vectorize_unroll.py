@@ -1,4 +1,4 @@
-"""ParallelizeVectorizeUnroll: how far loops may be parallelised, vectorized and unrolled, as notes on the root block."""
+"""ParallelizeVectorizeUnroll: how far loops may be parallelised, vectorized and unrolled: notes on the root block."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from loopwright.meta_schedule.schedule_rule.multi_level_tiling import STRUCTURE,
 from loopwright.schedule import BlockRV, Schedule, ScheduleError
 from loopwright.schedule.analysis import get_tensorize_loop_mapping
 from loopwright.schedule.transform import tile_with_tensor_intrin
-from loopwright.tune.sketches import rules as sketch
 from loopwright.transform.tensor_intrinsics import TensorIntrin
+from loopwright.tune.sketches import rules as sketch
 
 AUTO_TENSORIZE = "meta_schedule.auto_tensorize"
 

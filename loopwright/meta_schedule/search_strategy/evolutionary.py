@@ -33,7 +33,7 @@ class LazyCandidate(MeasureCandidate):
         self.args_info = list(args_info)
 
     @property
-    def sch(self) -> Any:
+    def sch(self) -> Any:  # type: ignore[override]
         return self._search.schedule(self._individual)
 
 
@@ -89,7 +89,8 @@ class EvolutionarySearch(Rounds):
             self._empty += 1
             if self._empty >= _EMPTY_ROUNDS:
                 return None
-        return [MeasureCandidate(self.schedule(one), self._arguments) for one in picks]
+        made = [self.schedule(one) for one in picks]
+        return [MeasureCandidate(sch, self._arguments) for sch in made if sch is not None]
 
     def schedule(self, individual: Individual) -> Schedule | None:
         """The schedule, proved and finished by the postprocs."""

@@ -1,9 +1,9 @@
 """SearchStrategy: proposes candidates of a task's design spaces, round by round.
 
-    strategy.pre_tuning(max_trials=64, num_trials_per_iter=16, design_spaces=spaces)
-    while (candidates := strategy.generate_measure_candidates()) is not None:
-        strategy.notify_runner_results(candidates, measured(candidates))
-    strategy.post_tuning()
+strategy.pre_tuning(max_trials=64, num_trials_per_iter=16, design_spaces=spaces)
+while (candidates := strategy.generate_measure_candidates()) is not None:
+    strategy.notify_runner_results(candidates, measured(candidates))
+strategy.post_tuning()
 """
 
 from __future__ import annotations

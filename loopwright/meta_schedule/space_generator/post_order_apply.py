@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from loopwright.ir import Block, BlockRealize, IRModule, PrimFunc, post_order_visit
+from loopwright.ir import Block, BlockRealize, IRModule, Node, PrimFunc, post_order_visit
 from loopwright.meta_schedule.space_generator.space_generator import FROM_TARGET, SpaceGenerator
 from loopwright.runtime import get_global_func
 from loopwright.schedule import BlockRV, Schedule
@@ -25,7 +25,8 @@ class PostOrderApply(SpaceGenerator):
         mutator_probs: Any = FROM_TARGET,
     ) -> None:
         super().__init__(sch_rules, postprocs, mutator_probs)
-        self.f_block_filter: Any = get_global_func(f_block_filter) if isinstance(f_block_filter, str) else f_block_filter
+        named = isinstance(f_block_filter, str)
+        self.f_block_filter: Any = get_global_func(f_block_filter) if named else f_block_filter
 
     def generate_design_space(self, mod: IRModule) -> list[Schedule]:
         seed = 1 if self._context is None else self._context.fork_seed()
@@ -51,11 +52,11 @@ class PostOrderApply(SpaceGenerator):
         for name, function in mod.functions_items():
             if isinstance(function, PrimFunc):
                 body = sch.view(name).function.body
-                realizes: list[BlockRealize] = []
-                post_order_visit(body, lambda node, to=realizes: to.append(node) if _is_block(node) else None)  # type: ignore[misc]
-                blocks = [realize.block for realize in realizes]
-                found += [(one.name_hint, name) for one in blocks if self.f_block_filter is None or self.f_block_filter(one)]
+                found += [(block.name_hint, name) for block in _blocks_in(body) if self._is_wanted(block)]
         return [sch.get_block(block, name) for block, name in found]
+
+    def _is_wanted(self, block: Block) -> bool:
+        return self.f_block_filter is None or bool(self.f_block_filter(block))
 
     @staticmethod
     def _is_seen(rule: Any, sch: Schedule, block: BlockRV) -> bool:
@@ -68,5 +69,13 @@ def _has(view: Any, block: BlockRV) -> bool:
     return view.current(block.key) in view.index.blocks
 
 
-def _is_block(node: object) -> bool:
-    return isinstance(node, BlockRealize)
+def _blocks_in(body: Node) -> list[Block]:
+    """The blocks, each after those inside it."""
+    found: list[Block] = []
+
+    def look(node: Node) -> None:
+        if isinstance(node, BlockRealize):
+            found.append(node.block)
+
+    post_order_visit(body, look)
+    return found

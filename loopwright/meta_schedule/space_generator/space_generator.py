@@ -113,5 +113,3 @@ def _shares(given: Any) -> dict[Mutator, float] | None:
     if isinstance(given, Mapping):
         return {one: float(share) for one, share in given.items()}
     return _listed(given, Mutator) if isinstance(given, str) else None
-
-

@@ -1,4 +1,4 @@
-"""TaskScheduler: rounds of candidates, built, run and reported, one task after another; subclasses say whose turn it is.
+"""TaskScheduler: rounds of candidates, built, run and reported; subclasses say which task comes next.
 
 This is the loop for parts of the user's own. Where all parts are the usual ones, `session_tuning.py` searches instead.
 """

@@ -10,7 +10,14 @@ from loopwright.te import Tensor
 
 
 def conv1d_nlc(
-    n: int, length: int, ci: int, co: int, kernel: int, stride: int = 1, padding: int = 0, dilation: int = 1,
+    n: int,
+    length: int,
+    ci: int,
+    co: int,
+    kernel: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
     groups: int = 1,
 ) -> tuple[Tensor, ...]:
     """Over a length."""
@@ -18,7 +25,7 @@ def conv1d_nlc(
     weight = te.placeholder((kernel, ci // groups, co), name="weight")
     out = _size(length, kernel, stride, padding, dilation)
     padded = _padded(inputs, [0, padding, 0])
-    rl, rc = te.reduce_axis((0, kernel), name="rl"), te.reduce_axis((0, ci // groups), name="rc")
+    rl, rc = _axis(kernel, "rl"), _axis(ci // groups, "rc")
     result = te.compute(
         (n, out, co),
         lambda n, l, co_: te.sum(
@@ -31,20 +38,30 @@ def conv1d_nlc(
 
 
 def conv2d_nhwc(
-    n: int, h: int, w: int, ci: int, co: int, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1,
-    groups: int = 1, in_dtype: str = "float32", out_dtype: str = "float32",
+    n: int,
+    h: int,
+    w: int,
+    ci: int,
+    co: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    in_dtype: str = "float32",
+    out_dtype: str = "float32",
 ) -> tuple[Tensor, ...]:
     """Over an image."""
     inputs = te.placeholder((n, h, w, ci), name="inputs", dtype=in_dtype)
     weight = te.placeholder((kernel_size, kernel_size, ci // groups, co), name="weight", dtype=in_dtype)
     shape = (n, *[_size(extent, kernel_size, stride, padding, dilation) for extent in (h, w)], co)
     padded = _padded(inputs, [0, padding, padding, 0])
-    rh, rw = te.reduce_axis((0, kernel_size), name="rh"), te.reduce_axis((0, kernel_size), name="rw")
-    rc = te.reduce_axis((0, ci // groups), name="rc")
+    rh, rw = _axis(kernel_size, "rh"), _axis(kernel_size, "rw")
+    rc = _axis(ci // groups, "rc")
 
-    def element(n: object, h: object, w: object, o: object) -> object:
-        channel = o // (co // groups) * (ci // groups) + rc  # type: ignore[operator]
-        read = padded[n, h * stride + rh * dilation, w * stride + rw * dilation, channel]  # type: ignore[operator]
+    def element(n: Any, h: Any, w: Any, o: Any) -> object:
+        channel = o // (co // groups) * (ci // groups) + rc
+        read = padded[n, h * stride + rh * dilation, w * stride + rw * dilation, channel]
         factor = weight[rh, rw, rc, o]
         if in_dtype != out_dtype:
             read, factor = read.astype(out_dtype), factor.astype(out_dtype)
@@ -54,16 +71,25 @@ def conv2d_nhwc(
 
 
 def conv3d_ndhwc(
-    n: int, d: int, h: int, w: int, ci: int, co: int, kernel: int, stride: int = 1, padding: int = 0,
-    dilation: int = 1, groups: int = 1,
+    n: int,
+    d: int,
+    h: int,
+    w: int,
+    ci: int,
+    co: int,
+    kernel: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
 ) -> tuple[Tensor, ...]:
     """Over a volume."""
     inputs = te.placeholder((n, d, h, w, ci), name="inputs")
     weight = te.placeholder((kernel, kernel, kernel, ci // groups, co), name="weight")
     shape = (n, *[_size(extent, kernel, stride, padding, dilation) for extent in (d, h, w)], co)
     padded = _padded(inputs, [0, padding, padding, padding, 0])
-    rd, rh, rw = [te.reduce_axis((0, kernel), name=name) for name in ("rd", "rh", "rw")]
-    rc = te.reduce_axis((0, ci // groups), name="rc")
+    rd, rh, rw = [_axis(kernel, name) for name in ("rd", "rh", "rw")]
+    rc = _axis(ci // groups, "rc")
     result = te.compute(
         shape,
         lambda n, d, h, w, o: te.sum(
@@ -91,7 +117,7 @@ def depthwise_conv2d_nhwc(
     weight = te.placeholder((factor, kernel, kernel, c))
     shape = (n, *[_size(extent, kernel, stride, padding, dilation) for extent in (h, w)], c)
     padded = _padded(inputs, [0, padding, padding, 0])
-    rh, rw = te.reduce_axis((0, kernel), name="rh"), te.reduce_axis((0, kernel), name="rw")
+    rh, rw = _axis(kernel, "rh"), _axis(kernel, "rw")
     result = te.compute(
         shape,
         lambda n, h, w, c: te.sum(
@@ -110,12 +136,12 @@ def conv2d_transpose_nhwc(
     inputs = te.placeholder((n, h, w, ci), name="inputs")
     weight = te.placeholder((kernel, kernel, ci, co), name="weight")
     before = kernel - 1 - padding
-    room = (before // stride + int(before % stride > 0))
+    room = before // stride + int(before % stride > 0)
     shape = (n, *[(extent - 1) * stride - 2 * padding + kernel for extent in (h, w)], co)
     padded = _padded(inputs, [0, room, room, 0])
     shift = (stride - before % stride) % stride
-    rh, rw = te.reduce_axis((0, kernel), name="rh"), te.reduce_axis((0, kernel), name="rw")
-    rc = te.reduce_axis((0, ci), name="rc")
+    rh, rw = _axis(kernel, "rh"), _axis(kernel, "rw")
+    rc = _axis(ci, "rc")
     result = te.compute(
         shape,
         lambda n, h, w, co: te.sum(
@@ -143,8 +169,8 @@ def capsule_conv2d(
     weight = te.placeholder((kernel, kernel, capsule, capsule, ci, co), name="weight")
     shape = (n, *[_size(extent, kernel, stride, padding, 1) for extent in (h, w)], capsule, capsule, co)
     padded = _padded(inputs, [0, padding, padding, 0, 0, 0])
-    rh, rw = te.reduce_axis((0, kernel), name="rh"), te.reduce_axis((0, kernel), name="rw")
-    cap_k, rc = te.reduce_axis((0, capsule), name="cap_k"), te.reduce_axis((0, ci), name="rc")
+    rh, rw = _axis(kernel, "rh"), _axis(kernel, "rw")
+    cap_k, rc = _axis(capsule, "cap_k"), _axis(ci, "rc")
     result = te.compute(
         shape,
         lambda n, h, w, cap_i, cap_j, co: te.sum(
@@ -165,8 +191,8 @@ def conv2d_nhwc_bn_relu(
     bias, scale, offset = [te.placeholder((co,), name=name) for name in ("bias", "bn_scale", "bn_offset")]
     shape = (n, *[_size(extent, kernel, strides, padding, dilation) for extent in (h, w)], co)
     padded = _padded(data, [0, padding, padding, 0], "pad_temp")
-    ry, rx = te.reduce_axis((0, kernel), name="ry"), te.reduce_axis((0, kernel), name="rx")
-    rc = te.reduce_axis((0, ci), name="rc")
+    ry, rx = _axis(kernel, "ry"), _axis(kernel, "rx")
+    rc = _axis(ci, "rc")
     convolved = te.compute(
         shape,
         lambda nn, yy, xx, ff: te.sum(
@@ -189,13 +215,17 @@ def _padded(inputs: Tensor, padding: Sequence[int], name: str = "PadInput") -> T
         inside: list[Any] = []
         for index, size, room in zip(indices, inputs.shape, padding, strict=True):
             if room:
-                inside += [tir.LE(room, index), tir.LT(index, size + room)]
+                inside += [tir.LE(tir.const(room, "int32"), index), tir.LT(index, size + room)]
         moved = [index - room if room else index for index, room in zip(indices, padding, strict=True)]
         if not inside:
             return inputs(*indices)
         return te.if_then_else(tir.all(*inside), inputs(*moved), tir.const(0.0, str(inputs.dtype)))
 
     return te.compute(shape, element, name=name)
+
+
+def _axis(extent: int, name: str) -> Any:
+    return te.reduce_axis((0, extent), name=name)
 
 
 def _size(extent: int, kernel: int, stride: int, padding: int, dilation: int) -> int:

@@ -25,9 +25,7 @@ def matmul_fp16(n: int, m: int, k: int) -> tuple[Tensor, ...]:
     return matmul(n, m, k, "float16", "float32")
 
 
-def matmul_relu(
-    n: int, m: int, k: int, in_dtype: str = "float32", out_dtype: str = "float32"
-) -> tuple[Tensor, ...]:
+def matmul_relu(n: int, m: int, k: int, in_dtype: str = "float32", out_dtype: str = "float32") -> tuple[Tensor, ...]:
     """With ReLU."""
     a, b, c = matmul(n, m, k, in_dtype, out_dtype)
     return a, b, topi.nn.relu(c)

@@ -20,5 +20,6 @@ def get_network(
     elif name.startswith("mobilenet"):
         mod, params = mobilenet.get_workload(batch_size=batch, image_shape=tuple(image))
     else:
-        raise NotBuilt(f"meta_schedule.testing.relay_workload.get_network({name!r})", hint="import the model: from_onnx")
+        what = f"meta_schedule.testing.relay_workload.get_network({name!r})"
+        raise NotBuilt(what, hint="import the model: from_onnx")
     return mod, params, ("data", list(input_shape), "float32")
