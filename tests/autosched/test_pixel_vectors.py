@@ -117,6 +117,17 @@ def test_groups_of_one_channel(data, weight, stride, padding):
     assert "a channel of its own" in why and "one output channel fills no vector" in why
 
 
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(("data", "channels"), [((2, 3, 9, 33), 31), ((1, 2, 8, 40), 13), ((1, 5, 301), 17)])
+def test_a_prime_number_of_channels(data, channels):
+    check(data, (channels, data[1], *[3] * (len(data) - 2)), padding=1, after="bias relu")
+
+
+def test_the_last_tile_may_have_fewer_channels():
+    why = planned(convolution((4, 3, 129, 129), (31, 3, 3, 3), padding=3, dilation=3)[0], AVX512).explain()
+    assert "tiles of 4 channels" in why
+
+
 def test_groups_of_one_channel_and_one_pixel_are_left_to_others():
     assert "direct convolution" not in {
         decision.rule for decision in planned(convolution((1, 8, 1, 1), (4, 2, 1, 1), groups=4)[0]).decisions

@@ -87,6 +87,7 @@ def choose_pixel_tiles(window: Window, machine: Machine, pads: bool) -> PixelTil
         for tile in _candidates(window, machine, most)
         for copies in ((True,) if pads else (True, False))
         for strip in _strips(window, machine, lanes, tile)
+        if copies or strip.slab < extent(window.reduce[0]) or window.channels % tile.channels == 0
     )
 
 
@@ -102,13 +103,22 @@ def _candidates(window: Window, machine: Machine, most: int) -> Iterator[_Tile]:
         taps = _taps(window, written_out)
         if written_out > 1 and taps > most:
             continue
-        for channels in divisors(window.channels):
+        for channels in _parts(window.channels):
             for rows in range(1, min(LINES_DOWN, lines) + 1):
+                if window.channels % channels and lines % rows:
+                    continue  # the tiles at either edge are code of their own, and so are those at both
                 for places in range(1, PLACES_ACROSS + 1):
                     sums = channels * rows * places
                     is_small = channels <= CHANNELS_OF_TILE and sums + places * stride_of(window) <= room
                     if is_small and (sums * taps <= most or rows * places == 1):
                         yield _Tile(channels, rows, places, written_out)
+
+
+def _parts(channels: int) -> list[int]:
+    """Channels of a tile: those that divide them all, and those of nearly even parts, of which the last has fewer."""
+    return sorted(
+        {*divisors(channels), *[ceil(channels / ceil(channels / part)) for part in range(2, CHANNELS_OF_TILE + 1)]}
+    )
 
 
 def _taps(window: Window, written_out: int) -> int:
@@ -205,7 +215,8 @@ def _costed(window: Window, machine: Machine, copies: bool, lanes: int, tile: _T
         of_tile += UNHIDDEN * read / machine.l2_bytes_per_cycle
     planes = window.batch * (window.places // (line * lines))
     of_tile *= (EDGE if lines % rows else 1.0) * (EDGE if inputs % slab else 1.0)
-    tiles = across * tall * (window.channels // channels) * ceil(inputs / slab) * planes
+    of_tile *= EDGE if window.channels % channels else 1.0
+    tiles = across * tall * ceil(window.channels / channels) * ceil(inputs / slab) * planes
     cycles = of_tile * tiles
     if copies:
         copied = ceil(tall / band) * _lines_of(window, band * rows) * window.span(window.row, line) * inputs * planes
@@ -220,7 +231,7 @@ def _costed(window: Window, machine: Machine, copies: bool, lanes: int, tile: _T
         runs = window.channels * bands * parts * (1 if parts == 1 else band * rows)
         cycles += runs * LATE_LINES * machine.moves.line_of_page_far
     cycles = at_once(cycles, data / machine.bytes_per_cycle(data), is_cached=True)
-    tasks = bands * parts * (1 if copies or has_slabs else window.channels // channels)
+    tasks = bands * parts * (1 if copies or has_slabs else ceil(window.channels / channels))
     cycles *= max(1.0, machine.threads_for(cycles) / tasks)
     return PixelTiles(lanes, channels, rows, places, written_out, band, block, slab, has_slabs, copies, tasks, cycles)
 
