@@ -202,3 +202,10 @@ def test_axes_that_are_computed_with_are_not_joined():
     func = function(A, te.compute((2, 8, 2, 8), lambda i, j, k, l: A[k, l, i, j] * l.astype("float32"), name="C"))
     plan = check_same_bits(func, [numbers(2, 8, 2, 8), numbers(2, 8, 2, 8)])
     assert " axes:" not in plan.explain()
+
+
+def test_axes_that_whole_tiles_fit_into_stay_as_they_are():
+    A = te.placeholder((34, 2, 15, 8), name="A")
+    func = function(A, te.compute((2, 15, 8, 34), lambda i, j, k, l: A[l, i, j, k], name="C"))
+    plan = check_same_bits(func, [numbers(34, 2, 15, 8), numbers(2, 15, 8, 34)])
+    assert " axes:" not in planned(func, AVX512).explain() and "in registers" in plan.explain()

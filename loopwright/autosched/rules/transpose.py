@@ -188,6 +188,7 @@ class _Joined(NamedTuple):
     extents: tuple[int, int]
     operands: list[Buffer]
     sizes: list[int]
+    rows: list[int]  # the distance in bytes between rows of the result and of each operand
 
 
 def _joined(facts: BlockFacts, streams: Streams) -> _Joined | None:
@@ -220,7 +221,10 @@ def _joined(facts: BlockFacts, streams: Streams) -> _Joined | None:
     shortest, turned = (extents[along] or 0, extents[across] or 0), {str(buffer.dtype) for buffer in operands}
     sizes = [size for size in _SIZES if all(transpose_intrinsic(size, 0, dtype) is not None for dtype in turned)]
     sizes = [size for size in sizes if size <= min(shortest)]
-    return _Joined(groups, shortest, operands, sizes) if sizes else None
+    turned_loads = [load for load in streams.loads if load.buffer in operands]
+    rows = [(streams.stores[0], inner[across]), *[(load, inner[along]) for load in turned_loads]]
+    distances = [(stream.step(position) or 0) * stream.itemsize for stream, position in rows]
+    return _Joined(groups, shortest, operands, sizes, distances) if sizes else None
 
 
 def _fits_better(
@@ -231,7 +235,9 @@ def _fits_better(
         return True
     size = _tile(facts, match, streams, machine, lanes)
     usual = _cycles(size, _inside(facts, match, size), machine)
-    return min(_cycles(size, _whole(joined.extents, size), machine) for size in joined.sizes) < _CLEARLY * usual
+    is_aligned = all(distance % machine.line == 0 for distance in joined.rows)
+    allowed = _allowed(joined.sizes, is_aligned, streams, machine, lanes)
+    return min(_cycles(size, _whole(joined.extents, size), machine) for size in allowed) < _CLEARLY * usual
 
 
 def _join(sch: Schedule, facts: BlockFacts, joined: _Joined, program: Program) -> tuple[BlockFacts, list[BlockRV]]:
@@ -274,16 +280,20 @@ def _fitting(facts: BlockFacts, match: _Transpose) -> list[int]:
 
 def _tile(facts: BlockFacts, match: _Transpose, streams: Streams, machine: Machine, lanes: int) -> int:
     """The size with which least time goes into shuffles and into elements that fill no tile."""
-    sizes = _fitting(facts, match)
-    # Rows of at most one register, but of four elements at least: shorter ones are all loop. Where rows start anywhere
-    # in a cache line, those of half a line meet two lines half as often as those of a whole one.
+    is_aligned = _is_aligned(facts, match, streams, machine)
+    allowed = _allowed(_fitting(facts, match), is_aligned, streams, machine, lanes)
+    return min(allowed, key=lambda size: _cycles(size, _inside(facts, match, size), machine))
+
+
+def _allowed(sizes: Sequence[int], is_aligned: bool, streams: Streams, machine: Machine, lanes: int) -> Sequence[int]:
+    """Rows of at most one register, but of four elements at least: shorter ones are all loop."""
     most = max(4, lanes)
-    if not _is_aligned(facts, match, streams, machine):
+    if not is_aligned:
+        # Where rows start anywhere in a cache line, those of half a line meet two lines half as often as those of a
+        # whole one.
         widest = max(stream.itemsize for stream in streams.all)
         most = max(4, min(most, machine.line // 2 // widest))
-    allowed = [size for size in sizes if size <= most] or sizes[:1]
-
-    return min(allowed, key=lambda size: _cycles(size, _inside(facts, match, size), machine))
+    return [size for size in sizes if size <= most] or sizes[:1]
 
 
 def _cycles(size: int, inside: float, machine: Machine) -> float:
