@@ -109,7 +109,7 @@ def schedule_few_pixels(
     dots = choose_dots(product, machine) if product is not None else None
     if dots is None:
         raise NotWorthIt("it is no product whose operands lie along the reduction")
-    schedule_dots(sch, dots)
+    schedule_dots(sch, dots, machine, decision)
     sch.compute_inline(weights)
     decision.chose("a GEMM of windows by weights", "an image of few pixels: each weight is read once, as it lies")
     explain_dots(dots, machine, decision)
