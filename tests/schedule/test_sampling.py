@@ -64,7 +64,8 @@ def test_a_stale_decision_is_repaired_from_the_inside_out():
     sch = tir.Schedule(copy_of(12))
     (loop,) = sch.get_loops("B")
     assert sch.sample_perfect_tile(loop, 3, 16, decision=[2, 4, 8]) == [1, 2, 6]
-    assert sch.sample_perfect_tile(loop, 2, 4, decision=[1, 12]) == [3, 4]
+    assert sch.sample_perfect_tile(loop, 2, 4, decision=[1, 24]) == [3, 4]
+    assert sch.sample_perfect_tile(loop, 2, 4, decision=[1, 12]) == [1, 12]  # it fits the loop: it is taken as it is
     assert sch.sample_perfect_tile(loop, 2, 16, decision=[3, 4]) == [3, 4]
     assert sch.trace.decisions[2] == [1, 2, 6]
 

@@ -45,7 +45,9 @@ def sample_perfect_tile(
     if decision is None:
         factors = drawn_tile(random, extent, n, limit)
     else:
-        factors = _repaired([int(factor) for factor in decision], extent, limit)
+        given = [int(factor) for factor in decision]
+        fits = prod(given) == extent and min(given) > 0  # what was drawn with another limit stays
+        factors = given if fits else _repaired(given, extent, limit)
     return factors, factors
 
 
