@@ -163,6 +163,7 @@ VIEWS: Final[dict[str, str]] = {
     "tir.stmt": "loopwright.tir",
     "tir.transform.function_pass": "loopwright.transform",
     "tir.transform.transform": "loopwright.tir.transform",
+    "tir.tensor_intrin.cuda": "loopwright.compat.cuda_intrinsics",
     "transform": "loopwright.ir.transform",
     "topi.cpp": "loopwright.topi",
     **{f"topi.cpp.{name}": f"loopwright.topi.{name}" for name in "generic image nn utils vision x86".split()},
@@ -229,7 +230,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     target.detect_target target.intrin
     target.x86
     testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner
-    tir.sparse tir.tensor_intrin.cuda
+    tir.sparse
     tir.tensor_intrin.dot_product_common tir.tensor_intrin.hexagon tir.tensor_intrin.rocm tir.usmp
     topi.adreno topi.bifrost topi.cpp.cuda topi.cpp.rocm topi.cuda topi.gpu
     topi.hexagon topi.hls topi.intel_graphics topi.mali topi.rocm
