@@ -6,21 +6,12 @@ from loopwright.ir import IRModule, PrimFunc
 
 
 def normalized(mod: IRModule | PrimFunc) -> IRModule:
-    """A module with one function `main`, as records know it: its name, and that its arguments do not overlap."""
+    """A module whose function is `main`; a function without a module also gets the attributes of a called one."""
     if isinstance(mod, PrimFunc):
-        mod = IRModule({"main": mod.with_attr("global_symbol", "main").with_attr("tir.noalias", True)})
-        return mod
+        return IRModule({"main": mod.with_attr("global_symbol", "main").with_attr("tir.noalias", True)})
     functions = [(name, one) for name, one in mod.functions_items() if isinstance(one, PrimFunc)]
-    if len(functions) == 1:
-        ((name, function),) = functions
-        if name != "main":
-            return normalized(function)
-        if not function.attrs.get("tir.noalias"):
-            function = function.with_attr("tir.noalias", True)
-        if function.attrs.get("global_symbol") != "main":
-            function = function.with_attr("global_symbol", "main")
-        if function is not functions[0][1]:
-            return IRModule({"main": function})
+    if len(functions) == 1 and functions[0][0] != "main":
+        return normalized(functions[0][1])
     return mod
 
 
@@ -29,4 +20,6 @@ def functions_of(mod: IRModule | PrimFunc) -> dict[str, IRModule]:
     if isinstance(mod, PrimFunc):
         return {"main": normalized(mod)}
     functions = {name: one for name, one in mod.functions_items() if isinstance(one, PrimFunc)}
+    if len(functions) == 1:
+        return {name: normalized(mod) for name in functions}
     return {name: normalized(functions[name]) for name in sorted(functions)}

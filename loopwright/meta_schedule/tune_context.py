@@ -18,7 +18,7 @@ from loopwright.runtime import thread_pool
 from loopwright.schedule import Schedule
 from loopwright.target import Target
 
-_normalize_mod = normalized
+_normalize_mod = normalized  # what scripts import
 
 
 class TuneContext(Part):

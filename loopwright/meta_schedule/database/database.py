@@ -149,10 +149,11 @@ class RecordedSchedules:
         self.database = database
 
     def find(self, function: PrimFunc, target: Target, winograd: int) -> Known | None:
-        record = self.database.query_tuning_record(normalized(function), target, "main")
-        if record is None:
-            return None
-        return Known("the fastest schedule that was measured", trace=record.trace_json)
+        for mod in (normalized(function), IRModule({"main": function})):  # as tune_tir knows it, or a module
+            record = self.database.query_tuning_record(mod, target, "main")
+            if record is not None:
+                return Known("the fastest schedule that was measured", trace=record.trace_json)
+        return None
 
     def key(self, function: PrimFunc, target: Target, winograd: int, count: int = 1) -> str:
         known = self.find(function, target, winograd)

@@ -1,6 +1,6 @@
 """PostOrderApply: rules are applied to every block, the last ones first; alternatives multiply.
 
-Steps are done without proofs here, as a design space is one instance of many: a candidate is proved for its own sizes.
+Every step is proved for the sizes that were drawn; a candidate is proved again for its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PostOrderApply(SpaceGenerator):
 
     def generate_design_space(self, mod: IRModule) -> list[Schedule]:
         seed = 1 if self._context is None else self._context.fork_seed()
-        sch = Schedule(mod, seed=seed, enable_check=False, error_render_level="none")
+        sch = Schedule(mod, seed=seed, error_render_level="none")
         blocks = self._blocks(sch, mod)
         result = [sch]
         for rule in self.sch_rules or ():
