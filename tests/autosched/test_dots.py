@@ -132,6 +132,6 @@ def test_few_columns_are_transposed_for_dot_products(size: tuple[int, int, int],
     check(func, ONE)
 
 
-@pytest.mark.parametrize("size", [(46, 624, 16), (46, 20, 5)])
-def test_columns_that_fill_vectors_or_are_short_stay(size: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("size", [(46, 624, 16), (46, 20, 5), (414, 1325, 6)])
+def test_columns_that_fill_vectors_or_are_short_or_too_long_for_l1_stay(size: tuple[int, int, int]) -> None:
     assert "transposed first" not in explained(matmul(*size), AVX512)

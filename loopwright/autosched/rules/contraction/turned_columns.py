@@ -36,6 +36,8 @@ def turned_columns(product: Product, tiles: Tiles, machine: Machine) -> bool:
         return False
     if operand.own_dimension(depth) != last - 1 or operand.own_dimension(product.column.var) != last:
         return False
+    if product.k * product.n * bytes_of(product.facts.dtype) > machine.l1 * 3 // 4:
+        return False  # read for each row of A, they would come from L2 while A passes by
     swap = [*range(last - 1), last, last - 1]
     shape = [operand.buffer.shape[axis] for axis in swap]
     copy = operand._replace(
