@@ -70,6 +70,13 @@ def test_for_avx512():
     assert "a GEMM of windows" in planned(convolution((1, 224, 3, 3), (255, 224, 3, 3), padding=1)[0], AVX512).explain()
 
 
+def test_long_rows_of_several_pixels_pass_by_in_l2():
+    """A tile's rows of 40 channels stay in L1 and those of 97 do not: packing the weights takes less time then."""
+    near, far = (((2, 40, 8, 8), (96, 40, 3, 3)), ((6, 97, 7, 7), (201, 97, 3, 3)))
+    assert "windows by weights" in planned(convolution(*near, dtype="float64")[0], AVX512).explain()
+    assert "windows by weights" not in planned(convolution(*far, dtype="float64")[0], AVX512).explain()
+
+
 def test_channels_last():
     func, arrays = convolution((1, 3, 3, 64), (40, 64, 3, 3), padding=1, layout="NHWC")
     check_same_bits(func, arrays, "llvm -num-cores=1")

@@ -15,7 +15,7 @@ from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import Axis
 from loopwright.autosched.layouts import dimensions, folded, layout
-from loopwright.autosched.machine import Machine
+from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.dot_steps import explain_dots, schedule_dots
 from loopwright.autosched.rules.contraction.dots import TYPES, choose_dots
@@ -29,6 +29,7 @@ from loopwright.schedule import Schedule
 PIXELS_OF_DOTS: Final = 200  # of all images: with more of them, packing pays
 SHORTEST_SUM: Final = 64  # products
 LOADS_OF_DOTS: Final = 4  # pixels of a tile
+ROWS_OF_DOTS: Final = 5  # of each operand under a tile: so many accumulators there are room for, either way
 DOT_TILES: Final = 1.4  # times what is counted: small tiles, whose lanes are added up in the end
 
 
@@ -40,8 +41,12 @@ def dot_cycles(window: Window, machine: Machine) -> float | None:
     arithmetic = pixels * weights / (machine.fma_per_cycle * lanes)
     # Tiles are small: the vectors of weights and windows are loaded for few multiply-adds.
     loads = weights / lanes * (1 + pixels / LOADS_OF_DOTS) / machine.loads_per_cycle
+    # Rows are as long as the reduction: those of one operand pass by in L2; of both, if L1 holds none of a tile.
+    row = window.k * bytes_of(window.facts.dtype)
+    passing = 2 if ROWS_OF_DOTS * row > machine.l1 else 1
+    passed = passing * pixels * window.channels * row / ROWS_OF_DOTS / machine.l2_bytes_per_cycle
     copying = pixels * window.k * machine.moves.transposed_short
-    return window.batch * (max(arithmetic, loads) * DOT_TILES + copying)
+    return window.batch * (max(arithmetic * DOT_TILES, loads * DOT_TILES, passed) + copying)
 
 
 def packing_cycles(window: Window, machine: Machine) -> float:
