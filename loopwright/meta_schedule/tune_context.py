@@ -9,6 +9,8 @@ from logging import Logger, getLogger
 from typing import Any
 
 from loopwright.ir import IRModule, PrimFunc
+from loopwright.meta_schedule.cost_model import CostModel
+from loopwright.meta_schedule.database import Database
 from loopwright.meta_schedule.derived import Part
 from loopwright.meta_schedule.errors import NotInitialized
 from loopwright.meta_schedule.modules import normalized
@@ -68,9 +70,6 @@ class TuneContext(Part):
         cost_model: Any = None,
     ) -> None:
         """A search begins."""
-        from loopwright.meta_schedule.cost_model import CostModel  # models know contexts
-        from loopwright.meta_schedule.database import Database
-
         spaces = self.generate_design_space() if design_spaces is None else design_spaces
         database = Database.create("memory") if database is None else database
         model = CostModel.create("xgb") if cost_model is None else cost_model

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from loopwright.ir import IRModule
 from loopwright.meta_schedule.derived import Part
@@ -33,6 +33,7 @@ class Builder(Part):
     """Derive from `PyBuilder` to build elsewhere or otherwise."""
 
     BuilderType = object
+    kinds: ClassVar[dict[str, Callable[..., Any]]] = {}  # by name; each kind enters itself
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
         """A result for each, in order."""
@@ -41,13 +42,12 @@ class Builder(Part):
     @staticmethod
     def create(kind: Any = "local", *args: Any, **kwargs: Any) -> Builder:
         """A builder of a kind; there is "local"."""
-        from loopwright.meta_schedule.builder.local_builder import LocalBuilder  # which derives from this class
-
         if isinstance(kind, Builder):
             return kind
-        if kind != "local":
-            raise UnknownKind("builder", kind, ["local"])
-        return LocalBuilder(*args, **kwargs)
+        if kind not in Builder.kinds:
+            raise UnknownKind("builder", kind, list(Builder.kinds))
+        made: Builder = Builder.kinds[kind](*args, **kwargs)
+        return made
 
 
 create = Builder.create

@@ -7,12 +7,13 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from loopwright.build import build as build_program
+from loopwright.analysis import check_program
 from loopwright.ir import IRModule
-from loopwright.meta_schedule.builder.builder import BuilderInput, BuilderResult, PyBuilder
+from loopwright.meta_schedule.builder.builder import Builder, BuilderInput, BuilderResult, PyBuilder
 from loopwright.meta_schedule.hooks import Hook, checked, hook
 from loopwright.runtime import thread_pool
-from loopwright.target import Target
+from loopwright.target import Target, describe
+from loopwright.transform import lower
 from loopwright.tune.measure import Failure
 from loopwright.tune.measure.children import Report, run_children
 from loopwright.tune.measure.limits import Limits
@@ -69,7 +70,12 @@ class LocalBuilder(PyBuilder):
 
 def default_build(mod: IRModule, target: Target, params: Mapping[str, Any] | None) -> Any:
     """The program compiled as it is scheduled."""
-    return build_program(mod, target=target)
+    # Loaded when needed: it loads LLVM.
+    from loopwright.codegen.llvm.make_module import make_module
+
+    lowered = lower(check_program(mod), target)
+    names = [str(one.attrs.get("global_symbol", name)) for name, one in mod.functions_items()]
+    return make_module(lowered, describe(target), names[0] if len(names) == 1 else None)
 
 
 def default_export(mod: Any) -> str:
@@ -77,3 +83,6 @@ def default_export(mod: Any) -> str:
     path = os.path.join(tempfile.mkdtemp(), "module.so")
     mod.export_library(path)
     return path
+
+
+Builder.kinds["local"] = LocalBuilder

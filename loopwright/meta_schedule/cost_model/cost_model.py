@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ class CostModel(Part):
     """Derive from `PyCostModel` for one of yours."""
 
     CostModelType = object
+    kinds: ClassVar[dict[str, Callable[..., Any]]] = {}  # by name; each kind enters itself
 
     def load(self, path: str) -> None:
         """Take up what `save` wrote."""
@@ -35,24 +36,13 @@ class CostModel(Part):
     @staticmethod
     def create(kind: Any = "xgb", *args: Any, **kwargs: Any) -> Any:
         """A model of a kind: "xgb", "mlp", "random", or "none", which is None."""
-        from loopwright.meta_schedule.cost_model import (
-            mlp_model,
-            random_model,
-            xgb_model,
-        )  # they derive from this class
-
         if isinstance(kind, CostModel):
             return kind
         if kind == "none":
             return None
-        known: dict[str, Any] = {
-            "xgb": xgb_model.XGBModel,
-            "mlp": mlp_model.MLPModel,
-            "random": random_model.RandomModel,
-        }
-        if kind not in known:
-            raise UnknownKind("cost model", kind, [*known, "none"])
-        return known[kind](*args, **kwargs)
+        if kind not in CostModel.kinds:
+            raise UnknownKind("cost model", kind, [*CostModel.kinds, "none"])
+        return CostModel.kinds[kind](*args, **kwargs)
 
 
 create = CostModel.create

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.meta_schedule.cost_model.cost_model import PyCostModel
+from loopwright.meta_schedule.cost_model.cost_model import CostModel, PyCostModel
 
 
 class RandomModel(PyCostModel):
@@ -34,3 +34,6 @@ class RandomModel(PyCostModel):
     def predict(self, context: Any, candidates: Sequence[Any]) -> np.ndarray:
         scores: np.ndarray = self._numbers.random(len(candidates)) * (self.max_range or 1)
         return scores
+
+
+CostModel.kinds["random"] = RandomModel

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from loopwright.ir import structural_hash
-from loopwright.meta_schedule.cost_model.cost_model import PyCostModel
+from loopwright.meta_schedule.cost_model.cost_model import CostModel, PyCostModel
 from loopwright.meta_schedule.feature_extractor import FeatureExtractor
 
 
@@ -223,3 +223,6 @@ def _array_bytes(rows: np.ndarray) -> bytes:
 def _get_custom_call_back(*args: Any, **kwargs: Any) -> Callable[..., None]:
     """Callbacks of xgboost before 1.6, which is not supported."""
     raise NotImplementedError("this is for xgboost before 1.6")
+
+
+CostModel.kinds["xgb"] = XGBModel

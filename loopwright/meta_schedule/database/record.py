@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from loopwright.ir import IRModule, load_json, save_json, structural_hash
 from loopwright.meta_schedule.arg_info import ArgInfo
+from loopwright.meta_schedule.candidate import MeasureCandidate
 from loopwright.meta_schedule.derived import Part
 from loopwright.schedule import Schedule, Trace
 from loopwright.target import Target
@@ -104,12 +105,9 @@ class TuningRecord(Part):
             self.trace.apply_to_schedule(sch, remove_postproc=False)
         return sch
 
-    def as_measure_candidate(self) -> Any:
+    def as_measure_candidate(self) -> MeasureCandidate:
         """The schedule with its arguments, to be measured again."""
-        from loopwright.meta_schedule.search_strategy import MeasureCandidate  # which keeps records in a database
-
-        infos = self.args_info or ArgInfo.from_entry_func(self.workload.mod)
-        return MeasureCandidate(self.schedule(), infos)
+        return MeasureCandidate(self.schedule(), self.args_info or ArgInfo.from_entry_func(self.workload.mod))
 
     def as_json(self) -> list[Any]:
         """[trace, seconds, target, arguments]."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ class FeatureExtractor(Part):
     """Derive from `PyFeatureExtractor` for one of yours."""
 
     FeatureExtractorType = object
+    kinds: ClassVar[dict[str, Callable[..., Any]]] = {}  # by name; each kind enters itself
 
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:
         """An array of rows for each candidate."""
@@ -24,13 +25,12 @@ class FeatureExtractor(Part):
     @staticmethod
     def create(kind: Any = "per-store-feature", *args: Any, **kwargs: Any) -> FeatureExtractor:
         """An extractor of a kind: "per-store-feature"."""
-        from loopwright.meta_schedule.feature_extractor.per_store_feature import PerStoreFeature  # derives from this
-
         if isinstance(kind, FeatureExtractor):
             return kind
-        if kind != "per-store-feature":
-            raise UnknownKind("feature extractor", kind, ["per-store-feature"])
-        return PerStoreFeature(*args, **kwargs)
+        if kind not in FeatureExtractor.kinds:
+            raise UnknownKind("feature extractor", kind, list(FeatureExtractor.kinds))
+        made: FeatureExtractor = FeatureExtractor.kinds[kind](*args, **kwargs)
+        return made
 
 
 create = FeatureExtractor.create

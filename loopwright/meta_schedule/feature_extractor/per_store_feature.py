@@ -138,3 +138,6 @@ class PerStoreFeature(FeatureExtractor):
 
 def _number(size: Expr) -> int:
     return size.value if isinstance(size, IntImm) else 1
+
+
+FeatureExtractor.kinds["per-store-feature"] = PerStoreFeature

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from loopwright.meta_schedule.builder import BuilderResult
 from loopwright.meta_schedule.derived import Part
@@ -15,6 +15,7 @@ class MeasureCallback(Part):
     """Derive from `PyMeasureCallback` for one of yours."""
 
     CallbackListType = object
+    kinds: ClassVar[dict[str, Callable[..., Any]]] = {}  # by name; each kind enters itself
 
     def apply(
         self,
@@ -30,24 +31,17 @@ class MeasureCallback(Part):
     @staticmethod
     def create(kind: Any) -> list[MeasureCallback]:
         """Callbacks of a kind: "default", "none", or a list of them, which stays."""
-        from loopwright.meta_schedule.measure_callback import usual  # callbacks, which derive from this class
-
         if isinstance(kind, MeasureCallback):
             return [kind]
         if isinstance(kind, (list, tuple)):
             return [one for part in kind for one in MeasureCallback.create(part)]
         if kind == "default":
-            return [usual.AddToDatabase(), usual.RemoveBuildArtifact(), usual.UpdateCostModel()]
-        single = {
-            "add_to_database": usual.AddToDatabase,
-            "remove_build_artifact": usual.RemoveBuildArtifact,
-            "update_cost_model": usual.UpdateCostModel,
-        }
-        if kind in single:
-            return [single[kind]()]
+            return [make() for make in MeasureCallback.kinds.values()]
         if kind == "none":
             return []
-        raise UnknownKind("measure callback", kind, ["default", *single, "none"])
+        if kind not in MeasureCallback.kinds:
+            raise UnknownKind("measure callback", kind, ["default", *MeasureCallback.kinds, "none"])
+        return [MeasureCallback.kinds[kind]()]
 
 
 create = MeasureCallback.create

@@ -76,3 +76,8 @@ class UpdateCostModel(MeasureCallback):
         triples = zip(measure_candidates, builder_results, runner_results, strict=True)
         seen = [(candidate, result) for candidate, built, result in triples if built.error_msg is None]
         model.update(context, [candidate for candidate, _ in seen], [result for _, result in seen])
+
+
+MeasureCallback.kinds.update(  # in the order in which they are called by default
+    add_to_database=AddToDatabase, remove_build_artifact=RemoveBuildArtifact, update_cost_model=UpdateCostModel
+)

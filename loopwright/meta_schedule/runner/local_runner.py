@@ -11,7 +11,14 @@ import numpy as np
 from loopwright.meta_schedule.arg_info import ArgInfo, TensorInfo
 from loopwright.meta_schedule.hooks import Hook, checked, hook
 from loopwright.meta_schedule.runner.config import EvaluatorConfig
-from loopwright.meta_schedule.runner.runner import PyRunner, PyRunnerFuture, RunnerFuture, RunnerInput, RunnerResult
+from loopwright.meta_schedule.runner.runner import (
+    PyRunner,
+    PyRunnerFuture,
+    Runner,
+    RunnerFuture,
+    RunnerInput,
+    RunnerResult,
+)
 from loopwright.runtime import device as device_of
 from loopwright.runtime import load_module
 from loopwright.runtime.tensor import array
@@ -130,3 +137,6 @@ def _array(random: np.random.Generator, device: Any, info: ArgInfo) -> Any:
     if dtype.kind == "f":
         return array(random.uniform(0, 1, shape).astype(dtype), device)
     return array(random.integers(0, 2, shape).astype(dtype), device)
+
+
+Runner.kinds["local"] = LocalRunner

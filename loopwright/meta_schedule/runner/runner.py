@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from loopwright.meta_schedule.arg_info import ArgInfo
 from loopwright.meta_schedule.database.record import Seconds
@@ -62,6 +62,7 @@ class Runner(Part):
     """Derive from `PyRunner` to run elsewhere or otherwise."""
 
     RunnerType = object
+    kinds: ClassVar[dict[str, Callable[..., Any]]] = {}  # by name; each kind enters itself
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
         """A future for each, in order."""
@@ -70,15 +71,14 @@ class Runner(Part):
     @staticmethod
     def create(kind: Any = "local", *args: Any, **kwargs: Any) -> Runner:
         """A runner of a kind; there is "local"."""
-        from loopwright.meta_schedule.runner.local_runner import LocalRunner  # which derives from this class
-
         if isinstance(kind, Runner):
             return kind
         if kind == "rpc":
             raise needs_rpc("runner.RPCRunner")
-        if kind != "local":
-            raise UnknownKind("runner", kind, ["local"])
-        return LocalRunner(*args, **kwargs)
+        if kind not in Runner.kinds:
+            raise UnknownKind("runner", kind, list(Runner.kinds))
+        made: Runner = Runner.kinds[kind](*args, **kwargs)
+        return made
 
 
 create = Runner.create

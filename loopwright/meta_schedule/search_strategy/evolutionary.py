@@ -16,7 +16,7 @@ import numpy as np
 from loopwright.ir import structural_hash
 from loopwright.meta_schedule.arg_info import ArgInfo
 from loopwright.meta_schedule.postproc.apply_all import finished
-from loopwright.meta_schedule.search_strategy.search_strategy import MeasureCandidate, Rounds
+from loopwright.meta_schedule.search_strategy.search_strategy import MeasureCandidate, Rounds, SearchStrategy
 from loopwright.schedule import Schedule, Trace
 from loopwright.tune.sketches.sketch import Sketch
 
@@ -204,3 +204,6 @@ def _individual(trace: Trace) -> Individual:
 
 def _decisions(trace: Trace) -> str:
     return str([(number, trace.decisions[number]) for number in sorted(trace.decisions)])
+
+
+SearchStrategy.kinds["evolutionary"] = EvolutionarySearch

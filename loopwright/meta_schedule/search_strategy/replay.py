@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from loopwright.meta_schedule.postproc.apply_all import finished
-from loopwright.meta_schedule.search_strategy.search_strategy import MeasureCandidate, Rounds
+from loopwright.meta_schedule.search_strategy.search_strategy import MeasureCandidate, Rounds, SearchStrategy
 from loopwright.schedule import Schedule, Trace
 
 
@@ -51,3 +51,6 @@ class ReplayFunc(Rounds):
             if all(postproc.apply(sch) for postproc in context.space_generator.postprocs or []):
                 found.append(MeasureCandidate(sch, self._arguments))
         return found
+
+
+SearchStrategy.kinds.update({"replay-trace": ReplayTrace, "replay-func": ReplayFunc})

@@ -9,27 +9,21 @@ strategy.post_tuning()
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from loopwright.meta_schedule.arg_info import ArgInfo
+from loopwright.meta_schedule.candidate import MeasureCandidate as MeasureCandidate
 from loopwright.meta_schedule.derived import Part
 from loopwright.meta_schedule.errors import MethodNotDefined, NotInitialized, UnknownKind
 from loopwright.schedule import Schedule
-
-
-class MeasureCandidate(Part):
-    """A schedule that is to be measured, and its arguments."""
-
-    def __init__(self, sch: Schedule, args_info: Sequence[ArgInfo] | None = None) -> None:
-        self.sch = sch
-        self.args_info = list(args_info or ())
 
 
 class SearchStrategy(Part):
     """Derive from `PySearchStrategy` for one of yours."""
 
     SearchStrategyType = object
+    kinds: ClassVar[dict[str, Callable[..., Any]]] = {}  # by name; each kind enters itself
 
     def pre_tuning(
         self,
@@ -59,18 +53,12 @@ class SearchStrategy(Part):
     @staticmethod
     def create(kind: Any = "evolutionary", *args: Any, **kwargs: Any) -> SearchStrategy:
         """A strategy of a kind: "evolutionary", "replay-trace" or "replay-func"."""
-        from loopwright.meta_schedule.search_strategy import evolutionary, replay  # they derive from this class
-
         if isinstance(kind, SearchStrategy):
             return kind
-        known: dict[str, type[SearchStrategy]] = {
-            "evolutionary": evolutionary.EvolutionarySearch,
-            "replay-trace": replay.ReplayTrace,
-            "replay-func": replay.ReplayFunc,
-        }
-        if kind not in known:
-            raise UnknownKind("search strategy", kind, list(known))
-        return known[kind](*args, **kwargs)
+        if kind not in SearchStrategy.kinds:
+            raise UnknownKind("search strategy", kind, list(SearchStrategy.kinds))
+        made: SearchStrategy = SearchStrategy.kinds[kind](*args, **kwargs)
+        return made
 
 
 create = SearchStrategy.create

@@ -79,3 +79,6 @@ def _blocks_in(body: Node) -> list[Block]:
 
     post_order_visit(body, look)
     return found
+
+
+SpaceGenerator.kinds["post-order-apply"] = PostOrderApply

@@ -34,3 +34,6 @@ class ScheduleFn(SpaceGenerator):
             if not isinstance(one, Schedule):
                 raise TypeError(f"the function of a ScheduleFn gives schedules, not {type(one).__name__}")
         return schedules
+
+
+SpaceGenerator.kinds["schedule_fn"] = ScheduleFn

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from loopwright.ir import IRModule
 from loopwright.meta_schedule.derived import Part
@@ -26,6 +26,7 @@ class SpaceGenerator(Part):
     """
 
     SpaceGeneratorType = object
+    kinds: ClassVar[dict[str, Callable[..., Any]]] = {}  # by name; each kind enters itself
     sch_rules: list[ScheduleRule] | None = None
     postprocs: list[Postproc] | None = None
     mutator_probs: dict[Mutator, float] | None = None
@@ -68,24 +69,18 @@ class SpaceGenerator(Part):
     @staticmethod
     def create(kind: Any = "post-order-apply", *args: Any, **kwargs: Any) -> SpaceGenerator:
         """A generator of a kind: "post-order-apply", "union", the name of a set of rules, or a function."""
-        from loopwright.meta_schedule.space_generator import (  # generators, which derive from this class
-            post_order_apply,
-            schedule_fn,
-            union,
-        )
-
         if isinstance(kind, SpaceGenerator):
             return kind
         if callable(kind):
             given = {"sch_rules": None, "postprocs": None, "mutator_probs": None, **kwargs}
-            return schedule_fn.ScheduleFn(kind, *args, **given)
-        if kind == "post-order-apply":
-            return post_order_apply.PostOrderApply(*args, **kwargs)
-        if kind == "union":
-            return union.SpaceGeneratorUnion(*args, **kwargs)
-        if kind in ScheduleRule.sets:
-            return post_order_apply.PostOrderApply(sch_rules=kind, postprocs=kind, mutator_probs=kind)
-        raise UnknownKind("space generator", kind, ["post-order-apply", "union", *ScheduleRule.sets])
+            made: SpaceGenerator = SpaceGenerator.kinds["schedule_fn"](kind, *args, **given)
+        elif kind in SpaceGenerator.kinds:
+            made = SpaceGenerator.kinds[kind](*args, **kwargs)
+        elif kind in ScheduleRule.sets:
+            made = SpaceGenerator.kinds["post-order-apply"](sch_rules=kind, postprocs=kind, mutator_probs=kind)
+        else:
+            raise UnknownKind("space generator", kind, [*SpaceGenerator.kinds, *ScheduleRule.sets])
+        return made
 
 
 create = SpaceGenerator.create

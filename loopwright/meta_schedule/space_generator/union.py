@@ -30,3 +30,6 @@ class SpaceGeneratorUnion(SpaceGenerator):
 
     def generate_design_space(self, mod: IRModule) -> list[Schedule]:
         return [sch for one in self.space_generators for sch in one.generate_design_space(mod)]
+
+
+SpaceGenerator.kinds["union"] = SpaceGeneratorUnion

@@ -5,9 +5,9 @@ This is the loop for parts of the user's own. Where all parts are the usual ones
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from loopwright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 from loopwright.meta_schedule.derived import Part
@@ -41,6 +41,7 @@ class TaskScheduler(Part):
     """Derive from `PyTaskScheduler` and define `next_task_id` for one of yours."""
 
     TaskSchedulerType = object
+    kinds: ClassVar[dict[str, Callable[..., Any]]] = {}  # by name; each kind enters itself
     tasks_: list[TaskRecord] = []
     measure_callbacks_: list[MeasureCallback] = []
     database_: Any = None
@@ -146,14 +147,12 @@ class TaskScheduler(Part):
     @staticmethod
     def create(kind: Any = "gradient", *args: Any, **kwargs: Any) -> TaskScheduler:
         """A scheduler of a kind: "gradient" or "round-robin"."""
-        from loopwright.meta_schedule.task_scheduler import turns  # schedulers, which derive from this class
-
         if isinstance(kind, TaskScheduler):
             return kind
-        known: dict[str, type[TaskScheduler]] = {"gradient": turns.GradientBased, "round-robin": turns.RoundRobin}
-        if kind not in known:
-            raise UnknownKind("task scheduler", kind, list(known))
-        return known[kind](*args, **kwargs)
+        if kind not in TaskScheduler.kinds:
+            raise UnknownKind("task scheduler", kind, list(TaskScheduler.kinds))
+        made: TaskScheduler = TaskScheduler.kinds[kind](*args, **kwargs)
+        return made
 
 
 create = TaskScheduler.create

@@ -61,3 +61,6 @@ class GradientBased(TaskScheduler):
         count, window = len(best), self.window_size
         late = (best[count - 1 - window] - best[-1]) / window if count > window else best[-1]
         return task.task_weight * (self.alpha * late + (1 - self.alpha) * best[-1] / count)
+
+
+TaskScheduler.kinds.update({"gradient": GradientBased, "round-robin": RoundRobin})

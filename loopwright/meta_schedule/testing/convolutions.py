@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from loopwright import te, tir, topi
+from loopwright import te, topi
+from loopwright.ir import LE, LT
 from loopwright.te import Tensor
 
 
@@ -146,12 +147,12 @@ def conv2d_transpose_nhwc(
         shape,
         lambda n, h, w, co: te.sum(
             te.if_then_else(
-                tir.all(
-                    tir.indexmod(h + rh + shift, stride) == 0,
-                    tir.indexmod(w + rw + shift, stride) == 0,
+                te.all(
+                    te.indexmod(h + rh + shift, stride) == 0,
+                    te.indexmod(w + rw + shift, stride) == 0,
                 ),
-                padded[n, tir.indexdiv(h + rh + shift, stride), tir.indexdiv(w + rw + shift, stride), rc],
-                tir.const(0.0, "float32"),
+                padded[n, te.indexdiv(h + rh + shift, stride), te.indexdiv(w + rw + shift, stride), rc],
+                te.const(0.0, "float32"),
             )
             * weight[kernel - 1 - rh, kernel - 1 - rw, rc, co],
             axis=[rh, rw, rc],
@@ -215,11 +216,11 @@ def _padded(inputs: Tensor, padding: Sequence[int], name: str = "PadInput") -> T
         inside: list[Any] = []
         for index, size, room in zip(indices, inputs.shape, padding, strict=True):
             if room:
-                inside += [tir.LE(tir.const(room, "int32"), index), tir.LT(index, size + room)]
+                inside += [LE(te.const(room, "int32"), index), LT(index, size + room)]
         moved = [index - room if room else index for index, room in zip(indices, padding, strict=True)]
         if not inside:
             return inputs(*indices)
-        return te.if_then_else(tir.all(*inside), inputs(*moved), tir.const(0.0, str(inputs.dtype)))
+        return te.if_then_else(te.all(*inside), inputs(*moved), te.const(0.0, str(inputs.dtype)))
 
     return te.compute(shape, element, name=name)
 
