@@ -135,3 +135,12 @@ def test_few_columns_are_transposed_for_dot_products(size: tuple[int, int, int],
 @pytest.mark.parametrize("size", [(46, 624, 16), (46, 20, 5), (414, 1325, 6)])
 def test_columns_that_fill_vectors_or_are_short_or_too_long_for_l1_stay(size: tuple[int, int, int]) -> None:
     assert "transposed first" not in explained(matmul(*size), AVX512)
+
+
+@pytest.mark.parametrize("size", [(2, 63, 1500), (3, 33, 700), (1, 48, 333)])
+def test_two_wide_vectors_of_a_reduction_are_enough(size: tuple[int, int, int]) -> None:
+    func = matmul(*size, flips="B")
+    check(func, flips="B")
+    if size[1] > 40:
+        assert "dot products" in explained(func, AVX512)
+    assert "dot products" not in explained(matmul(2, 30, 1500, flips="B"), AVX512)

@@ -27,6 +27,8 @@ ROWS_OF_DOTS: Final = 32  # up to which dot products cost what they are said to
 SLOWER_DOTS: Final = 1.35  # times as long as they are said to take, beyond
 STOPS_AT_PAGES: Final = 3  # a core's `lookahead`, up to which its prefetcher does not see the next page
 SHORTEST: Final = 4  # vectors of a reduction: lanes are added up as fast as less is multiplied
+SHORTEST_WIDE: Final = 2  # the same of vectors of eight lanes or more: columns packed across cost more than their lanes
+WIDE_LANES: Final = 8
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,9 @@ def runs_along(product: Product) -> bool:
 
 def choose_dots(product: Product, machine: Machine) -> DotTiles | None:
     """The tiles that cost least; None where the operands do not lie so, or the reduction is too short."""
-    if not runs_along(product) or product.k < SHORTEST * machine.lanes(product.facts.dtype):
+    lanes = machine.lanes(product.facts.dtype)
+    shortest = SHORTEST_WIDE if lanes >= WIDE_LANES else SHORTEST
+    if not runs_along(product) or product.k < shortest * lanes:
         return None
     product = _upright(product)
     return cheapest(_costed(product, machine, *tile) for tile in _tiles(product, machine))
