@@ -149,6 +149,15 @@ def test_sizes_of_short_rows(shape):
     np.testing.assert_array_equal(values, np.sort(x))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("rows", [3, 16])
+def test_longer_rows_side_by_side_where_lanes_are_full(rows, dtype):
+    data = te.placeholder((rows, 4790), dtype, name="data")
+    x = (np.random.default_rng(rows).standard_normal((rows, 4790)) * 1e6).astype(dtype)
+    (result,) = run([data], [topi.sort(data, 1)], [x], [x.shape])
+    assert np.array_equal(result, np.sort(x, 1))
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_short_rows_along_any_axis(axis):
     data = te.placeholder((12, 9, 11), "int32", name="data")

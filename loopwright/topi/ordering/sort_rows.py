@@ -15,11 +15,13 @@ from loopwright.ir.ir_builder import IRBuilder
 from loopwright.runtime.dtype import DataType
 from loopwright.topi.ordering.network_sort import MOST_TURNED, network_sort, num_lanes
 from loopwright.topi.ordering.sort_row import HAVE_INTEGER_KEYS, sort_row
+from loopwright.topi.parts.lanes import vector_lanes
 from loopwright.topi.parts.sizes import known
 
 # How long a row may be: beyond, comparing positions in a fixed order costs more than counting digits.
 _SHORT: Final = {8: 64, 16: 4096, 32: 4096, 64: 4096}
 _SHORT_WITH_PLACES: Final = {8: 64, 16: 1024, 32: 1024, 64: 256}
+_FOR_EACH_BYTE: Final = 128  # of a vector, elements of 32 or 64 bits in rows that fill its lanes, if that is more
 
 Store = Callable[[Expr, Expr, Expr, Expr | None], None]  # a row, a position in order, the element, where it was
 
@@ -40,8 +42,12 @@ class Rows:
     def are_for_lanes(self) -> bool:
         """Whether the rows are short and many enough to be sorted side by side."""
         number, size = known(self.number), known(self.size)
-        limits = _SHORT_WITH_PLACES if self.with_places else _SHORT
-        most = limits[max(self.dtype.bits, 8)] if str(self.dtype) in HAVE_INTEGER_KEYS else 0
+        limits, bits = _SHORT_WITH_PLACES if self.with_places else _SHORT, max(self.dtype.bits, 8)
+        most = limits[bits] if str(self.dtype) in HAVE_INTEGER_KEYS else 0
+        if most and bits >= 32 and self.are_lines and not self.with_places and number is not None:
+            lanes = vector_lanes(self.dtype)
+            if 3 * (-number % lanes) <= number:
+                most = max(most, _FOR_EACH_BYTE * lanes * bits // 8)
         if number is None or size is None or not 1 < size <= most:
             return False
         return 2 * number >= max(num_lanes(self.dtype, self.with_places, size), 3)  # fewer would leave most lanes empty
