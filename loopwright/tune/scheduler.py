@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final, Protocol
 
 from loopwright.tune.errors import UnknownName
@@ -23,6 +24,7 @@ class Standing:
     gain: float  # of the seconds at the start, what the last rounds took off
     trials: int
     is_done: bool  # nothing is left to try
+    work: float = 0.0  # iterations of its blocks: what is known before it is measured
 
 
 class Scheduler(Protocol):
@@ -35,22 +37,28 @@ class Scheduler(Protocol):
 
 
 class ByGain:
-    """The task with most to gain; tasks that found nothing for some rounds wait longer and longer."""
+    """The task with most to gain; tasks that found nothing for some rounds wait longer and longer.
+
+    One that was not measured yet is taken to be as fast as the others are for their work: in a model with many kernels
+    the small ones wait until the large ones have had their first rounds.
+    """
 
     name = "gain"
 
     def next(self, standings: Sequence[Standing]) -> int | None:
         open_tasks = [number for number, one in enumerate(standings) if not one.is_done]
-        if not open_tasks:
-            return None
-        unseen = [number for number in open_tasks if standings[number].trials == 0]
-        if unseen:
-            return max(unseen, key=lambda number: standings[number].weight)
-        return max(open_tasks, key=lambda number: (_promise(standings[number]), -number))
+        known = [one for one in standings if one.trials and one.seconds < inf]
+        work = sum([one.weight * one.work for one in known])
+        pace = sum([one.weight * one.seconds for one in known]) / work if work else 1.0
+        return max(open_tasks, key=lambda number: (_promise(standings[number], pace), -number), default=None)
 
 
-def _promise(one: Standing) -> float:
+def _promise(one: Standing, pace: float) -> float:
     """Seconds that the next round may take off, about: what is above the roofline, less as trials go by."""
+    if one.trials == 0:
+        return one.weight * max(one.work, 1.0) * pace
+    if one.seconds == inf:
+        return 0.0
     above = max(0.03, 1.0 - one.roofline)
     return one.weight * one.seconds * (above * 8.0 / (8.0 + one.trials) + one.gain)
 

@@ -29,6 +29,7 @@ from loopwright.tune.sketches import SketchSpace
 from loopwright.tune.space import RuleSpace, Space
 from loopwright.tune.strategy import Strategy, strategy
 from loopwright.tune.task import Task
+from loopwright.tune.workload import work_of
 
 _ROUND: Final = 8  # candidates between two looks at the model
 _MODEL: Final = "experience"
@@ -178,13 +179,13 @@ class Session:
 
     def _standing(self, number: int) -> Standing:
         search, weight = self._searches.get(number), self.tasks[number].weight
+        work = work_of(self.tasks[number].function)
         if search is None:
-            return Standing(weight, inf, 0.0, 0.0, 0, False)
+            return Standing(weight, inf, 0.0, 0.0, 0, False, work)
         most = self.budget.trials_per_task
         is_done = search.is_done or (most is not None and len(search.trials) >= most)
-        return Standing(
-            weight, search.seconds, roofline_share(search), _late_gain(search), len(search.trials), is_done
-        )
+        roofline, trials = roofline_share(search), len(search.trials)
+        return Standing(weight, search.seconds, roofline, _late_gain(search), trials, is_done, work)
 
     def _finish(self) -> None:
         self.seconds = time.monotonic() - self.started

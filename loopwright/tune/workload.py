@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Sequence
-from math import log2
+from math import log2, prod
 
-from loopwright.ir import Block, Buffer, Expr, For, IntImm, Node, PrimFunc, pre_order_visit
+from loopwright.ir import Block, BlockRealize, Buffer, Expr, For, IntImm, Node, PrimFunc, collect, pre_order_visit
 from loopwright.ir.structural_hash import structural_hash
 
 FARTHEST = 1.0  # factors of two between the sizes of two tasks, on average of each size
@@ -41,6 +41,14 @@ def sizes_of(function: PrimFunc) -> tuple[int, ...]:
 
     pre_order_visit(function.body, look)
     return tuple(sizes)
+
+
+@functools.lru_cache(256)
+def work_of(function: PrimFunc) -> float:
+    """Iterations of all blocks: what is known of the time before anything is measured."""
+    blocks = [realize.block for realize in collect(function.body, BlockRealize)]
+    axes = [[_number(axis.dom.extent) for axis in block.iter_vars if axis.dom is not None] for block in blocks]
+    return float(sum([prod(extents) for extents in axes if extents]))
 
 
 @functools.lru_cache(256)

@@ -153,7 +153,11 @@ def test_schedulers():
     assert ByGain().next([standing(), standing(roofline=0.2)]) == 1
     assert ByGain().next([standing(), standing(weight=9.0)]) == 1
     assert ByGain().next([standing(), standing(gain=0.5)]) == 1
-    assert ByGain().next([standing(), standing(trials=0)]) == 1
+    unseen = {"trials": 0, "seconds": inf}
+    assert ByGain().next([standing(work=10.0), standing(work=20.0, **unseen)]) == 1
+    assert ByGain().next([standing(work=1000.0), standing(work=10.0, **unseen)]) == 0
+    assert ByGain().next([standing(work=10.0, **unseen), standing(work=20.0, **unseen)]) == 1
+    assert ByGain().next([standing(seconds=inf), standing(work=0.1, **unseen)]) == 1
     assert ByGain().next([standing(is_done=True)]) is None
     assert RoundRobin().next([standing(), standing(trials=3)]) == 1
     assert RoundRobin().next([]) is None
