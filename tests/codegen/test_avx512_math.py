@@ -199,4 +199,5 @@ def test_the_values_are_those_of_plain_arithmetic(name: str, dtype: str, bits: i
     for function in tried:
         values = function(*arrays)
         np.testing.assert_array_equal(values, plain)
-        np.testing.assert_array_equal(np.signbit(values), np.signbit(plain))  # of zeros, and of NaN
+        numbers = ~np.isnan(plain)  # all NaNs are one value: which operand's sign one has, LLVM decides
+        np.testing.assert_array_equal(np.signbit(values)[numbers], np.signbit(plain)[numbers])
