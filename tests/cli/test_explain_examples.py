@@ -45,7 +45,7 @@ RANGES = {
     "LW11": ("topi",),
     "LW12": ("relay", "model"),
     "LW13": ("frontends",),
-    "LW15": ("tune",),
+    "LW15": ("tune", "meta_schedule"),
 }
 
 # The page of a class that only stands for its subclasses says which of them its example raises.
