@@ -141,7 +141,7 @@ class _Keeper:
         if failure is not None and failure.kind == "duplicate":
             return
         # One that did not win is not faster than the incumbent, however its few samples look.
-        seconds = trial.seconds if trial.is_best else max(trial.seconds, search.seconds)
+        seconds = trial.seconds if trial.is_best else max(trial.seconds, search.seconds * (1 + 1e-6))
         self._keep(search, trial.built.trace_json, seconds if failure is None else NO_TIME)
 
     def end(self, session: Session) -> None:

@@ -103,3 +103,15 @@ def test_rules_are_cloned_and_chosen_by_type():
 @pytest.mark.parametrize("name", CONFIGS)
 def test_workloads_have_design_spaces(name: str):
     assert create_te_workload(name, 0).buffer_map
+
+
+def test_another_limit_of_tasks_is_one_that_makes_a_difference():
+    mod = gemm(64, 64, 64)
+    mutator = ms.mutator.MutateParallel(16)
+    mutator.initialize_with_tune_context(ms.TuneContext(mod, target=TARGET, rand_state=1))
+    sch = lw.Schedule(ms.tune_context._normalize_mod(mod))
+    i, j, _ = sch.get_loops("C")
+    sch.reorder(*sch.split(i, [4, 16])[:1], j)
+    sch.annotate(sch.get_block("root"), "meta_schedule.parallel", 8)
+    limits = {mutator.apply(sch.trace).insts[-1].attrs["ann_val"] for _ in range(10)}
+    assert limits == {4}  # 4 · 64 is made now, and more are too many
