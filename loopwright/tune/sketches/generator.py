@@ -8,6 +8,7 @@ Steps are not proved here: whoever makes a schedule of a sketch proves it, for t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from loopwright.autosched.machine import Machine
 from loopwright.ir import IRModule
@@ -33,17 +34,16 @@ class PostOrderApply:
         schedules = [Schedule(mod, seed=seed, enable_check=False, error_render_level="none")]
         for rule in self.rules:
             rule = rule.on(machine)
-            schedules = [done for sch in schedules for done in self._walked(rule, sch)][:MOST_SKETCHES]
+            walked = (done for sch in schedules for done in self._walked(rule, sch))
+            schedules = list(islice(walked, MOST_SKETCHES))  # what is beyond them is never made
         return [Sketch.of(sch) for sch in schedules]
 
     def _walked(self, rule: ScheduleRule, sch: Schedule) -> list[Schedule]:
         """A rule at every block, the last ones first."""
         done = [sch]
         for block in reversed(leaf_blocks(sch)):
-            result: list[Schedule] = []
-            for before in done:
-                result += self._applied(rule, before, block)
-            done = result[:MOST_SKETCHES]
+            applied = (after for before in done for after in self._applied(rule, before, block))
+            done = list(islice(applied, MOST_SKETCHES))
         return done
 
     def _applied(self, rule: ScheduleRule, sch: Schedule, block: BlockRV) -> list[Schedule]:
