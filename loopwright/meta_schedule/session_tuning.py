@@ -19,7 +19,6 @@ from loopwright.meta_schedule.schedule_rule import ParallelizeVectorizeUnroll
 from loopwright.meta_schedule.search_strategy import EvolutionarySearch
 from loopwright.meta_schedule.space_generator import PostOrderApply
 from loopwright.meta_schedule.tune_context import TuneContext
-from loopwright.schedule import ScheduleError
 from loopwright.target import Target, describe
 from loopwright.tune import Budget, Measurer, RuleSpace, Session, Space, Task, TaskSearch, Trial
 from loopwright.tune.sketches import SketchSpace
@@ -78,15 +77,8 @@ def tune_in_session(
 
 def _spaces(task: Task, context: TuneContext) -> list[Space]:
     rules = _sketch_rules(context)
-    spaces: list[Space] = [RuleSpace(task)]
-    if rules:
-        sketches = SketchSpace(task, rules)
-        try:
-            if len(sketches.sketches) and sketches.size > 1:
-                spaces.append(sketches)
-        except ScheduleError:
-            pass  # the rules make nothing of this program: the decisions of the other rules are there
-    return spaces
+    # Sketches are made when it is their turn: for several contractions that takes seconds.
+    return [RuleSpace(task), SketchSpace(task, rules)] if rules else [RuleSpace(task)]
 
 
 def _sketch_rules(context: TuneContext) -> list[SketchRule]:
