@@ -1,4 +1,4 @@
-"""tune_relay and compile_relay: the kernels of a model are tasks, and the model computes the same with what was found."""
+"""tune_relay and compile_relay: the kernels of a model are tasks; the model computes the same with what was found."""
 
 from __future__ import annotations
 
