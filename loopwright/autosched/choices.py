@@ -146,9 +146,9 @@ def option(name: str, usual: int, *others: int) -> int:
 
 def _write_samples(sch: Schedule, point: Point) -> None:
     for name, value in point.candidates[point.picked].items():
-        values = {fields.get(name) for fields in point.candidates}
-        numbers = sorted([int(one) for one in values if isinstance(one, int)])  # True is 1
-        if len(values) > 1 and len(numbers) == len(values):
+        values = [fields.get(name) for fields in point.candidates]
+        numbers = sorted({int(one) for one in values if isinstance(one, int)})  # True is 1
+        if len(numbers) > 1 and all([isinstance(one, int) for one in values]):
             share = round(1 / len(numbers), 4)
             sch.sample_categorical(numbers, [share] * len(numbers), numbers.index(int(value)))
 

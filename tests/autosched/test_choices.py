@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,12 @@ import loopwright as lw
 from loopwright import autosched, te
 from loopwright.autosched.choices import Choices, current_choices, distance, nearest, option, pick, plain_fields
 from loopwright.ir import structural_equal
+
+class Sized(NamedTuple):
+    tile: tuple[int, int]
+    word: str
+    packs: bool
+
 
 TARGET = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=1"
 
@@ -97,3 +105,15 @@ def test_distances():
     assert nearest([{"a": 1}, {"a": 16}], {"a": 12}, [0.0, 0.0]) == 1
     assert nearest([{"a": 8}, {"a": 2}], {"a": 4}, [2.0, 1.0]) == 1
     assert plain_fields(3) == {"value": 3}
+
+
+def test_candidates_may_hold_tuples_and_words():
+    """The pixel vectors of winograd and of groups have sizes that are tuples."""
+    A = te.placeholder((8,), name="A")
+    sch = lw.Schedule(te.create_prim_func([A, te.compute((8,), lambda i: A[i] + 1.0, name="B")]))
+    candidates = [Sized((1, 2), "a", True), Sized((2, 4), "b", False), Sized((2, 4), "b", True)]
+    with Choices({"0.sizes": {"tile": [2, 4], "word": "b", "packs": True}}) as choices, choices.scheduling(sch):
+        assert pick("sizes", candidates, cost=lambda one: one.tile[0]) is candidates[2]
+    (sample,) = sch.trace.insts
+    assert list(sample.attrs["candidates"]) == [0, 1]
+    assert int(sample.outputs[0]) == 1
