@@ -12,6 +12,7 @@ from loopwright import autosched, te
 from loopwright.autosched.choices import Choices, current_choices, distance, nearest, option, pick, plain_fields
 from loopwright.ir import structural_equal
 
+
 class Sized(NamedTuple):
     tile: tuple[int, int]
     word: str
