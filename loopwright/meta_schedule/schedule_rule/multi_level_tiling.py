@@ -85,6 +85,9 @@ class MultiLevelTiling(ScheduleRule):
 
     def _tile_loops(self, sch: Schedule, block: BlockRV) -> list[list[LoopRV]]:
         loops, kinds = sch.get_loops(block), loop_kinds(sch, block)
+        axes = sch.get(block).iter_vars
+        if len(axes) == len(loops):  # a loop of one iteration may not be read by its axis any more
+            kinds = [int(axis.iter_type) for axis in axes]
         levels: list[list[LoopRV]] = [[] for _ in self.structure]
         most = -1 if self.max_innermost_factor is None else self.max_innermost_factor
         for loop, kind in zip(loops, kinds, strict=True):
