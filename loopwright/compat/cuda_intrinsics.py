@@ -1,4 +1,4 @@
-"""`tvm.tir.tensor_intrin.cuda`: names of the tensor intrinsics of GPUs, none of which is built; a star import is fine."""
+"""`tvm.tir.tensor_intrin.cuda`: names of the tensor intrinsics of GPUs, none of which is built; a star import works."""
 
 from __future__ import annotations
 

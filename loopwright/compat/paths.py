@@ -163,6 +163,7 @@ VIEWS: Final[dict[str, str]] = {
     "tir.stmt": "loopwright.tir",
     "tir.transform.function_pass": "loopwright.transform",
     "tir.transform.transform": "loopwright.tir.transform",
+    "tir.tensor_intrin.arm_cpu": "loopwright.compat.arm_intrinsics",
     "tir.tensor_intrin.cuda": "loopwright.compat.cuda_intrinsics",
     "transform": "loopwright.ir.transform",
     "topi.cpp": "loopwright.topi",

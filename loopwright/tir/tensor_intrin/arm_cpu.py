@@ -5,7 +5,6 @@ from loopwright.transform.tensor_intrinsics import TensorIntrin
 ARM_DOT_4x4_i8_NEON_INTRIN = "dot_4x4_i8i8s32_neon"
 ARM_DOT_4x4_i8_SDOT_INTRIN = "dot_4x4_i8i8s32_sdot"
 ARM_DOT_4x4_u8_UDOT_INTRIN = "dot_4x4_u8u8u32_udot"
-DP4A_INTRIN = "dp4a"  # of GPUs: its name, for lists; it is not registered
 ARM_DOT_4x4_u8_HDOT_INTRIN = "dot_4x4_u8u8i32_hdot"
 
 neon_4x4_i8i8i32_desc = TensorIntrin.get(ARM_DOT_4x4_i8_NEON_INTRIN).desc
