@@ -31,8 +31,8 @@ _HOMES = {
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
 _MODULES = {
     name: f"loopwright.{name}"
-    for name in "analysis arith autosched contrib driver error evaluator frontends ir meta_schedule nd relay runtime script support "
-    "target te testing tir topi transform".split()
+    for name in "analysis arith autosched contrib driver error evaluator frontends ir meta_schedule nd relay runtime "
+    "script support target te testing tir topi transform".split()
 }
 _MODULES["instrument"] = "loopwright.ir.instrument"
 _MODULES["progress"] = "loopwright.display.progress"

@@ -18,11 +18,11 @@ from loopwright.autosched.small_steps import loops_by_axis
 from loopwright.runtime.dtype import DataType
 from loopwright.schedule import LoopRV, Schedule
 
-LEAST_LANES: Final = 8  # of a vector: of fewer, strided loads take about as many instructions as elements one by one
+LANES_OF_ROWS: Final = 8  # of a vector: of fewer, strided loads take about as many instructions as elements one by one
 LONGEST: Final = 8  # steps of a reduction: strided loads further apart are not shuffled out of whole vectors
 LOADS: Final = 8  # of a group of results
-GROUPS_AT_LEAST: Final = 2
-FOUR_BYTES: Final = 4  # of an element, whose strided loads are shuffled
+VECTORS_AT_LEAST: Final = 2
+SHUFFLED_BYTES: Final = 4  # of an element, whose strided loads are shuffled
 
 
 class ShortRows(NamedTuple):
@@ -40,26 +40,27 @@ def short_rows(facts: BlockFacts, machine: Machine) -> ShortRows | None:
     lanes = machine.lanes(facts.dtype)
     if axis is None or axis.extent is None or count is None or not 1 < count <= min(LONGEST, lanes // 2):
         return None
-    if lanes < LEAST_LANES or not machine.has_instructions or len(facts.stores) > 1:
+    if lanes < LANES_OF_ROWS or not machine.has_instructions or len(facts.stores) > 1:
         return None
     types = {facts.dtype, *[str(access.buffer.dtype) for access in facts.reads]}
     strides = {access.stride(axis.var) if access.is_affine else None for access in facts.reads}
-    if len(types) > 1 or bytes_of(facts.dtype) < FOUR_BYTES or facts.write.stride(axis.var) != 1:
+    if len(types) > 1 or bytes_of(facts.dtype) < SHUFFLED_BYTES or facts.write.stride(axis.var) != 1:
         return None
     if not {count} <= strides <= {0, count} or _is_vectorized_as_written(facts, count):
         return None
     vectors = max(1, LOADS // count)
-    while vectors > 1 and axis.extent < GROUPS_AT_LEAST * vectors * lanes:
+    while vectors > 1 and axis.extent < VECTORS_AT_LEAST * vectors * lanes:
         vectors //= 2
     width = vectors * lanes
-    return ShortRows(facts, axis, width) if axis.extent >= GROUPS_AT_LEAST * width else None
+    return ShortRows(facts, axis, width) if axis.extent >= VECTORS_AT_LEAST * width else None
 
 
 def _is_vectorized_as_written(facts: BlockFacts, count: int) -> bool:
     """Whether LLVM makes vectors of the loop itself: sums of one operand, but not maxima that keep a NaN."""
     if facts.combined is None or (facts.combined.op != "sum" and DataType(facts.dtype).is_float):
         return False
-    has_one_operand, is_shortest, is_wide = len(facts.reads) == 1, count < QUARTER, bytes_of(facts.dtype) > FOUR_BYTES
+    has_one_operand, is_shortest = len(facts.reads) == 1, count < QUARTER
+    is_wide = bytes_of(facts.dtype) > SHUFFLED_BYTES
     return has_one_operand + is_shortest + is_wide >= 2
 
 

@@ -427,7 +427,9 @@ def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False, *, b
     return _compare(lhs, rhs, map_free_vars, block_names)[0]
 
 
-def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False, *, block_names: bool = False) -> None:
+def assert_structural_equal(
+    lhs: object, rhs: object, map_free_vars: bool = False, *, block_names: bool = False
+) -> None:
     """Raise `StructuralMismatch`, which names and shows the first difference, unless the programs are the same."""
     same, result = _compare(lhs, rhs, map_free_vars, block_names)
     if not same:

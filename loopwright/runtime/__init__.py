@@ -4,9 +4,9 @@ Open `tensor.py` first (NDArray), then `module.py`; `export.py` writes modules t
 after `library_file.py` has looked at them. `ffi.py` is the one door to tvm_ffi, which carries calls and tensors;
 `native/` holds the threads and the workspace that compiled code uses, in C, `thread_pool.py` their Python side;
 `native_library.py` finds or builds the library. `link.py` finds the C compiler, `c_objects.py` runs it ahead of time,
-`artifact_store.py` keeps compiled code on disk, `together.py` writes files all at once. `call_errors.py` lists what can be wrong with a call; `errors.py` is
-the base of every error, `dtype.py` the element types; `timing.py` measures. `shown.py` is how the layer
-`display` shows errors and modules. This layer imports nothing of the compiler. Names are loaded when first used (PEP
+`artifact_store.py` keeps compiled code on disk, `together.py` writes files all at once. `call_errors.py` lists what can
+be wrong with a call; `errors.py` is the base of every error, `dtype.py` the element types; `timing.py` measures.
+`shown.py` is how the layer `display` shows errors and modules. This layer imports nothing of the compiler. Names are loaded when first used (PEP
 562): importing `loopwright.runtime` is quick, and tvm_ffi is loaded with the first tensor, device or function.
 """
 

@@ -21,7 +21,7 @@ from loopwright.autosched.rules.contraction.tiles import FOUR_BYTES, Tiles
 from loopwright.ir import decl_buffer
 from loopwright.schedule import Schedule
 
-LEAST_LANES: Final = 8  # of a vector: of fewer, few are idle
+LANES_OF_COLUMNS: Final = 8  # of a vector: of fewer, few are idle
 WORTH_COPYING: Final = 1.2  # times that tiles of vectors along the columns may take longer
 
 
@@ -30,7 +30,7 @@ def turned_columns(product: Product, tiles: Tiles, machine: Machine) -> bool:
     lanes = machine.lanes(product.facts.dtype)
     operand, depth = product.column_operand, product.reduce[-1].var
     last = len(operand.indices) - 1
-    if lanes < LEAST_LANES or 2 * product.n > lanes or len(product.reduce) > 1 or product.is_of_one_buffer:
+    if lanes < LANES_OF_COLUMNS or 2 * product.n > lanes or len(product.reduce) > 1 or product.is_of_one_buffer:
         return False
     if product.prepacks_columns or product.prepacks_rows or None in [axis.extent for axis in product.facts.axes]:
         return False

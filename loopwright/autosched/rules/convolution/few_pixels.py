@@ -29,7 +29,7 @@ from loopwright.schedule import Schedule
 PIXELS_OF_DOTS: Final = 200  # of all images: with more of them, packing pays
 SHORTEST_SUM: Final = 64  # products
 LOADS_OF_DOTS: Final = 4  # pixels of a tile
-ROWS_OF_DOTS: Final = 5  # of each operand under a tile: so many accumulators there are room for, either way
+ROWS_UNDER_A_TILE: Final = 5  # of each operand under a tile: so many accumulators there are room for, either way
 DOT_TILES: Final = 1.4  # times what is counted: small tiles, whose lanes are added up in the end
 
 
@@ -43,8 +43,8 @@ def dot_cycles(window: Window, machine: Machine) -> float | None:
     loads = weights / lanes * (1 + pixels / LOADS_OF_DOTS) / machine.loads_per_cycle
     # Rows are as long as the reduction: those of one operand pass by in L2; of both, if L1 holds none of a tile.
     row = window.k * bytes_of(window.facts.dtype)
-    passing = 2 if ROWS_OF_DOTS * row > machine.l1 else 1
-    passed = passing * pixels * window.channels * row / ROWS_OF_DOTS / machine.l2_bytes_per_cycle
+    passing = 2 if ROWS_UNDER_A_TILE * row > machine.l1 else 1
+    passed = passing * pixels * window.channels * row / ROWS_UNDER_A_TILE / machine.l2_bytes_per_cycle
     copying = pixels * window.k * machine.moves.transposed_short
     return window.batch * (max(arithmetic * DOT_TILES, loads * DOT_TILES, passed) + copying)
 
