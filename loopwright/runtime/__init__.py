@@ -6,8 +6,9 @@ after `library_file.py` has looked at them. `ffi.py` is the one door to tvm_ffi,
 `native_library.py` finds or builds the library. `link.py` finds the C compiler, `c_objects.py` runs it ahead of time,
 `artifact_store.py` keeps compiled code on disk, `together.py` writes files all at once. `call_errors.py` lists what can
 be wrong with a call; `errors.py` is the base of every error, `dtype.py` the element types; `timing.py` measures.
-`shown.py` is how the layer `display` shows errors and modules. This layer imports nothing of the compiler. Names are loaded when first used (PEP
-562): importing `loopwright.runtime` is quick, and tvm_ffi is loaded with the first tensor, device or function.
+`shown.py` is how the layer `display` shows errors and modules. This layer imports nothing of the compiler. Names are
+loaded when first used (PEP 562): importing `loopwright.runtime` is quick, and tvm_ffi is loaded with the first tensor,
+device or function.
 """
 
 from __future__ import annotations
