@@ -15,9 +15,26 @@ class RejectedByPostproc(ScheduleError):
 
     For example:
 
-        from loopwright.tune.sketches import RejectedByPostproc
+        from loopwright import te
+        from loopwright.ir import IRModule
+        from loopwright.target import Target
+        from loopwright.tune import Task
+        from loopwright.tune.sketches import SketchSpace
 
-        raise RejectedByPostproc("disallow_dynamic_loop")
+        class Never:
+            name = "never"
+
+            def on(self, machine):
+                return self
+
+            def apply(self, sch):
+                return False
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+        task = Task("f", IRModule({"main": te.create_prim_func([A, B])}), Target("llvm"))
+        space = SketchSpace(task, postprocs=[Never()])
+        space.schedule(space.candidate(space.first()))
     """
 
     code = "LW1550"
@@ -33,9 +50,16 @@ class UnknownScheduleRule(LoopwrightError, KeyError):
 
     For example:
 
-        from loopwright.tune.sketches import UnknownScheduleRule
+        from loopwright import te, tir
+        from loopwright.target import Target
+        from loopwright.tune import Task
+        from loopwright.tune.sketches import SketchSpace
 
-        raise UnknownScheduleRule("mine", ["yours"])
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.annotate(sch.get_block("B"), "schedule_rule", "mine")
+        SketchSpace(Task("f", sch.mod, Target("llvm"))).first()
     """
 
     code = "LW1551"
