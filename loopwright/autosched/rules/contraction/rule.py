@@ -70,7 +70,7 @@ class Contraction:
         before = prologue_length(entries, program)
         product = _product(entries[before])
         if product is None:  # a convolution that was taken for one, with its pixels as one axis
-            raise NotWorthIt("this is no product of two matrices")
+            raise NotWorthIt("this is no GEMM")
         product = _with_prepacked(product, program, machine)
         rows = foldable_rows(product) if not before and product.n > 1 else ()
         if rows:
@@ -79,7 +79,7 @@ class Contraction:
             decision.chose(f"{names} are one axis", f"{product.column_operand.buffer.name} is the same for all rows")
             folded = _product(entries[0])
             if folded is None:
-                raise NotWorthIt(f"with {names} as one axis it is no product of two matrices")
+                raise NotWorthIt(f"with {names} as one axis it is no GEMM")
             product = _with_prepacked(folded, program, machine)
         size = self._size(product, before)
         with alone():

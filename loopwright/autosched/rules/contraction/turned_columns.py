@@ -61,5 +61,5 @@ def turn_columns(sch: Schedule, product: Product, program: Program) -> tuple[Pro
     facts = now.entry(product.facts.name).facts
     result = product_of(facts) if facts is not None else None
     if result is None:
-        raise NotWorthIt(f"with transposed columns {product.facts.name} is no product of two matrices")
+        raise NotWorthIt(f"with transposed columns {product.facts.name} is no GEMM")
     return now, result, sch.get(copy).name_hint
