@@ -75,7 +75,7 @@ def schedule_first(
 def _as_a_whole(
     rule: Rule, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine
 ) -> Decision:
-    """What the rule decides. Its steps are proved together, in half the time; one by one where that finds a doubt."""
+    """What the rule decides. Its steps are proved together; one by one where that finds a doubt."""
     kind = getattr(rule, "kind", RuleKind.OTHER)  # a user's rule need not have one
     choices = current_choices()
     picked = len(choices.points) if choices is not None else 0
