@@ -17,7 +17,7 @@ from loopwright.target import Target, describe
 from loopwright.te import Tensor, create_prim_func
 from loopwright.tune import Budget, Database, Measurer, Session, Task, open_database
 from loopwright.tune.database import MemoryDatabase
-from loopwright.tune.errors import NoTasks
+from loopwright.tune.errors import BadTuneArgument, NoTasks
 from loopwright.tune.extract import is_measurable, recording
 from loopwright.tune.result import Tuned
 from loopwright.tune.session import Observer
@@ -53,6 +53,8 @@ def tune(
     chosen = on_threads(target, threads)
     budget = Budget(trials, _MINUTES if trials is None and minutes is None else minutes)
     budget.check()
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise BadTuneArgument("seed", seed, "an integer that is not negative")
     kept = open_kept(database)
     tasks = tasks_of(what, chosen, winograd, compile_options)
     session = session_of(tasks, kept, cache, seed, model, strategy, scheduler, observers)
@@ -102,6 +104,8 @@ def open_kept(database: Database | str | os.PathLike[str] | None) -> Database:
     """The database that is meant; one in memory where none is."""
     if database is None:
         return MemoryDatabase()
+    if not isinstance(database, (str, os.PathLike)) and not hasattr(database, "add_workload"):
+        raise BadTuneArgument("database", database, "a path, a URL or an open database")
     return open_database(os.fspath(database)) if isinstance(database, (str, os.PathLike)) else database
 
 

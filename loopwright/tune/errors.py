@@ -53,3 +53,22 @@ class NothingToSpend(LoopwrightError, ValueError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"a search needs a budget: {what}", hint="give trials=64, or minutes=1, or both")
+
+
+class BadTuneArgument(LoopwrightError, TypeError):
+    """An argument of a search is of a type that it cannot be.
+
+    For example:
+
+        import loopwright as lw
+        from loopwright import te
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+        lw.tune([A, B], trials=1, database=5)
+    """
+
+    code = "LW1503"
+
+    def __init__(self, name: str, given: object, wanted: str) -> None:
+        super().__init__(f"tune: {name} is {given!r:.80}, not {wanted}", hint=f"give {wanted}")

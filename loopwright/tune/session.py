@@ -49,8 +49,9 @@ class Budget:
         if all(limit is None for limit in limits):
             raise NothingToSpend("neither trials nor minutes are given")
         for limit in limits:
-            if limit is not None and not limit > 0:
-                raise NothingToSpend(f"{limit} is no number above 0")
+            is_number = isinstance(limit, (int, float)) and not isinstance(limit, bool)
+            if limit is not None and not (is_number and limit > 0):
+                raise NothingToSpend(f"{limit!r} is no number above 0")
 
 
 class Observer(Protocol):

@@ -12,7 +12,7 @@ from loopwright.ir import IRModule
 from loopwright.target import Target
 from loopwright.tune import Record, open_database
 from loopwright.tune.candidate import RULES, Candidate
-from loopwright.tune.errors import NoTasks, NothingToSpend
+from loopwright.tune.errors import BadTuneArgument, NoTasks, NothingToSpend
 from loopwright.tune.space import RuleSpace
 
 TARGET = "llvm -num-cores=1"
@@ -96,3 +96,15 @@ def test_bad_input():
         lw.tune(open_size, trials=2)
     with pytest.raises(NothingToSpend, match="0 is no number above 0"):
         lw.tune(product(), trials=0)
+    with pytest.raises(NothingToSpend, match="'5' is no number above 0"):
+        lw.tune(product(), trials="5")
+    with pytest.raises(BadTuneArgument, match="database is 5, not a path, a URL or an open database"):
+        lw.tune(product(), trials=1, database=5)
+    with pytest.raises(BadTuneArgument, match="seed is 'a', not an integer that is not negative"):
+        lw.tune(product(), trials=1, seed="a")
+
+
+def test_a_program_of_scalars_is_measured():
+    S = te.placeholder((), name="S")
+    result = lw.tune([S, te.compute((), lambda: S() * 2.0, name="R")], trials=1, target=TARGET)
+    assert result.session.searches[0].trials[0].failure is None

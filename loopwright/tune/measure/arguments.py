@@ -100,7 +100,8 @@ def make_arguments(task: Task, seed: int, positive: bool = False) -> Arguments:
         if buffer is not None:
             shape = [_size(task, param.name, extent) for extent in buffer.shape]
             strides = [_size(task, param.name, stride) for stride in buffer.strides]
-            numbers = _draw(random, shape, buffer.dtype, limits.get(buffer), positive)
+            # numpy makes a scalar of an array without axes wherever it computes with one
+            numbers = np.asarray(_draw(random, shape, buffer.dtype, limits.get(buffer), positive))
             values.append(_strided(numbers, strides) if strides else numbers)
         elif DataType(str(param.dtype)).is_float:
             values.append(0.5)
