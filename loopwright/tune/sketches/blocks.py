@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from loopwright.autosched.facts import BlockFacts, const, facts_of, innermost_blocks
-from loopwright.ir import Buffer, Var
+from loopwright.ir import Buffer, Call, Var
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 from loopwright.schedule.handles import block_key
 
@@ -46,6 +46,17 @@ def is_element_wise_reader(sch: Schedule, reader: BlockRV, buffer: Buffer) -> bo
         and all(reads[0].own_dimension(var) is not None for var in axes if reads[0].uses(var))
         and all(reads[0].uses(var) for var in axes)
     )
+
+
+def is_padding(sch: Schedule, block: BlockRV) -> bool:
+    """Whether a block copies a buffer into a larger one, for one block alone, with a constant around it."""
+    facts = own_facts(sch, block)
+    if facts is None or not facts.is_injective or not facts.writes_in_order or len(facts.reads) != 1:
+        return False
+    value = facts.store.value
+    is_choice = isinstance(value, Call) and value.op.name.removeprefix("tir.") == "if_then_else"
+    in_order = all(facts.reads[0].own_dimension(axis.var) == k for k, axis in enumerate(facts.spatial))
+    return is_choice and in_order and only_reader(sch, block) is not None
 
 
 def is_root_child(sch: Schedule, block: BlockRV) -> bool:

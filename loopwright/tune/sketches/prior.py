@@ -84,7 +84,8 @@ def tiling_features(
             )
         else:
             loads += own
-    fma = sums / machine.fma_per_cycle
+    guarded = rows * (width % lanes > 0)  # part of a vector is under a mask, or element by element
+    fma = (sums + guarded) / machine.fma_per_cycle
     load = loads / machine.loads_per_cycle
     spilled = np.maximum(0.0, sums + vectors + 1 - machine.registers)
     spill = 2.0 * spilled

@@ -7,12 +7,20 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, topi
+from loopwright.autosched import Machine
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.schedule import Schedule
 from loopwright.target import Target
 from loopwright.tune import Task
 from loopwright.tune.sketches import SketchSpace, UnknownScheduleRule
-from loopwright.tune.sketches.rules import AddRFactor, ApplyCustomRule, AutoInline, MultiLevelTiling, ScheduleRule
+from loopwright.tune.sketches.rules import (
+    AddRFactor,
+    ApplyCustomRule,
+    AutoInline,
+    MultiLevelTiling,
+    PadOddSizes,
+    ScheduleRule,
+)
 
 
 def chain() -> PrimFunc:
@@ -59,6 +67,40 @@ def test_what_has_no_reuse_is_not_tiled():
     assert MultiLevelTiling().apply(sch, sch.get_block("S")) == [sch]
 
 
+def biased_matmul(m: int, n: int, k: int) -> PrimFunc:
+    a, b, c = (te.placeholder(shape, name=name) for shape, name in (((m, k), "A"), ((k, n), "B"), ((n,), "bias")))
+    r = te.reduce_axis((0, k), "k")
+    product = te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
+    return te.create_prim_func([a, b, c, te.compute((m, n), lambda i, j: product[i, j] + c[j], name="D")])
+
+
+def padded_by_rule(func: PrimFunc, cpu: str = "skylake-avx512") -> list[Schedule]:
+    machine = Machine.of(f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}")
+    sch = Schedule(func)
+    return PadOddSizes().on(machine).apply(sch, sch.get_block("C"))
+
+
+def test_a_prime_size_grows_to_one_that_tiles_divide():
+    padded, plain = padded_by_rule(biased_matmul(257, 257, 257))
+    assert plain.view().block_names() == ["root", "C", "D"]
+    assert padded.view().block_names() == ["root", "A_pad", "B_pad", "C", "D"]
+    rows, columns, steps = [axis.dom.extent.value for axis in padded.get(padded.get_block("C")).iter_vars]
+    assert 257 < rows < 273
+    assert columns % 32 == 0
+    assert steps == 260
+    assert padded.is_proved
+
+
+def test_sizes_that_tiles_divide_stay():
+    assert len(padded_by_rule(biased_matmul(256, 256, 256))) == 1
+
+
+def test_what_is_no_plain_index_is_not_padded():
+    func = convolution()
+    sch = Schedule(func)
+    assert len(PadOddSizes().apply(sch, sch.get_block("conv2d_nchw"))) == 1
+
+
 def test_a_block_may_name_its_own_rule():
     def unrolled(sch, block):
         sch.unroll(sch.get_loops(block)[-1])
@@ -88,7 +130,9 @@ def test_a_rule_of_your_own_is_a_class_in_a_list():
     )
 
 
-@pytest.mark.parametrize("make", [chain, softmax, convolution, lambda: row_sum(5, 96)])
+@pytest.mark.parametrize(
+    "make", [chain, softmax, convolution, lambda: row_sum(5, 96), lambda: biased_matmul(11, 37, 43)]
+)
 def test_schedules_compute_the_same(make):
     func = make()
     space, random = space_of(func), np.random.default_rng(1)

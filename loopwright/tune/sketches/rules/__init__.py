@@ -8,6 +8,7 @@ from loopwright.tune.sketches.rules.auto_inline import AutoInline
 from loopwright.tune.sketches.rules.inline_constant_scalars import InlineConstantScalars
 from loopwright.tune.sketches.rules.multi_level_tiling import MultiLevelTiling, ReuseType
 from loopwright.tune.sketches.rules.packed_tiling import PackedTiling
+from loopwright.tune.sketches.rules.pad_odd_sizes import PadOddSizes
 from loopwright.tune.sketches.rules.parallelize_vectorize_unroll import ParallelizeVectorizeUnroll
 from loopwright.tune.sketches.rules.random_compute_location import RandomComputeLocation
 from loopwright.tune.sketches.rules.rule import ScheduleRule
@@ -19,6 +20,7 @@ __all__ = [
     "InlineConstantScalars",
     "MultiLevelTiling",
     "PackedTiling",
+    "PadOddSizes",
     "ParallelizeVectorizeUnroll",
     "RandomComputeLocation",
     "ReuseType",
@@ -35,6 +37,7 @@ def llvm_rules(packing: bool = True) -> list[ScheduleRule]:
         InlineConstantScalars(),
         AutoInline(),
         AddRFactor(),
+        PadOddSizes(),
         *packed,  # before the other tiling, which leaves what is tiled alone
         MultiLevelTiling(),
         ParallelizeVectorizeUnroll(),

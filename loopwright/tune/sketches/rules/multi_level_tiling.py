@@ -21,7 +21,7 @@ from loopwright.autosched.lanes import sink
 from loopwright.autosched.layouts import moved_last
 from loopwright.autosched.small_steps import loops_by_axis
 from loopwright.schedule import BlockRV, ExprRV, LoopRV, Schedule, ScheduleError
-from loopwright.tune.sketches.blocks import is_element_wise_reader, only_reader
+from loopwright.tune.sketches.blocks import is_element_wise_reader, is_padding, only_reader
 from loopwright.tune.sketches.panels import lay_out_panels, stage_panels
 from loopwright.tune.sketches.rules.rule import ScheduleRule
 from loopwright.tune.sketches.tiling import TILED, slab_level, tiling_of
@@ -155,6 +155,7 @@ def tile(
             access = facts.reads[which]
             axis = panel_axis(facts, access, variant.vector)
             assert axis is not None and nest.slab is not None
+            padding = _padding_of(sch, block, access)
             stage_panels(
                 sch,
                 block,
@@ -165,6 +166,8 @@ def tile(
                 dimension=access.own_dimension(axis.var),
                 lanes=lanes,
             )
+            if padding is not None:
+                sch.compute_inline(padding)  # panels are padded as they are packed
     if whole and out is not None:
         _begin_in_registers(sch, block, out, nest, lanes)
     elif out is not None:
@@ -220,8 +223,19 @@ def panel_axis(facts: BlockFacts, access: Access, vector: Axis) -> Axis | None:
 
 
 def _copied(sch: Schedule, block: BlockRV, access: Access) -> BlockRV:
-    """A copy of an operand, before all loops."""
+    """A copy of an operand, before all loops: the one that pads it, or one made here."""
+    padding = _padding_of(sch, block, access)
+    if padding is not None:
+        return padding
     return sch.cache_read(block, access.buffer.name, "global", [block])
+
+
+def _padding_of(sch: Schedule, block: BlockRV, access: Access) -> BlockRV | None:
+    """The block that makes an operand for this block alone, from a smaller one."""
+    for producer in sch.get_producers(block):
+        if sch.get(producer).writes[0].buffer is access.buffer and is_padding(sch, producer):
+            return sch.get_block(producer.name)
+    return None
 
 
 def _result_copy(sch: Schedule, block: BlockRV, facts: BlockFacts, variant: Variant) -> BlockRV:

@@ -23,7 +23,11 @@ class RandomComputeLocation(ScheduleRule):
 
     def apply(self, sch: Schedule, block: BlockRV) -> list[Schedule]:
         notes = sch.get(block).annotations
-        if TILED in notes or LANES in notes or is_output(sch, block) or not is_root_child(sch, block):
+        if (
+            any(note in notes for note in (TILED, LANES, PLACES))
+            or is_output(sch, block)
+            or not is_root_child(sch, block)
+        ):
             return [sch]
         if not sch.get_consumers(block) or not _is_alone(sch, block):
             return [sch]
