@@ -35,6 +35,8 @@ def curve(
     (search,) = session.searches
     best, ratios = 1.0, []
     for trial in search.trials:
+        if trial.is_duplicate:
+            continue
         best = max(best, search.rule_seconds / trial.seconds) if trial.is_best else best
         ratios.append(round(best, 4))
     against_rule = _against_rule(session, task) if space in ("sketches", "unpacked") else None

@@ -37,6 +37,7 @@ from loopwright.tune.workload import FARTHEST, apart
 _KNOWN_FIRST = 3  # records of this and of similar workloads that race at the start
 _NUMBERS = re.compile(r"[0-9.]+")
 _MOST_NOISE = 0.02  # that a candidate has to be faster by: on a machine that is noisier, intervals are wider anyway
+_MOST_IDLE = 8  # rounds of nothing but duplicates: what is left of the space are other names for the same programs
 _OTHER_SPACE = 0.25  # of the rounds go to the space that has not found the incumbent
 
 
@@ -54,6 +55,11 @@ class Trial:
     @property
     def failure(self) -> Failure | None:
         return self.built.failure or (self.measured.failure if self.measured is not None else None)
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether it was a program that was built before: that took a moment, and counts as no trial of a budget."""
+        return self.failure is not None and self.failure.kind == "duplicate"
 
 
 @dataclass
@@ -88,6 +94,10 @@ class TaskSearch:
     is_done: bool = False
     final: Measured | None = None
     finished_at: int = -1  # how many trials there were then
+    has_time: Callable[[], bool] = lambda: True  # for one candidate more
+    usual: float = 0.0  # seconds that a candidate takes to be built and raced, on average
+    longest_race: float = 0.0
+    _idle: int = 0  # rounds in a row that built nothing new
     _seen: dict[str, Seen] = field(default_factory=dict)
 
     @property
@@ -99,6 +109,17 @@ class TaskSearch:
     def speed_up(self) -> float:
         """How many times faster than the rule's schedule the incumbent is."""
         return 1.0 if self.incumbent is None else self.incumbent.ratio
+
+    @property
+    def spent(self) -> int:
+        """Trials, of those that built something new or failed to."""
+        return sum([not trial.is_duplicate for trial in self.trials])
+
+    @property
+    def seconds_to_finish(self) -> float:
+        """What the race at the end should take."""
+        is_open = self.incumbent is not None and self.incumbent.built is not self.rule
+        return self.longest_race if is_open and self.finished_at != len(self.trials) else 0.0
 
     def start(self) -> None:
         """Measure the rule's own schedule, then race what is known of this workload and of similar ones."""
@@ -130,7 +151,10 @@ class TaskSearch:
             self.model.fit(self.experience)
             rows = self.strategy.propose(space, self.model, self._seen_of(space), count, self.random)
             if len(rows):
-                return self._try(space, rows)
+                done = self._try(space, rows)
+                self._idle = self._idle + 1 if all([trial.is_duplicate for trial in done]) else 0
+                self.is_done = self._idle >= _MOST_IDLE
+                return done
         self.is_done = True
         return []
 
@@ -142,7 +166,7 @@ class TaskSearch:
         if self.incumbent is None or self.rule is None:
             return None
         if self.incumbent.built is not self.rule:
-            self.final = self.measurer.race(self.task.as_called, self.rule, self.incumbent.built)
+            self.final = self._race(self.rule, self.incumbent.built)
             self._note(self.final)
             if self.final.failure is None and self.final.is_faster:
                 self.incumbent.ratio = self.final.ratio
@@ -162,27 +186,38 @@ class TaskSearch:
             seen.note(row)
         jobs = [self._job(space, candidate) for candidate in candidates]
         done: list[Trial] = []
+        start = time.monotonic()
         for number, built in self.measurer.build_each(self.task.as_called, jobs):
             trial = self._judged(len(self.trials), candidates[number], built)
             seen.note(rows[number], trial.seconds)
             self._learn(space, batch, number, trial.seconds)
             self._keep(trial)
             done.append(trial)
+            took, start = time.monotonic() - start, time.monotonic()
+            self.usual += (took - self.usual) / len(self.trials)
+            if not self.has_time():
+                break  # the others were proposed, and are lost: the time is up
         return done
+
+    def _race(self, incumbent: Built, challenger: Built) -> Measured:
+        start = time.monotonic()
+        measured = self.measurer.race(self.task.as_called, incumbent, challenger)
+        self.longest_race = max(self.longest_race, time.monotonic() - start)
+        return measured
 
     def _judged(self, number: int, candidate: Candidate, built: Built) -> Trial:
         """The trial of a candidate: raced against the incumbent, whose place it takes where it wins."""
         assert self.incumbent is not None
         if built.failure is not None:
             return Trial(number, candidate, built, None, inf, False)
-        measured = self.measurer.race(self.task.as_called, self.incumbent.built, built)
+        measured = self._race(self.incumbent.built, built)
         self._note(measured)
         if measured.failure is not None or measured.ratio <= 0:
             return Trial(number, candidate, built, measured, inf, False)
         ratio, wins = measured.ratio, _is_clear(measured)
         if wins:
             # In another process memory lies elsewhere: of many candidates one is lucky once, and seldom twice.
-            again = self.measurer.race(self.task.as_called, self.incumbent.built, built)
+            again = self._race(self.incumbent.built, built)
             wins = _is_clear(again)
             ratio = sqrt(ratio * again.ratio) if again.failure is None else ratio
         seconds = self.seconds / ratio
@@ -224,8 +259,7 @@ class TaskSearch:
 
     def _keep(self, trial: Trial) -> None:
         self.trials.append(trial)
-        is_duplicate = trial.failure is not None and trial.failure.kind == "duplicate"
-        if trial.measured is not None or (trial.failure is not None and not is_duplicate):
+        if trial.measured is not None or (trial.failure is not None and not trial.is_duplicate):
             self._record(trial.candidate, trial.built, trial.measured, trial.seconds)
         if self.on_trial is not None:
             self.on_trial(self, trial)

@@ -33,7 +33,6 @@ from loopwright.tune.workload import work_of
 
 _ROUND: Final = 8  # candidates between two looks at the model
 _MODEL: Final = "experience"
-_FINAL_SHARE: Final = 0.06  # of the time is kept for the races at the end
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,8 @@ class Session:
 
     @property
     def trials(self) -> int:
-        return sum(len(search.trials) for search in self.searches)
+        """That count against the budget: a program that was built before is no trial."""
+        return sum(search.spent for search in self.searches)
 
     @property
     def speed_up(self) -> float:
@@ -130,10 +130,11 @@ class Session:
         return exp(sum(map(log, measured)) / len(measured)) if measured else 1.0
 
     def time_left(self) -> float:
-        """Seconds of the budget; inf where there is no such limit."""
+        """Seconds of the budget, less what the races at the end will take; inf where there is no such limit."""
         if self.budget.minutes is None:
             return inf
-        return self.budget.minutes * 60 * (1 - _FINAL_SHARE) - (time.monotonic() - self.started)
+        kept = sum([search.seconds_to_finish for search in self.searches])
+        return self.budget.minutes * 60 - kept - (time.monotonic() - self.started)
 
     def _rounds(self, budget: Budget) -> None:
         while self.time_left() > 0:
@@ -150,7 +151,7 @@ class Session:
                 self._open(number).start()
                 continue
             if budget.trials_per_task is not None:
-                count = min(count, budget.trials_per_task - len(search.trials))
+                count = min(count, budget.trials_per_task - search.spent)
             search.round(max(1, count))
 
     def _open(self, number: int) -> TaskSearch:
@@ -170,6 +171,7 @@ class Session:
             self.seed,
             self._observe,
         )
+        search.has_time = lambda: self.time_left() > search.usual
         self._searches[number] = search
         self.searches.append(search)
         return search
@@ -184,7 +186,8 @@ class Session:
         if search is None:
             return Standing(weight, inf, 0.0, 0.0, 0, False, work)
         most = self.budget.trials_per_task
-        is_done = search.is_done or (most is not None and len(search.trials) >= most)
+        is_done = search.is_done or (most is not None and search.spent >= most)
+        is_done = is_done or not search.has_time()
         roofline, trials = roofline_share(search), len(search.trials)
         return Standing(weight, search.seconds, roofline, _late_gain(search), trials, is_done, work)
 

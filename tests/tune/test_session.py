@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -12,7 +13,7 @@ from loopwright.autosched.choices import Choices
 from loopwright.ir import structural_equal
 from loopwright.tune import Budget, Session, open_database
 from loopwright.tune.errors import NoTasks, NothingToSpend, UnknownName
-from loopwright.tune.measure import Measured
+from loopwright.tune.measure import Failure, Measured
 from loopwright.tune.scheduler import ByGain, RoundRobin, Standing
 from tests.tune.simulated import Simulated, gemm_task, quick_spaces
 
@@ -116,6 +117,62 @@ def test_an_interrupted_search_keeps_what_it_has(tmp_path):
     assert session.is_interrupted
     assert len(session.searches[0].trials) == 6
     assert database.best(session.tasks[0].key, session.tasks[0].fingerprint) is not None
+
+
+class Repeating(Simulated):
+    """Every second candidate is a program that was built before."""
+
+    def build_each(self, task, jobs):
+        for number, built in super().build_each(task, jobs):
+            same = number % 2 == 1
+            yield number, replace(built, failure=Failure("duplicate", "built before")) if same else built
+
+
+def test_duplicates_are_no_trials_of_the_budget():
+    (search,) = searched(measurer=Repeating(failing=0.0), trials=20).searches
+    assert search.spent == 20
+    assert sum(trial.is_duplicate for trial in search.trials) >= 8
+
+
+class Same(Simulated):
+    """After the first, nothing but programs that were built before."""
+
+    def build_each(self, task, jobs):
+        for number, built in super().build_each(task, jobs):
+            yield number, replace(built, failure=Failure("duplicate", "built before")) if self.raced else built
+
+
+def test_a_search_that_finds_nothing_but_duplicates_ends():
+    (search,) = searched(measurer=Same(), trials=1000).searches
+    assert search.is_done
+    assert search.spent == 1
+    assert len(search.trials) < 100
+
+
+class Slow(Simulated):
+    """On a clock of its own, a candidate takes 2 seconds to be built, and 3 to race."""
+
+    def __init__(self, monkeypatch):
+        super().__init__(failing=0.0)
+        self.clock = 0.0
+        monkeypatch.setattr("time.monotonic", lambda: self.clock)
+
+    def build_each(self, task, jobs):
+        for number, built in super().build_each(task, jobs):
+            self.clock += 2.0
+            yield number, built
+
+    def race(self, task, incumbent, challenger):
+        self.clock += 3.0
+        return super().race(task, incumbent, challenger)
+
+
+@pytest.mark.parametrize("seconds", [30, 60])
+def test_a_search_ends_within_its_seconds(monkeypatch, seconds):
+    measurer = Slow(monkeypatch)
+    session = Session([gemm_task()], measurer, model="prior", spaces=quick_spaces).run(Budget(minutes=seconds / 60))
+    assert session.searches[0].final is not None  # the last race was run
+    assert seconds - 12 <= measurer.clock <= seconds + 3  # a candidate that wins races twice
 
 
 class Lucky(Simulated):

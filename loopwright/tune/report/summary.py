@@ -158,7 +158,7 @@ def _task(search: TaskSearch, share: float, explained: bool) -> TaskSummary:
         search.seconds,
         search.speed_up,
         search.noise,
-        len(search.trials),
+        search.spent,
         "" if incumbent is None else incumbent.candidate.space,
         incumbent is None or incumbent.built is search.rule,
         _flops(search),

@@ -103,7 +103,7 @@ def _best_sizes(height: int, width: int, lanes: int, machine: Machine) -> tuple[
     least = rounded_up(width, lanes)
     widths = [width, *range(least, least + _LARGER_VECTORS * lanes, lanes)]
     pairs = [(tall, wide) for tall in heights for wide in widths]
-    return max(pairs, key=lambda pair: (_rate(*pair, height, width, lanes, machine), -pair[0] * pair[1]))
+    return max(pairs, key=lambda pair: (_rate(pair[0], pair[1], height, width, lanes, machine), -pair[0] * pair[1]))
 
 
 def _rate(tall: int, wide: int, height: int, width: int, lanes: int, machine: Machine) -> float:
