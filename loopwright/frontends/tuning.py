@@ -8,8 +8,11 @@ lw.compile("model.onnx", database="tune.db")            or lw.build(program, aut
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
+
+import numpy as np
 
 from loopwright.frontends.compiling import compile as compile_model
 from loopwright.ir import IRModule, PrimFunc
@@ -19,8 +22,11 @@ from loopwright.tune import Budget, Database, Measurer, Session, Task, open_data
 from loopwright.tune.database import MemoryDatabase
 from loopwright.tune.errors import BadTuneArgument, NoTasks
 from loopwright.tune.extract import is_measurable, recording
+from loopwright.tune.model import cost_model
 from loopwright.tune.result import Tuned
+from loopwright.tune.scheduler import scheduler as scheduler_named
 from loopwright.tune.session import Observer
+from loopwright.tune.strategy import strategy as strategy_named
 
 _MINUTES: Final = 1.0  # where nobody says how much time there is
 
@@ -50,15 +56,53 @@ def tune(
     `cache="cold"` measures with caches flushed before each call. The same seed, with the same measurements, makes the
     same choices.
     """
-    chosen = on_threads(target, threads)
+    trials, minutes, seed = _plain(trials), _plain(minutes), _plain(seed)
+    chosen = on_threads(target, _plain(threads))
+    if isinstance(trials, float) and trials > 0:
+        raise BadTuneArgument("trials", trials, "a whole number")
     budget = Budget(trials, _MINUTES if trials is None and minutes is None else minutes)
     budget.check()
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise BadTuneArgument("seed", seed, "an integer that is not negative")
+    _require("seed", seed, _is_count(seed), "an integer that is not negative")
+    _require("winograd", winograd, isinstance(winograd, bool) or _is_count(winograd), "True, False or the largest tile")
+    _check_parts(model, strategy, scheduler, seed)
+    watching = isinstance(observers, Iterable) and all([_has(one, "begin", "trial", "end") for one in observers])
+    _require("observers", observers, watching, "a list of objects that have begin, trial and end")
     kept = open_kept(database)
     tasks = tasks_of(what, chosen, winograd, compile_options)
-    session = session_of(tasks, kept, cache, seed, model, strategy, scheduler, observers)
+    session = session_of(tasks, kept, cache, seed, model, strategy, scheduler, list(observers))
     return Tuned(session.run(budget), kept)
+
+
+def _plain(number: Any) -> Any:
+    """A number of numpy as Python's own."""
+    return number.item() if isinstance(number, np.generic) else number
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _check_parts(model: object, strategy: object, scheduler: object, seed: int) -> None:
+    """Refuse names that do not exist, and what is no such part, before a model is compiled for its tasks."""
+    kinds: list[tuple[str, object, Callable[[str], object], tuple[str, ...]]] = [
+        ("model", model, lambda name: cost_model(name, seed), ("fit", "predict")),
+        ("strategy", strategy, strategy_named, ("propose",)),
+        ("scheduler", scheduler, scheduler_named, ("next",)),
+    ]
+    for kind, given, named, methods in kinds:
+        if isinstance(given, str):
+            named(given)
+        else:
+            _require(kind, given, _has(given, *methods), f"a name, or an object that has {' and '.join(methods)}")
+
+
+def _has(given: object, *methods: str) -> bool:
+    return all([callable(getattr(given, method, None)) for method in methods])
+
+
+def _require(name: str, given: object, is_fine: bool, wanted: str) -> None:
+    if not is_fine:
+        raise BadTuneArgument(name, given, wanted)
 
 
 def on_threads(target: Target | str | None, threads: int | None) -> Target:
@@ -89,15 +133,28 @@ def tasks_of(
     """The tasks of a program, one a function, or of a model, which is compiled once to see its kernels."""
     functions = _functions(what)
     if functions is not None:
-        tasks = [Task(name, IRModule({name: one}), target) for name, one in functions.items() if is_measurable(one)]
-        if not tasks:
-            raise NoTasks("sizes of the program are not known; bind them with `PrimFunc.specialize`")
-        return tasks
+        for option, value in (compile_options or {}).items():
+            raise BadTuneArgument(option, value, "an option of a program: those of `compile` are for models")
+        return _tasks_of_functions(functions, target)
     with recording() as recorder:
         compile_model(what, target=target, winograd=winograd, **(compile_options or {}))
     if not recorder.found:
         raise NoTasks("the model has no kernel whose sizes are known")
     return recorder.found
+
+
+def _tasks_of_functions(functions: Mapping[str, PrimFunc], target: Target) -> list[Task]:
+    """A task for each distinct program, which weighs as much as there are of it."""
+    tasks: dict[str, Task] = {}
+    for name, function in functions.items():
+        if is_measurable(function):
+            task = Task(name, IRModule({name: function}), target)
+            known = tasks.get(task.key)
+            tasks[task.key] = task if known is None else replace(known, weight=known.weight + 1)
+    if not tasks:
+        what = "sizes of the program are not known" if functions else "the module has no program"
+        raise NoTasks(what, "bind them to numbers: `PrimFunc.specialize`" if functions else None)
+    return list(tasks.values())
 
 
 def open_kept(database: Database | str | os.PathLike[str] | None) -> Database:
@@ -119,7 +176,7 @@ def _functions(what: object) -> dict[str, PrimFunc] | None:
         return {"main": what}
     if isinstance(what, IRModule):
         functions = {name: one for name, one in what.functions_items() if isinstance(one, PrimFunc)}
-        return functions or None
+        return functions if functions or not list(what.functions_items()) else None
     return None
 
 

@@ -35,8 +35,9 @@ class NoTasks(LoopwrightError, ValueError):
 
     code = "LW1501"
 
-    def __init__(self, what: str = "the list of tasks is empty") -> None:
-        super().__init__(f"there is nothing to tune: {what}", hint="give a program or model with a kernel to schedule")
+    def __init__(self, what: str = "the list of tasks is empty", hint: str | None = None) -> None:
+        hint = hint or "give a program or model with a kernel to schedule"
+        super().__init__(f"there is nothing to tune: {what}", hint=hint)
 
 
 class NothingToSpend(LoopwrightError, ValueError):

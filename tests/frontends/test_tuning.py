@@ -12,7 +12,7 @@ from loopwright.ir import IRModule
 from loopwright.target import Target
 from loopwright.tune import Record, open_database
 from loopwright.tune.candidate import RULES, Candidate
-from loopwright.tune.errors import BadTuneArgument, NoTasks, NothingToSpend
+from loopwright.tune.errors import BadTuneArgument, NoTasks, NothingToSpend, UnknownName
 from loopwright.tune.space import RuleSpace
 
 TARGET = "llvm -num-cores=1"
@@ -102,6 +102,45 @@ def test_bad_input():
         lw.tune(product(), trials=1, database=5)
     with pytest.raises(BadTuneArgument, match="seed is 'a', not an integer that is not negative"):
         lw.tune(product(), trials=1, seed="a")
+    with pytest.raises(NoTasks, match="the module has no program"):
+        lw.tune(IRModule({}), trials=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 1.5}, "trials is 1.5, not a whole number"),
+        ({"winograd": "yes"}, "winograd is 'yes', not True, False or the largest tile"),
+        ({"model": None}, "model is None, not a name, or an object that has fit and predict"),
+        ({"strategy": 5}, "strategy is 5, not a name, or an object that has propose"),
+        ({"scheduler": []}, r"scheduler is \[\], not a name, or an object that has next"),
+        ({"observers": None}, "observers is None, not a list of objects that have begin, trial and end"),
+        ({"observers": [print]}, "observers is .*, not a list of objects that have begin, trial and end"),
+        ({"trails": 5}, "trails is 5, not an option of a program"),
+    ],
+)
+def test_arguments_that_a_search_cannot_take_are_named(options, message):
+    with pytest.raises(BadTuneArgument, match=message):
+        lw.tune(product(), **{"trials": 1, "target": TARGET, **options})
+
+
+def test_names_are_looked_up_before_a_model_is_compiled():
+    with pytest.raises(UnknownName, match="there is no strategy 'oracle'"):
+        lw.tune("there_is_no_such.onnx", trials=1, strategy="oracle")
+    with pytest.raises(UnknownName, match="there is no task scheduler 'oracle'"):
+        lw.tune("there_is_no_such.onnx", trials=1, scheduler="oracle")
+
+
+def test_numbers_of_numpy_are_numbers():
+    result = lw.tune(product(), trials=np.int64(1), seed=np.int64(3), threads=np.int32(1), target=TARGET)
+    assert (result.session.trials, result.session.seed) == (1, 3)
+
+
+def test_a_program_that_a_module_has_twice_is_one_task_of_twice_the_weight():
+    function = te.create_prim_func(product())
+    other = te.create_prim_func(product(8, 8, 8))
+    tasks = tasks_of(IRModule({"f": function, "g": function, "h": other}), Target(TARGET))
+    assert [(task.name, task.weight) for task in tasks] == [("f", 2.0), ("h", 1.0)]
 
 
 def test_a_program_of_scalars_is_measured():
