@@ -29,3 +29,8 @@ class Record:
     def median(self) -> float:
         """Seconds of one run; infinite where the candidate failed."""
         return median(self.seconds) if self.seconds else float("inf")
+
+
+def is_final(record: Record) -> bool:
+    """Whether it says who stood at the end of a search, after the last races."""
+    return record.settings.get("final") is True

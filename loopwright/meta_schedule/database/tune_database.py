@@ -80,8 +80,14 @@ class TuneDatabase(Database):
 
     def query_tuning_record(self, mod: IRModule, target: Target, workload_name: str = "main") -> TuningRecord | None:
         task = Task("main", mod, target)
-        records = [one for one in self.kept.top(task.key, fingerprint(target), 16) if one.trace]
-        return self._record(standing(records), self.commit_workload(mod)) if records else None
+        for records in (
+            self.kept.finals(task.key, fingerprint(target)),
+            self.kept.top(task.key, fingerprint(target), 16),
+        ):
+            traced = [one for one in records if one.trace]
+            if traced:
+                return self._record(standing(traced), self.commit_workload(mod))
+        return None
 
     def __len__(self) -> int:
         return len(self.kept.records())

@@ -63,6 +63,9 @@ class Database(Protocol):
     ) -> list[Record]:
         """The `count` best records, fastest first; failures are not among them."""
 
+    def finals(self, key: str, fingerprint: str, threads: int | None = None, cache: str | None = None) -> list[Record]:
+        """Of these, who stood at the end of a search, after the last races; in the order they came."""
+
     def records(
         self, key: str | None = None, fingerprint: str | None = None, limit: int | None = None, failed: bool = True
     ) -> list[Record]:
@@ -83,7 +86,10 @@ class Database(Protocol):
         """Name and fingerprint of every cost model."""
 
     def prune(self, keep: int = 16) -> int:
-        """Drop failures, and all but the `keep` best records of every workload, CPU and setting; how many went."""
+        """Drop failures, and all but the `keep` best records of every workload, CPU and setting; how many went.
+
+        What a build takes and what it is compared with stay too: who won the newest last races, and the rule's own.
+        """
 
     def merge(self, other: Database) -> int:
         """Take in what another database has; how many records were new."""

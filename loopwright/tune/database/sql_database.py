@@ -16,7 +16,7 @@ from loopwright.runtime.errors import LoopwrightError, user_stack_level
 from loopwright.tune.database.current import enter, leave
 from loopwright.tune.database.interface import Database, DatabaseWarning, Workload
 from loopwright.tune.database.rows import Row, read_record, read_workload, record_row, short_digest
-from loopwright.tune.record import Record
+from loopwright.tune.record import Record, is_final
 from loopwright.tune.task import Task
 
 T = TypeVar("T")
@@ -36,9 +36,15 @@ TABLES: Final = (
         PRIMARY KEY (name, cpu))""",
 )
 
+_SETTING: Final = "cpu, workload, threads, cache"
 _RANKED: Final = """SELECT id, digest, body, seconds,
     ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY seconds, id) AS place
     FROM loopwright_records WHERE seconds IS NOT NULL"""
+
+
+# How the bodies of some records look; they are written with sorted keys, and without spaces.
+_FINAL: Final = '%"final":true%'
+_RULE: Final = '%"choices":[],%"space":"rules"%'
 
 
 class Execute(Protocol):
@@ -124,6 +130,12 @@ class SqlDatabase(Database):
                 break
         return result
 
+    def finals(self, key: str, fingerprint: str, threads: int | None = None, cache: str | None = None) -> list[Record]:
+        where, values = _conditions(workload=key, cpu=short_digest(fingerprint), threads=threads, cache=cache)
+        statement = f"""SELECT id, digest, body FROM loopwright_records
+            WHERE {where} AND seconds IS NOT NULL AND body LIKE :mark ORDER BY id"""
+        return [one for one in self._readable(self._read(statement, mark=_FINAL, **values)) if is_final(one)]
+
     def records(
         self, key: str | None = None, fingerprint: str | None = None, limit: int | None = None, failed: bool = True
     ) -> list[Record]:
@@ -192,15 +204,33 @@ class SqlDatabase(Database):
     # --- all of it ------------------------------------------------------------------------------------------------
 
     def prune(self, keep: int = 16) -> int:
-        ranked = _RANKED.format(partition="cpu, workload, threads, cache")
-        kept = f"SELECT id FROM ({ranked}) ranked WHERE place <= :keep"
-
         def work(execute: Execute) -> int:
-            count = execute(f"SELECT COUNT(*) FROM loopwright_records WHERE id NOT IN ({kept})", keep=keep)[0][0]
-            execute(f"DELETE FROM loopwright_records WHERE id NOT IN ({kept})", keep=keep)
+            best = f"SELECT id FROM ({_RANKED.format(partition=_SETTING)}) ranked WHERE place <= :keep"
+            clause, values = f"id NOT IN ({best})", dict[str, object](keep=keep)
+            if keep > 0:
+                # What a build takes, and what it is compared with.
+                rules = "SELECT MAX(id) FROM loopwright_records WHERE seconds IS NOT NULL AND body LIKE :rule"
+                finals = ", ".join(["0", *[str(number) for number in self._newest_finals(execute)]])
+                clause += (
+                    f" AND id NOT IN ({rules} AND body NOT LIKE :final GROUP BY {_SETTING}) AND id NOT IN ({finals})"
+                )
+                values |= {"rule": _RULE, "final": _FINAL}
+            count = execute(f"SELECT COUNT(*) FROM loopwright_records WHERE {clause}", **values)[0][0]
+            execute(f"DELETE FROM loopwright_records WHERE {clause}", **values)
             return int(count)
 
         return self._write(work)
+
+    def _newest_finals(self, execute: Execute) -> list[int]:
+        """The rows that won the newest last races of each program and setting."""
+        statement = f"""SELECT id, digest, body, {_SETTING} FROM loopwright_records
+            WHERE seconds IS NOT NULL AND body LIKE :final"""
+        newest: dict[tuple[object, ...], tuple[float, int]] = {}
+        for number, digest, body, *setting in execute(statement, final=_FINAL):
+            for record in self._readable([(number, digest, body)]):
+                if is_final(record):
+                    newest[*setting,] = max(newest.get((*setting,), (record.time, number)), (record.time, number))
+        return [number for _, number in newest.values()]
 
     def merge(self, other: Database) -> int:
         for workload in other.workloads():

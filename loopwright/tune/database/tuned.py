@@ -21,12 +21,12 @@ from loopwright.ir import PrimFunc
 from loopwright.target import Target, describe
 from loopwright.tune.candidate import RULES, Candidate
 from loopwright.tune.database.interface import Database
-from loopwright.tune.record import Record
+from loopwright.tune.record import Record, is_final
 from loopwright.tune.task import fingerprint
 from loopwright.tune.workload import apart, family_of, key_of, sizes_of
 
 _NEAR: Final = 1.0  # factors of two, on average of each size
-_BEST: Final = 16  # records of a program that are looked at
+_BEST: Final = 16  # records of a program that are looked at where no search of it has ended
 
 
 class TunedSchedules:
@@ -52,10 +52,14 @@ class TunedSchedules:
         return f"known={hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
 
     def _looked_up(self, function: PrimFunc, key: str, machine: str, threads: int, winograd: int) -> Known | None:
-        best = self.database.top(key, machine, _BEST, threads, self.cache)
-        own = [record for record in best if _fits(record, winograd)]
-        if own:
-            return _as_known(standing(own), "the fastest schedule that was measured")
+        # One that lost the last races may have looked faster than who won them.
+        for records in (
+            self.database.finals(key, machine, threads, self.cache),
+            self.database.top(key, machine, _BEST, threads, self.cache),
+        ):
+            own = [record for record in records if _fits(record, winograd)]
+            if own:
+                return _as_known(standing(own), "the fastest schedule that was measured")
         if not self.adapt:
             return None
         if (machine, threads) not in self._similar:
@@ -71,8 +75,8 @@ class TunedSchedules:
 
 
 def standing(records: Sequence[Record]) -> Record:
-    """Of the fastest records of a program, the one that won the last races at the end of a search, if there is one."""
-    finals = [record for record in records if record.settings.get("final")]
+    """Of records of a program, the fastest first, the one that won the newest last races, if there is one."""
+    finals = [record for record in records if is_final(record)]
     return max(finals, key=lambda record: record.time) if finals else records[0]
 
 

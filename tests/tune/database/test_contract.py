@@ -138,6 +138,30 @@ def test_prune_keeps_the_best(database):
     assert database.prune(0) == 9 and database.records() == []
 
 
+def test_who_won_the_last_races_is_found_behind_faster_records(database):
+    settings = {"threads": 1, "cache": "warm"}
+    final = record(seconds=5.0, time=10.0, settings={**settings, "final": True})
+    older = record(seconds=2.0, time=9.0, settings={**settings, "final": True})
+    named = record(seconds=3.0, time=11.0, settings=settings, choices=('"final":true',))
+    database.add_all([final, older, named, *[record(seconds=1 + 1e-3 * n, settings=settings) for n in range(20)]])
+    database.add_all([record(seconds=None, settings={**settings, "final": True}), record("other", 0.1)])
+    assert database.finals("k", CPU) == [final, older] == database.finals("k", CPU, 1, "warm")
+    assert database.finals("k", CPU, 2) == database.finals("k", OTHER_CPU) == []
+
+
+def test_prune_keeps_what_builds_take_and_are_compared_with(database):
+    settings = {"threads": 1, "cache": "warm"}
+    final = record(seconds=5.0, time=10.0, settings={**settings, "final": True})
+    older = record(seconds=2.0, time=9.0, settings={**settings, "final": True})
+    rule = record(seconds=6.0, space="rules", settings=settings)
+    best = record(seconds=1.0, space="rules", choices=(("0.tiles", 3),), settings=settings)
+    others = [record(seconds=1.5 + n, space="rules", choices=(("0.tiles", n),), settings=settings) for n in range(4)]
+    database.add_all([final, older, rule, best, *others])
+    assert database.prune(1) == 5
+    assert database.records() == [final, rule, best]
+    assert database.prune(0) == 3
+
+
 def test_merge_takes_what_is_new(database):
     other = MemoryDatabase()
     database.add_workload(task(4))
