@@ -182,7 +182,7 @@ def db_prune(
     database: Records = None,
     as_json: AsJson = False,
 ) -> None:
-    """Drop failures, and all but the best records of each program and setting."""
+    """Drop failures, and all but the best records of each program and setting, its winner and the rule's own."""
     from loopwright.cli import db as command
 
     with shown(as_json), _opened(database) as opened:
