@@ -61,12 +61,26 @@ def test_steps_with_reasons_of_their_own_end_a_stretch(proofs):
     before = chain()
     sch = tir.Schedule(before)
     sch.compute_at("D", sch.get_loops("E")[0])
-    sch.set_scope("E", 0, "local")
+    sch.storage_align("E", 0, axis=0, factor=8, offset=1)
     sch.cache_write("F", 0, "local")
     sch.reverse_compute_at("F_local", sch.get_loops("F")[0])
     again = Schedule(before)
     sch.trace.apply_to_schedule(again)
     assert proofs["stretches"] == 2
+    same_program(again.mod["main"], sch.mod["main"])
+
+
+def test_another_scope_ends_no_stretch(proofs):
+    before = chain()
+    sch = tir.Schedule(before)
+    sch.compute_at("D", sch.get_loops("E")[0])
+    sch.set_scope("E", 0, "local")  # of a buffer that was there from the start
+    sch.cache_write("F", 0, "global")
+    sch.set_scope("F_global", 0, "local")  # and of one that was not
+    sch.reverse_compute_at("F_global", sch.get_loops("F")[0])
+    again = Schedule(before)
+    sch.trace.apply_to_schedule(again)
+    assert proofs["stretches"] == 1
     same_program(again.mod["main"], sch.mod["main"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pytest
 
@@ -32,6 +33,7 @@ from loopwright.ir import (
     decl_buffer,
     logical_and,
     seq,
+    substitute,
 )
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof import find_mismatch as comparing
@@ -43,6 +45,14 @@ from tests.schedule.pairs import version_of
 from tests.schedule.random_pairs import random_cached, random_pair
 
 CELLS, TERMS = 6, 4  # how many sums, and how many numbers in each
+
+
+class Nest(NamedTuple):
+    """Loops around a block, the values that they give to its axes, and when it runs."""
+
+    loops: list[tuple[Var, int]]
+    values: list[Expr]
+    guards: list[Expr]
 
 
 class Blocks:
@@ -93,10 +103,28 @@ def _nest(loops: Sequence[tuple[Var, int]], body: Stmt) -> Stmt:
     return body
 
 
+def _fused(rng: random.Random, nest: Nest) -> Nest:
+    """Two loops as one, now and then, and one of the new loop's parts cut in two again."""
+    if len(nest.loops) < 2 or rng.random() < 0.6:
+        return nest
+    k = rng.randrange(len(nest.loops) - 1)
+    (outer, many), (inner, few) = nest.loops[k : k + 2]
+    fused = Var("f")
+    step = few if rng.random() < 0.95 else few + 1
+    first: Expr = fused // step
+    if many % 2 == 0 and rng.random() < 0.3:
+        first = fused // (2 * step) * 2 + (fused // step % 2 if rng.random() < 0.5 else fused % (2 * step) // step)
+    elif rng.random() < 0.3:
+        first = first % many
+    new = {outer: first, inner: fused % step}
+    values, guards = ([substitute(item, new) for item in items] for items in (nest.values, nest.guards))
+    return Nest([*nest.loops[:k], (fused, many * few), *nest.loops[k + 2 :]], values, guards)
+
+
 def arranged(rng: random.Random, blocks: Blocks) -> PrimFunc:
     """The two blocks in some loops: often right, but cells may be filled too late, twice, or in part."""
     shared = [] if rng.random() < 0.3 else [(Var("l"), rng.choice([2, 3]))]
-    if shared and rng.random() < 0.3:
+    if shared and rng.random() < 0.4:
         shared.append((Var("m"), rng.choice([1, 2])))
     tile = CELLS
     start: Expr = const(0)
@@ -120,16 +148,21 @@ def arranged(rng: random.Random, blocks: Blocks) -> PrimFunc:
     rng.shuffle(loops)
     if rng.random() < 0.1:
         loops.insert(rng.randrange(len(loops) + 1), (Var("again"), 2))
+    loops, values, guards = _fused(rng, Nest(loops, values, guards))
     fill = _nest(loops, BlockRealize(values, logical_and(const(True), *guards), blocks.fill))
 
     more, at = _digits(rng, max(tile + rng.choice([0, 0, 0, -1]), 1), "j")
     at = start + at + rng.choice([0, 0, 0, blocks.first])
-    where = logical_and(at >= blocks.first, at < CELLS - abs(blocks.ahead))
     rng.shuffle(more)
-    use = _nest(more, BlockRealize([at], where, blocks.use))
+    more, (at,), wheres = _fused(rng, Nest(more, [at], [at >= blocks.first, at < CELLS - abs(blocks.ahead)]))
+    use = _nest(more, BlockRealize([at], logical_and(*wheres), blocks.use))
     parts = [fill, use] if rng.random() < 0.9 else [use, fill]
     inside = shared and not blocks.is_output and rng.random() < 0.5
     body = seq(parts)
+    if len(shared) == 2 and rng.random() < 0.6:
+        (l, many), (m, few) = shared
+        shared = [(Var("l_m"), many * few)]
+        body = substitute(body, {l: shared[0][0] // few, m: shared[0][0] % few})
     root_buffers = [] if blocks.is_output or inside else [blocks.buffer]
     for depth in reversed(range(len(shared))):
         if inside and depth == len(shared) - 1:

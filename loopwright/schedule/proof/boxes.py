@@ -8,13 +8,15 @@
                 B[vi // 4, vi % 4] = …        the cell tells vi back
 
 A box has no gaps: each loop is a digit of one axis, and its stride is the number of values below it. Different axes
-have different loops, so all combinations occur. Quick ways to *yes* (`single_writer.py`): what is no box may still be
+have different loops, so all combinations occur. A fused loop `f` is several digits: of 6 iterations, `f // 3` and
+`f % 3` are 2 and 3 values, in all combinations. Quick ways to *yes* (`single_writer.py`): what is no box may still be
 fine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
+from math import prod
 from typing import NamedTuple
 
 from loopwright.analysis.accesses import Access
@@ -23,6 +25,19 @@ from loopwright.analysis.ranges import Ranges
 from loopwright.arith.affine import AllOf, Condition, Form, Ge, Part
 from loopwright.arith.linear import add_into
 from loopwright.ir import FloorDiv, FloorMod, IntImm, Var
+
+
+class Digit(NamedTuple):
+    """A loop, or a part of a fused one, that counts through the values of an axis."""
+
+    stride: int
+    term: Var | Part
+    extent: int
+
+    @property
+    def var(self) -> Var:
+        """The loop."""
+        return self.term if isinstance(self.term, Var) else next(iter(self.term.variables))
 
 
 class Box(NamedTuple):
@@ -34,7 +49,7 @@ class Box(NamedTuple):
     low: Form
     size: int
     limit: int | None
-    digits: tuple[tuple[int, Var], ...]
+    digits: tuple[Digit, ...]
 
 
 class Boxes(NamedTuple):
@@ -74,10 +89,12 @@ def boxes_of(access: Access, depth: int, ranges: Ranges) -> Boxes | None:
         if low is None or high is None or low.terms or high.terms or low.const or high.const < 0:
             return None
         counts[loop.var] = high.const + 1
-    idle = {var for var, count in counts.items() if count > 1}
     still = {loop.var: loop.low.const for loop in access.loops if loop.low is not None and is_single(loop)}
     values = [_without(value, still) for value in location.values if value is not None]
-    boxes = [box for value in values for box in [_box(value, counts, idle)] if box is not None]
+    parts = _parts(values, counts)
+    values = [parts.put_in(value) for value in values]
+    idle = {term for term, count in parts.counts.items() if count > 1}
+    boxes = [box for value in values for box in [_box(value, parts.counts, counts.keys(), idle)] if box is not None]
     if len(boxes) < len(location.values):
         return None
     for condition in _all_of(access.guards):
@@ -86,13 +103,94 @@ def boxes_of(access: Access, depth: int, ranges: Ranges) -> Boxes | None:
         if ranges.is_at_most(condition.negated(), 0, access.loops):
             continue  # always so
         for k, value in enumerate(values):
-            limit = _limit(_without(condition, still), value, boxes[k])
+            limit = _limit(parts.put_in(_without(condition, still)), value, boxes[k])
             if limit is not None:
                 boxes[k] = boxes[k]._replace(limit=limit)
                 break
         else:
             return None
-    return Boxes(boxes, bool(idle))
+    return Boxes(boxes, bool(idle) or parts.leave_out)
+
+
+class _Span(NamedTuple):
+    """The part `f % end // start` of a loop f that counts from 0; of all of it, `end` is its extent."""
+
+    var: Var
+    start: int
+    end: int
+
+
+class _Parts(NamedTuple):
+    """What counts independently of each other: loops, and the parts of fused ones."""
+
+    counts: dict[Var | Part, int]
+    same: dict[Part, Part]  # of several ways to write one part, the first
+    leave_out: bool  # iterations of a loop that differ in none of its parts
+
+    def put_in(self, form: Form) -> Form:
+        """The form with each part in one way of writing."""
+        if self.same.keys().isdisjoint(form.terms):
+            return form
+        terms: dict[Var | Part, int] = {}
+        for term, k in form.terms.items():
+            add_into(terms, {self.same[term] if isinstance(term, Part) and term in self.same else term: k}, 1)
+        return Form(terms, form.const)
+
+
+def _parts(values: Sequence[Form], counts: Mapping[Var, int]) -> _Parts:
+    """The parts in which the values hold loops. A loop whose parts depend on each other stays whole."""
+    spans: dict[Var, dict[_Span, Part | None]] = {}
+    found: dict[Part, _Span] = {}
+    for term in [term for value in values for term in value.terms]:
+        if isinstance(term, Var):
+            if term in counts:
+                spans.setdefault(term, {}).setdefault(_Span(term, 1, counts[term]), None)
+        elif (span := _span(term, counts)) is not None:
+            found[term] = span
+            spans.setdefault(span.var, {}).setdefault(span, term)
+    result: dict[Var | Part, int] = {var: extent for var, extent in counts.items()}
+    same: dict[Part, Part] = {}
+    leave_out = False
+    for var, mine in spans.items():
+        firsts = {span: term for span, term in mine.items() if term is not None}
+        if len(firsts) < len(mine) or not _are_independent(sorted(firsts), counts[var]):
+            continue
+        del result[var]
+        result.update({term: span.end // span.start for span, term in firsts.items()})
+        same.update({term: firsts[span] for term, span in found.items() if span in firsts})
+        leave_out = leave_out or prod([span.end // span.start for span in firsts]) < counts[var]
+    return _Parts(result, same, leave_out)
+
+
+def _are_independent(spans: Sequence[_Span], extent: int) -> bool:
+    """Whether all combinations of the parts of one loop occur; they come in the order of their strides."""
+    below = 1
+    for span in spans:
+        if span.start % below or span.end % span.start or extent % span.end:
+            return False
+        below = span.end
+    return True
+
+
+def _span(term: Part, counts: Mapping[Var, int]) -> _Span | None:
+    """The part of a loop that a quotient or remainder is; None when it is none."""
+    if term.op not in ("floor", "mod") or len(term.args[0].terms) != 1 or term.args[0].const:
+        return None
+    ((inner, k),) = term.args[0].terms.items()
+    if k != 1:
+        return None
+    if isinstance(inner, Part):
+        whole = _span(inner, counts)
+    else:
+        whole = _Span(inner, 1, counts[inner]) if inner in counts else None
+    if whole is None:
+        return None
+    step = whole.start * term.divisor
+    if step >= whole.end:
+        return whole if term.op == "mod" else None
+    if term.op == "floor":
+        return whole._replace(start=step)
+    return whole._replace(end=step) if whole.end % step == 0 or whole.end == counts[whole.var] else None
 
 
 def is_single(loop: Loop) -> bool:
@@ -108,26 +206,26 @@ def _without(form: Form, still: Mapping[Var, int]) -> Form:
     return Form(terms, const)
 
 
-def _box(value: Form, counts: Mapping[Var, int], idle: set[Var]) -> Box | None:
-    """The values of one axis; the loops that count through them are taken out of `idle`."""
+def _box(
+    value: Form, counts: Mapping[Var | Part, int], running: Set[Var], idle: set[Var | Part]
+) -> Box | None:
+    """The values of one axis; the loops, and parts of them, that count through them are taken out of `idle`."""
     around: dict[Var | Part, int] = {}
-    digits: list[tuple[int, Var]] = []
+    digits: list[Digit] = []
     for term, stride in value.terms.items():
-        if isinstance(term, Part):
-            if not term.variables.isdisjoint(counts):
-                return None
-            around[term] = stride
-        elif term not in counts:
-            around[term] = stride
-        else:
-            digits.append((stride, term))
-    digits.sort(key=lambda digit: digit[0])
-    size = 1
-    for stride, var in digits:
-        if stride != size or var not in idle:
+        if term in counts:
+            digits.append(Digit(stride, term, counts[term]))
+        elif term in running or (isinstance(term, Part) and not term.variables.isdisjoint(running)):
             return None
-        idle.remove(var)
-        size *= counts[var]
+        else:
+            around[term] = stride
+    digits.sort(key=lambda digit: digit.stride)
+    size = 1
+    for digit in digits:
+        if digit.stride != size or digit.term not in idle:
+            return None
+        idle.remove(digit.term)
+        size *= digit.extent
     return Box(Form(around, value.const), size, None, tuple(digits))
 
 
@@ -137,9 +235,9 @@ def _limit(condition: Form, value: Form, box: Box) -> int | None:
     It is `limit - value`, or, with `value = step * quotient + rest` and the rest counted by the faster digits,
     `limit - quotient`: a tile is whole or is not there.
     """
-    for step in {1, *[stride for stride, _ in box.digits], box.size}:
+    for step in {1, *[digit.stride for digit in box.digits], box.size}:
         rest = value.plus(condition, step)
-        if rest.terms == {var: stride for stride, var in box.digits if stride < step}:
+        if rest.terms == {digit.term: digit.stride for digit in box.digits if digit.stride < step}:
             limit = rest.const + step - 1
             return limit if box.limit is None else min(limit, box.limit)
     return None

@@ -173,13 +173,18 @@ class SingleWriterBuffers:
 
     def _caller(self, buffer: Buffer) -> _Reader | None:
         """The caller, who looks at every cell."""
-        loops = []
+        loops: list[Loop] = []
+        cell: list[Form] = []
         for extent in buffer.shape:
             size = self.dataflow.program.affine.form(extent)
             if size is None:
                 return None
+            if not size.terms and size.const == 1:
+                cell.append(constant(0))  # which a store writes as a literal
+                continue
             loops.append(Loop(Var("c"), constant(0), size.shifted(-1), extent))
-        return _Reader([Form({loop.var: 1}, 0) for loop in loops], loops, (), None)
+            cell.append(Form({loops[-1].var: 1}, 0))
+        return _Reader(cell, loops, (), None)
 
     def _is_started(self, writers: Sequence[_Writer]) -> bool:
         """Whether each update finds its start value, written in the same iteration of the loops around both."""
@@ -210,16 +215,17 @@ class SingleWriterBuffers:
         inner = common_depth(init.access.instance, update.access.instance)
         if inner < depth:
             return False
-        between = {loop.var for loop in update.access.loops[depth:inner] if not is_single(loop)}
+        loops = [loop for loop in update.access.loops[depth:inner] if not is_single(loop)]
+        between = {loop.var for loop in loops}
         if not between:
             return True
         first, then = self._boxes(init.access, depth), self._boxes(update.access, depth)
         if first is None or then is None:
             return False
-        message: set[Var] = set()
+        told: dict[Var, int] = {}  # how many of a loop's iterations the cell tells apart
         for axis in update.cell.axes():
             mine = then.axes[axis]
-            outer = [digit for digit in mine.digits if digit[1] in between]
+            outer = [digit for digit in mine.digits if digit.var in between]
             if not outer:
                 continue
             others = [k for k in init.cell.axes() if init.cell.place(k) == update.cell.place(axis)]
@@ -229,10 +235,12 @@ class SingleWriterBuffers:
             # The slowest digits of both: the rest is less than one step of them.
             if mine.low.key != its.low.key or [*mine.digits[-len(outer) :]] != outer:
                 return False
-            if [*its.digits[-len(outer) :]] != outer or any([var in between for _, var in its.digits[: -len(outer)]]):
+            if [*its.digits[-len(outer) :]] != outer or any([digit.var in between for digit in its.digits[: -len(outer)]]):
                 return False
-            message.update([var for _, var in outer])
-        return message == between
+            for digit in outer:
+                told[digit.var] = told.get(digit.var, 1) * digit.extent
+        # boxes_of has seen that each of them counts from 0.
+        return told == {loop.var: loop.high.const + 1 for loop in loops if loop.high is not None}
 
     def _is_filled(self, reader: _Reader, writer: _Writer, depth: int) -> bool:
         """Whether the reader's cell is written, by all that is summed up in it, while the outer loops stand still."""

@@ -22,7 +22,9 @@ def set_scope(view: View, block: BlockRealize, buffer_index: BufferName, storage
     home_of("set_scope", view, buffer, block)
     if buffer.scope() == storage_scope:
         return Step(view.function, Proof.ORDER_KEPT, at=block)
-    after = exchange(view.function, buffer, rescoped(buffer, storage_scope))
+    moved = rescoped(buffer, storage_scope)
+    after = exchange(view.function, buffer, moved)
     # Threads have memory of their own in some scopes; without them a scope is a name.
-    threads = any(loop[-1].kind is ForKind.THREAD_BINDING for loop in view.index.loops.values())  # type: ignore[attr-defined]
-    return Step(after, Proof.VALUES if threads else Proof.GIVEN, at=block, buffers=[buffer])
+    if any(loop[-1].kind is ForKind.THREAD_BINDING for loop in view.index.loops.values()):  # type: ignore[attr-defined]
+        return Step(after, Proof.VALUES, at=block, buffers=[buffer])
+    return Step(after, Proof.GIVEN, at=block, buffers=[buffer], again=lambda function: exchange(function, buffer, moved))
