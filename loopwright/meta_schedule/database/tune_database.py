@@ -16,6 +16,7 @@ from loopwright.meta_schedule.database.record import TuningRecord, Workload
 from loopwright.target import Target
 from loopwright.tune import Record, Task, open_database
 from loopwright.tune.database import Database as Kept
+from loopwright.tune.database.json_files import likely_settings
 from loopwright.tune.database.tuned import standing
 from loopwright.tune.task import fingerprint
 from loopwright.tune.versions import versions
@@ -59,6 +60,7 @@ class TuneDatabase(Database):
                 machine=machine,
                 versions=versions(),
                 time=time.time(),
+                settings=likely_settings(task, record.trace_json),
             )
         )
 

@@ -3,7 +3,9 @@
     database_workload.json         ["16045690981402826360", "<base64 of the module's JSON>"]
     database_tuning_record.json    [0, [trace, [seconds, …], target, [["TENSOR", dtype, shape], …]]]
 
-The number is the line of the workload. What these files have no place for (noise, machine, settings) is not written. A
+The number is the line of the workload. What these files have no place for (noise, machine, settings) is not written;
+so that the fastest record there is the one that builds take here, those that lost the last races are written as no
+faster than who won them. Records that are read count as measured on as many threads as their target has cores. A
 failure is one measurement of 1e10 seconds. Programs are in the form of `ir.save_json`: those that the peer itself wrote
 are in a form of its own, and are skipped with a warning.
 """
@@ -12,20 +14,22 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 from typing import Any, Final, TypeVar
 
 from loopwright.ir import IRModule, PrimFunc, load_json, save_json
 from loopwright.runtime.errors import LoopwrightError, user_stack_level
 from loopwright.runtime.json_text import read_json
-from loopwright.target import Target
+from loopwright.runtime.together import CannotWrite, write_text
+from loopwright.target import Target, describe
 from loopwright.tune.database.errors import MissingJsonFile
 from loopwright.tune.database.interface import Database, DatabaseWarning, Workload
-from loopwright.tune.database.rows import record_row
-from loopwright.tune.record import Record
+from loopwright.tune.database.rows import is_trace, record_row
+from loopwright.tune.record import Record, is_final
 from loopwright.tune.task import Task, fingerprint
 
 T = TypeVar("T")
@@ -43,13 +47,17 @@ def export_json(database: Database, work_dir: str | Path, target: Target) -> int
     lines, count = [], 0
     for index, workload in enumerate(workloads):
         infos = arguments(workload.mod)
-        for record in database.records(workload.key, fingerprint(target)):
+        records = database.records(workload.key, fingerprint(target))
+        for record in _in_order(records):
             lines.append(record_line(index, record, target, infos))
             count += 1
     folder = Path(work_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / WORKLOADS, [workload_line(workload) for workload in workloads])
-    _write(folder / RECORDS, lines)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(folder, error.strerror or str(error)) from error
+    write_text(folder / WORKLOADS, _text([workload_line(workload) for workload in workloads]))
+    write_text(folder / RECORDS, _text(lines))
     return count
 
 
@@ -66,7 +74,8 @@ def import_json(database: Database, work_dir: str | Path) -> int:
         known = (index, json.dumps(target, sort_keys=True))
         if known not in tasks:
             tasks[known] = Task(_name(modules[index]), modules[index], Target(target))
-        record = Record(tasks[known].key, tasks[known].fingerprint, **data)
+        task = tasks[known]
+        record = Record(task.key, task.fingerprint, settings=likely_settings(task, data["trace"]), **data)
         record_row(record)  # or it cannot be stored
         return record
 
@@ -75,6 +84,29 @@ def import_json(database: Database, work_dir: str | Path) -> int:
     for mod in modules.values():
         database.add_workload(Task(_name(mod), mod, target))
     return database.add_all(records)
+
+
+def likely_settings(task: Task, trace: Any) -> dict[str, Any]:
+    """How a record was measured that does not say it, and what builds ask of it."""
+    steps = trace[0] if is_trace(trace) and trace else ()
+    tiles = [attributes[0] for kind, _, attributes, _ in steps if kind == "Winograd" and attributes]
+    winograd = max([tile for tile in tiles if isinstance(tile, int)], default=0)
+    return {"threads": describe(task.target).num_cores, "winograd": winograd}
+
+
+def _in_order(records: Sequence[Record]) -> Iterator[Record]:
+    """The records, of which none is faster than the one that won the newest last races."""
+    finals = [record for record in records if is_final(record) and record.seconds and not record.error]
+    if not finals:
+        yield from records
+        return
+    winner = max(finals, key=lambda record: record.time)
+    for record in records:
+        if record is winner or not record.seconds or record.error:
+            yield record
+            continue
+        scale = max(1.0, winner.median * (1 + 1e-6) / min(mean(record.seconds), record.median))
+        yield replace(record, seconds=tuple([one * scale for one in record.seconds]))
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------
@@ -166,8 +198,5 @@ def _warn(message: str) -> None:
     warnings.warn(message, DatabaseWarning, stacklevel=user_stack_level())
 
 
-def _write(path: Path, lines: Sequence[str]) -> None:
-    """Replace the file as a whole, so that nobody sees half of it."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_text("".join([f"{line}\n" for line in lines]), encoding="utf-8")
-    os.replace(new, path)
+def _text(lines: Sequence[str]) -> str:
+    return "".join([f"{line}\n" for line in lines])

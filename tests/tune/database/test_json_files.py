@@ -9,10 +9,12 @@ import pytest
 
 from loopwright import tir
 from loopwright.ir import structural_equal
+from loopwright.runtime.together import CannotWrite
 from loopwright.schedule import Trace
 from loopwright.tune import Record
 from loopwright.tune.database import DatabaseWarning, MemoryDatabase, MissingJsonFile, export_json, import_json
-from loopwright.tune.database.json_files import RECORDS, WORKLOADS
+from loopwright.tune.database.json_files import RECORDS, WORKLOADS, workload_line
+from loopwright.tune.database.tuned import TunedSchedules
 from tests.tune.database.samples import OTHER_CPU, TRACE, record, seconds, task
 
 
@@ -64,6 +66,43 @@ def test_what_was_written_is_read(database, tmp_path):
     again = tmp_path / "again"
     export_json(new, again, task().target)
     assert sorted((again / RECORDS).read_text().splitlines()) == sorted((tmp_path / RECORDS).read_text().splitlines())
+
+
+def test_who_won_the_last_races_is_the_fastest_in_the_files(tmp_path):
+    database, new, work = MemoryDatabase(), MemoryDatabase(), task(4)
+    database.add_workload(work)
+    final = record(work.key, 2.0, work.fingerprint, time=3.0, settings={"final": True}, trace=[[], [[0, 1]]])
+    others = [record(work.key, value, work.fingerprint) for value in (1.0, 4.0)]
+    database.add_all([*others, final])
+    export_json(database, tmp_path, work.target)
+    import_json(new, tmp_path)
+    fastest, *rest = new.top(work.key, work.fingerprint, 3)
+    assert (fastest.trace, fastest.median) == (final.trace, 2.0)
+    assert seconds(rest) == [pytest.approx(2.0), 4.0]
+
+
+def test_builds_take_what_was_imported(tmp_path):
+    workload = task(8)
+    sch = tir.Schedule(workload.mod)
+    sch.vectorize(sch.get_loops("B")[1])
+    other = tir.Schedule(workload.mod)
+    trace = other.trace.as_json()
+    trace[0].append(["Winograd", ["b0"], [4], ["b1"]])
+    measured = [(sch.trace.as_json(), 2.0), (trace, 1.0)]
+    texts = [json.dumps([0, [one, [time], workload.target.export(), []]]) for one, time in measured]
+    (tmp_path / WORKLOADS).write_text(workload_line(workload) + "\n")
+    (tmp_path / RECORDS).write_text("\n".join(texts))
+    database = MemoryDatabase()
+    import_json(database, tmp_path)
+    known = TunedSchedules(database).find(workload.function, workload.target, 0)  # without winograd
+    assert known is not None and known.trace == sch.trace.as_json()
+
+
+@pytest.mark.parametrize("place", ["taken", "taken/below"])
+def test_a_folder_that_cannot_be_made(database, tmp_path, place):
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(CannotWrite):
+        export_json(database, tmp_path / place, task().target)
 
 
 def test_a_trace_that_was_imported_is_proved_when_it_is_applied(tmp_path):
