@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 
@@ -26,7 +28,7 @@ class MethodNotDefined(LoopwrightError, ValueError, NotImplementedError):
 
 
 class NothingToTune(LoopwrightError, ValueError):
-    """`tune_tasks` was given no tasks, or not one weight for each task.
+    """`tune_tasks` was given no tasks, or not one weight for each task, or a task has no design space.
 
     For example:
 
@@ -37,8 +39,8 @@ class NothingToTune(LoopwrightError, ValueError):
 
     code = "LW1571"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem, hint="give TuneContexts, and a weight for each")
+    def __init__(self, problem: str, hint: str = "give TuneContexts, and a weight for each") -> None:
+        super().__init__(problem, hint=hint)
 
 
 class UnknownKind(LoopwrightError, ValueError):
@@ -103,6 +105,56 @@ class MissingTrackerSettings(LoopwrightError, ValueError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"RPCConfig.{name} is not given", hint=f"give it, or set the variable TVM_{name.upper()}")
+
+
+class BadTuningArgument(LoopwrightError, ValueError, TypeError):
+    """An argument of a tuning function is of a type or has a value that it cannot have.
+
+    For example:
+
+        from loopwright import meta_schedule as ms
+
+        ms.tune_tir(None, "llvm", "work", max_trials_global=64)
+    """
+
+    code = "LW1576"
+
+    def __init__(self, name: str, given: object, wanted: str) -> None:
+        super().__init__(f"meta_schedule: {name} is {_line(given)}, not {wanted}", hint=f"give {wanted}")
+
+
+class WrongAnswer(LoopwrightError, ValueError, TypeError):
+    """A part of the search that is the user's own returned what such a part cannot return.
+
+    For example:
+
+        from loopwright import meta_schedule as ms, te
+
+        program = te.create_prim_func([te.compute((8,), lambda i: te.const(1.0, "float32"), name="B")])
+        ms.TuneContext(program, target="llvm", space_generator=lambda sch: 5).generate_design_space()
+    """
+
+    code = "LW1577"
+
+    def __init__(self, part: object, method: str, given: object, wanted: str) -> None:
+        name = getattr(part, "__name__", None) or type(part).__name__
+        super().__init__(f"{name}{method} returned {_line(given)}, not {wanted}", hint=f"return {wanted}")
+
+
+def _line(given: object) -> str:
+    """What was given, on one line that is not too long."""
+    return " ".join(repr(given).split())[:80]
+
+
+def as_many(part: object, method: str, given: object, count: int, what: str) -> list[Any]:
+    """The list that a part of the user's returned, one item for each of `count` inputs."""
+    try:
+        found = list(given)  # type: ignore[call-overload]
+    except TypeError:
+        found = None
+    if found is None or len(found) != count:
+        raise WrongAnswer(part, method, given, f"a list of {count} {what}, one for each input")
+    return found
 
 
 def needs_rpc(what: str) -> NotBuilt:

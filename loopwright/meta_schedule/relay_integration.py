@@ -13,6 +13,7 @@ from loopwright.ir import IRModule
 from loopwright.ir.passes import PassContext
 from loopwright.meta_schedule.database import Database
 from loopwright.meta_schedule.database.module_equality import module_equality as equality_named
+from loopwright.meta_schedule.errors import UnknownKind
 from loopwright.meta_schedule.modules import normalized
 from loopwright.meta_schedule.tune import tune_tasks
 from loopwright.meta_schedule.tune_context import TuneContext
@@ -145,6 +146,8 @@ def compile_relay(
     instruments: Any = None,
 ) -> Any:
     """The model, built with the schedules that a database knows; kernels that it does not know go by rule."""
+    if backend not in ("graph", "vm"):
+        raise UnknownKind("backend", backend, ["graph", "vm"])
     chosen = target if isinstance(target, Target) else Target(target)
     with chosen, database, _context(opt_level, pass_config, disabled_pass, instruments):
         if backend == "vm":

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 from loopwright.meta_schedule.builder import Builder
 from loopwright.meta_schedule.cost_model import CostModel
 from loopwright.meta_schedule.database import Database
-from loopwright.meta_schedule.errors import NothingToTune
+from loopwright.meta_schedule.errors import BadTuningArgument, NothingToTune, NotInitialized
 from loopwright.meta_schedule.measure_callback import MeasureCallback
 from loopwright.meta_schedule.profiler import Profiler
 from loopwright.meta_schedule.runner import Runner
 from loopwright.meta_schedule.session_tuning import is_usual, tune_in_session
 from loopwright.meta_schedule.task_scheduler import TaskScheduler
 from loopwright.meta_schedule.tune_context import TuneContext
+from loopwright.tune.errors import NothingToSpend
 
 
 def tune_tasks(
@@ -44,11 +47,20 @@ def tune_tasks(
         raise NothingToTune(f"there are {len(tasks)} tasks, and {len(task_weights)} weights")
     if max_trials_per_task is None:
         max_trials_per_task = max_trials_global
+    _check_tasks(tasks, task_weights)
+    limits = (max_trials_global, max_trials_per_task, num_trials_per_iter)
+    for name, count in zip(("max_trials_global", "max_trials_per_task", "num_trials_per_iter"), limits, strict=True):
+        if not isinstance(count, Integral) or isinstance(count, bool):
+            raise BadTuningArgument(name, count, "a whole number")
+        if count < 1:
+            raise NothingToSpend(f"{name} is {count}")
+    for parts, part in ((CostModel, cost_model), (TaskScheduler, task_scheduler)):
+        if isinstance(part, str):
+            parts.create(part)  # or it is no name
     kept = _database(database, work_dir, module_equality, tasks)
     usual = [cost_model, measure_callbacks, task_scheduler]
     if is_usual(tasks, builder, runner, usual):
         with Profiler.timeit("Search"):
-            limits = (max_trials_global, max_trials_per_task, num_trials_per_iter)
             return tune_in_session(tasks, task_weights, kept, limits, str(task_scheduler), cost_model)
     scheduler = TaskScheduler.create(task_scheduler)
     scheduler.tune(
@@ -64,6 +76,18 @@ def tune_tasks(
         CostModel.create(cost_model) if isinstance(cost_model, str) else cost_model,
     )
     return kept
+
+
+def _check_tasks(tasks: Sequence[TuneContext], weights: Sequence[float]) -> None:
+    for task, weight in zip(tasks, weights, strict=True):
+        if not hasattr(task, "space_generator"):
+            raise BadTuningArgument("a task", task, "a TuneContext")
+        for part, given in (("program", task.mod), ("target", task.target)):
+            if given is None:
+                option = "mod" if part == "program" else part
+                raise NotInitialized(f"the context of {task.task_name!r} has no {part}", f"give {option}=")
+        if not isinstance(weight, Real) or not 0 < weight < inf:
+            raise BadTuningArgument("a weight", weight, "a number above 0")
 
 
 def _database(given: Any, work_dir: str, equality: str, tasks: Sequence[TuneContext]) -> Database:

@@ -6,13 +6,14 @@ import copy
 import random
 from collections.abc import Sequence
 from logging import Logger, getLogger
+from numbers import Integral
 from typing import Any
 
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.meta_schedule.cost_model import CostModel
 from loopwright.meta_schedule.database import Database
 from loopwright.meta_schedule.derived import Part
-from loopwright.meta_schedule.errors import NotInitialized
+from loopwright.meta_schedule.errors import BadTuningArgument, NotInitialized
 from loopwright.meta_schedule.modules import normalized
 from loopwright.meta_schedule.search_strategy import SearchStrategy
 from loopwright.meta_schedule.space_generator import SpaceGenerator
@@ -43,10 +44,12 @@ class TuneContext(Part):
         self.space_generator = None if space_generator is None else SpaceGenerator.create(space_generator)
         self.search_strategy = None if search_strategy is None else SearchStrategy.create(search_strategy)
         self.task_name = task_name
-        self.num_threads = thread_pool.num_threads() if isinstance(num_threads, str) else int(num_threads)
+        self.num_threads = _count_of(num_threads)
         self.logger = logger or getLogger(__name__)
-        self.rand_state = random.SystemRandom().randint(1, 2**31 - 1) if rand_state == -1 else int(rand_state)
-        self._random = random.Random(self.rand_state)
+        if not isinstance(rand_state, Integral) or rand_state < -1:
+            raise BadTuningArgument("rand_state", rand_state, "an integer that is not negative, or -1 for any")
+        self.rand_state: int = random.SystemRandom().randint(1, 2**31 - 1) if rand_state == -1 else int(rand_state)
+        self._random: random.Random = random.Random(self.rand_state)
         for part in (self.space_generator, self.search_strategy):
             if part is not None:
                 part.initialize_with_tune_context(self)
@@ -103,3 +106,12 @@ class TuneContext(Part):
         if self.search_strategy is None:
             raise NotInitialized("the context has no search strategy", "give search_strategy=")
         return self.search_strategy
+
+
+def _count_of(threads: int | str) -> int:
+    """A number of threads; the names of kinds of cores stand for all that a parallel loop has here."""
+    if threads in ("physical", "logical"):
+        return thread_pool.num_threads()
+    if not isinstance(threads, Integral) or isinstance(threads, bool) or threads < 1:
+        raise BadTuningArgument("num_threads", threads, 'a number above 0, "physical" or "logical"')
+    return int(threads)

@@ -9,6 +9,7 @@ import pytest
 
 from loopwright import meta_schedule as ms
 from loopwright.meta_schedule.testing.dummy_object import DummyBuilder, DummyRunner
+from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule import Schedule
 from tests.meta_schedule.programs import gemm
 
@@ -73,3 +74,106 @@ def test_the_profiler_adds_up():
         pass
     assert set(profiler.get()) == {"part", "Total"}
     assert "part" in profiler.table()
+
+
+def own_rule(answer: Any) -> Any:
+    @ms.derived_object
+    class Rule(ms.schedule_rule.PyScheduleRule):
+        def apply(self, sch: Schedule, block: Any) -> Any:
+            return answer
+
+    return ms.space_generator.PostOrderApply(sch_rules=[Rule()], postprocs=[], mutator_probs={})
+
+
+def own_mutator(answer: Any) -> Any:
+    @ms.derived_object
+    class Mutator(ms.mutator.PyMutator):
+        def apply(self, trace: Any) -> Any:
+            return answer
+
+        def clone(self) -> Mutator:
+            return Mutator()
+
+    return ms.space_generator.PostOrderApply(sch_rules=own_rows(), postprocs=[], mutator_probs={Mutator(): 1.0})
+
+
+def own_rows() -> Any:
+    @ms.derived_object
+    class Rows(ms.schedule_rule.PyScheduleRule):
+        def apply(self, sch: Schedule, block: Any) -> list[Schedule]:
+            if sch.get(block).name_hint == "C":
+                split_rows(sch)
+            return [sch]
+
+        def clone(self) -> Rows:
+            return Rows()
+
+    return [Rows()]
+
+
+def own_model(answer: Any) -> Any:
+    @ms.derived_object
+    class Model(ms.cost_model.PyCostModel):
+        def update(self, context: Any, candidates: Any, results: Any) -> None: ...
+
+        def predict(self, context: Any, candidates: Any) -> Any:
+            return answer
+
+    return Model()
+
+
+def own_runner(answer: Any) -> Any:
+    @ms.derived_object
+    class Runner(ms.runner.PyRunner):
+        def run(self, inputs: Any) -> Any:
+            return answer
+
+    return Runner()
+
+
+def own_builder(answer: Any) -> Any:
+    @ms.derived_object
+    class Builder(ms.builder.PyBuilder):
+        def build(self, inputs: Any) -> Any:
+            return answer
+
+    return Builder()
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"space": lambda sch: 5}, "returned 5, not a schedule, a list of schedules, or None"),
+        ({"space": lambda sch: []}, "the space generator made no design space"),
+        ({"space": own_rule(None)}, r"Rule.apply returned None, not a list of schedules"),
+        ({"space": own_rule([])}, "the space generator made no design space"),
+        ({"space": own_mutator(5)}, "Mutator.apply returned 5, not a Trace, or None"),
+        ({"cost_model": own_model(None)}, r"Model.predict returned None, not \d+ numbers, one for each candidate"),
+        ({"cost_model": own_model([])}, r"Model.predict returned \[\], not \d+ numbers"),
+        ({"runner": own_runner(None)}, "Runner.run returned None, not a list of 2 RunnerFutures, one for each input"),
+        ({"runner": own_runner([])}, r"Runner.run returned \[\], not a list of 2 RunnerFutures"),
+        ({"builder": own_builder([])}, r"Builder.build returned \[\], not a list of 2 BuilderResults"),
+    ],
+)  # fmt: skip
+def test_what_a_part_of_the_user_s_cannot_return_is_named(parts: dict[str, Any], message: str):
+    usual = {"space": split_rows, "builder": DummyBuilder(), "runner": DummyRunner(), "cost_model": "random"}
+    with pytest.raises(ValueError, match=message) as caught:
+        ms.tune_tir(
+            gemm(), "llvm -num-cores=1", "unused", 4, num_trials_per_iter=2, database="memory", **{**usual, **parts}
+        )  # fmt: skip
+    assert isinstance(caught.value, LoopwrightError)
+
+
+@pytest.mark.parametrize("strategy", ["replay-trace", "replay-func"])
+def test_postprocs_that_reject_every_candidate_end_the_search(strategy: str):
+    @ms.derived_object
+    class Never(ms.postproc.PyPostproc):
+        def apply(self, sch: Schedule) -> bool:
+            return False
+
+        def clone(self) -> Never:
+            return Never()
+
+    space = ms.space_generator.ScheduleFn(split_rows, sch_rules=[], postprocs=[Never()], mutator_probs={})
+    database = ms.tune_tir(gemm(), "llvm -num-cores=1", "unused", 4, space=space, strategy=strategy, database="memory")
+    assert len(database) == 0

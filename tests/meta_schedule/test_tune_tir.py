@@ -95,3 +95,46 @@ def test_zero_trials_are_refused(tmp_path: Path) -> None:
 def test_unknown_strategy(tmp_path: Path) -> None:
     with pytest.raises(ms.errors.UnknownKind, match="there is no search strategy 'oracle'"):
         ms.tune_tir(gemm(), TARGET, str(tmp_path), max_trials_global=4, strategy="oracle")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mod": None}, "mod is None, not a PrimFunc or an IRModule"),
+        ({"mod": [1]}, r"mod is \[1\], not a PrimFunc or an IRModule"),
+        ({"max_trials_global": "8"}, "max_trials_global is '8', not a whole number"),
+        ({"num_trials_per_iter": 0}, "a search needs a budget: num_trials_per_iter is 0"),
+        ({"max_trials_per_task": -1}, "a search needs a budget: max_trials_per_task is -1"),
+        ({"cost_model": "oracle"}, "there is no cost model 'oracle'"),
+        ({"task_scheduler": "oracle"}, "there is no task scheduler 'oracle'"),
+        ({"num_tuning_cores": "all"}, "num_threads is 'all', not a number above 0"),
+        ({"num_tuning_cores": 0}, "num_threads is 0, not a number above 0"),
+        ({"seed": -5}, "rand_state is -5, not an integer that is not negative, or -1 for any"),
+    ],
+)
+def test_arguments_that_a_search_cannot_take_are_named(options: dict[str, object], message: str) -> None:
+    given = {"mod": gemm(), "target": TARGET, "work_dir": "unused", "max_trials_global": 2, "database": "memory"}
+    with pytest.raises(ValueError, match=message) as caught:
+        ms.tune_tir(**{**given, **options})  # type: ignore[arg-type]
+    assert isinstance(caught.value, lw.LoopwrightError)
+
+
+@pytest.mark.parametrize(
+    ("task", "weight", "message"),
+    [
+        (5, 1.0, "a task is 5, not a TuneContext"),
+        (ms.TuneContext(gemm()), 1.0, "the context of 'main' has no target"),
+        (ms.TuneContext(target=TARGET), 1.0, "the context of 'main' has no program"),
+        (ms.TuneContext(gemm(), target=TARGET), float("nan"), "a weight is nan, not a number above 0"),
+    ],
+)
+def test_tasks_that_cannot_be_searched_are_named(task: object, weight: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        ms.tune_tasks(
+            tasks=[task],  # type: ignore[list-item]
+            task_weights=[weight],
+            work_dir="unused",
+            max_trials_global=2,
+            database="memory",
+        )
+    assert isinstance(caught.value, lw.LoopwrightError)

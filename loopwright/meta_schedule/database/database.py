@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
@@ -24,6 +26,7 @@ from loopwright.meta_schedule.errors import MethodNotDefined, UnknownKind
 from loopwright.meta_schedule.modules import normalized
 from loopwright.schedule import Schedule
 from loopwright.target import Target
+from loopwright.tune.database.json_files import largest_winograd
 
 _entered: ContextVar[tuple[tuple[Database, Any], ...]] = ContextVar("loopwright_ms_databases", default=())
 
@@ -151,13 +154,15 @@ class RecordedSchedules:
     def find(self, function: PrimFunc, target: Target, winograd: int) -> Known | None:
         for mod in (normalized(function), IRModule({"main": function})):  # as tune_tir knows it, or a module
             record = self.database.query_tuning_record(mod, target, "main")
-            if record is not None:
+            if record is not None and largest_winograd(record.trace_json) <= winograd:
                 return Known("the fastest schedule that was measured", trace=record.trace_json)
         return None
 
     def key(self, function: PrimFunc, target: Target, winograd: int, count: int = 1) -> str:
         known = self.find(function, target, winograd)
-        return "" if known is None else f"known={hash(str(known.trace)):x}"
+        if known is None:
+            return ""
+        return f"known={hashlib.blake2b(json.dumps(known.trace).encode(), digest_size=16).hexdigest()}"
 
 
 def best_of(records: list[TuningRecord], count: int) -> list[TuningRecord]:

@@ -5,6 +5,7 @@ A line that cannot be read is skipped with a warning; so are programs in the for
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import warnings
@@ -14,9 +15,11 @@ from loopwright.ir import IRModule
 from loopwright.meta_schedule.database.database import folder_paths
 from loopwright.meta_schedule.database.memory_database import MemoryDatabase
 from loopwright.meta_schedule.database.record import TuningRecord, Workload
+from loopwright.meta_schedule.modules import as_module
 from loopwright.runtime.errors import LoopwrightError, user_stack_level
 from loopwright.runtime.json_text import read_json
-from loopwright.tune.database.errors import MissingJsonFile
+from loopwright.runtime.together import CannotWrite
+from loopwright.tune.database.errors import DatabaseFull, MissingJsonFile
 from loopwright.tune.database.interface import DatabaseWarning
 
 
@@ -41,11 +44,11 @@ class JSONDatabase(MemoryDatabase):
             if not os.path.exists(path):
                 if not allow_missing:
                     raise MissingJsonFile(Path(path), "there is no such file")
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-                Path(path).touch()
+                _make(Path(path))
         self._read()
 
     def commit_workload(self, mod: IRModule) -> Workload:
+        mod = as_module(mod)
         known = self.find_workload(mod)
         if known is not None:
             return known
@@ -85,10 +88,31 @@ def _texts(path: str) -> list[bytes]:
     return [line for line in Path(path).read_bytes().split(b"\n") if line.strip()]
 
 
+def _make(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as error:
+        raise CannotWrite(path, error.strerror or str(error)) from error
+
+
 def _append(path: str, data: object) -> None:
-    """A line at the end, in one write, so that two processes do not mix theirs."""
-    with open(path, "ab", buffering=0) as file:
-        file.write(json.dumps(data).encode() + b"\n")
+    """A line at the end, whole or not at all, and in one write, so that two processes do not mix theirs."""
+    line = json.dumps(data).encode() + b"\n"
+    try:
+        with open(path, "a+b", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            if size:
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":  # somebody was killed while writing: the rest of that line is lost
+                    line = b"\n" + line
+            if file.write(line) != len(line):
+                file.truncate(size)
+                raise DatabaseFull(path, os.strerror(errno.ENOSPC))
+    except DatabaseFull:
+        raise
+    except OSError as error:
+        raise DatabaseFull(path, error.strerror or str(error)) from error
 
 
 def _warn(path: str, number: int, error: Exception) -> None:

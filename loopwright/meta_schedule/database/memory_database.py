@@ -6,6 +6,7 @@ from loopwright.ir import IRModule
 from loopwright.meta_schedule.database.database import Database, best_of
 from loopwright.meta_schedule.database.module_equality import module_equality
 from loopwright.meta_schedule.database.record import TuningRecord, Workload
+from loopwright.meta_schedule.modules import as_module
 
 
 class MemoryDatabase(Database):
@@ -20,11 +21,13 @@ class MemoryDatabase(Database):
         return self.find_workload(mod) is not None
 
     def commit_workload(self, mod: IRModule) -> Workload:
+        mod = as_module(mod)
         known = self.find_workload(mod)
         return self.add_workload(Workload(mod, self.equality.hash(mod))) if known is None else known
 
     def find_workload(self, mod: IRModule) -> Workload | None:
         """The workload that is equal to a program."""
+        mod = as_module(mod)
         same = self._workloads.get(self.equality.hash(mod), ())
         return next((one for one in same if self.equality.equal(one.mod, mod)), None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, Final
 
 from loopwright.ir import IRModule, load_json, save_json, structural_hash
@@ -111,7 +112,7 @@ class TuningRecord(Part):
 
     def as_json(self) -> list[Any]:
         """[trace, seconds, target, arguments]."""
-        seconds = None if self.run_secs is None else [float(one) for one in self.run_secs]
+        seconds = None if self.run_secs is None else [float(one) if isfinite(one) else NO_TIME for one in self.run_secs]
         target = None if self.target is None else self.target.export()
         infos = None if self.args_info is None else [info.as_json() for info in self.args_info]
         return [self.trace_json, seconds, target, infos]

@@ -13,6 +13,7 @@ from typing import Any
 from loopwright.ir import IRModule
 from loopwright.meta_schedule.database.database import Database, best_of
 from loopwright.meta_schedule.database.record import TuningRecord, Workload
+from loopwright.meta_schedule.modules import as_module
 from loopwright.target import Target
 from loopwright.tune import Record, Task, open_database
 from loopwright.tune.database import Database as Kept
@@ -95,7 +96,7 @@ class TuneDatabase(Database):
         return len(self.kept.records())
 
     def _task(self, mod: IRModule) -> Task:
-        return Task("main", mod, self.target)
+        return Task("main", as_module(mod), self.target)
 
     def _workload(self, key: str, mod: IRModule) -> Workload:
         return self._workloads.setdefault(key, Workload(mod, int(key, 16)))

@@ -15,6 +15,7 @@ import numpy as np
 
 from loopwright.ir import structural_hash
 from loopwright.meta_schedule.arg_info import ArgInfo
+from loopwright.meta_schedule.errors import WrongAnswer
 from loopwright.meta_schedule.postproc.apply_all import finished
 from loopwright.meta_schedule.search_strategy.search_strategy import MeasureCandidate, Rounds, SearchStrategy
 from loopwright.schedule import Schedule, Trace
@@ -152,6 +153,8 @@ class EvolutionarySearch(Rounds):
         for _ in range(self.genetic_max_fail_count):
             (mutator,) = self._draw.choices(list(mutators), [float(share) for share in mutators.values()])
             trace = mutator.apply(individual.trace)
+            if trace is not None and not isinstance(trace, Trace):
+                raise WrongAnswer(mutator, ".apply", trace, "a Trace, or None")
             if trace is not None:
                 return self._decided(trace)
         return individual
@@ -167,7 +170,14 @@ class EvolutionarySearch(Rounds):
         if self._cost_model is None:
             return self._numbers.random(len(population))
         candidates = [LazyCandidate(one, self, self._arguments) for one in population]
-        scores = np.asarray(self._cost_model.predict(self._context, candidates), dtype=float)
+        answer = self._cost_model.predict(self._context, candidates)
+        try:
+            scores = np.asarray(answer, dtype=float)
+        except (TypeError, ValueError):
+            scores = np.empty(0)
+        if scores.shape != (len(candidates),) or np.isnan(scores).any():
+            wanted = f"{len(candidates)} numbers, one for each candidate"
+            raise WrongAnswer(self._cost_model, ".predict", answer, wanted)
         return np.clip(scores, 0.0, None)
 
     def _picked(self, drawn: Sequence[Individual], best: Sequence[Individual], count: int) -> list[Individual]:

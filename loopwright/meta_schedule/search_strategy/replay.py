@@ -31,7 +31,7 @@ class ReplayTrace(Rounds):
                 failures += 1
             else:
                 found.append(MeasureCandidate(sch, self._arguments))
-        return found
+        return found or None
 
 
 class ReplayFunc(Rounds):
@@ -46,11 +46,14 @@ class ReplayFunc(Rounds):
         for _ in range(100 * count):
             if len(found) == count:
                 break
-            sch: Schedule = draw.choice(list(context.space_generator.generate_design_space(context.mod)))
+            spaces = list(context.space_generator.generate_design_space(context.mod))
+            if not spaces:
+                continue
+            sch: Schedule = draw.choice(spaces)
             sch.enter_postproc()
             if all(postproc.apply(sch) for postproc in context.space_generator.postprocs or []):
                 found.append(MeasureCandidate(sch, self._arguments))
-        return found
+        return found or None
 
 
 SearchStrategy.kinds.update({"replay-trace": ReplayTrace, "replay-func": ReplayFunc})

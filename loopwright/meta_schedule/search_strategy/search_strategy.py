@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from loopwright.meta_schedule.arg_info import ArgInfo
 from loopwright.meta_schedule.candidate import MeasureCandidate as MeasureCandidate
 from loopwright.meta_schedule.derived import Part
-from loopwright.meta_schedule.errors import MethodNotDefined, NotInitialized, UnknownKind
+from loopwright.meta_schedule.errors import MethodNotDefined, NothingToTune, NotInitialized, UnknownKind
 from loopwright.schedule import Schedule
 
 
@@ -82,6 +82,9 @@ class Rounds(SearchStrategy):
         cost_model: Any = None,
     ) -> None:
         self._spaces, self._done = list(design_spaces), 0
+        if not self._spaces:
+            hint = "rules, postprocs and functions of yours have to leave at least one schedule"
+            raise NothingToTune("the space generator made no design space", hint)
         self._most, self._per_round = max_trials, num_trials_per_iter
         self._database, self._cost_model = database, cost_model
 

@@ -5,10 +5,11 @@ Every step is proved for the sizes that were drawn; a candidate is proved again 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from loopwright.ir import Block, BlockRealize, IRModule, Node, PrimFunc, post_order_visit
+from loopwright.meta_schedule.errors import WrongAnswer
 from loopwright.meta_schedule.space_generator.space_generator import FROM_TARGET, SpaceGenerator
 from loopwright.runtime import get_global_func
 from loopwright.schedule import BlockRV, Schedule
@@ -42,7 +43,7 @@ class PostOrderApply(SpaceGenerator):
                     result.append(current)
                     continue
                 *others, block = left
-                applied = rule.apply(current, block) if self._is_seen(rule, current, block) else [current]
+                applied = _applied(rule, current, block) if self._is_seen(rule, current, block) else [current]
                 pending += [(one, others) for one in applied]
         return result
 
@@ -63,6 +64,14 @@ class PostOrderApply(SpaceGenerator):
         if not any(_has(view, block) for view in sch.views().values()):
             return False  # it was inlined
         return bool(getattr(rule, "is_for_custom_rules", False)) or "schedule_rule" not in sch.get(block).annotations
+
+
+def _applied(rule: Any, sch: Schedule, block: BlockRV) -> list[Schedule]:
+    made = rule.apply(sch, block)
+    schedules = list(made) if isinstance(made, Iterable) else [made]
+    if not isinstance(made, Iterable) or not all(isinstance(one, Schedule) for one in schedules):
+        raise WrongAnswer(rule, ".apply", made, "a list of schedules")
+    return schedules
 
 
 def _has(view: Any, block: BlockRV) -> bool:

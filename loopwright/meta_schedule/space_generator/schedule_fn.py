@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from loopwright.ir import IRModule
+from loopwright.meta_schedule.errors import WrongAnswer
 from loopwright.meta_schedule.space_generator.space_generator import FROM_TARGET, SpaceGenerator
 from loopwright.schedule import Schedule
 
@@ -29,11 +30,10 @@ class ScheduleFn(SpaceGenerator):
         made = self.sch_fn(sch)
         if made is None:
             return [sch]
-        schedules = [made] if isinstance(made, Schedule) else list(made)
-        for one in schedules:
-            if not isinstance(one, Schedule):
-                raise TypeError(f"the function of a ScheduleFn gives schedules, not {type(one).__name__}")
-        return schedules
+        schedules = [made] if isinstance(made, Schedule) else made
+        if not isinstance(schedules, Iterable) or not all(isinstance(one, Schedule) for one in schedules):
+            raise WrongAnswer(self.sch_fn, "", made, "a schedule, a list of schedules, or None")
+        return list(schedules)
 
 
 SpaceGenerator.kinds["schedule_fn"] = ScheduleFn

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from loopwright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 from loopwright.meta_schedule.derived import Part
-from loopwright.meta_schedule.errors import MethodNotDefined, UnknownKind
+from loopwright.meta_schedule.errors import MethodNotDefined, UnknownKind, as_many
 from loopwright.meta_schedule.measure_callback import MeasureCallback
 from loopwright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
 
@@ -132,14 +132,16 @@ class TaskScheduler(Part):
 
     def _send_to_builder(self, task: TaskRecord, builder: Builder) -> None:
         inputs = [BuilderInput(one.sch.mod, task.ctx.target) for one in task.measure_candidates or ()]
-        task.builder_results = list(builder.build(inputs))
+        results = builder.build(inputs)
+        task.builder_results = as_many(builder, ".build", results, len(inputs), "BuilderResults")
 
     def _send_to_runner(self, task: TaskRecord, runner: Runner) -> None:
         pairs = list(zip(task.measure_candidates or (), task.builder_results or (), strict=True))
         device = str(task.ctx.target.kind)
         good = [(one, built) for one, built in pairs if built.error_msg is None]
         inputs = [RunnerInput(str(built.artifact_path), device, one.args_info or []) for one, built in good]
-        running = iter(runner.run(inputs) if inputs else [])
+        futures = runner.run(inputs) if inputs else []
+        running = iter(as_many(runner, ".run", futures, len(inputs), "RunnerFutures"))
         task.runner_futures = [
             next(running) if built.error_msg is None else _failed(built.error_msg) for _, built in pairs
         ]

@@ -88,10 +88,14 @@ def import_json(database: Database, work_dir: str | Path) -> int:
 
 def likely_settings(task: Task, trace: Any) -> dict[str, Any]:
     """How a record was measured that does not say it, and what builds ask of it."""
+    return {"threads": describe(task.target).num_cores, "winograd": largest_winograd(trace)}
+
+
+def largest_winograd(trace: Any) -> int:
+    """The largest tile of convolutions that the steps compute by winograd, which rounds differently; 0 without any."""
     steps = trace[0] if is_trace(trace) and trace else ()
     tiles = [attributes[0] for kind, _, attributes, _ in steps if kind == "Winograd" and attributes]
-    winograd = max([tile for tile in tiles if isinstance(tile, int)], default=0)
-    return {"threads": describe(task.target).num_cores, "winograd": winograd}
+    return max([tile for tile in tiles if isinstance(tile, int)], default=0)
 
 
 def _in_order(records: Sequence[Record]) -> Iterator[Record]:
