@@ -172,7 +172,7 @@ def _setting_lines(setting: Setting) -> list[str]:
     for one in sorted(setting.records, key=lambda one: (bool(one.error), one.median, one.time)):
         seconds = time_text(one.median) if isfinite(one.median) else "–"
         speed = f"{rule.median / one.median:.2f} ×" if rule is not None and isfinite(one.median) else "–"
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.time)) if one.time else "–"
+        when = _date(one.time)
         what = one.error.partition("\n")[0] or _decisions(one)
         what += " (final)" if one.settings.get("final") else ""
         rows.append((seconds, speed, f"{one.noise:.1%}", when, what))
@@ -182,11 +182,21 @@ def _setting_lines(setting: Setting) -> list[str]:
     return lines
 
 
+def _date(seconds: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds)) if seconds else "–"
+    except (ValueError, OverflowError, OSError):
+        return "–"
+
+
 def _decisions(record: Record) -> str:
     """What was decided, as the space has it."""
     if record.space != RULES:
         return record.space or "–"
-    decisions = Candidate(record.space, record.choices).decisions
+    candidate = Candidate(record.space, record.choices)
+    if not candidate.is_readable:
+        return "choices that this version cannot read"
+    decisions = candidate.decisions
     parts = [
         f"{key.partition('.')[2]} " + " ".join([f"{name}={_plain(value)}" for name, value in fields.items()])
         for key, fields in decisions.items()

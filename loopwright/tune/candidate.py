@@ -26,3 +26,11 @@ class Candidate:
     def decisions(self) -> dict[str, Any]:
         """The decisions of a candidate that `of` made."""
         return {key: json.loads(text) for key, text in self.choices}
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its choices have the form that `of` gives them; those of a database may have any."""
+        try:
+            return all([isinstance(key, str) and isinstance(value, dict) for key, value in self.decisions.items()])
+        except (TypeError, ValueError):
+            return False

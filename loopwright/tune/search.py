@@ -23,6 +23,7 @@ import numpy as np
 from loopwright.schedule import Schedule
 from loopwright.tune.candidate import Candidate
 from loopwright.tune.database import Database
+from loopwright.tune.database.tuned import distance, fits
 from loopwright.tune.measure import BuildJob, Built, Failure, Measured, Measurer
 from loopwright.tune.model import CostModel, Experience
 from loopwright.tune.record import Record
@@ -32,7 +33,7 @@ from loopwright.tune.strategy import Strategy
 from loopwright.tune.strategy.seen import Seen
 from loopwright.tune.task import Task
 from loopwright.tune.versions import versions
-from loopwright.tune.workload import FARTHEST, apart
+from loopwright.tune.workload import FARTHEST
 
 _KNOWN_FIRST = 3  # records of this and of similar workloads that race at the start
 _NUMBERS = re.compile(r"[0-9.]+")
@@ -329,8 +330,8 @@ def known_records(database: Database, task: Task, settings: dict[str, object]) -
     assert isinstance(cache, str)
     own = database.top(task.key, task.fingerprint, _KNOWN_FIRST, threads, cache)
     similar = database.similar(task.fingerprint, task.key, 1, threads, cache)
-    near = [(apart(record.settings.get("sizes", ()), task.sizes), record) for record in similar]
-    near = [pair for pair in near if pair[0] <= FARTHEST and pair[1].settings.get("family") == task.family]
+    near = [(distance(record, task.family, task.sizes), record) for record in similar]
+    near = [pair for pair in near if pair[0] <= FARTHEST]
     near.sort(key=lambda pair: pair[0])
     records = [*own[:1], *[record for _, record in near]]
-    return [record for record in records if record.settings.get("winograd", 0) <= task.winograd]
+    return [record for record in records if fits(record, task.winograd)]

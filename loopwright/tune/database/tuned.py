@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from math import inf
 from typing import Final
 
 from loopwright.autosched.known import Known
@@ -57,7 +58,7 @@ class TunedSchedules:
             self.database.finals(key, machine, threads, self.cache),
             self.database.top(key, machine, _BEST, threads, self.cache),
         ):
-            own = [record for record in records if _fits(record, winograd)]
+            own = [record for record in records if fits(record, winograd)]
             if own:
                 return _as_known(standing(own), "the fastest schedule that was measured")
         if not self.adapt:
@@ -66,9 +67,9 @@ class TunedSchedules:
             self._similar[machine, threads] = self.database.similar(machine, "", 1, threads, self.cache)
         family, sizes = family_of(function), sizes_of(function)
         near = [
-            (apart(record.settings.get("sizes", ()), sizes), record)
+            (distance(record, family, sizes), record)
             for record in self._similar[machine, threads]
-            if record.settings.get("family") == family and record.space == RULES and _fits(record, winograd)
+            if record.space == RULES and fits(record, winograd)
         ]
         near = sorted([pair for pair in near if pair[0] <= _NEAR], key=lambda pair: pair[0])
         return _as_known(near[0][1], "adapted from the fastest schedule of another size") if near else None
@@ -80,9 +81,20 @@ def standing(records: Sequence[Record]) -> Record:
     return max(finals, key=lambda record: record.time) if finals else records[0]
 
 
-def _fits(record: Record, winograd: int) -> bool:
+def fits(record: Record, winograd: int) -> bool:
+    """Whether it rounds as is allowed, and its choices can be read."""
     used = record.settings.get("winograd", 0)
-    return isinstance(used, int) and used <= winograd
+    if not isinstance(used, int) or used > winograd:
+        return False
+    return record.space != RULES or Candidate(record.space, record.choices).is_readable
+
+
+def distance(record: Record, family: str, sizes: Sequence[int]) -> float:
+    """Factors of two, on average of each size, between a record's program and one of these; inf for another program."""
+    own = record.settings.get("sizes")
+    if record.settings.get("family") != family or not isinstance(own, (list, tuple)):
+        return inf
+    return apart(own, sizes) if all([isinstance(size, int) for size in own]) else inf
 
 
 def _as_known(record: Record, why: str) -> Known | None:
