@@ -8,6 +8,7 @@ lw.compile("model.onnx", database="tune.db")            or lw.build(program, aut
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -16,12 +17,14 @@ import numpy as np
 
 from loopwright.frontends.compiling import compile as compile_model
 from loopwright.ir import IRModule, PrimFunc
+from loopwright.runtime.errors import user_stack_level
 from loopwright.target import Target, describe
 from loopwright.te import Tensor, create_prim_func
 from loopwright.tune import Budget, Database, Measurer, Session, Task, open_database
 from loopwright.tune.database import MemoryDatabase
 from loopwright.tune.errors import BadTuneArgument, NoTasks
 from loopwright.tune.extract import is_measurable, recording
+from loopwright.tune.measure import UnmeasurableTask
 from loopwright.tune.model import cost_model
 from loopwright.tune.result import Tuned
 from loopwright.tune.scheduler import scheduler as scheduler_named
@@ -124,7 +127,27 @@ def session_of(
     """A search for these tasks, measured on as many threads as their target has cores."""
     cores = describe(tasks[0].target).num_cores
     measurer = Measurer(tasks[0].target, threads=cores, cache=cache, seed=seed)
-    return Session(tasks, measurer, database, seed, model, strategy, scheduler, observers=observers)
+    return Session(
+        _measurable(tasks, measurer), measurer, database, seed, model, strategy, scheduler, observers=observers
+    )
+
+
+def _measurable(tasks: Sequence[Task], measurer: Measurer) -> list[Task]:
+    """The tasks that can be measured; a warning names the others, and where there are only such, it is an error."""
+    found: list[Task] = []
+    problems: list[UnmeasurableTask] = []
+    for task in tasks:
+        try:
+            measurer.require_measurable(task.as_called)
+        except UnmeasurableTask as error:
+            problems.append(error)
+        else:
+            found.append(task)
+    if not found and problems:
+        raise problems[0]
+    for problem in problems:
+        warnings.warn(f"{problem.problem}; it is left out", stacklevel=user_stack_level())
+    return found
 
 
 def tasks_of(

@@ -13,6 +13,7 @@ from loopwright.target import Target
 from loopwright.tune import Record, open_database
 from loopwright.tune.candidate import RULES, Candidate
 from loopwright.tune.errors import BadTuneArgument, NoTasks, NothingToSpend, UnknownName
+from loopwright.tune.measure import UnmeasurableTask
 from loopwright.tune.space import RuleSpace
 
 TARGET = "llvm -num-cores=1"
@@ -147,3 +148,19 @@ def test_a_program_of_scalars_is_measured():
     S = te.placeholder((), name="S")
     result = lw.tune([S, te.compute((), lambda: S() * 2.0, name="R")], trials=1, target=TARGET)
     assert result.session.searches[0].trials[0].failure is None
+
+
+def shifted(extent: int):
+    A = te.placeholder((extent, extent), name="A")
+    return te.create_prim_func([A, te.compute((extent, extent), lambda i, j: A[i, j] + 1.0, name="B")])
+
+
+def test_arrays_that_no_memory_holds_are_refused_before_they_are_made():
+    with pytest.raises(UnmeasurableTask, match="the arrays take 298.02 GiB, and a process may take 4.00 GiB"):
+        lw.tune(shifted(200_000), trials=1, target=TARGET)
+
+
+def test_a_program_that_cannot_be_measured_is_left_out():
+    with pytest.warns(UserWarning, match="no argument can be made up for parameter .* of 'huge': .*; it is left out"):
+        result = lw.tune(IRModule({"huge": shifted(200_000), "small": shifted(8)}), trials=1, target=TARGET)
+    assert [search.task.name for search in result.session.searches] == ["small"]

@@ -14,11 +14,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from loopwright.analysis.written_memory import written_arguments
+from loopwright.display.quantities import bytes_text
 from loopwright.ir import Buffer, Expr, IntImm
 from loopwright.runtime.dtype import DataType
 from loopwright.tune.measure.errors import UnmeasurableTask, WrongArguments
@@ -110,6 +112,22 @@ def make_arguments(task: Task, seed: int, positive: bool = False) -> Arguments:
         else:
             raise UnmeasurableTask(task.name, param.name, "it is a bare pointer")
     return Arguments(tuple(values), tuple(written_arguments(function)))
+
+
+def require_room(task: Task, most: int) -> None:
+    """Refuse a task whose arrays cannot be made up, or take more bytes than a process may."""
+    sizes: dict[str, int] = {}
+    for param in task.function.params:
+        buffer = task.function.buffer_map.get(param)
+        if buffer is not None:
+            extents = [_size(task, param.name, extent) for extent in buffer.shape]
+            sizes[param.name] = prod(extents) * buffer.dtype.numpy().itemsize * buffer.dtype.lanes
+        elif str(param.dtype) == "handle":
+            raise UnmeasurableTask(task.name, param.name, "it is a bare pointer")
+    if sum(sizes.values()) > most:
+        largest = max(sizes, key=lambda name: sizes[name])
+        why = f"the arrays take {bytes_text(sum(sizes.values()))}, and a process may take {bytes_text(most)}"
+        raise UnmeasurableTask(task.name, largest, why, "tune a smaller size, or allow more: `Measurer(memory=…)`")
 
 
 def given_arguments(task: Task, values: Sequence[Any]) -> Arguments:

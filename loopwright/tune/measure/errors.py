@@ -27,10 +27,11 @@ class UnmeasurableTask(LoopwrightError, ValueError):
 
     code = "LW1530"
 
-    def __init__(self, name: str, parameter: str, why: str) -> None:
+    def __init__(self, name: str, parameter: str, why: str, hint: str | None = None) -> None:
         super().__init__(
             f"tune: no argument can be made up for parameter {parameter!r} of {name!r}: {why}",
-            hint="bind sizes to numbers first (`PrimFunc.specialize`), or give the arguments: `Measurer(arguments=…)`",
+            hint=hint
+            or "bind sizes to numbers first (`PrimFunc.specialize`), or give the arguments: `Measurer(arguments=…)`",
             fields={"function": name, "parameter": parameter},
         )
 

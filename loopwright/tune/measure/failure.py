@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from loopwright.runtime.errors import LoopwrightError
+
 KINDS: Final = (
     "refused",  # a schedule step that could not be proved
     "duplicate",  # the program is one that was built before
@@ -38,7 +40,9 @@ def failure_of(error: BaseException, stage: str) -> Failure:
     from loopwright.schedule import ScheduleError
 
     text = str(error).strip() or type(error).__name__
-    message = f"{type(error).__name__}: {text.splitlines()[0]}" if type(error).__name__ not in text else text
+    # A schedule that shall not spend time on messages says nothing of the step in its own.
+    said = f"{error.problem} [{error.code}]" if isinstance(error, LoopwrightError) and error.problem else text
+    message = f"{type(error).__name__}: {said.splitlines()[0]}" if type(error).__name__ not in said else said
     if isinstance(error, MemoryError):
         return Failure("memory", f"{stage}: the memory limit was reached", text)
     if isinstance(error, ScheduleError):

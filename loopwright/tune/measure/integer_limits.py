@@ -1,8 +1,8 @@
 """integer_limits: which integers a program can bear in an argument: what indexes an array must be one of its indices.
 
-    B[i] = A[idx[i]]            idx < A.shape[0]
-    t[i] = idx[i]; B[t[i]]      through a copy as well
-    range(count[0])             few turns
+B[i] = A[idx[i]]            idx < A.shape[0]
+t[i] = idx[i]; B[t[i]]      through a copy as well
+range(count[0])             few turns
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Measurer: what a search asks to build and time candidates; whatever they do, it answers with data.
 
-    measurer = Measurer(target, threads=2, seed=0)
-    first, *others = measurer.build(task, jobs)
-    measurer.measure_alone(task, first)             seconds of the rule's own schedule
-    measurer.race(task, first, others[0])           interleaved, dropped as soon as it is known to be slower
-    measurer.finalists(task, [first, *best])        the best few once more, fresh
+measurer = Measurer(target, threads=2, seed=0)
+first, *others = measurer.build(task, jobs)
+measurer.measure_alone(task, first)             seconds of the rule's own schedule
+measurer.race(task, first, others[0])           interleaved, dropped as soon as it is known to be slower
+measurer.finalists(task, [first, *best])        the best few once more, fresh
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from loopwright.runtime import thread_pool
 from loopwright.runtime.timing import timed_loop
 from loopwright.schedule import Schedule
 from loopwright.target import Target, describe
-from loopwright.tune.measure.arguments import Arguments, given_arguments, make_arguments
+from loopwright.tune.measure.arguments import Arguments, given_arguments, make_arguments, require_room
 from loopwright.tune.measure.builder import BuildJob, Built, build_here, build_jobs
 from loopwright.tune.measure.children import Work, run_children
 from loopwright.tune.measure.compare import Reference, reference
@@ -207,6 +207,11 @@ class Measurer:
             results = [self._measured(state, built[0], together(timed)) for timed in zip(*heats, strict=True)]
         return sorted(enumerate(results), key=lambda result: -_standing(result[1]))
 
+    def require_measurable(self, task: Task) -> None:
+        """Refuse a task that no arguments can be made up for, or none that a process has room for."""
+        if self._given is None:
+            require_room(task, self._memory)
+
     # --- what they share ---
 
     def _race_once(self, state: _TaskState, incumbent: Built, challenger: Built) -> Measured:
@@ -286,6 +291,7 @@ class Measurer:
     def _prepared(self, task: Task, first: Built) -> _TaskState:
         written = self._written(task)
         source, why = (first, written) if isinstance(written, str) else (written, "")
+        self.require_measurable(task)
         arguments = make_arguments(task, self.seed) if self._given is None else given_arguments(task, self._given(task))
         outputs = self._outputs(source, arguments)
         if isinstance(outputs, Failure) and source is not first:

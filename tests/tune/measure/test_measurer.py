@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from loopwright.runtime import thread_pool
+from loopwright.schedule import Schedule
 from loopwright.script import tir as T
 from loopwright.target import Target
 from loopwright.tune.measure import (
@@ -61,8 +62,13 @@ def test_what_cannot_be_built_says_why(measurer):
         sch.compute_inline(sch.get_block("B"))
         return sch
 
+    def refuse_quietly():
+        sch = Schedule(add_one, error_render_level="none")
+        sch.compute_inline("B")
+
     task = task_of(add_one, "another name")
-    refused, raised = measurer.build(task, [BuildJob(refuse), BuildJob(lambda: 1 / 0)])
+    refused, raised, quiet = measurer.build(task, [BuildJob(refuse), BuildJob(lambda: 1 / 0), BuildJob(refuse_quietly)])
+    assert quiet.failure.message == refused.failure.message
     assert refused.failure.kind == "refused" and "compute_inline" in refused.failure.message
     assert raised.failure == Failure("build error", "build: ZeroDivisionError: division by zero", "division by zero")
 
