@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from math import copysign
 from typing import Final
 
@@ -32,6 +34,9 @@ _COMPARE: Final[dict[type[ir.Expr], tuple[str, str, str]]] = {  # signed, unsign
 def emit_binary(emitter: ValueEmitter, node: ir.BinaryExpr, a: str, b: str) -> str:
     """The value of an arithmetic node, its operands given."""
     dtype, cls = node.dtype, type(node)
+    folded = _folded(cls, a, b) if dtype is INT64 else None
+    if folded is not None:
+        return folded
     if emitter.is_soft_float(dtype):
         raise InternalError(f"arithmetic on {dtype} reached code generation: legalize_low_precision did not run")
     text = register_type(dtype)
@@ -51,11 +56,50 @@ def emit_binary(emitter: ValueEmitter, node: ir.BinaryExpr, a: str, b: str) -> s
     return _integer_division(emitter, node, text, a, b)
 
 
+_NUMBERS: Final[dict[type[ir.Expr], Callable[[int, int], int]]] = {
+    ir.Add: operator.add,
+    ir.Sub: operator.sub,
+    ir.Mul: operator.mul,
+    ir.FloorDiv: operator.floordiv,
+    ir.FloorMod: operator.mod,
+    ir.Min: min,
+    ir.Max: max,
+}
+_TRUTHS: Final[dict[type[ir.Expr], Callable[[int, int], bool]]] = {
+    ir.EQ: operator.eq,
+    ir.NE: operator.ne,
+    ir.LT: operator.lt,
+    ir.LE: operator.le,
+    ir.GT: operator.gt,
+    ir.GE: operator.ge,
+}
+
+
+def _folded(cls: type[ir.Expr], a: str, b: str) -> str | None:
+    """The result where both operands are numbers; the other operand where one changes nothing."""
+    if not _is_number(a):
+        is_neutral = (b == "0" and cls in (ir.Add, ir.Sub)) or (b == "1" and cls in (ir.Mul, ir.FloorDiv))
+        return a if is_neutral else None
+    if not _is_number(b):
+        return b if (a == "0" and cls is ir.Add) or (a == "1" and cls is ir.Mul) else None
+    function = _NUMBERS.get(cls)
+    if function is None or (b == "0" and cls in (ir.FloorDiv, ir.FloorMod)):
+        return None
+    result = function(int(a), int(b))
+    return str(result) if -(1 << 63) <= result < 1 << 63 else None
+
+
+def _is_number(text: str) -> bool:
+    return text[0] in "-0123456789"
+
+
 def emit_compare(emitter: ValueEmitter, node: ir.CompareExpr, a: str, b: str) -> str:
     """The truth value of a comparison."""
     dtype = node.a.dtype
     if emitter.is_soft_float(dtype):
         raise InternalError(f"a comparison of {dtype} reached code generation: legalize_low_precision did not run")
+    if dtype is INT64 and _is_number(a) and _is_number(b):
+        return "true" if _TRUTHS[type(node)](int(a), int(b)) else "false"
     signed, unsigned, ordered = _COMPARE[type(node)]
     if dtype.is_float:
         return emitter.b.value(f"fcmp {ordered} {register_type(dtype)} {a}, {b}")

@@ -20,6 +20,7 @@ from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.packed_calls import emit_packed_call, is_packed_call
 from loopwright.codegen.llvm.parallel import emit_parallel
 from loopwright.codegen.llvm.strided_lanes import has_strided_taps
+from loopwright.codegen.llvm.tiles import Tile, is_tile
 from loopwright.codegen.llvm.types import storage_type
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
 from loopwright.ir.annotations import ONCE_SCOPE
@@ -57,6 +58,9 @@ class FunctionEmitter(ControlFlow):
         if loop.kind is ir.ForKind.PARALLEL and not self.in_parallel:
             emit_parallel(self, loop)
             return
+        if self.tile is not None or is_tile(loop):
+            self._write_tile(loop)
+            return
         if loop.kind is ir.ForKind.UNROLLED and is_worth_unrolling(loop) and has_strided_taps(loop):
             self.write_out(loop)
             return
@@ -68,6 +72,14 @@ class FunctionEmitter(ControlFlow):
         outer, self.carried = self.carried, hints.carried
         self.counted_loop(loop.loop_var, low, high, lambda: self.run(loop.body), metadata, is_entered)
         self.carried = outer
+
+    def _write_tile(self, loop: ir.For) -> None:
+        """A nest of unrolled loops, whose copies share addresses and values."""
+        outer = self.tile
+        if outer is None:
+            self.tile = Tile(loop, self.apart, self.hints.facts)
+        self.write_out(loop)
+        self.tile = outer
 
     def write_out(self, loop: ir.For) -> None:
         """The iterations one after the other, each with its number known here."""
@@ -123,16 +135,25 @@ class FunctionEmitter(ControlFlow):
             self.value(value)
 
     def visit_IfThenElse(self, statement: ir.IfThenElse) -> None:
+        condition = self.value(statement.condition)
+        if condition in ("true", "false"):
+            case = statement.then_case if condition == "true" else statement.else_case
+            if case is not None:
+                self.run(case)
+            return
         then, end = self.b.label("then"), self.b.label("end")
         otherwise = end if statement.else_case is None else self.b.label("else")
-        self.b.branch(self.value(statement.condition), then, otherwise)
+        self.b.branch(condition, then, otherwise)
         self.b.start(then)
+        mark = self.mark()
         self.run(statement.then_case)
+        self.forget(mark)
         if self.b.open:
             self.b.jump(end)
         if statement.else_case is not None:
             self.b.start(otherwise)
             self.run(statement.else_case)
+            self.forget(mark)
             if self.b.open:
                 self.b.jump(end)
         self.b.start(end)

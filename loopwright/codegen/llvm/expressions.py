@@ -23,6 +23,7 @@ from loopwright.codegen.llvm.neighbouring_lanes import PAIRED_BYTES, Neighbours,
 from loopwright.codegen.llvm.odds import odds_of
 from loopwright.codegen.llvm.repeated_lanes import Repeated, repeated_lanes
 from loopwright.codegen.llvm.strided_lanes import Strided, shuffled, strided_lanes
+from loopwright.codegen.llvm.tiles import Key, Tile
 from loopwright.codegen.llvm.types import (
     float_literal,
     int_literal,
@@ -42,6 +43,7 @@ from loopwright.target import CpuDescription
 
 _GATHERED: Final = frozenset(DataType(name) for name in ("float32", "float64", "int32", "int64", "uint32", "uint64"))
 _LEAST_GATHERED: Final = 4  # lanes
+_AT_HAND: Final = (ir.Var, ir.IntImm, ir.FloatImm)  # no instruction computes them
 
 
 class ExpressionEmitter(Visitor):
@@ -56,6 +58,8 @@ class ExpressionEmitter(Visitor):
         self.values: dict[ir.Var, str] = {}
         self.carried: frozenset[ir.Var] = frozenset()  # memory that the innermost loop updates in place
         self.steps: dict[ir.Var, int] = {}  # variables of loops that are written out here, and where they are
+        self.tile: Tile | None = None  # the nest they belong to
+        self._cells: dict[tuple[str, str, int], str] = {}  # addresses in memory on the stack: pointer, type, offset
         self.apart: set[ir.Var] = set()  # pointers to memory that no other pointer reaches
         self.on_stack: set[ir.Var] = set()  # pointers to memory that LLVM may keep in registers
         self.overlapping: set[ir.Var] = set()  # pointers to memory that only others of these may reach
@@ -70,6 +74,7 @@ class ExpressionEmitter(Visitor):
         # nesting).
         self._known: dict[ir.Expr, str] = {}
         self._trail: list[ir.Expr] = []
+        self._pairs: dict[ir.Expr, Mapping[ir.BufferLoad, tuple[Neighbours, int]]] = {}
         self._neighbours: Mapping[ir.BufferLoad, tuple[Neighbours, int]] = {}  # loads of this statement that go by two
 
     # --- expressions ----------------------------------------------------------------------------------------------
@@ -79,7 +84,11 @@ class ExpressionEmitter(Visitor):
         known = self._known.get(expr)
         if known is not None:
             return known
-        value: str = self._table[type(expr)](self, expr)
+        key = None if self.tile is None or isinstance(expr, _AT_HAND) else self.tile.key(expr, self.steps)
+        shared = None if key is None or self.tile is None else self.tile.known.get(key)
+        value: str = self._table[type(expr)](self, expr) if shared is None else shared
+        if key is not None and self.tile is not None and shared is None:
+            self.tile.keep(key, value)
         self._known[expr] = value
         self._trail.append(expr)
         return value
@@ -173,6 +182,8 @@ class ExpressionEmitter(Visitor):
             ]
             return self.vector(lanes, node.dtype)
         a = self.value(node.a)
+        if a in ("true", "false"):
+            return a if a == decided else self.value(node.b)
         if is_free:
             return self.b.value(f"{operation} {register_type(node.dtype)} {a}, {self.value(node.b)}")
         rest, end, start = self.b.label("rest"), self.b.label("decided"), self.b.block
@@ -185,12 +196,21 @@ class ExpressionEmitter(Visitor):
 
     def _in_branch(self, expr: ir.Expr) -> tuple[str, str]:
         """The value of `expr` and the block it ends in; what is computed there is unknown outside."""
-        mark = len(self._trail)
+        mark, mark_in_tile = len(self._trail), self.mark()
         value = self.value(expr)
         for key in self._trail[mark:]:
             del self._known[key]
         del self._trail[mark:]
+        self.forget(mark_in_tile)
         return value, self.b.block
+
+    def mark(self) -> int:
+        """What is computed for all copies of a tile from here on, `forget` drops."""
+        return 0 if self.tile is None else len(self.tile.trail)
+
+    def forget(self, mark: int) -> None:
+        if self.tile is not None:
+            self.tile.forget(mark)
 
     def visit_Not(self, node: ir.Not) -> str:
         return self.b.value(f"xor {register_type(node.dtype)} {self.value(node.a)}, {splat(node.dtype, 'true')}")
@@ -203,6 +223,8 @@ class ExpressionEmitter(Visitor):
         if is_limit(self, node):
             return emit_limit(self, node, self.value(node.false_value), self.value(node.true_value))
         condition = self.data(node.condition)
+        if condition in ("true", "false"):
+            return self.value(node.true_value if condition == "true" else node.false_value)
         a = self.value(node.true_value)
         b = self.value(node.false_value)
         return self.select(node.condition.dtype, condition, node.dtype, a, b)
@@ -231,10 +253,11 @@ class ExpressionEmitter(Visitor):
             first = (yes, rest) if isinstance(condition, ir.Or) else (rest, no)
             self._branch_on(condition.a, *first, weights)
             self.b.start(rest)
-            outer, outer_trail = self._known, self._trail
+            outer, outer_trail, mark = self._known, self._trail, self.mark()
             self._known, self._trail = {}, []  # what is computed from here on may not be on every way
             self._branch_on(condition.b, yes, no, weights)
             self._known, self._trail = outer, outer_trail
+            self.forget(mark)
         else:
             self.b.branch(self.value(condition), yes, no, weights=weights)
 
@@ -247,6 +270,8 @@ class ExpressionEmitter(Visitor):
         if odds is not None:
             return self._choose_by_odds(condition, then, otherwise, self.module.branch_weights(*odds))
         test = self.value(condition)
+        if test in ("true", "false"):
+            return self.value(then if test == "true" else otherwise)
         is_likely = isinstance(condition, ir.Call) and condition.op.name == "tir.likely"
         is_free = self._is_free(then) and self._is_free(otherwise)
         if condition.dtype.lanes > 1 and not is_free:
@@ -370,14 +395,41 @@ class ExpressionEmitter(Visitor):
         element = storage_type(buffer.dtype)
         return self.b.value(f"getelementptr{promise} {element}, ptr {pointer}, {self.index_text} {index}")
 
+    def element(self, buffer: ir.Buffer, index: ir.Expr) -> str:
+        """The address of the element at a scalar index, which is inside the buffer."""
+        tile = self.tile
+        is_plain = tile is not None and self.index_text == "i64" and not self._from_memory.visit(index)
+        place = tile.place(index) if tile is not None and is_plain else None
+        if tile is None or place is None:
+            return self.address(buffer, self.index(index))
+        offset, kind = place.offset(self.steps), storage_type(buffer.dtype)
+        if place.rest is None:
+            pointer = self.visit_Var(buffer.data)
+            if buffer.data not in self.on_stack:
+                return self.b.value(f"getelementptr inbounds {kind}, ptr {pointer}, i64 {offset}")
+            cell = self._cells.get((pointer, kind, offset))
+            if cell is None:
+                cell = self.b.at_entry(f"getelementptr inbounds {kind}, ptr {pointer}, i64 {offset}")
+                self._cells[pointer, kind, offset] = cell
+            return cell
+        # The cell that copies count from need not be inside the buffer: no promise.
+        key: Key = (place.rest, (buffer,))
+        base = tile.known.get(key)
+        if base is None:
+            base = self.b.value(
+                f"getelementptr {kind}, ptr {self.visit_Var(buffer.data)}, i64 {self.index(place.rest)}"
+            )
+            tile.keep(key, base)
+        return self.b.value(f"getelementptr {kind}, ptr {base}, i64 {offset}") if offset else base
+
     def visit_BufferLoad(self, load: ir.BufferLoad) -> str:
         index = self._only_index(load.buffer, load.indices)
         if index.dtype.lanes == 1:
-            return self._load(self.address(load.buffer, self.index(index)), load.dtype, load.buffer.dtype)
+            return self._load(self.element(load.buffer, index), load.dtype, load.buffer.dtype)
         if isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and index.stride.value == 1:
-            return self._load(self.address(load.buffer, self.index(index.base)), load.dtype, load.buffer.dtype)
+            return self._load(self.element(load.buffer, index.base), load.dtype, load.buffer.dtype)
         if isinstance(index, ir.Broadcast) and load.buffer.dtype.lanes == 1:
-            one = self._load(self.address(load.buffer, self.index(index.value)), load.buffer.dtype, load.buffer.dtype)
+            one = self._load(self.element(load.buffer, index.value), load.buffer.dtype, load.buffer.dtype)
             return self.splat(one, load.buffer.dtype, index.lanes)
         strided = strided_lanes(load.buffer, index, self.target.vector_bits // 8, self.steps)
         if strided is not None:
@@ -545,15 +597,21 @@ class ExpressionEmitter(Visitor):
             at = self.b.value(f"getelementptr i8, ptr {address}, i64 {lane}")
             self.b.do(f"store i8 {byte}, ptr {at}, align 1")
 
+    def _pairs_in(self, value: ir.Expr) -> Mapping[ir.BufferLoad, tuple[Neighbours, int]]:
+        result = self._pairs.get(value)
+        if result is None:
+            result = self._pairs[value] = neighbouring_lanes(value, _is_paired)
+        return result
+
     def visit_BufferStore(self, store: ir.BufferStore) -> None:
         buffer, index = store.buffer, self._only_index(store.buffer, store.indices)
-        self._neighbours = neighbouring_lanes(store.value, _is_paired) if index.dtype.lanes > 1 else {}
+        self._neighbours = self._pairs_in(store.value) if index.dtype.lanes > 1 else {}
         value = self.value(store.value)
         self._neighbours = {}
         if index.dtype.lanes == 1:
-            self._store(self.address(buffer, self.index(index)), value, store.value.dtype, buffer.dtype)
+            self._store(self.element(buffer, index), value, store.value.dtype, buffer.dtype)
         elif isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and index.stride.value == 1:
-            address, dtype = self.address(buffer, self.index(index.base)), store.value.dtype
+            address, dtype = self.element(buffer, index.base), store.value.dtype
             piece = self.target.vector_bits // (8 * max(1, buffer.dtype.nbytes))
             fits = dtype.lanes > piece > 1 and dtype.lanes % piece == 0
             if fits and buffer.data not in self.on_stack and not moves_lanes(store.value):

@@ -47,6 +47,13 @@ class FunctionBuilder:
         self.entry.append(f"  {name} = alloca [{count} x {type_text}], align {alignment}")
         return name
 
+    def at_entry(self, instruction: str) -> str:
+        """An instruction of the first block, whose operands are known there."""
+        name = f"%v{self._values}"
+        self._values += 1
+        self.entry.append(f"  {name} = {instruction}")
+        return name
+
     def label(self, stem: str) -> str:
         """A fresh label."""
         self._labels += 1
