@@ -161,12 +161,15 @@ def _early(parted: Parted, target: Target, symbol: str) -> Early:
     from loopwright.transform import lower
 
     module = lower(IRModule({_NAME: parted.early.with_attr("global_symbol", _NAME)}), target)
-    _, object_bytes, _ = _machine_code(module, target, symbol, set())
+    _, object_bytes, _ = _machine_code(module, target, symbol, set(), runs_once=True)
     results = tuple((tuple(shape_of(buffer)), str(buffer.dtype)) for buffer in parted.results)
     return Early(symbol, object_bytes, parted.reads, results)
 
 
-def _machine_code(lowered: IRModule, target: Target, symbol: str, shared: set[int]) -> tuple[str, bytes, bool]:
+def _machine_code(
+    lowered: IRModule, target: Target, symbol: str, shared: set[int], runs_once: bool = False
+) -> tuple[str, bytes, bool]:
+    """The text, the object, and whether it uses AMX. What runs once is not worth the search for vectors."""
     from loopwright.codegen.llvm.constant_data import is_elf
     from loopwright.codegen.llvm.emit_module import ModuleEmitter
     from loopwright.codegen.llvm.engine import compile_text
@@ -187,7 +190,8 @@ def _machine_code(lowered: IRModule, target: Target, symbol: str, shared: set[in
             writer.emit_function(function)
     imports = imports_of(lowered)
     ll = link_imports(text.text(), imports, cpu)
-    compiled = compile_text(ll, cpu, data=data, fully_scheduled=not imports and is_fully_scheduled(lowered))
+    is_simple = not imports and (runs_once or is_fully_scheduled(lowered))
+    compiled = compile_text(ll, cpu, data=data, fully_scheduled=is_simple)
     return ll, compiled.object_bytes, uses_amx(ll)
 
 
