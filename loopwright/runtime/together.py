@@ -46,6 +46,8 @@ class CannotWrite(LoopwrightError, OSError):
 def require_writable(output: str | os.PathLike[str]) -> Path:
     """Refuse an output that could not be written, before any work is done for it."""
     path = Path(output)
+    if "\0" in str(path):
+        raise CannotWrite(path, "its name holds a null character")
     require_folder(path)
     if path.is_dir():
         raise CannotWrite(path, "it is a folder")

@@ -156,7 +156,7 @@ def shifted(extent: int):
 
 
 def test_arrays_that_no_memory_holds_are_refused_before_they_are_made():
-    with pytest.raises(UnmeasurableTask, match="the arrays take 298.02 GiB, and a process may take 4.00 GiB"):
+    with pytest.raises(UnmeasurableTask, match=r"the arrays take 298\.02 GiB, and a process may take 4\.00 GiB"):
         lw.tune(shifted(200_000), trials=1, target=TARGET)
 
 

@@ -71,3 +71,8 @@ def test_outputs_that_cannot_be(tmp_path):
 def test_a_text(tmp_path):
     write_text(tmp_path / "a.txt", "täxt")
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "täxt"
+
+
+def test_a_name_that_no_file_can_have(tmp_path):
+    with pytest.raises(CannotWrite, match="null character"):
+        write_text(tmp_path / "a\0b", "text")

@@ -44,8 +44,8 @@ class SqliteDatabase(SqlDatabase):
     """The tuning records of a file."""
 
     def __init__(self, path: str | Path, *, read_only: bool = False, timeout: float = 30.0) -> None:
-        self.path = Path(path).expanduser().absolute()
         self.where = str(path)
+        self.path = _usable(path)
         self.timeout = timeout
         self._why_read_only = "it was opened with read_only=True" if read_only else ""
         self._lock = threading.RLock()
@@ -205,6 +205,17 @@ class SqliteDatabase(SqlDatabase):
         if kind in ("CANTOPEN", "PERM", "AUTH", "NOMEM"):
             return DatabaseUnavailable(self.where, text)
         return DamagedDatabase(self.where, text)
+
+
+def _usable(path: str | Path) -> Path:
+    """The path from the root, of which the system can at least be asked."""
+    try:
+        found = Path(path).expanduser().absolute()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(found)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise DatabaseUnavailable(f"{str(path)[:80]!r}", getattr(error, "strerror", None) or str(error)) from None
+    return found
 
 
 class MemoryDatabase(SqliteDatabase):

@@ -35,6 +35,17 @@ def test_a_path_of_the_home_folder(tmp_path, monkeypatch):
     assert (tmp_path / "tune.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("x" * 5000, "File name too long"), ("a\0b.db", "embedded null byte"), ("~nobody-of-this-name/t.db", "home")],
+)
+def test_a_path_that_no_file_can_have(path, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DatabaseUnavailable, match=f"(?i){why}"):
+        open_database(path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_url_without_sqlalchemy(monkeypatch):
     monkeypatch.setitem(sys.modules, "loopwright.tune.database.sqlalchemy_database", None)
     with pytest.raises(
