@@ -25,10 +25,13 @@ from loopwright.tune.database import MemoryDatabase
 from loopwright.tune.errors import BadTuneArgument, NoTasks
 from loopwright.tune.extract import is_measurable, recording
 from loopwright.tune.measure import UnmeasurableTask
-from loopwright.tune.model import cost_model
+from loopwright.tune.model import CostModel, cost_model
+from loopwright.tune.own_parts import CheckedModel, CheckedScheduler, CheckedStrategy
 from loopwright.tune.result import Tuned
+from loopwright.tune.scheduler import Scheduler
 from loopwright.tune.scheduler import scheduler as scheduler_named
 from loopwright.tune.session import Observer
+from loopwright.tune.strategy import Strategy
 from loopwright.tune.strategy import strategy as strategy_named
 
 _MINUTES: Final = 1.0  # where nobody says how much time there is
@@ -45,9 +48,9 @@ def tune(
     cache: str = "warm",
     seed: int = 0,
     winograd: bool | int = True,
-    model: str = "auto",
-    strategy: str = "evolutionary",
-    scheduler: str = "gain",
+    model: CostModel | str = "auto",
+    strategy: Strategy | str = "evolutionary",
+    scheduler: Scheduler | str = "gain",
     observers: Sequence[Observer] = (),
     **compile_options: Any,
 ) -> Tuned:
@@ -67,12 +70,12 @@ def tune(
     budget.check()
     _require("seed", seed, _is_count(seed), "an integer that is not negative")
     _require("winograd", winograd, isinstance(winograd, bool) or _is_count(winograd), "True, False or the largest tile")
-    _check_parts(model, strategy, scheduler, seed)
+    parts = _checked_parts(model, strategy, scheduler, seed)
     watching = isinstance(observers, Iterable) and all([_has(one, "begin", "trial", "end") for one in observers])
     _require("observers", observers, watching, "a list of objects that have begin, trial and end")
     kept = open_kept(database)
     tasks = tasks_of(what, chosen, winograd, compile_options)
-    session = session_of(tasks, kept, cache, seed, model, strategy, scheduler, list(observers))
+    session = session_of(tasks, kept, cache, seed, *parts, observers=list(observers))
     return Tuned(session.run(budget), kept)
 
 
@@ -85,18 +88,21 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _check_parts(model: object, strategy: object, scheduler: object, seed: int) -> None:
-    """Refuse names that do not exist, and what is no such part, before a model is compiled for its tasks."""
-    kinds: list[tuple[str, object, Callable[[str], object], tuple[str, ...]]] = [
-        ("model", model, lambda name: cost_model(name, seed), ("fit", "predict")),
-        ("strategy", strategy, strategy_named, ("propose",)),
-        ("scheduler", scheduler, scheduler_named, ("next",)),
+def _checked_parts(
+    model: object, strategy: object, scheduler: object, seed: int
+) -> tuple[CostModel, Strategy, Scheduler]:
+    """The parts of a search by their names, or the user's own; refused before a model is compiled for its tasks."""
+    kinds: list[tuple[str, object, Callable[[str], Any], Callable[[Any], Any], tuple[str, ...]]] = [
+        ("model", model, lambda name: cost_model(name, seed), CheckedModel, ("fit", "predict")),
+        ("strategy", strategy, strategy_named, CheckedStrategy, ("propose",)),
+        ("scheduler", scheduler, scheduler_named, CheckedScheduler, ("next",)),
     ]
-    for kind, given, named, methods in kinds:
-        if isinstance(given, str):
-            named(given)
-        else:
+    parts = []
+    for kind, given, named, checked, methods in kinds:
+        if not isinstance(given, str):
             _require(kind, given, _has(given, *methods), f"a name, or an object that has {' and '.join(methods)}")
+        parts.append(named(given) if isinstance(given, str) else checked(given))
+    return parts[0], parts[1], parts[2]
 
 
 def _has(given: object, *methods: str) -> bool:
@@ -119,9 +125,9 @@ def session_of(
     database: Database,
     cache: str = "warm",
     seed: int = 0,
-    model: str = "auto",
-    strategy: str = "evolutionary",
-    scheduler: str = "gain",
+    model: CostModel | str = "auto",
+    strategy: Strategy | str = "evolutionary",
+    scheduler: Scheduler | str = "gain",
     observers: Sequence[Observer] = (),
 ) -> Session:
     """A search for these tasks, measured on as many threads as their target has cores."""

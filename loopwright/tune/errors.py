@@ -73,3 +73,24 @@ class BadTuneArgument(LoopwrightError, TypeError):
 
     def __init__(self, name: str, given: object, wanted: str) -> None:
         super().__init__(f"tune: {name} is {given!r:.80}, not {wanted}", hint=f"give {wanted}")
+
+
+class WrongAnswer(LoopwrightError, ValueError, TypeError):
+    """A strategy, model or scheduler of the user's returned what such a part cannot return.
+
+    For example:
+
+        from loopwright.tune.own_parts import CheckedScheduler
+
+        class Mine:
+            def next(self, standings):
+                return 5
+
+        CheckedScheduler(Mine()).next([])
+    """
+
+    code = "LW1504"
+
+    def __init__(self, method: str, given: object, wanted: str) -> None:
+        said = " ".join(repr(given).split())[:80]
+        super().__init__(f"tune: {method} returned {said}, not {wanted}", hint=f"return {wanted}")

@@ -12,7 +12,7 @@ from loopwright.ir import IRModule
 from loopwright.target import Target
 from loopwright.tune import Record, open_database
 from loopwright.tune.candidate import RULES, Candidate
-from loopwright.tune.errors import BadTuneArgument, NoTasks, NothingToSpend, UnknownName
+from loopwright.tune.errors import BadTuneArgument, NoTasks, NothingToSpend, UnknownName, WrongAnswer
 from loopwright.tune.measure import UnmeasurableTask
 from loopwright.tune.space import RuleSpace
 
@@ -164,3 +164,49 @@ def test_a_program_that_cannot_be_measured_is_left_out():
     with pytest.warns(UserWarning, match="no argument can be made up for parameter .* of 'huge': .*; it is left out"):
         result = lw.tune(IRModule({"huge": shifted(200_000), "small": shifted(8)}), trials=1, target=TARGET)
     assert [search.task.name for search in result.session.searches] == ["small"]
+
+
+class Own:
+    """A part of a search that always gives the same answer."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def _given(self, *_: object) -> object:
+        return self.answer
+
+    fit = predict = propose = next = _given
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"strategy": Own(None)}, r"Own.propose returned None, not rows of \d+ positions"),
+        ({"strategy": Own("abc")}, "Own.propose returned 'abc', not rows"),
+        ({"strategy": Own(np.zeros((3, 77), int))}, r"Own.propose returned array\(.*, not rows"),
+        ({"strategy": Own([[10**6] * 8])}, r"Own.propose returned \[\[1000000, .*, not rows"),
+        ({"model": Own(None)}, r"Own.predict returned None, not \d+ numbers"),
+        ({"model": Own([1.0])}, r"Own.predict returned \[1.0\], not \d+ numbers"),
+        ({"scheduler": Own(5)}, "Own.next returned 5, not the number of a task, from 0 to 0, or None"),
+        ({"scheduler": Own(-1)}, "Own.next returned -1, not the number of a task"),
+        ({"scheduler": Own("x")}, "Own.next returned 'x', not the number of a task"),
+    ],
+)
+def test_answers_that_a_search_cannot_use_are_named(parts, message):
+    with pytest.raises(WrongAnswer, match=message):
+        lw.tune(product(8, 16, 8), trials=20, target=TARGET, **{"model": "prior", **parts})
+
+
+def test_parts_of_one_s_own():
+    class Drawn:
+        def propose(self, space, model, seen, count, random):
+            return seen.new(space.sample(2 * count, random))[:count]
+
+    class Same:
+        def fit(self, experience): ...
+
+        def predict(self, batch):
+            return [0.0] * len(batch)
+
+    result = lw.tune(product(8, 16, 8), trials=3, target=TARGET, model=Same(), strategy=Drawn())
+    assert result.session.searches[0].rule_seconds > 0
