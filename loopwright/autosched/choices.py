@@ -11,7 +11,8 @@ gets what was picked as sampled instructions, one for each number in which the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, is_dataclass
@@ -123,13 +124,36 @@ def current_choices() -> Choices | None:
     return _current.get()
 
 
-def pick(name: str, candidates: Sequence[T], cost: Callable[[T], float], order: Callable[[T], Any] | None = None) -> T:
-    """One of the candidates: that of a search, else the one that costs least (by `order`, where that says more)."""
+def pick(
+    name: str,
+    candidates: Sequence[T],
+    cost: Callable[[T], float],
+    order: Callable[[T], Any] | None = None,
+    more: Callable[[], Iterable[T]] | None = None,
+) -> T:
+    """One of the candidates: that of a search, else the one that costs least (by `order`, where that says more).
+
+    `more` are candidates that only a search takes.
+    """
     usual = min(range(len(candidates)), key=lambda index: (order or cost)(candidates[index]))
     choices = _current.get()
+    if choices is not None and more is not None:
+        candidates = [*candidates, *_others(candidates, more())]
     if choices is None or len(candidates) < 2:
         return candidates[usual]
     return choices.pick(name, candidates, usual, [cost(candidate) for candidate in candidates])
+
+
+def _others(known: Sequence[T], more: Iterable[T]) -> list[T]:
+    """Those of which no decision tells that they are known already, each once."""
+    seen = {json.dumps(plain_fields(candidate)) for candidate in known}
+    result = []
+    for candidate in more:
+        text = json.dumps(plain_fields(candidate))
+        if text not in seen:
+            seen.add(text)
+            result.append(candidate)
+    return result
 
 
 def option(name: str, usual: int, *others: int) -> int:

@@ -10,7 +10,7 @@ candidates that cost the same give the same choice everywhere: the one with the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
 from loopwright.autosched.choices import pick
@@ -36,9 +36,12 @@ class Priced(Protocol):
 P = TypeVar("P", bound=Priced)
 
 
-def cheapest(candidates: Iterable[P], point: str = "tiles") -> P:
-    """The candidate that costs least, unless a search decides otherwise at this point."""
-    return pick(point, list(candidates), _cycles, _cycles_and_tile)
+def cheapest(candidates: Iterable[P], point: str = "tiles", more: Callable[[], Iterable[P]] | None = None) -> P:
+    """The candidate that costs least, unless a search decides otherwise at this point.
+
+    `more` are those that only a search tries: whatever they cost, the rule takes none of them by itself.
+    """
+    return pick(point, list(candidates), _cycles, _cycles_and_tile, more)
 
 
 def _cycles(sizes: Priced) -> float:

@@ -150,7 +150,9 @@ class TaskSearch:
         """Propose, build and race `count` candidates; none are left when the answer is empty."""
         for space in self._in_turn():
             self.model.fit(self.experience)
-            rows = self.strategy.propose(space, self.model, self._seen_of(space), count, self.random)
+            rows = self._openings(space)[:count]
+            if not len(rows):
+                rows = self.strategy.propose(space, self.model, self._seen_of(space), count, self.random)
             if len(rows):
                 done = self._try(space, rows)
                 self._idle = self._idle + 1 if all([trial.is_duplicate for trial in done]) else 0
@@ -255,6 +257,10 @@ class TaskSearch:
         if not rows:
             return np.empty((0, len(space.first())), dtype=np.int64)
         return self._seen_of(space).new(np.array(rows, dtype=np.int64))
+
+    def _openings(self, space: Space) -> Integers:
+        rows = space.openings()
+        return self._seen_of(space).new(rows) if len(rows) else rows
 
     # --- what is kept ---
 

@@ -84,7 +84,7 @@ def _fields_that_differ(space: RuleSpace, candidate: Candidate) -> list[Differen
     """The decisions themselves: the fields at each point in which the candidate is not what is usual."""
     result = []
     decisions = candidate.decisions
-    for point in space.points:
+    for point in [*space.forks, *space.points]:
         usual, picked = point.candidates[point.usual], decisions.get(point.key)
         if picked is None:
             continue

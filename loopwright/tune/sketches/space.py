@@ -74,6 +74,10 @@ class SketchSpace:
         pool = self._drawn(_POOL, np.random.default_rng(0))
         return pool[int(self.describe(pool).prior.argmin())]
 
+    def openings(self) -> Integers:
+        """None: what is drawn is of all kinds."""
+        return np.empty((0, self._width), dtype=np.int64)
+
     def sample(self, count: int, random: np.random.Generator) -> Integers:
         pool = self._drawn(max(_POOL, 8 * count), random)
         pool = np.unique(pool, axis=0)

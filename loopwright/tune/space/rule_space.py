@@ -1,15 +1,14 @@
 """RuleSpace: the decisions of the rules (`autosched/choices.py`) as a space; the rule's own choice comes first.
 
-The rules run once, which gives the points and, for each, its candidates with their costs by the model. A row of the
-space is a position for each point. Rows are drawn, changed and scored in numpy; one that is to be measured runs the
-rules again with its decisions. A decision may lead to other points, which then take what is usual there.
+The rules run once for each form of the program (`form.py`), which gives the points and, for each, its candidates with
+their costs by the model. A row of the space is a position for each point of a form, and last the number of that form,
+where there are several. Rows are drawn, changed and scored in numpy; one that is to be measured runs the rules again
+with its decisions. A decision may lead to other points still, which then take what is usual there.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from math import log2
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,12 +17,13 @@ from loopwright.autosched import Plan, apply
 from loopwright.autosched.choices import Choices, Point, nearest
 from loopwright.schedule import Schedule
 from loopwright.tune.candidate import RULES, Candidate
-from loopwright.tune.space.space import Batch, Floats, Integers
+from loopwright.tune.space.form import chances, forms_of
+from loopwright.tune.space.space import Batch, Integers
 from loopwright.tune.task import Task
 
-_TEMPERATURE: Final = 0.25  # a candidate that should take 25 % longer is drawn 1/e as often
 _STAYS_NEAR: Final = 0.5  # of the mutations: to a candidate that differs in few fields
-_NEIGHBOURS: Final = 12
+_CHANGES_FORM: Final = 0.1
+_LEAST_CHANCE: Final = 0.1  # of a form, whatever the model says of it
 
 
 class RuleSpace:
@@ -33,63 +33,105 @@ class RuleSpace:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        with Choices() as choices:
-            self.plan: Plan = apply(task.mod, task.target, winograd=task.winograd)
-        self.points: Sequence[Point] = [point for point in choices.points if len(point.candidates) > 1]
-        self._columns = [_columns(point) for point in self.points]
-        self._log_costs = [_log_costs(point) for point in self.points]
-        self._chances = [_chances(costs) for costs in self._log_costs]
-        self._names = tuple(dict.fromkeys([name for columns in self._columns for name in columns]))
-        self._tables = [_table(columns, self._names) for columns in self._columns]
-        self._near: dict[tuple[int, int], Integers] = {}
+        plans: list[Plan] = []
+
+        def points_of(decisions: Mapping[str, Any]) -> Sequence[Point]:
+            with Choices(decisions) as choices:
+                plans.append(apply(task.mod, task.target, winograd=task.winograd))
+            return choices.points
+
+        self.forms, self.forks = forms_of(points_of)
+        self.plan = plans[0]
+        self._points = max([len(form.points) for form in self.forms])  # columns before that of the form
+        self._width = self._points + int(len(self.forms) > 1)
+        labels = [form.label for form in self.forms[1:]]
+        names = [name for form in self.forms for name in form.names]
+        self._names = tuple(dict.fromkeys([*labels, *names]))
+        of_forms = chances(np.array([form.log_cost for form in self.forms]))
+        self._chances = np.maximum(of_forms, _LEAST_CHANCE) / np.maximum(of_forms, _LEAST_CHANCE).sum()
+
+    @property
+    def points(self) -> Sequence[Point]:
+        """Those of the rule's own form, and of the others what is at no point of these."""
+        result = {point.key: point for form in reversed(self.forms) for point in form.points}
+        return list(result.values())
 
     @property
     def size(self) -> float:
-        return float(np.prod([float(len(point.candidates)) for point in self.points]))
+        return sum([form.size for form in self.forms])
 
     def first(self) -> Integers:
-        return np.array([point.usual for point in self.points], dtype=np.int64)
+        return self._usual(0)
+
+    def openings(self) -> Integers:
+        """What the rules take in each other form."""
+        return np.array([self._usual(number) for number in range(1, len(self.forms))], np.int64).reshape(
+            -1, self._width
+        )
 
     def sample(self, count: int, random: np.random.Generator) -> Integers:
-        rows = np.empty((count, len(self.points)), dtype=np.int64)
-        for column, chances in enumerate(self._chances):
-            rows[:, column] = random.choice(len(chances), size=count, p=chances)
+        rows = np.zeros((count, self._width), dtype=np.int64)
+        numbers = random.choice(len(self.forms), size=count, p=self._chances)
+        for number, form in enumerate(self.forms):
+            own = np.flatnonzero(numbers == number)
+            rows[own, self._points :] = number
+            for column, share in enumerate(form.chances):
+                rows[own, column] = random.choice(len(share), size=len(own), p=share)
         return rows
 
     def mutate(self, rows: Integers, random: np.random.Generator) -> Integers:
         result = rows.copy()
-        if not self.points:
-            return result
-        changed = random.integers(len(self.points), size=len(rows))
         is_near = random.random(len(rows)) < _STAYS_NEAR
-        for number, point in enumerate(changed):
-            if is_near[number]:
-                result[number, point] = random.choice(self._neighbours(int(point), int(rows[number, point])))
-            else:
-                chances = self._chances[point]
-                result[number, point] = random.choice(len(chances), p=chances)
+        changes_form = random.random(len(rows)) < (_CHANGES_FORM if len(self.forms) > 1 else 0.0)
+        for number, row in enumerate(result):
+            form = self.forms[self._number(row)]
+            if changes_form[number]:
+                result[number] = self._usual(int(random.integers(len(self.forms))))
+            elif form.points:
+                point = int(random.integers(len(form.points)))
+                if is_near[number]:
+                    result[number, point] = random.choice(form.neighbours(point, int(row[point])))
+                else:
+                    share = form.chances[point]
+                    result[number, point] = random.choice(len(share), p=share)
         return result
 
     def describe(self, rows: Integers) -> Batch:
         features = np.zeros((len(rows), len(self._names)))
         prior = np.zeros(len(rows))
-        for column, (table, costs) in enumerate(zip(self._tables, self._log_costs, strict=True)):
-            features += table[rows[:, column]]
-            prior += costs[rows[:, column]] - costs[self.points[column].usual]
+        where = {name: column for column, name in enumerate(self._names)}
+        numbers = rows[:, -1] if len(self.forms) > 1 else np.zeros(len(rows), dtype=np.int64)
+        for number in np.unique(numbers):
+            form, own = self.forms[int(number)], np.flatnonzero(numbers == number)
+            columns = np.array([where[name] for name in form.names], dtype=np.int64)
+            prior[own] += form.log_cost
+            if form.fixed:
+                features[own, where[form.label]] = 1.0
+            for point, (table, costs) in enumerate(zip(form.tables, form.log_costs, strict=True)):
+                positions = rows[own, point]
+                features[np.ix_(own, columns)] += table[positions]
+                prior[own] += costs[positions] - costs[form.points[point].usual]
         return Batch(rows, features, self._names, prior)
 
     def candidate(self, row: Integers) -> Candidate:
+        form = self.forms[self._number(row)]
         decisions = {
             point.key: point.candidates[position]
-            for point, position in zip(self.points, row, strict=True)
+            for point, position in zip(form.points, row, strict=False)
             if position != point.usual
         }
-        return Candidate.of(self.name, decisions)
+        return Candidate.of(self.name, {**form.fixed, **decisions})
 
     def row(self, candidate: Candidate) -> Integers:
-        row = self.first()
         decisions = candidate.decisions
-        for column, point in enumerate(self.points):
+
+        def agrees(number: int) -> int:
+            fixed = self.forms[number].fixed
+            return len(fixed) if all(decisions.get(key) == value for key, value in fixed.items()) else -1
+
+        number = max(range(len(self.forms)), key=lambda number: (agrees(number), -number))
+        row = self._usual(number)
+        for column, point in enumerate(self.forms[number].points):
             if point.key in decisions:
                 row[column] = nearest(point.candidates, decisions[point.key], point.costs)
         return row
@@ -102,60 +144,12 @@ class RuleSpace:
         with Choices(candidate.decisions):
             return apply(self.task.mod, self.task.target, winograd=self.task.winograd)
 
-    def _neighbours(self, point: int, position: int) -> Integers:
-        """The candidates whose fields are nearest to those of one."""
-        key = (point, position)
-        if key not in self._near:
-            table = self._tables[point]
-            apart = np.abs(table - table[position]).sum(axis=1)
-            order = np.argsort(apart, kind="stable")
-            self._near[key] = order[order != position][:_NEIGHBOURS]
-        return self._near[key]
+    def _number(self, row: Integers) -> int:
+        return int(row[-1]) if len(self.forms) > 1 else 0
 
-
-def _columns(point: Point) -> dict[str, list[float]]:
-    """The fields in which the candidates differ, as numbers: sizes by their logarithm, words as one column each."""
-    label = point.key.split(".", 1)[1].split("#")[0]
-    names = dict.fromkeys([name for fields in point.candidates for name in fields])
-    result: dict[str, list[float]] = {}
-    for name in names:
-        values = [fields.get(name) for fields in point.candidates]
-        if len({json.dumps(value) for value in values}) < 2:
-            continue
-        if all(isinstance(value, (int, float)) for value in values):
-            result[f"{label}.{name}"] = [_number(value) for value in values]
-        elif all(isinstance(value, list) for value in values) and len({len(value) for value in values}) == 1:  # type: ignore[arg-type]
-            for position in range(len(values[0])):  # type: ignore[arg-type]
-                result[f"{label}.{name}.{position}"] = [_number(value[position]) for value in values]  # type: ignore[index]
-        else:
-            for word in sorted({json.dumps(value) for value in values}):
-                result[f"{label}.{name}={word}"] = [float(json.dumps(value) == word) for value in values]
-    return result
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool):
-        return float(value)
-    return log2(1 + abs(value)) if isinstance(value, (int, float)) else 0.0
-
-
-def _table(columns: dict[str, list[float]], names: Sequence[str]) -> Floats:
-    count = len(next(iter(columns.values()), [0.0]))
-    return np.array([columns.get(name, [0.0] * count) for name in names], dtype=np.float64).reshape(len(names), count).T
-
-
-def _log_costs(point: Point) -> Floats:
-    costs = np.array(point.costs, dtype=np.float64)
-    known = np.isfinite(costs) & (costs > 0)
-    if not known.all():
-        return np.zeros(len(costs))  # the model says nothing
-    logs: Floats = np.log(costs)
-    return logs
-
-
-def _chances(costs: Floats) -> Floats:
-    weights = np.exp(-(costs - costs.min()) / _TEMPERATURE)
-    chances: Floats = weights / weights.sum()
-    return chances
-
-
+    def _usual(self, number: int) -> Integers:
+        form = self.forms[number]
+        row = np.zeros(self._width, dtype=np.int64)
+        row[self._points :] = number
+        row[: len(form.points)] = form.usual
+        return row

@@ -41,6 +41,9 @@ class Space(Protocol):
     def first(self) -> Integers:
         """The decisions to begin with, as a row of positions."""
 
+    def openings(self) -> Integers:
+        """Rows to measure first whatever a model says of them: one of each kind that it may be wrong about."""
+
     def sample(self, count: int, random: np.random.Generator) -> Integers:
         """Decisions drawn at random, the better ones by the model more often: a row each."""
 

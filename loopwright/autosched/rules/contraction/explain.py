@@ -31,8 +31,7 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
         share = tiles.slab * tiles.nr * tiles.task_columns * size
         decision.chose(
             f"{name} packed in panels of {tiles.nr} columns",
-            f"each is read {-(-rows // tiles.mr)} times; {share >> 10} KiB stay in L2 "
-            f"({machine.l2 >> 10} KiB)",
+            f"each is read {-(-rows // tiles.mr)} times; {share >> 10} KiB stay in L2 ({machine.l2 >> 10} KiB)",
             ChoiceKind.PACKED,
             name,
         )

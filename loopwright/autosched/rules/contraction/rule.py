@@ -25,6 +25,7 @@ from loopwright.autosched.rules.contraction.dots import (
 from loopwright.autosched.rules.contraction.explain import explain, explain_versions
 from loopwright.autosched.rules.contraction.few_rows import tiles_for_few_rows
 from loopwright.autosched.rules.contraction.folding import fold_rows, foldable_rows
+from loopwright.autosched.rules.contraction.more_tiles import more_tiles
 from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
@@ -161,7 +162,8 @@ class Contraction:
 
 def _tiles(size: Size, machine: Machine) -> Tiles:
     """The tiles that cost least, of all that the product can be done in."""
-    return cheapest([*tile_candidates(size, machine), *(streamed_tiles(size, machine) if size.knows_m else [])])
+    own = [*tile_candidates(size, machine), *(streamed_tiles(size, machine) if size.knows_m else [])]
+    return cheapest(own, more=lambda: more_tiles(size, machine))
 
 
 def _dots(product: Product, before: int, tiles: Tiles | None, machine: Machine) -> DotTiles | None:

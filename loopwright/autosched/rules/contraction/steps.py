@@ -279,9 +279,7 @@ def _slabs(sch: Schedule, block: BlockRV, sums: str, init: BlockRV, nest: _Nest,
     vectors(sch, sch.get_loops(init)[-1], tiles.lanes)
 
 
-def _pack(
-    sch: Schedule, packing: BlockRV, location: LoopRV, product: Product, tiles: Tiles, machine: Machine
-) -> None:
+def _pack(sch: Schedule, packing: BlockRV, location: LoopRV, product: Product, tiles: Tiles, machine: Machine) -> None:
     """Copy a few rows of a panel, then of the next: reads and writes both run along memory."""
     dimension = product.column_dimension
     assert dimension is not None

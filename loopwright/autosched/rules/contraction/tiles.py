@@ -29,6 +29,7 @@ HEIGHTS = (1, 8, 64)  # numbers of rows that a product of unknown height should 
 NEARLY = 1.06  # what that may cost where there are many
 MOST_CASES = 8  # rows of a tile of which the last may have any number: each is a kernel, which takes compiling
 PACKED_STRIPS = 8  # of A, copied together: whole lines of it are read at a time
+BUSY = 0.8  # of what the best register tile does in a cycle
 TURN = 4  # steps of the reduction that are written out in one turn of its loop
 TURNS = (TURN, 2, 3, 5)  # the numbers of steps that leave none over, the best first
 FOUR_BYTES = 4  # of an element whose copies `moves` counts
@@ -128,7 +129,7 @@ def _good_for_few_rows(size: Size, machine: Machine, result: Sequence[Tiles]) ->
     return [tiles for tiles in result if (tiles.mr, tiles.vectors, tiles.packs) == best]
 
 
-def tiles_in_registers(size: Size, machine: Machine) -> list[tuple[int, int]]:
+def tiles_in_registers(size: Size, machine: Machine, busy: float = BUSY) -> list[tuple[int, int]]:
     """Tiles that registers hold, those that keep the units of the machine busy: nobody else can be the best."""
     lanes = machine.lanes(size.dtype)
     rates: dict[tuple[int, int], float] = {}
@@ -139,7 +140,7 @@ def tiles_in_registers(size: Size, machine: Machine) -> list[tuple[int, int]]:
         whole = rounded_up(size.m, mr) * rounded_up(size.n, vectors * lanes)
         useful = size.m * size.n / whole
         rates[mr, vectors] = useful * mr * vectors / tile_step(machine, mr, vectors)
-    enough = 0.8 * max(rates.values())
+    enough = busy * max(rates.values())
     return [tile for tile, rate in rates.items() if rate >= enough]
 
 
@@ -236,8 +237,12 @@ def costed(
     down: int,
     across: int,
     reads_rows: bool = False,
+    more_slabs: int = 1,
 ) -> Tiles:
-    """The tiles with these tasks, and what they cost; `reads_rows` where A lies across, and is read in place."""
+    """The tiles with these tasks, and what they cost; `reads_rows` where A lies across, and is read in place.
+
+    `more_slabs` is how many times as many slabs are done as panels in L2 need.
+    """
     lanes, width = machine.lanes(size.dtype), bytes_of(size.dtype)
     nr = vectors * lanes
     tall, wide = ceil(size.m / mr), ceil(size.n / nr)
@@ -245,7 +250,7 @@ def costed(
     stays = not packs and not size.packs_rows and size.k * nr * width <= machine.l1 * 3 // 4 and down > 1
     stays = stays and size.k <= rows_that_stay(size.row_stride * width, machine)
     slabs = max(1, ceil(size.k * nr * across * width / (machine.l2 // 2))) if down > 1 and size.knows_k else 1
-    slabs = 1 if stays else slabs
+    slabs = 1 if stays else slabs * more_slabs
     # Whole turns: where the last one of a slab is cut short, its block cannot tell which slab it is in.
     slab = size.k if slabs == 1 else min(size.k, rounded_up(ceil(size.k / slabs), TURN))
     step = tile_step(machine, mr, vectors) + _lost_rows(size, machine, mr)
