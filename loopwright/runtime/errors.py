@@ -19,6 +19,7 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import ClassVar, NamedTuple
 
 from loopwright.runtime.shown import View, view
@@ -219,10 +220,16 @@ def is_ours(file: str) -> bool:
     return file.startswith(_NOT_THE_USER)
 
 
+def _is_ours(frame: FrameType) -> bool:
+    """The same of a running call; methods that Python wrote for a dataclass of ours have no file."""
+    file = frame.f_code.co_filename
+    return is_ours(file) or (file == "<string>" and str(frame.f_globals.get("__name__", "")).startswith("loopwright."))
+
+
 def caller() -> SourceLine | None:
     """The innermost line of the running call that is not Loopwright's own."""
     frame = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
+    while frame is not None and _is_ours(frame):
         frame = frame.f_back  # type: ignore[assignment]
     return None if frame is None else SourceLine(frame.f_code.co_filename, frame.f_lineno)
 
@@ -235,7 +242,7 @@ def user_call_text() -> str:
 def user_stack_level() -> int:
     """The `stacklevel` of a warning given where this is called, for it to name the user's own line."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
+    while frame.f_back is not None and _is_ours(frame):
         frame, level = frame.f_back, level + 1
     return level
 

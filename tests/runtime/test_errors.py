@@ -44,3 +44,13 @@ def test_user_errors_and_our_errors_differ():
     assert "please report it" in str(InternalError("x"))
     assert isinstance(NotBuilt("cuda"), NotImplementedError)
     assert DiagnosticError.code == "LW0004"
+
+
+def test_the_place_is_that_of_the_user_behind_a_dataclass_of_ours():
+    from loopwright.tune import Measurer, Session
+    from loopwright.tune.errors import NoTasks
+
+    with pytest.raises(NoTasks) as caught:
+        Session([], Measurer("llvm"))
+    assert caught.value.user_line is not None
+    assert caught.value.user_line.file == __file__
