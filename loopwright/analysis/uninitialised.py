@@ -1,9 +1,9 @@
 """check_initialised: no cell of memory that the program allocates is read before something writes it.
 
-A cell is a buffer, the iteration that holds its allocation, and an index. Two lemmas settle the common cases: an
-earlier nest wrote the whole buffer, or wrote the very cell in the same iteration of the loops around both. isl decides
-the rest exactly. It is asked only whether *any* write precedes; which one is last does not matter here, and asking for
-it (isl's dataflow) takes six times as long.
+A cell is a buffer, the iteration that holds its allocation, and an index. Lemmas settle the common cases: one block
+fills the buffer before others read it (`single_writer.py`), an earlier nest wrote the whole buffer, or wrote the very
+cell in the same iteration of the loops around both. isl decides the rest exactly. It is asked only whether *any* write
+precedes; which one is last does not matter here, and asking for it (isl's dataflow) takes six times as long.
 
 Only certain errors are errors. A store that depends on data may be the one that was needed, so the cells it may reach
 count as written. Memory that calls may touch, that has several names or that threads share is not judged.
@@ -15,9 +15,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
+from loopwright.analysis.dataflow import dataflow_of
 from loopwright.analysis.instances import Loop, common_depth
 from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.same_cell import same_home, same_indices
+from loopwright.analysis.single_writer import SingleWriterBuffers
 from loopwright.analysis.time_order import before
 from loopwright.analysis.witness import actor, assignment, at_iteration, element, named_values, values_of
 from loopwright.arith.affine import Form
@@ -111,6 +113,7 @@ def check_initialised_in(program: Program) -> None:
         data = access.cell[0].data
         if data in program.homes and data not in program.unknown:
             touched.setdefault(data, []).append(access)
+    single_writers: SingleWriterBuffers | None = None
     for accesses in touched.values():
         reads = [access for access in accesses if not access.writes and access.is_must]
         writes = [access for access in accesses if access.writes]
@@ -118,6 +121,13 @@ def check_initialised_in(program: Program) -> None:
             continue
         shape = tuple([program.affine.form(extent) for extent in accesses[0].cell[0].shape])
         open_reads = [read for read in reads if not any([_supplies(program, w, read, shape) for w in writes])]
+        if not open_reads:
+            continue
+        if single_writers is None:
+            single_writers = SingleWriterBuffers(dataflow_of(program))
+        buffers = {access.cell[0] for access in accesses}
+        if len(buffers) == 1 and single_writers.of(buffers.pop()) is not None:
+            continue
         if len(open_reads) * len(writes) <= ASKED:
             for read in open_reads:
                 try:

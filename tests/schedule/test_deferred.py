@@ -76,7 +76,7 @@ def test_another_scope_ends_no_stretch(proofs):
     sch.compute_at("D", sch.get_loops("E")[0])
     sch.set_scope("E", 0, "local")  # of a buffer that was there from the start
     sch.cache_write("F", 0, "global")
-    sch.set_scope("F_global", 0, "local")  # and of one that was not
+    sch.set_scope("F", 0, "local")  # and of one that was not
     sch.reverse_compute_at("F_global", sch.get_loops("F")[0])
     again = Schedule(before)
     sch.trace.apply_to_schedule(again)

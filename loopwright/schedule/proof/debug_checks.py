@@ -1,7 +1,7 @@
 """Second look: what `debug_mask` has checked again after every step. A failure here is a bug of ours.
 
 Bit 1: the index. Every loop and block is where it says, and what the step gives handles of is in the program.
-Bit 2: the proof. It is done once more by the exact test, without the lemma of `single_writer.py`: for every buffer,
+Bit 2: the proof. It is done once more by the exact test, without the lemma of `same_source.py`: for every buffer,
 where the step said that only some can have changed or that the order is kept, and for every loop whose iterations run
 at the same time, changed or not.
 """

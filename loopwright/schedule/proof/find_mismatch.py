@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from loopwright.analysis.accesses import Access, accesses_of
@@ -30,14 +30,14 @@ from loopwright.analysis.races import find_race_in, prove_no_race, without_race
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.analysis.thread_races import find_crossing
 from loopwright.arith.isl import BudgetExceeded, context, within_budget
-from loopwright.ir import Buffer, PrimFunc, Var, any_node
+from loopwright.ir import Buffer, Expr, PrimFunc, Var, any_node
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.changed_parts import changed_parts
 from loopwright.schedule.proof.instance_names import BY_WHAT_IT_DOES, UNDEFINED, Way
 from loopwright.schedule.proof.lemmas import unchanged_memory
 from loopwright.schedule.proof.mismatch import Mismatch, Race, Unproved
 from loopwright.schedule.proof.reaching_writes import ReachingWrites, Through
-from loopwright.schedule.proof.single_writer import same_single_writer
+from loopwright.schedule.proof.same_source import reads_instance, same_sources
 
 __all__ = ["Mismatch", "Race", "Unproved", "find_mismatch", "find_race"]
 
@@ -56,7 +56,7 @@ def find_mismatch(
     """None when `after` is proved to compute what `before` does; else the smallest witness, or why there is no proof.
 
     Only flow through `buffers` (of either version) and through new buffers is compared; None means all. Without
-    `by_lemmas` the flow is computed also where it is known to be the usual one (`single_writer.py`).
+    `by_lemmas` the flow is computed also where it is known to be the usual one (`same_source.py`).
     """
     if by_lemmas:
         before, after = changed_parts(before, after)
@@ -210,11 +210,16 @@ class _Comparison:
             if key in origins.renamed or key in origins.copies or inlined == key or key not in self.old.keys:
                 continue
             claim = (key, inlined, tuple(values))
-            if claim not in done and not self.old.reads_instance(key, inlined, values):
+            if claim not in done and not self._reads_instance(*claim):
                 block = self.old.keys[key]
                 name = block.name_hint if block is not None else "the function"
                 raise NotProvable(f"what is inlined into {name} is not always what it reads")
             done.add(claim)
+
+    def _reads_instance(self, key: BlockKey, inlined: BlockKey, values: Sequence[Expr]) -> bool:
+        if self.by_lemmas and not self.old.naming.ambiguous and reads_instance(self.old.settled, key, inlined, values):
+            return True
+        return self.old.reads_instance(key, inlined, values)
 
     def _check_loads(self) -> None:
         """A block must have the loads that it had: they go by their numbers, and one that is gone renumbers the rest.
@@ -287,7 +292,7 @@ class _Comparison:
         """A quick yes: in both versions the readers find what the one block wrote that fills the buffer."""
         if not self.by_lemmas or self.old.naming.ambiguous or self.new.naming.ambiguous:
             return False
-        return same_single_writer(self.old.settled, self.new.settled, buffer, self.new.naming.origins)
+        return same_sources(self.old.settled, self.new.settled, buffer, self.new.naming.origins)
 
     def _compare(self, buffer: Buffer) -> Mismatch | None:
         self.new.check_copies(buffer)

@@ -5,7 +5,7 @@ unchanged_memory: what flows through memory whose users are the very same statem
 is_alone_with: a block whose memory nobody else touches meanwhile may work on a copy of it that is copied back.
 fixed_by: an index list that has each variable, or its quotient and remainder, is another one for other values.
 
-One that needs more room has files of its own: what is read from a buffer that one block fills (`single_writer.py`).
+One that needs more room has files of its own: what is read from a buffer that one block fills (`same_source.py`).
 """
 
 from __future__ import annotations

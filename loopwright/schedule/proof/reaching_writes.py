@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from loopwright.analysis.accesses import Access
 from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
 from loopwright.analysis.effects import OUTSIDE
+from loopwright.analysis.single_writer import SingleWriterBuffers
 from loopwright.arith.affine import Form
 from loopwright.arith.isl import context, relations
 from loopwright.ir import Block, Buffer, Expr, Var
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof.instance_names import Naming, Way
-from loopwright.schedule.proof.single_writer import SingleWriterBuffers
 
 if TYPE_CHECKING:
     import islpy

@@ -8,7 +8,7 @@ bound to threads, whose memory may be private to each, that is proved.
 
 from __future__ import annotations
 
-from loopwright.ir import BlockRealize, ForKind
+from loopwright.ir import BlockRealize, ForKind, PrimFunc
 from loopwright.schedule.rewrite.allocations import home_of
 from loopwright.schedule.rewrite.buffers import BufferName, check_scope, exchange, find_buffer, rescoped
 from loopwright.schedule.step import Proof, Step
@@ -27,4 +27,8 @@ def set_scope(view: View, block: BlockRealize, buffer_index: BufferName, storage
     # Threads have memory of their own in some scopes; without them a scope is a name.
     if any(loop[-1].kind is ForKind.THREAD_BINDING for loop in view.index.loops.values()):  # type: ignore[attr-defined]
         return Step(after, Proof.VALUES, at=block, buffers=[buffer])
-    return Step(after, Proof.GIVEN, at=block, buffers=[buffer], again=lambda function: exchange(function, buffer, moved))
+
+    def again(function: PrimFunc) -> PrimFunc:
+        return exchange(function, buffer, moved)
+
+    return Step(after, Proof.GIVEN, at=block, buffers=[buffer], again=again)

@@ -148,7 +148,7 @@ def _parts(values: Sequence[Form], counts: Mapping[Var, int]) -> _Parts:
         elif (span := _span(term, counts)) is not None:
             found[term] = span
             spans.setdefault(span.var, {}).setdefault(span, term)
-    result: dict[Var | Part, int] = {var: extent for var, extent in counts.items()}
+    result: dict[Var | Part, int] = dict(counts.items())
     same: dict[Part, Part] = {}
     leave_out = False
     for var, mine in spans.items():
@@ -206,9 +206,7 @@ def _without(form: Form, still: Mapping[Var, int]) -> Form:
     return Form(terms, const)
 
 
-def _box(
-    value: Form, counts: Mapping[Var | Part, int], running: Set[Var], idle: set[Var | Part]
-) -> Box | None:
+def _box(value: Form, counts: Mapping[Var | Part, int], running: Set[Var], idle: set[Var | Part]) -> Box | None:
     """The values of one axis; the loops, and parts of them, that count through them are taken out of `idle`."""
     around: dict[Var | Part, int] = {}
     digits: list[Digit] = []

@@ -6,7 +6,8 @@
 
 Whatever those loops are, R then sees W at the axis values that the cell tells: nobody else writes there. If W is a
 reduction, R sees all of its updates, each once, if they all happen in that iteration, after the init of their cell.
-So two versions in which a buffer is settled, by the same W and for the same loads, agree on what is read from it.
+So two versions in which a buffer is settled, by the same W and for the same loads, agree on what is read from it
+(`schedule/proof/same_source.py`).
 
 What W fills in one iteration must be a box (`boxes.py`), so this needs no isl. Where a buffer is not seen to be
 settled, the exact test decides.
@@ -15,17 +16,14 @@ settled, the exact test decides.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from loopwright.analysis.accesses import Access
+from loopwright.analysis.boxes import Boxes, CellIndex, boxes_of, cell_index, is_single, joined
 from loopwright.analysis.dataflow import BlockKey, Dataflow
 from loopwright.analysis.instances import Instance, Loop, common_depth
 from loopwright.arith.affine import Form, constant, inequalities
-from loopwright.ir import Buffer, BufferLoad, BufferStore, IntImm, IterType, Var
-from loopwright.schedule.origins import Origins
-from loopwright.schedule.proof.boxes import Boxes, CellIndex, boxes_of, cell_index, is_single, joined
-
-_SAME: Final = Origins()
+from loopwright.ir import Buffer, IntImm, IterType, Var
 
 
 class Name(NamedTuple):
@@ -104,7 +102,7 @@ class SingleWriterBuffers:
         if buffer not in flow.arguments or buffer.data in flow.program.unknown or flow.program.has_threads:
             return False
         accesses = flow.by_buffer.get(buffer, ())
-        return not any([access.writes or None in access.cell[1] or not _is_plain(access) for access in accesses])
+        return not any([access.writes or None in access.cell[1] or not is_plain(access) for access in accesses])
 
     def is_fixed_input(self, access: Access) -> bool:
         """Whether the load, for given values of its block's axes, reads a given cell that nobody writes."""
@@ -125,7 +123,7 @@ class SingleWriterBuffers:
             return None
         for access in accesses:
             is_ours = access.cell[0] is access.buffer and access.instance.loops[: len(home)] == home
-            if not is_ours or None in access.cell[1] or not _is_plain(access) or (access.writes and not access.exact):
+            if not is_ours or None in access.cell[1] or not is_plain(access) or (access.writes and not access.exact):
                 return None
         fills = [access for access in accesses if access.writes and not flow.is_update(access)]
         updates = [access for access in accesses if access.writes and flow.is_update(access)]
@@ -235,7 +233,8 @@ class SingleWriterBuffers:
             # The slowest digits of both: the rest is less than one step of them.
             if mine.low.key != its.low.key or [*mine.digits[-len(outer) :]] != outer:
                 return False
-            if [*its.digits[-len(outer) :]] != outer or any([digit.var in between for digit in its.digits[: -len(outer)]]):
+            faster = its.digits[: -len(outer)]
+            if [*its.digits[-len(outer) :]] != outer or any([digit.var in between for digit in faster]):
                 return False
             for digit in outer:
                 told[digit.var] = told.get(digit.var, 1) * digit.extent
@@ -293,7 +292,7 @@ class SingleWriterBuffers:
         return self._known_boxes[key]
 
 
-def _is_plain(access: Access) -> bool:
+def is_plain(access: Access) -> bool:
     """Whether the access is directly in a block that knows nothing but its axes."""
     location = access.instance.place
     return (
@@ -318,85 +317,3 @@ def _depth_of_earlier(writer: _Writer, reader: _Reader) -> int:
     mine = writer.access.instance
     depth = common_depth(mine, reader.instance)
     return depth if mine.positions[depth] < reader.instance.positions[depth] else -1
-
-
-def same_single_writer(old: SingleWriterBuffers, new: SingleWriterBuffers, buffer: Buffer, origins: Origins) -> bool:
-    """Whether every reader of the buffer in the new version sees what it saw in the old one, as far as is seen here."""
-    now = _source(new, buffer, origins)
-    if now is None or buffer in origins.buffers:
-        return False
-    seen_before: set[Buffer] = set()
-    for reader in new.dataflow.by_buffer.get(buffer, ()):
-        if reader.writes or new.dataflow.is_update(reader):
-            continue
-        key, ordinal = new.dataflow.key(reader.instance.place), new.dataflow.ordinals[reader]
-        if key in origins.copies:
-            continue  # seen through; it finds a value, as all readers do
-        if key in origins.renamed or (key, ordinal) in origins.loads:
-            return False
-        other = old.loads.get((key, ordinal))
-        if other is None or old.dataflow.is_update(other) or not _reads_alike(other, reader):
-            return False
-        seen_before.add(other.cell[0])
-    if buffer in new.dataflow.arguments:
-        seen_before.add(buffer)
-    return all([_source(old, other, _SAME) == now and old.one_value_a_name(other) for other in seen_before])
-
-
-def _source(version: SingleWriterBuffers, buffer: Buffer, origins: Origins) -> Hashable:
-    """What the cells of a buffer hold for its readers, by the index: the caller's contents, or what is written there.
-
-    Blocks that copy cells to the same place elsewhere are seen through. None where that is not seen.
-    """
-    flow = version.dataflow
-    while True:
-        settled = version.of(buffer)
-        if settled is None:
-            return ("given", buffer) if version.is_input(buffer) else None
-        keys = [flow.key(writer.instance.place) for writer in settled.writers]
-        if keys[0] not in origins.copies:
-            break
-        copied = _copied(flow, settled.writers[0])
-        if copied is None:
-            return None
-        buffer = copied
-    pairs = zip(settled.names, settled.writers, strict=True)
-    return tuple([_old_name(name, writer, origins) for name, writer in pairs])
-
-
-def _old_name(name: Name, writer: Access, origins: Origins) -> Hashable:
-    """The name of a write in the old version, in which its block may be another one with the same axes."""
-    if name.key not in origins.renamed:
-        return name
-    key, old_values = origins.renamed[name.key]
-    axes = _axes(writer)
-    values = list(old_values(axes))
-    same = len(values) == len(axes) and all([value is axis for value, axis in zip(values, axes, strict=True)])
-    return name._replace(key=key) if same else ("unlike", writer)
-
-
-def _copied(flow: Dataflow, store: Access) -> Buffer | None:
-    """The buffer whose cells a block copies to the same indices of another one."""
-    loads = [access for access in flow.by_place[store.instance.place] if not access.writes]
-    if len(loads) != 1 or not _is_plain(loads[0]) or loads[0].cell[0] is not loads[0].buffer:
-        return None
-    store_node, load = store.node, loads[0].node
-    is_copy = isinstance(store_node, BufferStore) and store_node.value is load
-    return load.buffer if is_copy and _same_indices(store_node, load) else None
-
-
-def _reads_alike(old: Access, new: Access) -> bool:
-    """Whether the loads are at the same indices, in the same axes."""
-    is_plain = _is_plain(old) and _is_plain(new) and old.cell[0] is old.buffer and new.cell[0] is new.buffer
-    return is_plain and _same_indices(old.node, new.node) and _axes(old) == _axes(new)
-
-
-def _same_indices(one: BufferLoad | BufferStore, other: BufferLoad | BufferStore) -> bool:
-    if len(one.indices) != len(other.indices):
-        return False
-    return all([a is b for a, b in zip(one.indices, other.indices, strict=True)])
-
-
-def _axes(access: Access) -> list[Var]:
-    block = access.instance.place.block
-    return [axis.var for axis in block.iter_vars] if block is not None else []

@@ -105,7 +105,7 @@ def _nest(loops: Sequence[tuple[Var, int]], body: Stmt) -> Stmt:
 
 def _fused(rng: random.Random, nest: Nest) -> Nest:
     """Two loops as one, now and then, and one of the new loop's parts cut in two again."""
-    if len(nest.loops) < 2 or rng.random() < 0.6:
+    if len(nest.loops) < 2 or rng.random() < 0.65:
         return nest
     k = rng.randrange(len(nest.loops) - 1)
     (outer, many), (inner, few) = nest.loops[k : k + 2]
@@ -124,7 +124,7 @@ def _fused(rng: random.Random, nest: Nest) -> Nest:
 def arranged(rng: random.Random, blocks: Blocks) -> PrimFunc:
     """The two blocks in some loops: often right, but cells may be filled too late, twice, or in part."""
     shared = [] if rng.random() < 0.3 else [(Var("l"), rng.choice([2, 3]))]
-    if shared and rng.random() < 0.4:
+    if shared and rng.random() < 0.3:
         shared.append((Var("m"), rng.choice([1, 2])))
     tile = CELLS
     start: Expr = const(0)
@@ -159,7 +159,7 @@ def arranged(rng: random.Random, blocks: Blocks) -> PrimFunc:
     parts = [fill, use] if rng.random() < 0.9 else [use, fill]
     inside = shared and not blocks.is_output and rng.random() < 0.5
     body = seq(parts)
-    if len(shared) == 2 and rng.random() < 0.6:
+    if len(shared) == 2 and rng.random() < 0.5:
         (l, many), (m, few) = shared
         shared = [(Var("l_m"), many * few)]
         body = substitute(body, {l: shared[0][0] // few, m: shared[0][0] % few})
@@ -212,7 +212,7 @@ def test_a_yes_is_always_right(chunk):
                 if answer is None and expected is not None and found is not None and before is not after:
                     counts["same"] += 1
                     assert difference(expected, found) is None, f"{seed}\n{before.script()}\n{after.script()}"
-    assert min(counts["yes"], counts["unknown"], counts["same"]) > 20, counts
+    assert min(counts["yes"], counts["unknown"]) > 20 and counts["same"] > 10, counts
 
 
 def test_random_pairs_and_copies():
