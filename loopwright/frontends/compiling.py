@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from loopwright.autosched.known import KnownSchedules, using
-from loopwright.frontends.errors import UnknownModel
+from loopwright.frontends.errors import NoDatabase, UnknownModel
 from loopwright.ir.function import IRModule
 
 if TYPE_CHECKING:
@@ -111,8 +111,11 @@ def _known_of(database: Database | str | os.PathLike[str]) -> KnownSchedules:
     from loopwright.tune.database import open_database  # loaded where a database is given
     from loopwright.tune.database.tuned import TunedSchedules
 
-    is_path = isinstance(database, (str, os.PathLike))
-    return TunedSchedules(open_database(os.fspath(database)) if is_path else database)  # type: ignore[arg-type]
+    if isinstance(database, (str, os.PathLike)):
+        return TunedSchedules(open_database(os.fspath(database), read_only=True))
+    if not hasattr(database, "add_workload"):
+        raise NoDatabase(database)
+    return TunedSchedules(database)
 
 
 def _is_onnx(model: object) -> bool:

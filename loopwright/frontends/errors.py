@@ -102,3 +102,23 @@ class NotOneLibrary(LoopwrightError, ValueError):
             why=why_not.problem if why_not is not None else None,
             hint=f"say what they are: from_onnx(model, values={{{names[0]!r}: …}})" if names else hint,
         )
+
+
+class NoDatabase(LoopwrightError, TypeError):
+    """`lw.compile` was given a database that is none: not a path, a URL or an open database of `lw.tune`.
+
+    For example:
+
+        import loopwright
+        from loopwright import relay
+
+        x = relay.var("x", shape=(4,))
+        loopwright.compile(loopwright.IRModule.from_expr(relay.Function([x], x + x)), database=5)
+    """
+
+    code = "LW1315"
+
+    def __init__(self, given: object) -> None:
+        said = " ".join(repr(given).split())[:80]
+        wanted = "a path, a URL or an open database"
+        super().__init__(f"the database {said} is not {wanted}", hint=f"give {wanted}")

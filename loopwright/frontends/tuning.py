@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any, Final
 
 import numpy as np
@@ -165,6 +166,9 @@ def tasks_of(
         for option, value in (compile_options or {}).items():
             raise BadTuneArgument(option, value, "an option of a program: those of `compile` are for models")
         return _tasks_of_functions(functions, target)
+    known = signature(compile_model).parameters
+    for option, value in (compile_options or {}).items():
+        _require(option, value, option in known, "an option of `tune` or `compile`")
     with recording() as recorder:
         compile_model(what, target=target, winograd=winograd, **(compile_options or {}))
     if not recorder.found:

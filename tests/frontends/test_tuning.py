@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import relay, te
+from loopwright import relay, te, topi
+from loopwright.frontends.errors import NoDatabase
 from loopwright.frontends.tuning import tasks_of
 from loopwright.ir import IRModule
 from loopwright.target import Target
 from loopwright.tune import Record, open_database
 from loopwright.tune.candidate import RULES, Candidate
+from loopwright.tune.database import DatabaseUnavailable
 from loopwright.tune.errors import BadTuneArgument, NoTasks, NothingToSpend, UnknownName, WrongAnswer
 from loopwright.tune.measure import UnmeasurableTask
 from loopwright.tune.space import RuleSpace
@@ -125,6 +127,20 @@ def test_arguments_that_a_search_cannot_take_are_named(options, message):
         lw.tune(product(), **{"trials": 1, "target": TARGET, **options})
 
 
+def test_options_of_a_model_have_names():
+    with pytest.raises(BadTuneArgument, match="trails is 5, not an option of `tune` or `compile`"):
+        lw.tune(dense_model(), trials=1, trails=5)
+
+
+def test_a_model_is_compiled_with_a_database_that_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoDatabase, match="the database 5 is not a path"):
+        lw.compile(dense_model(), database=5)
+    with pytest.raises(DatabaseUnavailable, match="there is no such file"):
+        lw.compile(dense_model(), database="tune.db")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_names_are_looked_up_before_a_model_is_compiled():
     with pytest.raises(UnknownName, match="there is no strategy 'oracle'"):
         lw.tune("there_is_no_such.onnx", trials=1, strategy="oracle")
@@ -146,7 +162,7 @@ def test_a_program_that_a_module_has_twice_is_one_task_of_twice_the_weight():
 
 def test_a_program_of_scalars_is_measured():
     S = te.placeholder((), name="S")
-    result = lw.tune([S, te.compute((), lambda: S() * 2.0, name="R")], trials=1, target=TARGET)
+    result = lw.tune([S, te.compute((), lambda: S() * 2.0, name="R")], trials=3, target=TARGET)
     assert result.session.searches[0].trials[0].failure is None
 
 
@@ -210,3 +226,9 @@ def test_parts_of_one_s_own():
 
     result = lw.tune(product(8, 16, 8), trials=3, target=TARGET, model=Same(), strategy=Drawn())
     assert result.session.searches[0].rule_seconds > 0
+
+
+def test_a_program_without_choices_is_searched():
+    A, I = te.placeholder((50, 8), name="A"), te.placeholder((5,), name="I", dtype="int64")
+    result = lw.tune([A, I, topi.take(A, I, axis=0)], trials=3, target=TARGET)
+    assert result.session.searches[0].trials[0].failure is None

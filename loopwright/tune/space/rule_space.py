@@ -65,9 +65,8 @@ class RuleSpace:
 
     def openings(self) -> Integers:
         """What the rules take in each other form."""
-        return np.array([self._usual(number) for number in range(1, len(self.forms))], np.int64).reshape(
-            -1, self._width
-        )
+        rows = [self._usual(number) for number in range(1, len(self.forms))]
+        return np.array(rows, np.int64).reshape(len(rows), self._width)
 
     def sample(self, count: int, random: np.random.Generator) -> Integers:
         rows = np.zeros((count, self._width), dtype=np.int64)
