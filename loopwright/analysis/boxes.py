@@ -24,7 +24,7 @@ from loopwright.analysis.instances import Loop
 from loopwright.analysis.ranges import Ranges
 from loopwright.arith.affine import AllOf, Condition, Form, Ge, Part
 from loopwright.arith.linear import add_into
-from loopwright.ir import FloorDiv, FloorMod, IntImm, Var
+from loopwright.ir import Add, Expr, FloorDiv, FloorMod, IntImm, IterVar, Mul, Var
 
 
 class Digit(NamedTuple):
@@ -59,20 +59,38 @@ class Boxes(NamedTuple):
     idle: bool  # a loop counts through no axis: the same values come again
 
 
+class AxisDigit(NamedTuple):
+    """In an index `v0 * 12 + v1`, with 12 values of v1: an axis, its stride, and how many values it has."""
+
+    axis: int
+    stride: int
+    extent: int
+
+
 class CellIndex(NamedTuple):
     """How a store finds its cell from the axes of its block."""
 
     whole: dict[int, int]  # axis → the dimension that it is
     parts: dict[int, tuple[int, int, int]]  # axis → the dimensions that are `axis // by` and `axis % by`, and by
     numbers: dict[int, int]  # dimension → the literal that it is
+    sums: dict[int, tuple[AxisDigit, ...]]  # dimension → the axes that are its digits, the slowest first
 
     def axes(self) -> set[int]:
         """The axes that the cell tells."""
-        return {*self.whole, *self.parts}
+        return {*self.whole, *self.parts, *[digit.axis for digits in self.sums.values() for digit in digits]}
 
     def place(self, axis: int) -> tuple[int, ...]:
         """Where in the cell an axis is."""
-        return (self.whole[axis],) if axis in self.whole else self.parts[axis]
+        if axis in self.whole:
+            return (self.whole[axis],)
+        if axis in self.parts:
+            return self.parts[axis]
+        return next(
+            (dimension, digit.stride)
+            for dimension, digits in self.sums.items()
+            for digit in digits
+            if digit.axis == axis
+        )
 
     @property
     def key(self) -> Hashable:
@@ -257,13 +275,13 @@ def cell_index(store: Access) -> CellIndex | None:
     location = store.instance.place
     assert location.block is not None
     axes = {axis.var: k for k, axis in enumerate(location.block.iter_vars)}
-    index = CellIndex({}, {}, {})
+    index = CellIndex({}, {}, {}, {})
     quotients: dict[tuple[int, int], int] = {}
     remainders: dict[tuple[int, int], int] = {}
     for dimension, expr in enumerate(store.node.indices):
         if isinstance(expr, IntImm):
             index.numbers[dimension] = expr.value
-        elif isinstance(expr, Var) and expr in axes and axes[expr] not in index.whole:
+        elif isinstance(expr, Var) and expr in axes and axes[expr] not in index.axes():
             index.whole[axes[expr]] = dimension
         elif isinstance(expr, (FloorDiv, FloorMod)) and isinstance(expr.a, Var) and isinstance(expr.b, IntImm):
             result = quotients if isinstance(expr, FloorDiv) else remainders
@@ -272,7 +290,10 @@ def cell_index(store: Access) -> CellIndex | None:
                 return None
             result[part] = dimension
         else:
-            return None
+            digits = _digits_of(expr, location.block.iter_vars)
+            if digits is None or not index.axes().isdisjoint([digit.axis for digit in digits]):
+                return None
+            index.sums[dimension] = digits
     if quotients.keys() != remainders.keys():
         return None
     for (axis, by), dimension in quotients.items():
@@ -280,6 +301,32 @@ def cell_index(store: Access) -> CellIndex | None:
             return None
         index.parts[axis] = dimension, remainders[axis, by], by
     return index
+
+
+def _digits_of(expr: Expr, axes: Sequence[IterVar]) -> tuple[AxisDigit, ...] | None:
+    """The axes that an index is made of as a number of its digits, the slowest first; None for other sums."""
+    numbers = {axis.var: k for k, axis in enumerate(axes)}
+    digits: list[AxisDigit] = []
+    pending = [expr]
+    while pending:
+        term = pending.pop()
+        if isinstance(term, Add):
+            pending += [term.a, term.b]
+            continue
+        var, stride = (term.a, term.b) if isinstance(term, Mul) else (term, None)
+        if not isinstance(var, Var) or var not in numbers or not (stride is None or isinstance(stride, IntImm)):
+            return None
+        dom = axes[numbers[var]].dom
+        if dom is None or not isinstance(dom.min, IntImm) or not isinstance(dom.extent, IntImm) or dom.min.value:
+            return None
+        digits.append(AxisDigit(numbers[var], 1 if stride is None else stride.value, dom.extent.value))
+    digits.sort(key=lambda digit: digit.stride)
+    below = 1
+    for digit in digits:
+        if digit.stride != below or digit.extent < 1:
+            return None
+        below *= digit.extent
+    return tuple(reversed(digits))
 
 
 def joined(form: Form) -> Form:

@@ -19,11 +19,11 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from loopwright.analysis.accesses import Access
-from loopwright.analysis.boxes import Boxes, CellIndex, boxes_of, cell_index, is_single, joined
+from loopwright.analysis.boxes import AxisDigit, Box, Boxes, CellIndex, boxes_of, cell_index, is_single, joined
 from loopwright.analysis.dataflow import BlockKey, Dataflow
 from loopwright.analysis.instances import Instance, Loop, common_depth
 from loopwright.arith.affine import Form, constant, inequalities
-from loopwright.ir import Buffer, IntImm, IterType, Var
+from loopwright.ir import Buffer, IntImm, IterType, IterVar, Var
 
 
 class Name(NamedTuple):
@@ -49,6 +49,13 @@ class _Reader(NamedTuple):
     loops: Sequence[Loop]
     known: Sequence[Form]  # not negative where it runs
     instance: Instance | None
+
+
+class _Wanted(NamedTuple):
+    """The axis values of the write that a cell belongs to; of some digits of an index only the number they make."""
+
+    axes: dict[int, Form]
+    sums: Sequence[tuple[Sequence[AxisDigit], Form]]
 
 
 class _Writer(NamedTuple):
@@ -162,10 +169,11 @@ class SingleWriterBuffers:
                 rest.append(("over", extent.value))
             elif k in index.axes():
                 rest.append(None)
-            elif value is None or value.terms:
-                return None
             else:
-                rest.append(("is", value.const))
+                number = only_value(axis, value)
+                if number is None:
+                    return None
+                rest.append(("is", number))
         name = Name(self.dataflow.key(location), self.dataflow.ordinals[access], index.key, tuple(rest))
         return _Writer(access, index, sums, name)
 
@@ -252,13 +260,30 @@ class SingleWriterBuffers:
         if wanted is None:
             return False
         ranges = self.dataflow.program.ranges
+        for digits, number in wanted.sums:
+            # The faster digits take all their values, so that the slowest alone decides.
+            if not all([_is_full(boxes.axes[digit.axis], digit.extent) for digit in digits[1:]]):
+                return False
+            slowest = digits[0]
+            box = boxes.axes[slowest.axis]
+            offset = number.plus(box.low, -slowest.stride)
+            if not ranges.is_at_most(offset.negated(), 0, reader.loops, reader.known):
+                return False
+            if not ranges.is_at_most(offset, box.size * slowest.stride - 1, reader.loops, reader.known):
+                return False
+            last = None if box.limit is None else (box.limit + 1) * slowest.stride - 1
+            if last is not None and not ranges.is_at_most(number, last, reader.loops, reader.known):
+                return False
+        settled = {digit.axis for digits, _ in wanted.sums for digit in digits}
         for k, box in enumerate(boxes.axes):
             if k in writer.sums:
                 last = box.size - 1 if box.limit is None else min(box.size - 1, box.limit)
                 if box.low.terms or box.low.const or last != writer.sums[k] - 1:
                     return False
                 continue
-            value = wanted.get(k, box.low)  # an axis that the cell does not tell has one value
+            if k in settled:
+                continue
+            value = wanted.axes.get(k, box.low)  # an axis that the cell does not tell has one value
             offset = value.plus(box.low, -1)
             if not ranges.is_at_most(offset.negated(), 0, reader.loops, reader.known):
                 return False
@@ -268,7 +293,7 @@ class SingleWriterBuffers:
                 return False
         return True
 
-    def _axis_values(self, reader: _Reader, index: CellIndex) -> dict[int, Form] | None:
+    def _axis_values(self, reader: _Reader, index: CellIndex) -> _Wanted | None:
         """The axis values of the write that the reader's cell belongs to; None when it may belong to none."""
         ranges, cell = self.dataflow.program.ranges, reader.cell
         for dimension, number in index.numbers.items():
@@ -282,7 +307,27 @@ class SingleWriterBuffers:
             if not ranges.is_at_most(rest, by - 1, reader.loops, reader.known):
                 return None
             values[axis] = joined(rest.plus(cell[quotient], by))
-        return values
+        sums: list[tuple[Sequence[AxisDigit], Form]] = []
+        for dimension, digits in index.sums.items():
+            rest = cell[dimension]
+            for k, digit in enumerate(digits):
+                cut = self._cut(reader, rest, digit.stride)
+                if cut is None:
+                    sums.append((digits[k:], rest))
+                    break
+                values[digit.axis], rest = cut
+        return _Wanted(values, sums)
+
+    def _cut(self, reader: _Reader, number: Form, stride: int) -> tuple[Form, Form] | None:
+        """Quotient and remainder by `stride`, where the terms that are multiples of it are the quotient."""
+        high = {term: k // stride for term, k in number.terms.items() if k % stride == 0}
+        low = Form({term: k for term, k in number.terms.items() if k % stride}, number.const % stride)
+        ranges = self.dataflow.program.ranges
+        if not ranges.is_at_most(low.negated(), 0, reader.loops, reader.known):
+            return None
+        if not ranges.is_at_most(low, stride - 1, reader.loops, reader.known):
+            return None
+        return Form(high, number.const // stride), low
 
     def _boxes(self, access: Access, depth: int) -> Boxes | None:
         """The values that a block's axes take while the outermost `depth` loops stand still; None: they are no box."""
@@ -290,6 +335,19 @@ class SingleWriterBuffers:
         if key not in self._known_boxes:
             self._known_boxes[key] = boxes_of(access, depth, self.dataflow.program.ranges)
         return self._known_boxes[key]
+
+
+def _is_full(box: Box, extent: int) -> bool:
+    """Whether the axis takes all its values."""
+    last = box.size - 1 if box.limit is None else min(box.size - 1, box.limit)
+    return not box.low.terms and box.low.const == 0 and last >= extent - 1
+
+
+def only_value(axis: IterVar, value: Form | None) -> int | None:
+    """The value of an axis that has one only."""
+    if axis.dom is not None and isinstance(axis.dom.extent, IntImm) and axis.dom.extent.value == 1:
+        return axis.dom.min.value if isinstance(axis.dom.min, IntImm) else None
+    return None if value is None or value.terms else value.const
 
 
 def is_plain(access: Access) -> bool:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from loopwright.analysis.accesses import Access
 from loopwright.analysis.boxes import cell_index
 from loopwright.analysis.dataflow import BlockKey
-from loopwright.analysis.single_writer import SingleWriterBuffers, is_plain
+from loopwright.analysis.single_writer import SingleWriterBuffers, is_plain, only_value
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Buffer,
@@ -171,7 +171,7 @@ def _old_instance(
             return None
         else:
             result.append(substitute(value, told))
-    return None if any([over.extent != 1 for over in sums.values()]) else (old_key, result)
+    return None if sums else (old_key, result)
 
 
 def _axis_values(version: SingleWriterBuffers, writer: Access, cell: Sequence[Expr]) -> list[Expr | _Over] | None:
@@ -179,6 +179,11 @@ def _axis_values(version: SingleWriterBuffers, writer: Access, cell: Sequence[Ex
     index, is_update = cell_index(writer), version.dataflow.is_update(writer)
     if index is None:
         return None
+    digits = {
+        digit.axis: (dimension, digit, digit is group[0])
+        for dimension, group in index.sums.items()
+        for digit in group
+    }
     result: list[Expr | _Over] = []
     for k, (axis, value) in enumerate(zip(_iter_vars(writer), writer.instance.place.values, strict=True)):
         if k in index.whole:
@@ -186,12 +191,18 @@ def _axis_values(version: SingleWriterBuffers, writer: Access, cell: Sequence[Ex
         elif k in index.parts:
             quotient, remainder, by = index.parts[k]
             result.append(cell[quotient] * by + cell[remainder])
+        elif (only := only_value(axis, None)) is not None:
+            result.append(const(only))
         elif is_update and axis.iter_type is IterType.CommReduce:
             if axis.dom is None or not isinstance(axis.dom.extent, IntImm):
                 return None
             result.append(_Over(axis.dom.extent.value))
-        elif value is not None and not value.terms:
-            result.append(const(value.const))
+        elif k in digits:
+            dimension, digit, is_slowest = digits[k]
+            number = cell[dimension] // digit.stride
+            result.append(number if is_slowest else number % digit.extent)
+        elif (only := only_value(axis, value)) is not None:
+            result.append(const(only))
         else:
             return None
     return result
