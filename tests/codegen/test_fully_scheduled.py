@@ -59,6 +59,24 @@ def functions(A: T.Buffer(64), B: T.Buffer(64)):
 
 
 @T.prim_func
+def vectors_and_what_they_leave(A: T.Buffer(64), B: T.Buffer(64), n: T.int64):
+    for i in range(n // 16):
+        for j in T.vectorized(16):
+            B[i * 16 + j] = A[i * 16 + j] + 1.0
+    for i in range(n - n // 16 * 16):
+        B[n // 16 * 16 + i] = A[n // 16 * 16 + i] + 1.0
+
+
+@T.prim_func
+def vectors_and_few_elements(A: T.Buffer(64), B: T.Buffer(67)):
+    for i in range(4):
+        for j in T.vectorized(16):
+            B[i * 16 + j] = A[i * 16 + j] + 1.0
+    for i in range(3):
+        B[64 + i] = A[i] * 2.0
+
+
+@T.prim_func
 def no_loop(A: T.Buffer(1), B: T.Buffer(1)):
     B[0] = A[0]
 
@@ -70,6 +88,8 @@ def no_loop(A: T.Buffer(1), B: T.Buffer(1)):
         (tile, True),
         (elements, False),
         (vectors_and_elements, False),
+        (vectors_and_what_they_leave, True),
+        (vectors_and_few_elements, True),
         (functions, False),
         (no_loop, False),
     ],

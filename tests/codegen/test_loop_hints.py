@@ -154,3 +154,13 @@ def test_a_parallel_loop_over_rows_that_lie_apart_makes_no_vectors():
     text = compile_text(emit_module(lower(sums, target), describe(target)), target).asm()
     assert "vaddsd" in text
     assert "gather" not in text and "scatter" not in text
+
+
+@T.prim_func
+def rest(A: T.Buffer(64), B: T.Buffer(64), n: T.int64):
+    for i in range(n - n // 16 * 16):
+        B[n // 16 * 16 + i] = A[n // 16 * 16 + i] + 1.0
+
+
+def test_what_vectors_left_over_is_not_made_vectors_again():
+    assert hints(rest) == [["unroll.disable", "vectorize.enable"]]

@@ -5,16 +5,22 @@
             C[i * 16:i * 16 + 16] = …
 
 Then LLVM need not look for loops to vectorize and unroll, which takes a third of its time. Where some innermost loop
-works on single elements, or calls functions whose bodies are to be inlined, it should.
+works on single elements, or calls functions whose bodies are to be inlined, it should; but not where these elements
+are what vectors left over.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from loopwright import ir
+from loopwright.codegen.llvm.loop_hints import is_rest
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
 from loopwright.codegen.math import has_body
 from loopwright.ir.deep import deep
 from loopwright.ir.visitor import Visitor, any_node
+
+_FEW: Final = 4  # elements: fewer make no vector
 
 
 @deep
@@ -42,6 +48,8 @@ class _Innermost(Visitor):
             self.visit_children(loop)
         elif is_unrolled(loop) or _has_vectors(loop.body):
             self.tiled += 1
+            self.visit_children(loop)
+        elif is_rest(loop) or (isinstance(loop.extent, ir.IntImm) and loop.extent.value < _FEW):
             self.visit_children(loop)
         else:
             self.plain = True

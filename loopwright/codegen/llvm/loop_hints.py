@@ -12,6 +12,7 @@ blocked matmul ran ten times slower than the same loops compiled by gcc. So:
 - an innermost loop whose accesses all have stride 0 or 1, stores 1, and in which no value flows from one iteration to
   another, is vectorized before it is unrolled;
 - a loop around others whose lanes would lie apart in memory makes no vectors, nor does one whose lanes lie far apart;
+- a loop over what vectors left over, `n - n // 4 * 4` iterations, stays as it is;
 - a loop that stores the lanes of vectors one by one is unrolled a few times, never as a whole: thousands of stores in
   one basic block took LLVM seconds.
 
@@ -65,6 +66,8 @@ class LoopHints:
             return Hints(_UNROLL)
         if holds_tile(loop):
             return Hints(_KEEP)
+        if is_rest(loop):
+            return Hints((*_KEEP, *NO_VECTORS))
         look = _Read()
         look.visit(loop.body)
         if look.has_vectors:
@@ -104,6 +107,19 @@ class LoopHints:
             for access in accesses
             if access.buffer.data in written
         )
+
+
+def is_rest(loop: ir.For) -> bool:
+    """Whether a loop has the iterations that are left of some number when vectors have done theirs."""
+    extent = loop.extent
+    if isinstance(extent, ir.FloorMod):
+        return isinstance(extent.b, ir.IntImm) and 0 < extent.b.value <= _SHORT
+    if not isinstance(extent, ir.Sub) or not isinstance(extent.b, ir.Mul):
+        return False
+    vectors, lanes = extent.b.a, extent.b.b
+    is_whole = isinstance(vectors, ir.FloorDiv) and ir.structural_equal(vectors.b, lanes)
+    is_short = isinstance(lanes, ir.IntImm) and 0 < lanes.value <= _SHORT
+    return is_short and is_whole and ir.structural_equal(vectors.a, extent.a)
 
 
 def _is_long(loop: ir.For) -> bool:
