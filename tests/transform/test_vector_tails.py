@@ -7,7 +7,7 @@ import pytest
 
 import loopwright
 from loopwright.evaluator import evaluate
-from loopwright.ir import For, ForKind, pre_order_visit
+from loopwright.ir import For, ForKind, IntImm, collect_statements, pre_order_visit
 from loopwright.script import tir as T
 from loopwright.target import Target
 from loopwright.transform import lower, partition_loops
@@ -128,3 +128,24 @@ def test_lanes_that_read_each_other_stay_together():
     assert not vector_widths(got)
     same_results(func, got)
     same_native(func, got)
+
+
+@T.prim_func
+def bordered(A: T.Buffer((8, 8, 8, 24)), B: T.Buffer((8, 8, 8, 24))):
+    for x, y, z in T.grid(8, 8, 8):
+        for i in T.unroll(2):
+            for j in T.vectorized(16):
+                if i * 16 + j < 24:
+                    B[x, y, z, i * 16 + j] = (
+                        T.if_then_else(1 <= x and x < 7, A[x, y, z, i * 16 + j], T.float32(0))
+                        + T.if_then_else(1 <= y and y < 7, A[x, y, z, i * 16 + j], T.float32(0))
+                        + T.if_then_else(1 <= z and z < 7, A[x, y, z, i * 16 + j], T.float32(0))
+                    )
+
+
+def test_a_row_of_vectors_is_cut_however_many_copies_there_are():
+    """Its vectors are written out one by one in any case: cut, the last one is a short vector, not a loop."""
+    after = partition_loops(bordered)
+    assert all(isinstance(loop.extent, IntImm) for loop in collect_statements(after.body, For))
+    assert vector_widths(after) == {8, 16}
+    same_results(bordered, after)

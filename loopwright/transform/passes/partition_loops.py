@@ -143,7 +143,8 @@ class _PartitionLoops(StmtRewriter):
         if len(parts) == 1:
             return self._inside(loop.with_(body=parts[0].body))
         is_shared_out = len(parts) > MAX_POINTS + 1  # what was one body is in many parts, each a share of it
-        outer, self.copies = self.copies, self.copies * (1 if is_shared_out else max(1, _copies(parts)))
+        is_one_copy = is_shared_out or _is_row_of_vectors(loop)
+        outer, self.copies = self.copies, self.copies * (1 if is_one_copy else max(1, _copies(parts)))
         result = self._branches(loop, parts) if loop.kind is ForKind.PARALLEL else self._cut(loop, parts)
         self.copies = outer
         return result
@@ -158,7 +159,7 @@ class _PartitionLoops(StmtRewriter):
         few = list(points[:MAX_POINTS]) if len(points) <= MAX_POINTS or not longest else longest
         parts = _parts([zero, *few, loop.extent], loop.body, guards)
         copies = _copies(parts)
-        if len(parts) == 1 or copies <= 1:
+        if len(parts) == 1 or copies <= 1 or _is_row_of_vectors(loop):
             return parts
         nodes = _count(loop.body)
         if nodes <= MAX_NODES:
@@ -361,6 +362,12 @@ class _Part(NamedTuple):
     low: Expr
     high: Expr
     body: Stmt
+
+
+def _is_row_of_vectors(loop: For) -> bool:
+    """Whether a loop does vectors that will be written out one after the other: to cut it makes no more of them."""
+    is_unrolled = loop.kind is ForKind.UNROLLED and isinstance(loop.extent, IntImm)
+    return is_unrolled and isinstance(loop.body, For) and loop.body.kind is ForKind.VECTORIZED
 
 
 def _copies(parts: Sequence[_Part]) -> int:
