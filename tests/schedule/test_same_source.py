@@ -119,7 +119,7 @@ def test_a_yes_is_always_right(answers, chunk):
         again = tir.Schedule(start)
         sch.trace.apply_to_schedule(again)
         assert again.is_proved
-    assert answers["settled"] > 50 and answers["reads"] > 2, answers
+    assert answers["settled"] > 50 and answers["reads"] > 0, answers
 
 
 @pytest.fixture
