@@ -179,7 +179,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--seconds", type=float, default=60.0, help="that a task may take (60)")
     made.add_argument("--threads", type=int, default=1)
     made.add_argument("--jobs", type=int, default=1, help="searches at one time, each on cores of its own")
-    made.add_argument("--space", default="rules", choices=["rules", "sketches", "unpacked", "both"])
+    made.add_argument("--space", default="default", choices=["default", "rules", "sketches", "unpacked", "both"])
     made.add_argument("--model", default="auto")
     made.add_argument("--seed", type=int, default=0)
     made.add_argument("--only", default="", metavar="REGEX", help="tasks whose family and name match")

@@ -13,7 +13,7 @@ def curve(
     trials: int,
     threads: int,
     seconds: float,
-    space: str = "rules",
+    space: str = "default",
     model: str = "auto",
     seed: int = 0,
     library: bool = True,
@@ -79,10 +79,13 @@ def _against_rule(session: Any, task: Any) -> float | None:
 
 
 def spaces(task: Any, name: str) -> list[Any]:
-    """The spaces that are searched: of the rules, of the sketches alone (also without packing), or both."""
+    """The spaces that are searched: those of `lw.tune`, of the rules, of sketches (also without packing), or both."""
     from loopwright.tune import RuleSpace
+    from loopwright.tune.session import default_spaces
     from loopwright.tune.sketches import SketchSpace, llvm_rules
 
+    if name == "default":
+        return default_spaces(task)
     if name == "rules":
         return [RuleSpace(task)]
     if name == "unpacked":

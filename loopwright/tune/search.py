@@ -39,7 +39,10 @@ _KNOWN_FIRST = 3  # records of this and of similar workloads that race at the st
 _NUMBERS = re.compile(r"[0-9.]+")
 _MOST_NOISE = 0.02  # that a candidate has to be faster by: on a machine that is noisier, intervals are wider anyway
 _MOST_IDLE = 8  # rounds of nothing but duplicates: what is left of the space are other names for the same programs
-_OTHER_SPACE = 0.25  # of the rounds go to the space that has not found the incumbent
+_IN_ONE_SPACE = 16  # trials before another space is looked at, whose sketches take seconds to be made
+_OTHER_SPACE = 0.25  # of the rounds after them go to the space that has not found the incumbent
+_FAR_SPACE = 0.08  # the same, where the best of that space is far from the incumbent
+_NEAR = 1.15  # times the seconds of the incumbent
 
 
 @dataclass(frozen=True)
@@ -242,9 +245,16 @@ class TaskSearch:
         if len(spaces) > 1 and self.incumbent is not None:
             leading = self.incumbent.candidate.space
             spaces.sort(key=lambda space: space.name != leading)
-            if self.random.random() < _OTHER_SPACE:
+            if self.spent >= _IN_ONE_SPACE and self.random.random() < self._share_of(spaces[1]):
                 spaces.append(spaces.pop(0))
         return spaces
+
+    def _share_of(self, space: Space) -> float:
+        """Of the rounds that a space gets, though another has the incumbent: all until something of it is measured."""
+        fastest = min([seconds for seconds in self._seen_of(space).seconds.values() if seconds < inf], default=0.0)
+        if not fastest:
+            return 1.0
+        return _OTHER_SPACE if fastest < _NEAR * self.seconds else _FAR_SPACE
 
     def _known_rows(self, space: Space) -> Integers:
         """What a database knows: the best of this workload, then those of similar ones, as rows of the space."""

@@ -19,6 +19,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from loopwright.autosched.decision import RuleKind
+from loopwright.schedule import Schedule
 from loopwright.tune.database import Database
 from loopwright.tune.errors import NoTasks, NothingToSpend
 from loopwright.tune.measure import Measurer
@@ -26,6 +27,8 @@ from loopwright.tune.model import CostModel, Experience, cost_model
 from loopwright.tune.scheduler import Scheduler, Standing, scheduler
 from loopwright.tune.search import TaskSearch, Trial
 from loopwright.tune.sketches import SketchSpace
+from loopwright.tune.sketches.blocks import leaf_blocks, own_facts
+from loopwright.tune.sketches.rules.multi_level_tiling import has_reuse
 from loopwright.tune.space import RuleSpace, Space
 from loopwright.tune.strategy import Strategy, strategy
 from loopwright.tune.task import Task
@@ -33,6 +36,8 @@ from loopwright.tune.workload import work_of
 
 _ROUND: Final = 8  # candidates between two looks at the model
 _MODEL: Final = "experience"
+_NEAR_ROOFLINE: Final = 0.85
+_UNKNOWN_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -205,23 +210,38 @@ class Session:
 
 
 def default_spaces(task: Task) -> list[Space]:
-    """What is tried where nobody says otherwise: the decisions of the rules; sketches too, where no rule has any."""
+    """What is tried where nobody says otherwise: the decisions of the rules, and sketches where these may be poor.
+
+    That is so where no rule has any decisions, and for a reduction with reuse that is far from its roofline by rule: of
+    several, combinations are too many to be drawn from, and sketches have no instructions for dot products of integers.
+    """
     rules = RuleSpace(task)
     knows_none = any([decision.kind is RuleKind.AS_WRITTEN for decision in rules.plan.decisions])
-    return [rules, SketchSpace(task)] if knows_none or rules.size <= 1 else [rules]
+    is_poor = _expected_share(rules) < _NEAR_ROOFLINE and _reductions_with_reuse(task) == 1
+    return [rules, SketchSpace(task)] if knows_none or rules.size <= 1 or is_poor else [rules]
+
+
+def _reductions_with_reuse(task: Task) -> int:
+    sch = Schedule(task.mod, enable_check=False)
+    facts = [own_facts(sch, block) for block in leaf_blocks(sch)]
+    return sum([one is not None and has_reuse(one) and one.dtype.startswith("float") for one in facts])
 
 
 def roofline_share(search: TaskSearch) -> float:
     """How much of the limit the incumbent reaches: what the model expects of the rule's, times what was won."""
     space = search.spaces[0]
     if not isinstance(space, RuleSpace):
-        return 0.5
+        return _UNKNOWN_SHARE
+    expected = _expected_share(space)
+    return expected if expected == _UNKNOWN_SHARE else min(1.0, search.speed_up * expected)
+
+
+def _expected_share(space: RuleSpace) -> float:
+    """Of the limit, what the model expects of the rule's own schedule."""
     limits = [decision.roofline for decision in space.plan.decisions if decision.roofline is not None]
-    if not limits:
-        return 0.5
     expected = sum(limit.expected for limit in limits)
     least = sum(max(limit.arithmetic, limit.memory) for limit in limits)
-    return min(1.0, search.speed_up * least / expected) if expected else 0.5
+    return least / expected if expected else _UNKNOWN_SHARE
 
 
 def _late_gain(search: TaskSearch) -> float:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pytest
 
-from loopwright import autosched
+from loopwright import autosched, te
 from loopwright.autosched.choices import Choices
-from loopwright.ir import structural_equal
-from loopwright.tune import Budget, Session, open_database
+from loopwright.ir import IRModule, structural_equal
+from loopwright.tune import Budget, Session, Task, open_database
 from loopwright.tune.errors import NoTasks, NothingToSpend, UnknownName
 from loopwright.tune.measure import Failure, Measured
 from loopwright.tune.scheduler import ByGain, RoundRobin, Standing
-from tests.tune.simulated import Simulated, gemm_task, quick_spaces
+from loopwright.tune.session import default_spaces
+from tests.tune.simulated import TARGET, Simulated, gemm_task, quick_spaces
 
 
 def searched(tasks=None, measurer=None, trials=24, **options):
@@ -117,6 +119,26 @@ def test_an_interrupted_search_keeps_what_it_has(tmp_path):
     assert session.is_interrupted
     assert len(session.searches[0].trials) == 6
     assert database.best(session.tasks[0].key, session.tasks[0].fingerprint) is not None
+
+
+def test_another_space_has_its_turn_after_some_trials():
+    def both(task):
+        (space,) = quick_spaces(task)
+        other = copy(space)
+        other.name = "others"
+        return [space, other]
+
+    session = Session([gemm_task()], Simulated(failing=0.0), model="ridge", spaces=both).run(Budget(trials=64))
+    names = [trial.candidate.space for trial in session.searches[0].trials]
+    assert set(names[:16]) == {"rules"}
+    assert "others" in names[16:32]
+
+
+def test_sketches_are_searched_where_a_rule_is_far_from_the_roofline():
+    A, k = te.placeholder((1000, 1000), name="A"), te.reduce_axis((0, 1000), name="k")
+    sums = te.create_prim_func([A, te.compute((1000,), lambda i: te.sum(A[i, k], axis=k), name="B")])
+    assert [space.name for space in default_spaces(gemm_task(33, 250, 65))] == ["rules", "sketches"]
+    assert [space.name for space in default_spaces(Task("sums", IRModule({"main": sums}), TARGET))] == ["rules"]
 
 
 class Repeating(Simulated):
