@@ -117,9 +117,9 @@ def is_rest(loop: ir.For) -> bool:
     if not isinstance(extent, ir.Sub) or not isinstance(extent.b, ir.Mul):
         return False
     vectors, lanes = extent.b.a, extent.b.b
-    is_whole = isinstance(vectors, ir.FloorDiv) and ir.structural_equal(vectors.b, lanes)
-    is_short = isinstance(lanes, ir.IntImm) and 0 < lanes.value <= _SHORT
-    return is_short and is_whole and ir.structural_equal(vectors.a, extent.a)
+    if not isinstance(vectors, ir.FloorDiv) or not isinstance(lanes, ir.IntImm) or not 0 < lanes.value <= _SHORT:
+        return False
+    return ir.structural_equal(vectors.b, lanes) and ir.structural_equal(vectors.a, extent.a)
 
 
 def _is_long(loop: ir.For) -> bool:
