@@ -33,6 +33,7 @@ from loopwright.ir import (
     Var,
     Visitor,
     any_node,
+    any_statement,
     const,
     seq,
     uses_var,
@@ -68,16 +69,18 @@ class _FindTile(Visitor):
         self.visit(let.body)
 
     def visit_For(self, loop: For) -> None:
-        if loop.kind is ForKind.UNROLLED and isinstance(loop.extent, IntImm) and _moves_in_registers(loop):
+        if loop.kind is ForKind.UNROLLED and isinstance(loop.extent, IntImm) and _has_guard(loop.body):
             self._look(loop, loop.extent.value)
         self.inner.add(loop.loop_var)
         self.visit(loop.body)
 
     def _look(self, loop: For, extent: int) -> None:
+        if extent > MAX_CASES or not _moves_in_registers(loop):
+            return
         for guard in find_guards(loop, self.facts):
             length = guard.high
             ends_there = guard.is_statement and guard.low is None and length is not None and length is guard.fails_from
-            if not ends_there or guard.is_reversed or isinstance(length, IntImm) or extent > MAX_CASES:
+            if not ends_there or guard.is_reversed or isinstance(length, IntImm):
                 continue
             assert length is not None
             if uses_var(length, self.inner.__contains__):
@@ -86,6 +89,10 @@ class _FindTile(Visitor):
                 self.tile = _Tile(extent, length, [])
             if self.tile.extent == extent and self.facts.can_prove_equal(self.tile.length, length):
                 self.tile.guards.append((guard.node, loop.loop_var))
+
+
+def _has_guard(body: Stmt) -> bool:
+    return any_statement(body, lambda statement: isinstance(statement, IfThenElse))
 
 
 def _moves_in_registers(loop: For) -> bool:
@@ -164,6 +171,8 @@ class _HasNode(Visitor):
 
 def specialize_tail_tiles(body: Stmt, facts: Analyzer) -> Stmt:
     """`body` with what it does to a tile written once for each length of it that is known outside."""
+    if not _has_guard(body):
+        return body
     finder = _FindTile(facts)
     finder.visit(body)
     result: Stmt = body if finder.tile is None else _Place(finder.tile, facts).visit(body)

@@ -29,13 +29,13 @@ from loopwright.ir import (
     For,
     IntImm,
     LetStmt,
+    Node,
     Prefetch,
     PrimFunc,
     Range,
     Rewriter,
     Stmt,
     Var,
-    collect,
     const,
     deep,
 )
@@ -149,7 +149,14 @@ class _FlattenBuffers(Rewriter):
 
 def _divisions(index: Expr) -> int:
     """How many quotients and remainders are computed for an index."""
-    return len(collect(index, FloorDiv, FloorMod))
+    count = 0
+    pending: list[Node] = [index]
+    while pending:  # asked of every index
+        node = pending.pop()
+        if not isinstance(node, (Var, IntImm)):
+            count += isinstance(node, (FloorDiv, FloorMod))
+            node.each_child(pending.append)
+    return count
 
 
 def is_flat(buffer: Buffer) -> bool:
