@@ -24,7 +24,7 @@ from loopwright.autosched.rules.contraction.tiles import (
     work_of,
 )
 
-BUSY = 0.6  # of what the best register tile does in a cycle
+BUSY_ENOUGH = 0.6  # of what the best register tile does in a cycle
 SLABS = (1, 2, 4)  # times as many as panels in L2 need
 PARTS = (1, 2, 4)  # of the rows, and of the columns
 MOST = 512  # candidates: those that should cost least
@@ -41,7 +41,7 @@ def more_tiles(size: Size, machine: Machine) -> list[Tiles]:
 
 def _all(size: Size, machine: Machine) -> Iterator[Tiles]:
     threads = machine.threads_for(work_of(size, machine))
-    for mr, vectors in tiles_in_registers(size, machine, BUSY):
+    for mr, vectors in tiles_in_registers(size, machine, BUSY_ENOUGH):
         for packs in packings(size, vectors * machine.lanes(size.dtype)):
             for down, across in dict.fromkeys(_tasks(size, machine, threads, mr, vectors)):
                 for slabs in SLABS:

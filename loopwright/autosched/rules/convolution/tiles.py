@@ -90,7 +90,7 @@ def _transpose_cost(window: Window, machine: Machine, pixels: int, nr: int, lane
 
 def _skipped(window: Window, machine: Machine, mr: int, width: int) -> float:
     """What a step costs that reads the image in place, where the next number of a pixel lies elsewhere."""
-    jump = abs(window.image.stride(window.reduce[0].var) or 0) * width
+    jump = window.reduction_jump * width
     if jump < machine.line:
         return 0.0
     lines = ceil(window.span(window.row, mr) * width / machine.line)

@@ -16,7 +16,7 @@ from functools import cached_property
 from math import prod
 
 from loopwright.autosched.facts import Access, Axis, BlockFacts, const
-from loopwright.ir import Expr, Mul
+from loopwright.ir import Expr, Mul, Var
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,25 @@ class Window:
 
     def span(self, axis: Axis, count: int) -> int:
         """How many neighbours of the image along `axis` are read for `count` pixels of the result."""
-        dimension = self.image_dimension(axis)
-        form = self.image.forms[dimension] if dimension is not None else None
-        assert form is not None
-        window = sum(abs(form.terms[own.var]) * (extent(own) - 1) for own in self.reduce if own.var in form.terms)
-        return abs(form.terms[axis.var]) * (count - 1) + window + 1
+        known = self._reach.get(axis.var)
+        if known is None:
+            dimension = self.image_dimension(axis)
+            form = self.image.forms[dimension] if dimension is not None else None
+            assert form is not None
+            window = sum(abs(form.terms[own.var]) * (extent(own) - 1) for own in self.reduce if own.var in form.terms)
+            known = self._reach[axis.var] = abs(form.terms[axis.var]), window
+        step, window = known
+        return step * (count - 1) + window + 1
+
+    @cached_property
+    def _reach(self) -> dict[Var, tuple[int, int]]:
+        """By axis that was asked for: how far the image moves with it, and what the window adds."""
+        return {}
+
+    @cached_property
+    def reduction_jump(self) -> int:
+        """How many elements the image moves with one step of the first reduction."""
+        return abs(self.image.stride(self.reduce[0].var) or 0)
 
     @cached_property
     def image_channels(self) -> int:
