@@ -38,7 +38,8 @@ def is_usual(tasks: Sequence[TuneContext], builder: Any, runner: Any, names: Seq
         return False
     if not (isinstance(model, str) or type(model) in (XGBModel, RandomModel)):
         return False
-    return all(_is_usual_task(task) for task in tasks)
+    # Candidates of one session are measured for one target.
+    return all(_is_usual_task(task) for task in tasks) and len({str(task.target) for task in tasks}) == 1
 
 
 def tune_in_session(

@@ -21,9 +21,9 @@ from tests.meta_schedule.programs import gemm
 MODULE = IRModule({"main": gemm()})
 
 
-def add(database: Any, seconds: float) -> None:
-    workload = database.commit_workload(MODULE)
-    trace = Schedule(MODULE).trace
+def add(database: Any, seconds: float, mod: IRModule = MODULE) -> None:
+    workload = database.commit_workload(mod)
+    trace = Schedule(mod).trace
     database.commit_tuning_record(ms.database.TuningRecord(trace, workload, [seconds], Target("llvm"), []))
 
 
@@ -38,6 +38,20 @@ def test_a_line_that_was_cut_off_costs_itself_alone(tmp_path: Path):
     with pytest.warns(DatabaseWarning, match="line 1 is damaged"):
         again = ms.database.JSONDatabase(work_dir=tmp_path)
     assert [record.mean for record in again.get_all_tuning_records()] == [2.0, 3.0]
+
+
+def test_two_searches_fill_one_folder(tmp_path: Path):
+    first, second = ms.database.JSONDatabase(work_dir=tmp_path), ms.database.JSONDatabase(work_dir=tmp_path)
+    others = [IRModule({"main": gemm(extent, 8, 8)}) for extent in (8, 16, 24)]
+    for database, mod in zip((first, second, first), others, strict=True):
+        database.commit_workload(mod)
+    for database, mod, seconds in zip(
+        (second, first, first), (others[1], others[0], others[2]), (2, 1, 3), strict=True
+    ):
+        add(database, float(seconds), mod)
+    again = ms.database.JSONDatabase(work_dir=tmp_path)
+    for number, mod in enumerate(others, 1):
+        assert [one.mean for one in again.get_top_k(again.commit_workload(mod), 9)] == [float(number)]
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path):

@@ -53,8 +53,9 @@ class JSONDatabase(MemoryDatabase):
         if known is not None:
             return known
         workload = self.add_workload(Workload(mod, self.equality.hash(mod)))
+        number = _append(self.path_workload, workload.as_json())
+        self._lines += [None] * (number - len(self._lines))  # lines of other processes
         self._lines.append(workload)
-        _append(self.path_workload, workload.as_json())
         return workload
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
@@ -85,7 +86,11 @@ class JSONDatabase(MemoryDatabase):
 
 
 def _texts(path: str) -> list[bytes]:
-    return [line for line in Path(path).read_bytes().split(b"\n") if line.strip()]
+    return _filled(Path(path).read_bytes())
+
+
+def _filled(text: bytes) -> list[bytes]:
+    return [line for line in text.split(b"\n") if line.strip()]
 
 
 def _make(path: Path) -> None:
@@ -96,8 +101,8 @@ def _make(path: Path) -> None:
         raise CannotWrite(path, error.strerror or str(error)) from error
 
 
-def _append(path: str, data: object) -> None:
-    """A line at the end, whole or not at all, and in one write, so that two processes do not mix theirs."""
+def _append(path: str, data: object) -> int:
+    """A line at the end, whole or not at all, and in one write, so that two processes do not mix theirs; its number."""
     line = json.dumps(data).encode() + b"\n"
     try:
         with open(path, "a+b", buffering=0) as file:
@@ -109,6 +114,9 @@ def _append(path: str, data: object) -> None:
             if file.write(line) != len(line):
                 file.truncate(size)
                 raise DatabaseFull(path, os.strerror(errno.ENOSPC))
+            before = file.tell() - len(line)
+            file.seek(0)
+            return len(_filled(file.read(before)))
     except DatabaseFull:
         raise
     except OSError as error:
