@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from loopwright.autosched.choices import option
+from loopwright.autosched.choices import is_chosen, option
 from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access
@@ -30,6 +30,7 @@ from loopwright.transform.parts.constant_work import size_of as whole_bytes
 PAST_THE_PAGE = 512  # bytes: what lies exactly a page ahead looks like what was just stored
 MANY_WEIGHTS = 1 / 4  # of L2
 FEW_WEIGHTS = 1 / 64  # they are there after a few steps anyhow
+DEARER = 1.1  # than with prefetches, where they are worth it
 FEW_USES = 256  # of each weight: the first is expensive, and those after it pay for the prefetch
 
 
@@ -45,6 +46,8 @@ def add_prefetches(
     """Have the passes of a row nest prefetch the next row that is read, and the row that will be written."""
     passes = passes_of(parts)
     if len(passes) < 2 or not _is_worth_it(parts, passes, rows, kept, machine):
+        return
+    if not is_chosen("rows prefetched", 1.0, DEARER):
         return
     result = {write.buffer for part in parts for write in part.facts.writes}
     prefetched: dict[Buffer, str] = {}
@@ -78,10 +81,11 @@ def prefetch_along(
     is_sum: bool = False,
 ) -> None:
     """Have each iteration of a loop, which does `each` elements, prefetch what later ones need of large `buffers`."""
-    core, distance = machine.cpu.microarchitecture, prefetch_distance(machine)
+    core = machine.cpu.microarchitecture
     lookahead = core.lookahead_sums if is_sum else core.lookahead
     if not buffers or not cost.is_known or cost.bytes <= machine.l2 or cost.instructions <= lookahead:
         return
+    distance = prefetch_distance(machine)
     for buffer in dict.fromkeys(buffers):
         size = each * bytes_of(str(buffer.dtype))
         lines = max(1, size // machine.line)

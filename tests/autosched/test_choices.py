@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import autosched, te
+from loopwright import autosched, te, topi
 from loopwright.autosched.choices import Choices, current_choices, distance, nearest, option, pick, plain_fields
 from loopwright.ir import structural_equal
 
@@ -118,3 +118,16 @@ def test_candidates_may_hold_tuples_and_words():
     (sample,) = sch.trace.insts
     assert list(sample.attrs["candidates"]) == [0, 1]
     assert int(sample.outputs[0]) == 1
+
+
+def test_a_search_may_leave_out_prefetches_of_rows():
+    x = te.placeholder((1024, 1024), name="X")
+    func = te.create_prim_func([x, topi.nn.softmax(x)])
+    target = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=1"
+    with Choices() as choices:
+        own = autosched.apply(func, target)
+    assert [point.key for point in choices.points] == ["0.accumulators", "0.rows prefetched"]
+    with Choices({"0.rows prefetched": {"value": False}}):
+        other = autosched.apply(func, target)
+    assert "prefetch" in own.mod["main"].script()
+    assert "prefetch" not in other.mod["main"].script()

@@ -86,7 +86,7 @@ def _several_at_a_time(sch: Schedule, rows: ShortRows, machine: Machine, decisio
 def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Machine, decision: Decision) -> None:
     threads = machine.threads_for(work.cycles)
     usual = max(1, vectors_under_way(machine) // len(facts.stores))
-    vectors = option("accumulators", usual, usual // 2, 2 * usual)
+    vectors = option("accumulators", usual, 1, 2, usual // 2, 2 * usual, 4 * usual)
     lanes = machine.lanes(facts.dtype)
     block = sch.get_block(facts.name)
     facts = results_first(sch, facts, block)

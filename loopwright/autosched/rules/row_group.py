@@ -164,4 +164,4 @@ def _vectors(blocks: Sequence[BlockFacts], machine: Machine) -> int:
     """Vectors done together: enough to hide the latency of an addition, fewer where each takes many registers."""
     costly = any(facts.costly_calls for facts in blocks)
     usual = max(1, vectors_under_way(machine) // 2 if costly else vectors_under_way(machine))
-    return option("accumulators", usual, usual // 2, 2 * usual)
+    return option("accumulators", usual, 1, 2, usual // 2, 2 * usual, 4 * usual)
