@@ -1,4 +1,7 @@
-"""Evolutionary: rows are drawn and changed, those live on that the model likes, and the best of them are measured."""
+"""Evolutionary: rows are drawn and changed, those live on that the model likes, and the best of them are measured.
+
+Of one round, none is nearly another one: where the model is wrong about one, it is wrong about its neighbours.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from loopwright.tune.model.choose import CostModel
 from loopwright.tune.space.space import Integers, Space
 from loopwright.tune.strategy.seen import Seen
 
+_MOST_COMPARED = 512  # of those that the model likes best
+
 
 @dataclass
 class Evolutionary:
@@ -19,11 +24,10 @@ class Evolutionary:
     generations: int = 4
     measured_share: float = 0.2  # of the first generation: the fastest rows so far
     random_share: float = 0.1  # of what is proposed
+    diversity: float = 0.05  # log seconds by which what is nearly the same as a pick is the worse pick beside it
     name: str = "evolutionary"
 
-    def propose(
-        self, space: Space, model: CostModel, seen: Seen, count: int, random: np.random.Generator
-    ) -> Integers:
+    def propose(self, space: Space, model: CostModel, seen: Seen, count: int, random: np.random.Generator) -> Integers:
         width = len(space.first())
         if width == 0:
             return np.empty((0, 0), dtype=np.int64)
@@ -39,13 +43,20 @@ class Evolutionary:
         fresh = seen.new(np.concatenate(pool))
         if not len(fresh):
             return fresh
-        order = np.argsort(model.predict(space.describe(fresh)), kind="stable")
-        lucky = random.random(min(count, len(fresh))) < self.random_share
+        batch = space.describe(fresh)
+        scores = model.predict(batch)
+        order = np.argsort(scores, kind="stable")[: max(_MOST_COMPARED, count)]
+        scale = np.maximum(batch.features.std(axis=0), 1e-9)
+        features = batch.features[order] / scale
+        costs = scores[order].copy()
         picks: list[int] = []
-        best = iter(order)
-        for is_lucky in lucky:
-            number = int(random.integers(len(fresh))) if is_lucky else int(next(best))
-            while number in picks:
-                number = int(next(best))
+        for is_lucky in random.random(min(count, len(fresh))) < self.random_share:
+            place = int(costs.argmin())
+            number = int(random.integers(len(fresh))) if is_lucky else int(order[place])
+            if number in picks:
+                number = int(order[place])
             picks.append(number)
+            costs[order == number] = np.inf
+            apart = np.abs(features - batch.features[number] / scale).sum(axis=1)
+            costs += self.diversity * np.exp(-apart)
         return fresh[picks]

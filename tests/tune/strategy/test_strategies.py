@@ -78,3 +78,29 @@ def test_the_same_seed_proposes_the_same():
 def test_a_strategy_that_does_not_exist():
     with pytest.raises(UnknownName, match="there is no strategy 'luck'"):
         strategy("luck")
+
+
+def test_what_is_proposed_together_differs():
+    """Candidates in pairs that are all but the same: one of each pair comes before the second of any."""
+
+    class Pairs(Grid):
+        sides = 40
+
+        def cost(self, rows):
+            return 0.001 * (rows[:, 0] // 2)
+
+        def describe(self, rows):
+            features = np.stack([100.0 * (rows[:, 0] // 2), rows[:, 0] % 2 * 1e-3], axis=1)
+            return Batch(rows, features, ("x", "y"), self.cost(rows))
+
+        def sample(self, count, random):
+            rows = super().sample(count, random)
+            rows[:, 1] = 0
+            return rows
+
+        mutate = staticmethod(lambda rows, random: rows)
+
+    chosen = strategy("evolutionary")
+    chosen.random_share = 0.0
+    proposed = chosen.propose(Pairs(), PriorModel(), Seen(), 4, np.random.default_rng(1))
+    assert len({int(row[0]) // 2 for row in proposed}) == 4
