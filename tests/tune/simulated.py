@@ -59,6 +59,8 @@ class Simulated:
         self.failing, self.luck = failing, luck
         self.raced: list[str] = []
 
+    def require_measurable(self, task): ...
+
     def build(self, task, jobs):
         return [built for _, built in self.build_each(task, jobs)]
 
