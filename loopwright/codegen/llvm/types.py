@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import cache
 from typing import Final
 
 from loopwright.runtime.dtype import DataType
@@ -19,6 +20,7 @@ _FLOATS: Final = {16: "half", 32: "float", 64: "double"}
 LONGEST_VECTOR: Final = 1024
 
 
+@cache  # asked for each instruction
 def register_type(dtype: DataType) -> str:
     """The type of a value in a register. bfloat16 and float8 travel as bits: few targets can convert them."""
     kind, bits = dtype.kind, dtype.bits
@@ -37,6 +39,7 @@ def register_type(dtype: DataType) -> str:
     return f"<{dtype.lanes} x {element}>"
 
 
+@cache  # asked for each instruction
 def memory_type(dtype: DataType) -> str:
     """The type as which a value is loaded and stored: what is smaller than a byte takes a byte."""
     if is_widened_in_memory(dtype):
@@ -44,6 +47,7 @@ def memory_type(dtype: DataType) -> str:
     return register_type(dtype)
 
 
+@cache  # asked for each instruction
 def storage_type(dtype: DataType) -> str:
     """The type of an element of an array. Not a vector: LLVM pads vectors of three in arrays."""
     element = memory_type(dtype.element)
