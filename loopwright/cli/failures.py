@@ -12,9 +12,10 @@ import json
 import runpy
 import sys
 import traceback
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import typer
 
@@ -35,6 +36,8 @@ _COMMAND_LINE: Final = str(Path(typer.__file__).parent)
 @contextlib.contextmanager
 def shown(as_json: bool = False) -> Iterator[None]:
     """Show an error that ends the command, and end it with status 1; with 5 where only a framework is missing."""
+    usual = warnings.showwarning
+    warnings.showwarning = _warning_of_a_command(usual)
     try:
         yield
     except (typer.Exit, typer.Abort, SystemExit, KeyboardInterrupt):
@@ -45,6 +48,20 @@ def shown(as_json: bool = False) -> Iterator[None]:
         else:
             typer.echo(text_of(error) if isinstance(error, LoopwrightError) else _foreign_text(error), err=True)
         raise typer.Exit(_MISSING_FRAMEWORK if _misses_a_framework(error) else 1) from None
+    finally:
+        warnings.showwarning = usual
+
+
+def _warning_of_a_command(usual: Callable[..., None]) -> Callable[..., None]:
+    """A warning that names the line which calls commands is its text alone: the user wrote no line of Python."""
+
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: Any) -> None:
+        if filename.startswith(_COMMAND_LINE):
+            typer.echo(f"warning: {message}", err=True)
+        else:
+            usual(message, category, filename, lineno, *more)
+
+    return show
 
 
 def _misses_a_framework(error: Exception) -> bool:

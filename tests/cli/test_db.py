@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -178,6 +181,16 @@ def test_damage_is_found():
     assert "record 1 is damaged" in row
     assert {first, second} == {f"workload {key}: its program has the key {TASK.key}" for key in ("00", "ff")}
     assert lost == f"records of workload {TASK.key}: there is no program of that key"
+
+
+def test_a_damaged_row_costs_a_line_and_no_more():
+    with contextlib.closing(sqlite3.connect("t.db")) as connection:
+        connection.execute("UPDATE loopwright_records SET body = '{' WHERE id = 1")
+        connection.commit()
+    command = [sys.executable, "-m", "loopwright", "db", "list", "-d", "t.db"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stderr.startswith("warning: the database t.db: record 1 is damaged and is skipped: ")
+    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,8 @@ _RANKED: Final = """SELECT id, digest, body, seconds,
     FROM loopwright_records WHERE seconds IS NOT NULL"""
 
 
+_WORKLOADS: Final = "SELECT key, name, module, created FROM loopwright_workloads"
+
 # How the bodies of some records look; they are written with sorted keys, and without spaces.
 _FINAL: Final = '%"final":true%'
 _RULE: Final = '%"choices":[],%"space":"rules"%'
@@ -70,12 +72,16 @@ class SqlDatabase(Database):
 
     def add_workload(self, task: Task | Workload) -> None:
         created = task.created if isinstance(task, Workload) else time.time()
-        if self._read("SELECT 1 FROM loopwright_workloads WHERE key = :key", key=task.key):
+        found = self._read(f"{_WORKLOADS} WHERE key = :key", key=task.key)
+        if found and _is_readable(found[0]):
             return
         values = {"key": task.key, "name": task.name, "module": save_json(task.mod), "created": created}
 
         def work(execute: Execute) -> None:
-            if not execute("SELECT 1 FROM loopwright_workloads WHERE key = :key", key=task.key):
+            known = execute(f"{_WORKLOADS} WHERE key = :key", key=task.key)
+            if known and not _is_readable(known[0]):  # its records are whole: they are of this program
+                execute("DELETE FROM loopwright_workloads WHERE key = :key", key=task.key)
+            if not known or not _is_readable(known[0]):
                 execute("INSERT INTO loopwright_workloads VALUES (:key, :name, :module, :created)", **values)
 
         self._write(work)
@@ -89,7 +95,7 @@ class SqlDatabase(Database):
 
     def _workloads(self, clause: str, **values: object) -> list[Workload]:
         result = []
-        for row in self._read(f"SELECT key, name, module, created FROM loopwright_workloads {clause}", **values):
+        for row in self._read(f"{_WORKLOADS} {clause}", **values):
             try:
                 result.append(read_workload(*row))
             except (ValueError, LoopwrightError) as error:
@@ -253,6 +259,15 @@ class SqlDatabase(Database):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.where!r})"
+
+
+def _is_readable(row: Sequence[Any]) -> bool:
+    """Whether a row of a workload holds a program."""
+    try:
+        read_workload(*row)
+    except (ValueError, LoopwrightError):
+        return False
+    return True
 
 
 def _insert(execute: Execute, row: Row) -> bool:

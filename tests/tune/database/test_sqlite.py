@@ -129,6 +129,9 @@ def test_a_damaged_program_is_skipped_with_a_word(filled, module):
         assert [workload.key for workload in database.workloads()] == [task(9).key]
     with pytest.warns(DatabaseWarning):
         assert database.workload(task().key) is None
+    database.add_workload(task())  # it is tuned again
+    assert database.workload(task().key) is not None
+    assert [workload.key for workload in database.workloads()] == [task(9).key, task().key]
 
 
 # --- the file as a whole ----------------------------------------------------------------------------------------------
