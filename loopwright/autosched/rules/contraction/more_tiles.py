@@ -3,8 +3,8 @@
     tiles in registers that keep the units half busy; tasks of fewer rows or panels; shorter slabs;
     more or fewer steps written out; a panel that stays while all strips pass by, and the other way round
 
-The model prices the sizes as it prices its own. How many steps are written out and which loop goes around it does not
-know, so these cost the same.
+The model prices the sizes as it prices its own. What it does not know, how many steps are written out and which loop
+goes around, costs a little more than the rule's own way: a search tries that first.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ BUSY_ENOUGH = 0.6  # of what the best register tile does in a cycle
 SLABS = (1, 2, 4)  # times as many as panels in L2 need
 PARTS = (1, 2, 4)  # of the rows, and of the columns
 MOST = 512  # candidates: those that should cost least
+UNSURE = 1.03  # times the cycles of the rule's own way
 MOST_STEPS = 16  # written out
 MOST_ELEMENTS = 512  # multiply-adds written out: more do not fit where instructions are decoded once
 
@@ -66,4 +67,6 @@ def _written_out(tiles: Tiles) -> Iterator[Tiles]:
     for unroll in sorted(steps):
         if unroll in (1, tiles.unroll) or unroll * tiles.register_tile <= MOST_ELEMENTS:
             for panels_first in (False, True):
-                yield replace(tiles, unroll=unroll, panels_first=panels_first)
+                is_own = (unroll, panels_first) == (tiles.unroll, tiles.panels_first)
+                cycles = tiles.cycles * (1.0 if is_own else UNSURE)
+                yield replace(tiles, unroll=unroll, panels_first=panels_first, cycles=cycles)
