@@ -60,17 +60,23 @@ class Blocks:
 
     def __init__(self, rng: random.Random) -> None:
         self.sums, self.pairs, self.is_output = rng.random() < 0.6, rng.random() < 0.3, rng.random() < 0.2
+        self.unit = rng.choice([1, 1, 2])  # 2: the cell is a number of two digits, the axes of the block
         self.ahead = rng.choice([0, 0, 0, 1, -1])
         self.source, self.target = decl_buffer((CELLS, TERMS), name="A"), decl_buffer((CELLS,), name="C")
-        self.buffer = decl_buffer((CELLS // 2, 2) if self.pairs else (CELLS,), name="B")
-        v, k, u = Var("v"), Var("k"), Var("u")
-        axes = [_axis(v, CELLS, IterType.DataPar)]
-        cell = self._cell(v)
-        value: Expr = BufferLoad(self.source, [v, const(0)])
+        is_pairs = self.pairs and self.unit == 1
+        self.buffer = decl_buffer((CELLS // 2, 2) if is_pairs else (CELLS,), name="B")
+        v, q, k, u = Var("v"), Var("q"), Var("k"), Var("u")
+        axes = [_axis(v, CELLS // self.unit, IterType.DataPar)]
+        if self.unit == 2:
+            axes.append(_axis(q, 2, IterType.DataPar))
+            self.pairs = False
+        number = v * 2 + q if self.unit == 2 else v
+        cell = self._cell(number)
+        value: Expr = BufferLoad(self.source, [number, const(0)])
         init = None
         if self.sums:
             axes.append(_axis(k, TERMS, IterType.CommReduce))
-            value = BufferLoad(self.buffer, cell) + BufferLoad(self.source, [v, k])
+            value = BufferLoad(self.buffer, cell) + BufferLoad(self.source, [number, k])
             init = BufferStore(self.buffer, const(0.0), cell)
         region = BufferRegion(self.buffer, [Range.from_min_extent(index, 1) for index in cell])
         self.fill = Block(axes, (), (region,), "B", BufferStore(self.buffer, value, cell), init)
@@ -126,7 +132,7 @@ def arranged(rng: random.Random, blocks: Blocks) -> PrimFunc:
     shared = [] if rng.random() < 0.3 else [(Var("l"), rng.choice([2, 3]))]
     if shared and rng.random() < 0.3:
         shared.append((Var("m"), rng.choice([1, 2])))
-    tile = CELLS
+    tile = total = CELLS // blocks.unit
     start: Expr = const(0)
     for var, extent in shared:
         if rng.random() < 0.85:
@@ -135,7 +141,11 @@ def arranged(rng: random.Random, blocks: Blocks) -> PrimFunc:
     tile += rng.choice([0, 0, 0, 0, 1, -1])
     loops, value = _digits(rng, max(tile, 1), "i")
     value = start + value + rng.choice([0, 0, 0, 0, -1])
-    values, guards = [value], [value >= 0, value < (CELLS if rng.random() < 0.9 else CELLS - 1)]
+    values, guards = [value], [value >= 0, value < (total if rng.random() < 0.9 else total - 1)]
+    if blocks.unit == 2:
+        digit, count = Var("q"), rng.choice([2, 2, 2, 1, 3])
+        loops, values = [*loops, (digit, count)], [value, digit]
+        guards += [digit < 2] if count == 3 else []
     if blocks.sums:
         more, number = _digits(rng, TERMS if rng.random() < 0.9 else TERMS - 1, "k")
         loops = [*loops, *more]
@@ -143,16 +153,16 @@ def arranged(rng: random.Random, blocks: Blocks) -> PrimFunc:
         guards.append(number < TERMS)
         if rng.random() < 0.1 and shared:  # a part of the sum in each iteration
             start = start + 0
-            values[1] = shared[0][0]
-            guards[-1] = values[1] < TERMS
+            values[-1] = shared[0][0]
+            guards[-1] = values[-1] < TERMS
     rng.shuffle(loops)
     if rng.random() < 0.1:
         loops.insert(rng.randrange(len(loops) + 1), (Var("again"), 2))
     loops, values, guards = _fused(rng, Nest(loops, values, guards))
     fill = _nest(loops, BlockRealize(values, logical_and(const(True), *guards), blocks.fill))
 
-    more, at = _digits(rng, max(tile + rng.choice([0, 0, 0, -1]), 1), "j")
-    at = start + at + rng.choice([0, 0, 0, blocks.first])
+    more, at = _digits(rng, max(tile * blocks.unit + rng.choice([0, 0, 0, -1]), 1), "j")
+    at = start * blocks.unit + at + rng.choice([0, 0, 0, blocks.first])
     rng.shuffle(more)
     more, (at,), wheres = _fused(rng, Nest(more, [at], [at >= blocks.first, at < CELLS - abs(blocks.ahead)]))
     use = _nest(more, BlockRealize([at], logical_and(*wheres), blocks.use))
@@ -212,7 +222,7 @@ def test_a_yes_is_always_right(chunk):
                 if answer is None and expected is not None and found is not None and before is not after:
                     counts["same"] += 1
                     assert difference(expected, found) is None, f"{seed}\n{before.script()}\n{after.script()}"
-    assert min(counts["yes"], counts["unknown"]) > 20 and counts["same"] > 10, counts
+    assert min(counts["yes"], counts["unknown"]) > 20 and counts["same"] > 5, counts
 
 
 def test_random_pairs_and_copies():
