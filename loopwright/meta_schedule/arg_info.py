@@ -8,6 +8,7 @@ from typing import Any
 
 from loopwright.ir import IntImm, IRModule, PrimFunc
 from loopwright.meta_schedule.derived import Part
+from loopwright.meta_schedule.errors import UnreadableData
 from loopwright.runtime.dtype import DataType
 
 
@@ -24,7 +25,7 @@ class ArgInfo(Part):
             data = json.loads(data)
         kind, *rest = data
         if str(kind) != "TENSOR" or len(rest) != 2:
-            raise ValueError(f'an argument is written as ["TENSOR", dtype, shape], not {data!r}')
+            raise UnreadableData(f"the argument {data!r:.80}", "it is of another form", 'give ["TENSOR", dtype, shape]')
         return TensorInfo(*rest)
 
     @staticmethod

@@ -141,6 +141,38 @@ class WrongAnswer(LoopwrightError, ValueError, TypeError):
         super().__init__(f"{name}{method} returned {_line(given)}, not {wanted}", hint=f"return {wanted}")
 
 
+class UnreadableData(LoopwrightError, ValueError):
+    """A saved cost model, record, workload or argument cannot be read: it is damaged, or is something else.
+
+    For example:
+
+        from loopwright import meta_schedule as ms
+
+        ms.cost_model.XGBModel().load("nowhere.tar")
+    """
+
+    code = "LW1578"
+
+    def __init__(self, what: str, why: str, hint: str) -> None:
+        super().__init__(f"{what} cannot be read: {why}", hint=hint)
+
+
+class BadHook(LoopwrightError, ValueError):
+    """A builder or runner names a function that nobody registered, or its initializer fails.
+
+    For example:
+
+        from loopwright import meta_schedule as ms
+
+        ms.builder.LocalBuilder(f_build="nobody.registered.this")
+    """
+
+    code = "LW1579"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, hint="register it in the initializer: `tvm.register_func(name, function)`")
+
+
 def _line(given: object) -> str:
     """What was given, on one line that is not too long."""
     return " ".join(repr(given).split())[:80]

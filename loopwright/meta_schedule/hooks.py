@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from loopwright.meta_schedule.errors import BadHook
 from loopwright.runtime import get_global_func
 from loopwright.tune.measure import Failure
 from loopwright.tune.measure.children import Report, run_children
@@ -38,6 +39,6 @@ def checked(initializer: Callable[[], None] | None, hooks: Sequence[Hook]) -> No
     if names:
         (missing,) = run_children([work], Limits(30.0), "build")
         if isinstance(missing, Failure):
-            raise ValueError(f"the initializer failed: {missing}")
+            raise BadHook(f"the initializer failed: {missing}")
         if missing:
-            raise ValueError(f"no function is registered as {' or '.join(map(repr, missing))}")
+            raise BadHook(f"no function is registered as {' or '.join(map(repr, missing))}")

@@ -18,7 +18,9 @@ import numpy as np
 
 from loopwright.ir import structural_hash
 from loopwright.meta_schedule.cost_model.cost_model import CostModel, PyCostModel
+from loopwright.meta_schedule.errors import UnreadableData
 from loopwright.meta_schedule.feature_extractor import FeatureExtractor
+from loopwright.runtime.together import together
 
 
 class XGBConfig(NamedTuple):
@@ -119,7 +121,7 @@ class XGBModel(PyCostModel):
     # --- files: a zip of the trees and of what they were trained on ---
 
     def save(self, path: str) -> None:
-        with zipfile.ZipFile(path, "w") as archive:
+        with together(path) as folder, zipfile.ZipFile(folder / Path(path).name, "w") as archive:
             if self.booster is not None:
                 archive.writestr("trees.json", bytes(self.booster.save_raw("json")))
             groups = []
@@ -130,22 +132,14 @@ class XGBModel(PyCostModel):
             archive.writestr("groups.json", json.dumps([self.data_size, self.last_train_size, groups]))
 
     def load(self, path: str) -> None:
-        with zipfile.ZipFile(path) as archive:
-            self.data_size, self.last_train_size, groups = json.loads(archive.read("groups.json"))
-            self.data = {}
-            for number, group in enumerate(groups):
-                names = [f"{number}/{index}.npy" for index in range(len(group["costs"]))]
-                features = [np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in names]
-                self.data[group["hash"]] = FeatureGroup(group["hash"], features, np.asarray(group["costs"]))
-            self.booster = None
-            if "trees.json" in archive.namelist():
-                import xgboost  # loaded when needed: it takes half a second
-
-                self.booster = xgboost.Booster()
-                with tempfile.TemporaryDirectory() as folder:
-                    file = Path(folder) / "trees.json"
-                    file.write_bytes(archive.read("trees.json"))
-                    self.booster.load_model(str(file))
+        try:
+            with zipfile.ZipFile(path) as archive:
+                data_size, last_train_size, data = _read_groups(archive)
+                booster = _read_trees(archive)
+        except (OSError, EOFError, zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            raise UnreadableData(f"the cost model {path}", why, "give a file that `save` wrote") from error
+        self.data_size, self.last_train_size, self.data, self.booster = data_size, last_train_size, data, booster
 
     # --- learning ---
 
@@ -226,3 +220,27 @@ def _get_custom_call_back(*args: Any, **kwargs: Any) -> Callable[..., None]:
 
 
 CostModel.kinds["xgb"] = XGBModel
+
+
+def _read_groups(archive: zipfile.ZipFile) -> tuple[int, int, dict[str, FeatureGroup]]:
+    data_size, last_train_size, groups = json.loads(archive.read("groups.json"))
+    data = {}
+    for number, group in enumerate(groups):
+        names = [f"{number}/{index}.npy" for index in range(len(group["costs"]))]
+        features = [np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in names]
+        data[group["hash"]] = FeatureGroup(group["hash"], features, np.asarray(group["costs"]))
+    return data_size, last_train_size, data
+
+
+def _read_trees(archive: zipfile.ZipFile) -> Any:
+    """The trees; None where the model had not learned yet."""
+    if "trees.json" not in archive.namelist():
+        return None
+    import xgboost  # loaded when needed: it takes half a second
+
+    booster = xgboost.Booster()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "trees.json"
+        file.write_bytes(archive.read("trees.json"))
+        booster.load_model(str(file))
+    return booster
