@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from loopwright.autosched.cost import SHARED_LOAD
 from loopwright.autosched.machine import Machine
 from loopwright.tune.sketches.tiling import TiledAccess, Tiling, slab_level
 
@@ -88,8 +89,8 @@ def tiling_features(
     fma = (sums + guarded) / machine.fma_per_cycle
     load = loads / machine.loads_per_cycle
     spilled = np.maximum(0.0, sums + vectors + 1 - machine.registers)
-    spill = 2.0 * spilled
-    per_step = np.maximum(np.maximum(fma, load), machine.fma_latency) + spill
+    spill = 4.0 * spilled
+    per_step = np.maximum(np.maximum(fma, load), machine.fma_latency) + SHARED_LOAD * loads + spill
     body = np.maximum(1.0, np.minimum(unroll / np.maximum(sums, 1), depth))
     per_step = per_step + _LOOP_CYCLES / body
     visits = steps / depth
