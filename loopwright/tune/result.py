@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from loopwright.display.quantities import count_text
 from loopwright.runtime.together import write_text
 from loopwright.schedule import Schedule
 from loopwright.tune.database import Database
@@ -39,6 +40,10 @@ class Tuned:
     def report(self, path: str | os.PathLike[str], title: str = "Tuning") -> None:
         """Write a page: each task's curve, what the best does differently from the rule's schedule, its limit."""
         write_text(path, report_html(self.summary(), title))
+
+    def __repr__(self) -> str:
+        tasks, trials = count_text(len(self.session.tasks), "task"), count_text(self.session.trials, "trial")
+        return f"<Tuned: {self.speed_up:.3f} × the rules, {tasks}, {trials}, in {self.database!r}>"
 
     def __str__(self) -> str:
         return as_text(summary_of(self.session, explained=False))

@@ -151,6 +151,7 @@ def test_names_are_looked_up_before_a_model_is_compiled():
 def test_numbers_of_numpy_are_numbers():
     result = lw.tune(product(), trials=np.int64(1), seed=np.int64(3), threads=np.int32(1), target=TARGET)
     assert (result.session.trials, result.session.seed) == (1, 3)
+    assert repr(result) == "<Tuned: 1.000 × the rules, 1 task, 1 trial, in MemoryDatabase()>"
 
 
 def test_a_program_that_a_module_has_twice_is_one_task_of_twice_the_weight():
