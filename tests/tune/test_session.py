@@ -194,7 +194,7 @@ def test_a_search_ends_within_its_seconds(monkeypatch, seconds):
     measurer = Slow(monkeypatch)
     session = Session([gemm_task()], measurer, model="prior", spaces=quick_spaces).run(Budget(minutes=seconds / 60))
     assert session.searches[0].final is not None  # the last race was run
-    assert seconds - 12 <= measurer.clock <= seconds + 3  # a candidate that wins races twice
+    assert seconds - 20 <= measurer.clock <= seconds
 
 
 class Lucky(Simulated):

@@ -23,7 +23,7 @@ class Evolutionary:
     population: int = 512
     generations: int = 4
     measured_share: float = 0.2  # of the first generation: the fastest rows so far
-    random_share: float = 0.1  # of what is proposed
+    random_share: float = 0.15  # of what is proposed
     diversity: float = 0.05  # log seconds by which what is nearly the same as a pick is the worse pick beside it
     name: str = "evolutionary"
 
