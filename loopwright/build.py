@@ -18,6 +18,7 @@ from loopwright.as_module import NotBuildable, as_module, is_te_schedule
 from loopwright.display import progress
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.pass_context import PassContext
+from loopwright.ir.rare_collections import rare_collections
 from loopwright.ir.verifier import verify
 from loopwright.runtime.artifact_store import is_on as cache_is_on
 from loopwright.target import CpuDescription, Target, describe, require_buildable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 TargetLike = str | Target | Mapping[str, object]
 
 
+@rare_collections
 def lower(
     inp: object,
     args: Sequence[object] | TargetLike | None = None,
@@ -56,6 +58,7 @@ def lower(
     return run_pipeline(module, chosen, without=without)
 
 
+@rare_collections
 def build(
     inputs: object,
     args: Sequence[object] | TargetLike | None = None,

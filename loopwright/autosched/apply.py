@@ -28,6 +28,7 @@ from loopwright.autosched.rules.winograd.allowed import largest_tile
 from loopwright.autosched.wrapped_indices import wrapped_as_choices
 from loopwright.display import progress
 from loopwright.ir import IRModule, PrimFunc, Var, deep
+from loopwright.ir.rare_collections import rare_collections
 from loopwright.runtime.shown import view
 from loopwright.schedule import Schedule, Trace
 from loopwright.target import Target
@@ -70,6 +71,7 @@ class Plan:
         return sheet
 
 
+@rare_collections
 @deep
 def apply(
     mod: IRModule | PrimFunc | Tensor | Sequence[Tensor | Var],

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from loopwright.autosched.known import KnownSchedules, using
 from loopwright.frontends.errors import NoDatabase, UnknownModel
 from loopwright.ir.function import IRModule
+from loopwright.ir.rare_collections import rare_collections
 
 if TYPE_CHECKING:
     from loopwright.relay.build_module import Targets
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from loopwright.tune import Database
 
 
+@rare_collections
 def compile(
     model: object,
     example_inputs: Sequence[object] | None = None,

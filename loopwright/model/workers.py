@@ -25,13 +25,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+from loopwright.ir.rare_collections import NEW_OBJECTS
 from loopwright.runtime import thread_pool
 
 _MOST_WORKERS: Final = 64
 _NUMBER: Final = struct.Struct("<i")
 _MOST_JOBS: Final = 65536 // _NUMBER.size  # whose numbers a pipe holds
 _LENGTH: Final = struct.Struct("<q")
-_NEW_OBJECTS: Final = 50_000  # between two searches for cycles among them
 Jobs = Sequence[Callable[[], Any]]
 
 
@@ -98,7 +98,7 @@ def _start(jobs: Jobs, numbers: int, unused: Sequence[int]) -> _Worker:
                 os.close(descriptor)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
             gc.freeze()
-            gc.set_threshold(_NEW_OBJECTS)
+            gc.set_threshold(NEW_OBJECTS)
             _work(jobs, numbers, own_end)
             status = 0
         finally:

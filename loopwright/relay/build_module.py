@@ -20,6 +20,7 @@ import numpy as np
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
+from loopwright.ir.rare_collections import rare_collections
 from loopwright.ir.types import TupleType, Type
 from loopwright.model import compile_program
 from loopwright.model.errors import BadModelInput
@@ -48,6 +49,7 @@ from loopwright.te import size_var
 Targets: TypeAlias = TargetLike | Mapping[object, TargetLike] | Sequence[TargetLike] | None
 
 
+@rare_collections
 def build(
     ir_mod: IRModule | Function,
     target: Targets = None,

@@ -17,6 +17,7 @@ from loopwright.analysis.reduction_init import InitUsesReduction, write_inits
 from loopwright.analysis.strides import check_strides
 from loopwright.display import progress
 from loopwright.ir import Block, BlockRealize, For, GlobalVar, IRModule, PrimFunc
+from loopwright.ir.rare_collections import rare_collections
 from loopwright.ir.verifier import verify
 from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import caller, user_call_text
@@ -259,6 +260,7 @@ class Schedule(
 
     # --- the engine -----------------------------------------------------------------------------------------------
 
+    @rare_collections
     def run_instruction(
         self, kind: str, inputs: Arguments, attrs: Arguments, decision: object = None
     ) -> list[Any]:
@@ -411,6 +413,7 @@ class Schedule(
             raise no_attribute("Schedule has no step or attribute", name, known, instead(name, user_call_text))
         return partial(result, self)
 
+    @rare_collections
     def replay(self, steps: Callable[[], None]) -> None:
         """Do steps that were proved once before, and prove them again as a whole; one by one if that finds a doubt."""
         if not self.enable_check or self.debug_mask or self._deferred is not None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import IO, Any, Final
 
+from loopwright.ir.rare_collections import NEW_OBJECTS
 from loopwright.model.workers import nobody_compiles
 from loopwright.tune.measure.failure import Failure, failure_of
 from loopwright.tune.measure.limits import Limits, ParentTies, can_fork, signal_name, terminated_by_memory
@@ -30,7 +31,6 @@ Report = Callable[[str, float], None]
 Work = Callable[[Report], Any]
 
 _LENGTH: Final = struct.Struct("<q")
-_NEW_OBJECTS: Final = 50_000  # between two searches for cycles among them
 _CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
 _MOST_STDERR: Final = 2000  # characters of it that a failure keeps
 
@@ -113,7 +113,7 @@ def _start(number: int, work: Work, limits: Limits, stage: str, ties: ParentTies
                 signal.signal(number, signal.SIG_DFL)
             ties.apply(limits)
             gc.freeze()
-            gc.set_threshold(_NEW_OBJECTS)
+            gc.set_threshold(NEW_OBJECTS)
             _work(work, stage, own_end)
             status = 0
         finally:
