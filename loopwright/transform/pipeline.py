@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import Pass, Sequential
+from loopwright.ir.rare_collections import rare_collections
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
 from loopwright.transform.errors import NotForThisTarget, UnknownStage
@@ -174,6 +175,7 @@ def pipeline(target: Target | str) -> list[Step]:
     return _with_user_passes(chosen, context.setting("tir.add_lower_pass"))
 
 
+@rare_collections
 def lower(
     program: PrimFunc | IRModule,
     target: Target | str | None = None,

@@ -73,7 +73,7 @@ from loopwright.transform.parts.decide_conditions import decide_conditions
 from loopwright.transform.parts.flat_index import add_index
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.guards import Guard, find_guards, has_guards, reaches
-from loopwright.transform.parts.inner_partition_points import decided_inside
+from loopwright.transform.parts.inner_partition_points import decided_cheaply_inside, decided_inside
 from loopwright.transform.parts.purity import has_data
 from loopwright.transform.parts.size_facts import size_facts
 from loopwright.transform.parts.specialize_tail_tiles import specialize_tail_tiles
@@ -247,6 +247,8 @@ class _PartitionLoops(StmtRewriter):
         ]
         symbolic = [guard.node for guard in guards if _is_symbolic(guard.low) or _is_symbolic(guard.high)]
         inside = decided_inside(loop, symbolic) if symbolic else set()
+        values = [guard.node for guard in guards if not guard.is_statement and guard.is_inside]
+        inside |= decided_cheaply_inside(loop, values) if values else set()
         for guard in guards:
             if loop.kind is ForKind.PARALLEL and not guard.is_inside:
                 continue  # it is asked once an iteration already
