@@ -285,6 +285,8 @@ class Schedule(
             arguments.update({key: plain(value) for key, value in attrs.items()})
             if primitive.is_sample:
                 arguments["decision"] = decision
+            if primitive.may_guess:
+                arguments["is_owed"] = self._deferred is not None
             several = primitive.gives_list
             with checked_types(primitive.method, primitive.hints, arguments):
                 if primitive.is_query:

@@ -31,6 +31,7 @@ class Primitive:
     file: str = ""  # where it is not the method's own
     name: str = ""  # of the method, where it does not follow from the kind: RFactor → rfactor
     takes_marks: bool = False  # a loop may be the mark of the root or of inlining
+    may_guess: bool = False  # takes `is_owed`: whether the proof comes afterwards, for all steps together
     is_users: bool = False  # registered by a user: proved whatever it claims
     is_composite: bool = False  # a function of a schedule, which does steps
     given: Callable[..., Any] | None = None  # the function itself, of a user's step
@@ -115,7 +116,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _row("memory", "SetScope", "block", "buffer_index storage_scope"),
         _row("layout", "StorageAlign", "block", "buffer_index axis factor offset"),
         _row("memory", "LiftAlloc", "block", "buffer levels"),
-        _row("memory", "SinkAlloc", "block", "buffer"),
+        _row("memory", "SinkAlloc", "block", "buffer", may_guess=True),
         _row("memory", "Prefetch", "block loop", "buffer distance levels lines"),
         # copies by axes, at a loop, of indices; circular and shared buffers
         _row("memory", "ReIndex", "block", "buffer", name="reindex"),

@@ -1,4 +1,4 @@
-"""inner_partition_points: the guards that a loop inside decides as well, so that the loop around it need not be cut for them.
+"""inner_partition_points: the guards that a loop inside decides as well, so that the one around it need not be cut.
 
     for i in range((n + 63) // 64):                the end of B lies in the last iteration of i, and of j in there:
         for k in range(256): …                     to cut i would write the loop over k twice, for nothing
@@ -116,7 +116,8 @@ class _CheapWalk(_Walk):
 
     def visit_CompareExpr(self, expr: CompareExpr) -> None:
         super().visit_CompareExpr(expr)
-        if expr in self.wanted and not (self.is_small and expr in self.found) or uses_var(expr, self.lanes.__contains__):
+        is_cheap = self.is_small and expr in self.found and not uses_var(expr, self.lanes.__contains__)
+        if expr in self.wanted and not is_cheap:
             self.elsewhere.add(expr)
 
 

@@ -7,17 +7,21 @@
             for j in range(8): … reads B[j]
 
 Each iteration then has memory of its own, so that the loop can run in parallel. The place is the innermost one around
-all uses across whose iterations no value flows: that is proved, place by place.
+all uses across whose iterations no value flows: that is proved, place by place. Where all steps are proved together
+afterwards, it is the innermost one in which the first block that uses the buffer writes it; if that was too far in, the
+proof fails, and the steps are done again with a proof each.
 """
 
 from __future__ import annotations
 
-from loopwright.ir import BlockRealize, Buffer, For
+from loopwright.ir import BlockRealize, Buffer, For, PrimFunc, Stmt
 from loopwright.ir.verifier import NotWellFormed
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.proof.buffer_scopes import verify_inits
 from loopwright.schedule.proof.find_mismatch import find_mismatch
+from loopwright.schedule.proof.lemmas import memory_named
 from loopwright.schedule.rewrite.allocations import allocated_in, common_use, home_of
+from loopwright.schedule.rewrite.blocks import blocks_in, is_leaf
 from loopwright.schedule.rewrite.buffers import BufferName, find_buffer
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -48,7 +52,7 @@ class NothingToSink(ScheduleError):
         super().__init__(problem, at=carrier or at)
 
 
-def sink_alloc(view: View, block: BlockRealize, buffer: BufferName) -> Step:
+def sink_alloc(view: View, block: BlockRealize, buffer: BufferName, is_owed: bool = False) -> Step:
     """Allocate a buffer that `block` touches in the innermost loop across whose iterations no value of it flows."""
     chosen = find_buffer("sink_alloc", block, buffer, "touches")
     home = home_of("sink_alloc", view, chosen, block)
@@ -61,7 +65,21 @@ def sink_alloc(view: View, block: BlockRealize, buffer: BufferName) -> Step:
             verify_inits(after)
         except NotWellFormed:
             continue  # the start value of a reduction is written outside
-        if find_mismatch(view.function, after, buffers=[chosen]) is None:
+        is_right = _is_written_first(shared[location], chosen) if is_owed else _is_proved(view, after, chosen)
+        if is_right:
             return Step(after, Proof.VALUES, at=block, buffers=[chosen])
     carrier = shared[locations[0]] if locations else None
     raise NothingToSink(chosen, block, carrier if isinstance(carrier, For) else None)
+
+
+def _is_proved(view: View, after: PrimFunc, buffer: Buffer) -> bool:
+    return find_mismatch(view.function, after, buffers=[buffer]) is None
+
+
+def _is_written_first(loop: Stmt, buffer: Buffer) -> bool:
+    """Whether the first block in the loop that uses the buffer writes it, and reads none of it."""
+    for block in blocks_in(loop):
+        if buffer.data in memory_named(block) and is_leaf(block):
+            reads = block.init is None and any([region.buffer.data is buffer.data for region in block.reads])
+            return not reads and any([region.buffer.data is buffer.data for region in block.writes])
+    return False
