@@ -222,6 +222,9 @@ def _plain(value: Any) -> Any:
 
 def nearest(candidates: Sequence[Fields], wanted: Mapping[str, Any], costs: Sequence[float]) -> int:
     """The candidate whose fields are nearest to those wanted; of several, the one that costs least."""
+    equal = [index for index, fields in enumerate(candidates) if fields == wanted]
+    if equal:
+        return min(equal, key=lambda index: (costs[index], index))
     return min(range(len(candidates)), key=lambda index: (distance(candidates[index], wanted), costs[index], index))
 
 

@@ -9,8 +9,9 @@ goes around, costs a little more than the rule's own way: a search tries that fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import ceil
 
 from loopwright.autosched.machine import Machine
@@ -33,11 +34,12 @@ MOST_STEPS = 16  # written out
 MOST_ELEMENTS = 512  # multiply-adds written out: more do not fit where instructions are decoded once
 
 
-def more_tiles(size: Size, machine: Machine) -> list[Tiles]:
+@lru_cache(maxsize=64)  # the candidates of a search have them all priced, one after the other
+def more_tiles(size: Size, machine: Machine) -> Sequence[Tiles]:
     """The tiles, with what their sizes should cost; some are among the rule's own."""
     if not (size.knows_m and size.knows_n and size.knows_k):
-        return []
-    return sorted(_all(size, machine), key=lambda tiles: tiles.cycles)[:MOST]
+        return ()
+    return tuple(sorted(_all(size, machine), key=lambda tiles: tiles.cycles)[:MOST])
 
 
 def _all(size: Size, machine: Machine) -> Iterator[Tiles]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, gcd
 from typing import NamedTuple
 
@@ -89,7 +90,8 @@ def choose_tiles(size: Size, machine: Machine) -> Tiles:
     return cheapest(tile_candidates(size, machine))
 
 
-def tile_candidates(size: Size, machine: Machine) -> list[Tiles]:
+@lru_cache(maxsize=64)
+def tile_candidates(size: Size, machine: Machine) -> Sequence[Tiles]:
     """The tiles that there are, with what they cost."""
     threads = machine.threads_for(work_of(size, machine))
     result = [
@@ -101,7 +103,7 @@ def tile_candidates(size: Size, machine: Machine) -> list[Tiles]:
     ]
     if not size.knows_m and size.is_prepacked:
         result = _good_for_few_rows(size, machine, result)
-    return result
+    return tuple(result)
 
 
 def work_of(size: Size, machine: Machine) -> float:
