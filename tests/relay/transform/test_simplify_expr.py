@@ -397,6 +397,45 @@ def test_one_over_a_root():
     )
 
 
+# Single elements
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "min", "prod", "mean"])
+def test_a_reduction_of_one_element_moves_nothing(op: str):
+    check(
+        SIMPLIFY,
+        f"fn (%x: Tensor[(2, 1, 4, 1), float32]) {{ exp({op}(%x, axis=[1, -1])) }}",
+        "fn (%x: Tensor[(2, 1, 4, 1), float32]) { exp(squeeze(%x, axis=[1, 3])) }",
+    )
+    check(
+        SIMPLIFY,
+        f"fn (%x: Tensor[(2, 1, 4), float32]) {{ {op}(%x, axis=[1], keepdims=1) }}",
+        "fn (%x: Tensor[(2, 1, 4), float32]) { %x }",
+    )
+    check_unchanged(SIMPLIFY, f"fn (%x: Tensor[(2, 1, 4), float32]) {{ {op}(%x, axis=[0, 1], keepdims=1) }}")
+
+
+def test_a_reduction_along_an_open_size_stays():
+    check_unchanged(SIMPLIFY, "fn (%x: Tensor[(n, 4), float32]) { sum(%x, axis=[0], keepdims=1) }")
+
+
+def test_the_norm_of_one_element_is_its_absolute_value():
+    check(
+        SIMPLIFY,
+        "fn (%x: Tensor[(2, 1, 4), float32]) { sqrt(sum(multiply(%x, %x), axis=[1], keepdims=1)) }",
+        "fn (%x: Tensor[(2, 1, 4), float32]) { abs(%x) }",
+    )
+    check(
+        SIMPLIFY,
+        "fn (%x: Tensor[(2, 1, 4), float32]) { sqrt(sum(multiply(%x, %x), axis=[1])) }",
+        "fn (%x: Tensor[(2, 1, 4), float32]) { squeeze(abs(%x), axis=[1]) }",
+    )
+    check_unchanged(
+        SIMPLIFY,
+        "fn (%x: Tensor[(2, 4), float32], %y: Tensor[(2, 4), float32]) { sqrt(abs(multiply(%x, %y))) }",
+    )
+
+
 # Conversions and limits
 
 

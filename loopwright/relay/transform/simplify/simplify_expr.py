@@ -3,8 +3,8 @@
     reshape(reshape(%x, newshape=(6, 4)), newshape=(24))    →    reshape(%x, newshape=(24))
     %x * 1f + 0f                                            →    %x
 
-The rules are in `rules/`, by kind: movement, likeness, arithmetic, casts. They are applied to each call, after its
-arguments, as long as one has something to say.
+The rules are in `rules/`, by kind: movement, likeness, arithmetic, single elements, casts. They are applied to each
+call, after its arguments, as long as one has something to say.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.simplify.rules.rule import RULES
 from loopwright.relay.transform.typed_rewrite import TypedRewrite
 
-for _file in ("movement", "likeness", "arithmetic", "casts"):
+for _file in ("movement", "likeness", "arithmetic", "single_elements", "casts"):
     importlib.import_module(f"loopwright.relay.transform.simplify.rules.{_file}")
 
 # Every rule makes a graph smaller or nearer to its simplest form; a chain this long is a mistake in the rules.
