@@ -289,3 +289,31 @@ def test_tiles_fit_the_registers():
         assert tiles.lanes == lanes
         assert tiles.rows * tiles.places + 4 <= machine.registers
         assert tiles.copied <= machine.l1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dilation", "written_out"),
+    [
+        (7, 1, 2),  # rows of results share rows of data: their updates stay side by side
+        (7, 2, 1),  # they share none, and 49 weights are more than registers hold
+        (7, 3, 1),
+        (5, 3, 2),  # 25 are held
+    ],
+)
+def test_taps_of_a_dilated_window_are_written_out_where_registers_hold_the_weights(kernel, dilation, written_out):
+    func, _ = convolution("NCHW", (1, 4, 35, 35), (kernel, kernel), padding=0, dilation=dilation)
+    window = window_of(facts(func, "DepthwiseConv2d"))
+    tiles = choose_tiles(window, Machine.of(AVX512), copies=False)
+    assert min(tiles.written_out, 2) == written_out
+
+
+def test_cells_that_a_dilated_window_leaves_out_are_not_counted():
+    func, _ = convolution("NCHW", (1, 4, 35, 35), (7, 7), padding=0, dilation=3)
+    down = window_of(facts(func, "DepthwiseConv2d")).down
+    assert [(down.reach(rows), down.cells(rows)) for rows in (1, 2, 3, 4)] == [(19, 7), (20, 14), (21, 21), (22, 22)]
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(("padding", "dilation"), [(0, 3), (9, 3), (6, 2), (3, (1, 2))])
+def test_large_dilated_windows(padding, dilation):
+    check("NCHW", (1, 2, 21, 37), (7, 7), 1, padding, dilation, after="bias")

@@ -72,7 +72,7 @@ def _explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision,
     used = tiles.rows * tiles.places
     down = window.down
     if down is not None:
-        seen, alone = down.reach(tiles.rows), tiles.rows * (down.tap.extent or 1)
+        seen, alone = down.cells(tiles.rows), tiles.rows * (down.tap.extent or 1)
         shared = f"; {tiles.rows} adjacent windows read {seen} cells along {down.axis.name}, not {alone}"
         decision.chose(
             f"tiles of {tiles.rows} {down.axis.name} × {tiles.places} vectors",

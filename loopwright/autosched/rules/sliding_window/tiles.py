@@ -79,9 +79,18 @@ def _candidates(window: Window, machine: Machine, lanes: int) -> Iterator[_Tile]
         if _picked(window) > 1:  # the vectors that lanes are picked from stay for the taps of a row
             room = max(1, min(room, (machine.registers - SPARE_REGISTERS) // (1 + _picked(window))))
         room = min(room, most // taps)
+        if window.is_along and not _shares_rows(window):
+            # Nothing ties the sums of a tile to each other then: where registers do not hold all weights, LLVM orders
+            # the updates sum by sum, each waiting for the one before it.
+            room = min(room, machine.registers - taps)
         for rows in range(1, min(room, window.rows) + 1):
             for locations in range(1, min(MOST_PLACES, room // rows, -(-window.lane_extent // lanes)) + 1):
                 yield _Tile(rows, locations, written_out)
+
+
+def _shares_rows(window: Window) -> bool:
+    """Whether adjacent windows read some row of data both: those of a dilated window do not, unless they are as far."""
+    return window.down is None or window.down.cells(2) < 2 * (window.down.tap.extent or 1)
 
 
 def _picked(window: Window) -> int:
@@ -98,7 +107,7 @@ def _cost(window: Window, machine: Machine, lanes: int, tile: _Tile) -> float:
     taps = window.taps // turns
     is_shared = down is not None and down.tap in reduce[len(reduce) - written_out :]
     if is_shared and down is not None:
-        loads = float(down.reach(rows) * (taps // (down.tap.extent or 1)) * locations)
+        loads = float(down.cells(rows) * (taps // (down.tap.extent or 1)) * locations)
     else:
         loads = float(results * taps)
     picking = 0.0

@@ -37,6 +37,11 @@ class Movement(NamedTuple):
         assert self.tap.extent is not None
         return (locations - 1) * self.stride + (self.tap.extent - 1) * self.dilation + 1
 
+    def cells(self, locations: int) -> int:
+        """How many of those they read: the taps of a dilated window leave some out."""
+        taps = range(self.tap.extent or 1)
+        return len({place * self.stride + tap * self.dilation for place in range(locations) for tap in taps})
+
 
 @dataclass(frozen=True)
 class Window:
