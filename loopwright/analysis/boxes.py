@@ -7,6 +7,9 @@
                 T.where(l * 6 + i * 2 + j < 20)
                 B[vi // 4, vi % 4] = …        the cell tells vi back
 
+Blocks that each fill a part, as a loop over whole tiles and the one over the rest, fill a box together where one part
+begins as the other ends.
+
 A box has no gaps: each loop is a digit of one axis, and its stride is the number of values below it. Different axes
 have different loops, so all combinations occur. A fused loop `f` is several digits: of 6 iterations, `f // 3` and
 `f % 3` are 2 and 3 values, in all combinations. Quick ways to *yes* (`single_writer.py`): what is no box may still be
@@ -20,7 +23,7 @@ from math import prod
 from typing import NamedTuple
 
 from loopwright.analysis.accesses import Access
-from loopwright.analysis.instances import Loop
+from loopwright.analysis.instances import Loop, common_depth
 from loopwright.analysis.ranges import Ranges
 from loopwright.arith.affine import AllOf, Condition, Form, Ge, Part
 from loopwright.arith.linear import add_into
@@ -101,12 +104,9 @@ class CellIndex(NamedTuple):
 def boxes_of(access: Access, depth: int, ranges: Ranges) -> Boxes | None:
     """The values that a block's axes take while the outermost `depth` loops stand still; None: they are no box."""
     location = access.instance.place
-    counts: dict[Var, int] = {}
-    for loop in access.loops[depth:]:
-        low, high = loop.low, loop.high
-        if low is None or high is None or low.terms or high.terms or low.const or high.const < 0:
-            return None
-        counts[loop.var] = high.const + 1
+    counts = _counts(access.loops[depth:])
+    if counts is None:
+        return None
     still = {loop.var: loop.low.const for loop in access.loops if loop.low is not None and is_single(loop)}
     values = [_without(value, still) for value in location.values if value is not None]
     parts = _parts(values, counts)
@@ -128,6 +128,83 @@ def boxes_of(access: Access, depth: int, ranges: Ranges) -> Boxes | None:
         else:
             return None
     return Boxes(boxes, bool(idle) or parts.leave_out)
+
+
+def joined_boxes(accesses: Sequence[Access], depth: int, ranges: Ranges) -> Boxes | None:
+    """The values that the axes take in all of several blocks with the same axes; None: they are not seen to be a box.
+
+    The parts are put together while the loops around all blocks stand still; then those of them below `depth` run.
+    """
+    first = accesses[0]
+    shared = min([common_depth(first.instance, other.instance) for other in accesses])
+    found = [boxes for access in accesses for boxes in [boxes_of(access, shared, ranges)] if boxes is not None]
+    counts = _counts(first.loops[depth:shared])
+    if depth > shared or len(found) < len(accesses) or counts is None:
+        return None
+    inside = _put_together([list(boxes.axes) for boxes in found])
+    if inside is None:
+        return None
+    running, values = set(counts), []
+    for box in inside:
+        value = box.low
+        if box.size > 1:
+            count = Var("part")
+            counts[count] = box.size
+            value = value.plus(Form({count: 1}, 0), 1)
+        values.append(value)
+    parts = _parts(values, counts)
+    values = [parts.put_in(value) for value in values]
+    idle = {term for term, count in parts.counts.items() if count > 1}
+    axes: list[Box] = []
+    for value, part in zip(values, inside, strict=True):
+        together = _box(value, parts.counts, running, idle)
+        if together is None:
+            return None
+        axes.append(together._replace(limit=part.limit))
+    return Boxes(axes, bool(idle) or parts.leave_out or any([boxes.idle for boxes in found]))
+
+
+def _put_together(parts: list[list[Box]]) -> list[Box] | None:
+    """One box for each axis, of parts that are alike in all axes but one, in which one begins as the other ends."""
+    while len(parts) > 1:
+        pairs = [(one, other) for one in parts for other in parts if one is not other]
+        joins = [(one, other, join) for one, other in pairs for join in [_join(one, other)] if join is not None]
+        if not joins:
+            return None
+        one, other, join = joins[0]
+        parts = [join, *[part for part in parts if part is not one and part is not other]]
+    return parts[0]
+
+
+def _join(one: Sequence[Box], other: Sequence[Box]) -> list[Box] | None:
+    """Both parts, where `other` goes on in one axis as `one` ends."""
+    if len(one) != len(other):
+        return None
+    result: list[Box] = []
+    is_joined = False
+    for a, b in zip(one, other, strict=True):
+        gap = b.low.plus(a.low, -1)
+        if gap.terms:
+            return None
+        if not gap.const and a.size == b.size and a.limit == b.limit:
+            result.append(a)
+        elif not is_joined and a.limit is None and gap.const == a.size:
+            is_joined = True
+            result.append(Box(a.low, a.size + b.size, b.limit, ()))
+        else:
+            return None
+    return result if is_joined else None
+
+
+def _counts(loops: Sequence[Loop]) -> dict[Var, int] | None:
+    """How often loops run that count from 0 to a number."""
+    counts: dict[Var, int] = {}
+    for loop in loops:
+        low, high = loop.low, loop.high
+        if low is None or high is None or low.terms or high.terms or low.const or high.const < 0:
+            return None
+        counts[loop.var] = high.const + 1
+    return counts
 
 
 class _Span(NamedTuple):

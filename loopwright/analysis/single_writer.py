@@ -9,6 +9,9 @@ reduction, R sees all of its updates, each once, if they all happen in that iter
 So two versions in which a buffer is settled, by the same W and for the same loads, agree on what is read from it
 (`schedule/proof/same_source.py`).
 
+Where a loop was peeled, copies of W may fill the buffer together. Then R sees one of them: which one is not told, only
+that each of them tells its axes from the cell in the same way.
+
 What W fills in one iteration must be a box (`boxes.py`), so this needs no isl. Where a buffer is not seen to be
 settled, the exact test decides.
 """
@@ -16,14 +19,26 @@ settled, the exact test decides.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access
-from loopwright.analysis.boxes import AxisDigit, Box, Boxes, CellIndex, boxes_of, cell_index, is_single, joined
+from loopwright.analysis.boxes import (
+    AxisDigit,
+    Box,
+    Boxes,
+    CellIndex,
+    boxes_of,
+    cell_index,
+    is_single,
+    joined,
+    joined_boxes,
+)
 from loopwright.analysis.dataflow import BlockKey, Dataflow
 from loopwright.analysis.instances import Instance, Loop, common_depth
 from loopwright.arith.affine import Form, constant, inequalities
 from loopwright.ir import Buffer, IntImm, IterType, IterVar, Var
+
+PARTS: Final = 6  # blocks that fill a buffer together
 
 
 class Name(NamedTuple):
@@ -40,6 +55,12 @@ class SingleWriter(NamedTuple):
 
     writers: Sequence[Access]  # the one that fills it; of a reduction, its init and its update
     names: Sequence[Name]  # of the writers
+    others: Sequence[SingleWriter] = ()  # who may have written the cell instead
+
+    @property
+    def parts(self) -> Sequence[SingleWriter]:
+        """All who may have written a cell: one, but where several blocks fill the buffer together."""
+        return (self._replace(others=()), *self.others) if self.others else (self,)
 
 
 class _Reader(NamedTuple):
@@ -78,7 +99,7 @@ class SingleWriterBuffers:
             if not access.writes
         }
         self._found: dict[Buffer, SingleWriter | None] = {}
-        self._known_boxes: dict[tuple[Access, int], Boxes | None] = {}
+        self._known_boxes: dict[tuple[Access | tuple[Access, ...], int], Boxes | None] = {}
 
     def of(self, buffer: Buffer) -> SingleWriter | None:
         """How the buffer is settled; None when it is not seen to be."""
@@ -91,7 +112,7 @@ class SingleWriterBuffers:
         settled = self.of(buffer)
         if settled is None:
             return self.is_input(buffer)
-        for writer in settled.writers:
+        for writer in [writer for part in settled.parts for writer in part.writers]:
             boxes = self._boxes(writer, 0)
             if boxes is not None and not boxes.idle:
                 continue  # no two iterations have equal axis values
@@ -134,7 +155,7 @@ class SingleWriterBuffers:
                 return None
         fills = [access for access in accesses if access.writes and not flow.is_update(access)]
         updates = [access for access in accesses if access.writes and flow.is_update(access)]
-        if len(fills) != 1 or len(updates) > 1:
+        if len(updates) > 1 or not 1 <= len(fills) <= (1 if updates else PARTS):
             return None
         writers = [self._writer(access) for access in (*fills, *updates)]
         known = [writer for writer in writers if writer is not None]
@@ -147,9 +168,27 @@ class SingleWriterBuffers:
             if caller is None:
                 return None
             asking.append(caller)
+        if len(fills) > 1:
+            return self._together(known, asking)
         if not self._is_started(known) or not all([self._sees_all(reader, known) for reader in asking]):
             return None
         return SingleWriter((*fills, *updates), [writer.name for writer in known])
+
+    def _together(self, parts: Sequence[_Writer], asking: Sequence[_Reader]) -> SingleWriter | None:
+        """How several blocks settle a buffer that tell their axes alike: each reader finds its cell filled by some."""
+        if len({(part.name.cell, part.name.rest) for part in parts}) > 1:
+            return None
+        for reader in asking:
+            depths = [_depth_of_earlier(part, reader) for part in parts]
+            if any([self._is_filled(reader, part, depth) for part, depth in zip(parts, depths, strict=True)]):
+                continue
+            if min(depths) < 0 or len(set(depths)) > 1:
+                return None  # those nearer to the reader are not all done
+            boxes = self._boxes_together([part.access for part in parts], depths[0])
+            if boxes is None or not self._is_in(reader, parts[0], boxes):
+                return None
+        first, *others = [SingleWriter([part.access], [part.name]) for part in parts]
+        return first._replace(others=others)
 
     def _writer(self, access: Access) -> _Writer | None:
         """A write whose cell tells all axes of its block, but those that an update sums over."""
@@ -254,8 +293,10 @@ class SingleWriterBuffers:
         if depth < 0:
             return False
         boxes = self._boxes(writer.access, depth)
-        if boxes is None or (writer.sums and boxes.idle):
-            return False
+        return boxes is not None and not (writer.sums and boxes.idle) and self._is_in(reader, writer, boxes)
+
+    def _is_in(self, reader: _Reader, writer: _Writer, boxes: Boxes) -> bool:
+        """Whether the axis values that belong to the reader's cell are in these boxes, and all that is summed up."""
         wanted = self._axis_values(reader, writer.cell)
         if wanted is None:
             return False
@@ -334,6 +375,13 @@ class SingleWriterBuffers:
         key = access, depth
         if key not in self._known_boxes:
             self._known_boxes[key] = boxes_of(access, depth, self.dataflow.program.ranges)
+        return self._known_boxes[key]
+
+    def _boxes_together(self, accesses: Sequence[Access], depth: int) -> Boxes | None:
+        """The values that the axes of several blocks take together."""
+        key = tuple(accesses), depth
+        if key not in self._known_boxes:
+            self._known_boxes[key] = joined_boxes(accesses, depth, self.dataflow.program.ranges)
         return self._known_boxes[key]
 
 

@@ -35,6 +35,7 @@ from loopwright.ir import (
     seq,
     substitute,
 )
+from loopwright.schedule.handles import block_key
 from loopwright.schedule.origins import Origins
 from loopwright.schedule.proof import find_mismatch as comparing
 from loopwright.schedule.proof.find_mismatch import find_mismatch
@@ -407,3 +408,108 @@ def test_tiles_that_are_whole_or_not_there():
 
     assert is_settled(before, "B") and not is_settled(shorter, "B")
     assert find_mismatch(before, version_of(before, shorter)) is not None
+
+
+class Filled(NamedTuple):
+    """A program in which blocks fill a buffer together, and what they are said to stand for."""
+
+    function: PrimFunc
+    origins: Origins
+
+
+def _run_all(what: Block, rows: int, columns: int) -> Stmt:
+    i, j = Var("i"), Var("j")
+    return _nest([(i, rows), (j, columns)], BlockRealize([i + 0, j + 0], const(True), what))
+
+
+def whole_and_in_parts(rng: random.Random) -> tuple[PrimFunc, Filled]:
+    """B filled by one block, and by two or three that were cut from it: often right, but parts are missing or late."""
+    rows, columns = rng.choice([8, 12]), rng.choice([1, 1, 2])
+    is_output, layout = rng.random() < 0.3, rng.choice([1, 1, 2])
+    source, target = decl_buffer((rows, columns), name="A"), decl_buffer((rows, columns), name="C")
+    buffer = decl_buffer((rows, columns) if layout == 1 else (rows // 2, columns, 2), name="B")
+
+    def cell(v: Expr, q: Expr) -> list[Expr]:
+        return [v, q] if layout == 1 else [v // 2, q, v % 2]
+
+    def block(name: str, stored: Buffer, store: Sequence[Expr], value: Expr, axes: Sequence[Var]) -> Block:
+        domains = [_axis(axes[0], rows, IterType.DataPar), _axis(axes[1], columns, IterType.DataPar)]
+        return Block(domains, (), (), name, BufferStore(stored, value, store), None)
+
+    def fill(name: str) -> Block:
+        v, q = Var("v"), Var("q")
+        return block(name, buffer, cell(v, q), BufferLoad(source, [v, q]), [v, q])
+
+    u, w = Var("u"), Var("w")
+    whole, use = fill("B"), block("C", target, [u, w], BufferLoad(buffer, cell(u, w)), [u, w])
+
+    def run(what: Block, count: int, start: Expr, columns: int = columns) -> Stmt:
+        i, j = Var("i"), Var("j")
+        if count > 2 and count % 2 == 0 and rng.random() < 0.3:
+            k = Var("k")
+            loops, value = [(i, count // 2), (k, 2), (j, columns)], start + i * 2 + k
+        else:
+            loops, value = [(i, count), (j, columns)], start + i
+        guards = [value < rows - rng.choice([0, 0, 0, 1])] if rng.random() < 0.2 else []
+        if rng.random() < 0.3:
+            rng.shuffle(loops)
+        inside = logical_and(const(True), value >= 0, value < rows, *guards)
+        return _nest(loops, BlockRealize([value, j + 0], inside, what))
+
+    def function(body: Stmt) -> PrimFunc:
+        arguments = [source, *([buffer] if is_output else []), target]
+        memory = [] if is_output else [buffer]
+        return PrimFunc(arguments, BlockRealize((), const(True), Block((), (), (), "root", body, None, memory)))
+
+    before = function(seq([_run_all(whole, rows, columns), _run_all(use, rows, columns)]))
+    many = rng.choice([1, 2, 2, 4])
+    outer, tile = Var("l"), rows // many
+    around = [(outer, many)] if many > 1 else []
+    start: Expr = outer * tile if many > 1 else const(0)
+    if many == 4 and rng.random() < 0.3:
+        fused = Var("f")
+        around, start = [(fused, 8)], fused // 2 * tile
+    parts, renamed, done = [], {}, 0
+    for k in range(rng.choice([2, 2, 3])):
+        copy = whole if k == 0 else fill("B_tail")
+        count = rng.randint(1, max(tile - done, 1)) if k == 0 or rng.random() < 0.3 else max(tile - done, 1)
+        at = done + rng.choice([0] * 8 + [1, -1])
+        parts.append(run(copy, count, start + at, columns - (rng.random() < 0.1 and columns > 1)))
+        done += count
+        if k:
+            wrong = rng.random() < 0.15
+            renamed[block_key(copy)] = (block_key(whole), lambda axes, wrong=wrong: _old_axes(axes, wrong, rows))
+    if rng.random() < 0.3:
+        rng.shuffle(parts)
+    reading = [run(use, tile, start)]
+    if rng.random() < 0.4:
+        body = seq([_nest(around, seq(parts)), _run_all(use, rows, columns)])
+    elif rng.random() < 0.1:
+        body = seq([_nest(around, part) for part in [*parts, *reading]])
+    else:
+        parts.insert(len(parts) if rng.random() < 0.85 else rng.randrange(len(parts)), reading[0])
+        body = _nest(around, seq(parts))
+    return before, Filled(function(body), Origins(renamed=renamed))
+
+
+def _old_axes(axes: Sequence[Var], is_wrong: bool, rows: int) -> list[Expr]:
+    return [(axes[0] + 1) % rows if is_wrong else axes[0] + 0, axes[1] + 0]
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("chunk", range(2))
+def test_a_yes_to_blocks_that_fill_together_is_always_right(chunk):
+    counts: Counter[str] = Counter()
+    for seed in range(150 * chunk, 150 * (chunk + 1)):
+        before, (after, origins) = whole_and_in_parts(random.Random(seed))
+        sight = comparing._reaching_writes(after)
+        settled = sight.settled.of(next(buffer for buffer in sight.dataflow.by_buffer if buffer.name == "B"))
+        counts["together"] += settled is not None and len(settled.parts) > 1
+        counts += compared(before, after, origins)
+        answer = find_mismatch(before, after, origins)
+        exact = find_mismatch(before, after, origins, by_lemmas=False)
+        assert type(answer) is type(exact), f"{seed}\n{before.script()}\n{after.script()}"
+        counts["same" if answer is None else "different"] += 1
+        if answer is None:
+            assert difference(evaluate_terms(before), evaluate_terms(after)) is None, f"{seed}\n{after.script()}"
+    assert min(counts["together"], counts["same"], counts["different"]) > 20, counts

@@ -17,6 +17,7 @@ from loopwright.autosched.rules.convolution.tiles import choose_tiles
 from loopwright.autosched.rules.convolution.window import window_of
 from loopwright.ir import PrimFunc
 from loopwright.schedule import Schedule
+from loopwright.schedule.engine.deferred import Doubt
 from loopwright.topi.testing import conv_python
 from tests.autosched.same_results import planned
 
@@ -248,3 +249,28 @@ def test_the_result_may_be_used_again() -> None:
     lw.build(plan.mod, target=ONE)(*arrays, y1, z1)
     assert np.allclose(y1, conv_python(*arrays), atol=1e-5)
     assert np.array_equal(z1, np.maximum(y1, 0))
+
+
+@pytest.fixture
+def no_doubt(monkeypatch):
+    """Steps that cannot be proved together, and would be proved one by one, fail the test."""
+
+    def refuse(self: Doubt) -> None:
+        raise AssertionError("the steps were not proved together")
+
+    monkeypatch.setattr(Doubt, "__init__", refuse)
+
+
+@pytest.mark.usefixtures("no_doubt")
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("NCHW", (1, 5, 36, 36), (112, 5, 5, 5), padding=2),  # squares of pixels, and a rest of 8
+        Case("NCHW", (1, 5, 19, 19), (32, 5, 3, 3), padding=1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("target", [ONE, TWO])
+def test_a_peeled_result_is_proved_with_all_steps_together(case, target):
+    """isl gives up on the flow through the result, which two blocks write at quotients and remainders of a pixel."""
+    assert apply(case.program(), target).decisions

@@ -6,7 +6,8 @@
 
 A reader of the new version that stands for an old one at other axis values (`Origins`), or that reads a copy in another
 layout, sees what it saw if both indices lead to the same instance of W. That is decided by simplification; it needs no
-isl. Where a buffer is not settled (`analysis/single_writer.py`), or the expressions stay different, the exact test
+isl. Where copies of W fill the buffer together, all must lead to one instance: a peeled rest stands for what it was cut
+from. Where a buffer is not settled (`analysis/single_writer.py`), or the expressions stay different, the exact test
 decides.
 """
 
@@ -18,7 +19,7 @@ from typing import Final, NamedTuple
 from loopwright.analysis.accesses import Access
 from loopwright.analysis.boxes import cell_index
 from loopwright.analysis.dataflow import BlockKey
-from loopwright.analysis.single_writer import SingleWriterBuffers, is_plain, only_value
+from loopwright.analysis.single_writer import SingleWriter, SingleWriterBuffers, is_plain, only_value
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Buffer,
@@ -74,7 +75,7 @@ def same_sources(old: SingleWriterBuffers, new: SingleWriterBuffers, buffer: Buf
         for index, extent in zip(cell, buffer.shape, strict=True):
             if isinstance(index, Var):
                 facts.bind(index, Range.from_min_extent(0, extent))
-        if not _equal(_source(new, buffer, cell, origins), _source(old, buffer, cell, _SAME), facts):
+        if not _equal(_source(new, buffer, cell, origins, facts), _source(old, buffer, cell, _SAME, facts), facts):
             return False
         seen_before.add(buffer)
     return all([old.one_value_a_name(other) for other in seen_before])
@@ -86,7 +87,7 @@ def reads_instance(version: SingleWriterBuffers, key: BlockKey, writer: BlockKey
         if reading != key or not is_plain(load) or load.cell[0] is not load.buffer or version.dataflow.is_update(load):
             continue
         settled = version.of(load.buffer)
-        if settled is None or len(settled.writers) != 1:
+        if settled is None or len(settled.writers) != 1 or settled.others:
             continue
         if version.dataflow.key(settled.writers[0].instance.place) != writer:
             continue
@@ -119,30 +120,39 @@ def _sees_the_same(
         return None
     at = {axis: value.astype(axis.dtype) for axis, value in zip(theirs, values, strict=True)}
     before = [substitute(index, at) for index in other.node.indices]
-    now = _source(new, reader.buffer, reader.node.indices, origins)
-    same = _equal(now, _source(old, other.buffer, before, _SAME), _facts_of(reader))
+    facts = _facts_of(reader)
+    now = _source(new, reader.buffer, reader.node.indices, origins, facts)
+    same = _equal(now, _source(old, other.buffer, before, _SAME, facts), facts)
     return other.buffer if same else None
 
 
-def _source(version: SingleWriterBuffers, buffer: Buffer, indices: Sequence[Expr], origins: Origins) -> _Source | None:
+def _source(
+    version: SingleWriterBuffers, buffer: Buffer, indices: Sequence[Expr], origins: Origins, facts: Analyzer
+) -> _Source | None:
     """What the cell holds, copies seen through; None where that is not seen."""
-    flow = version.dataflow
-    while True:
-        settled = version.of(buffer)
-        if settled is None:
-            is_given = version.is_input(buffer) and buffer not in origins.buffers
-            return _Source(("given", buffer), indices) if is_given else None
-        if flow.key(settled.writers[0].instance.place) not in origins.copies:
-            break
+    settled = version.of(buffer)
+    if settled is None:
+        is_given = version.is_input(buffer) and buffer not in origins.buffers
+        return _Source(("given", buffer), indices) if is_given else None
+    first, *others = [_written(version, part, indices, origins, facts) for part in settled.parts]
+    return first if all([_equal(first, other, facts) for other in others]) else None
+
+
+def _written(
+    version: SingleWriterBuffers, settled: SingleWriter, indices: Sequence[Expr], origins: Origins, facts: Analyzer
+) -> _Source | None:
+    """What the cell holds if these blocks wrote it."""
+    if version.dataflow.key(settled.writers[0].instance.place) in origins.copies:
         copy = settled.writers[0]
         load = _copied(version, copy)
         axes = _axis_values(version, copy, indices)
         if load is None or axes is None:
             return None
         values = {axis: value.astype(axis.dtype) for axis, value in zip(_axes(copy), axes) if isinstance(value, Expr)}
-        buffer, indices = load.buffer, [substitute(index, values) for index in load.node.indices]
+        at = [substitute(index, values) for index in load.node.indices]
+        return _source(version, load.buffer, at, origins, facts)
     what: list[Hashable] = []
-    at: list[Expr] = []
+    instances: list[Expr] = []
     for writer, name in zip(settled.writers, settled.names, strict=True):
         axes = _axis_values(version, writer, indices)
         found = None if axes is None else _old_instance(name.key, _axes(writer), axes, origins)
@@ -150,8 +160,8 @@ def _source(version: SingleWriterBuffers, buffer: Buffer, indices: Sequence[Expr
             return None
         key, values_there = found
         what.append((key, name.ordinal, tuple([value if isinstance(value, _Over) else None for value in values_there])))
-        at += [value for value in values_there if isinstance(value, Expr)]
-    return _Source(tuple(what), at)
+        instances += [value for value in values_there if isinstance(value, Expr)]
+    return _Source(tuple(what), instances)
 
 
 def _old_instance(
