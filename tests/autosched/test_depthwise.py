@@ -317,3 +317,53 @@ def test_cells_that_a_dilated_window_leaves_out_are_not_counted():
 @pytest.mark.parametrize(("padding", "dilation"), [(0, 3), (9, 3), (6, 2), (3, (1, 2))])
 def test_large_dilated_windows(padding, dilation):
     check("NCHW", (1, 2, 21, 37), (7, 7), 1, padding, dilation, after="bias")
+
+
+def one_channel(batch: int, channels: int, size: tuple[int, ...], padding: int = 1, after: bool = False):
+    """A convolution of one input channel by windows of 3, and arrays to call it with."""
+    conv = {1: nn.conv1d_ncw, 2: nn.conv2d_nchw, 3: nn.conv3d_ncdhw}[len(size)]
+    data = te.placeholder((batch, 1, *size), name="data")
+    weight = te.placeholder((channels, 1, *[3] * len(size)), name="weight")
+    out = conv(data, weight, 1, padding, 1)
+    last = nn.relu(out) if after else out
+    shapes = [[int(length) for length in tensor.shape] for tensor in (data, weight, last)]
+    arrays = [numbers(*shape, seed=k) for k, shape in enumerate(shapes[:-1])]
+    return function(data, weight, last), [*arrays, np.zeros(shapes[-1], "float32")]
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "channels", "size"),
+    [(1, 5, (9, 17)), (3, 2, (16, 16)), (1, 7, (4, 5, 18)), (2, 6, (50,)), (1, 1, (9, 17))],
+)
+def test_one_input_channel_is_copied_with_its_padding_once(batch, channels, size, after):
+    plan = check_same_bits(*one_channel(batch, channels, size, after=after))
+    once = "data copied with its padding once for all v_ff"
+    assert (once in plan.explain()) == (channels > 1 and "depthwise" in plan.explain())
+    assert once in plan.explain() or len(size) != 2 or channels == 1
+
+
+def test_the_copy_for_all_channels_is_made_before_their_loop():
+    func, _ = one_channel(2, 5, (9, 17))
+    text = str(planned(func).mod)
+    copy, channels = text.index('T.block("pad_temp")'), text.index("for ff")
+    assert text.index("for nn") < copy < channels
+
+
+def test_data_that_does_not_fit_l2_is_copied_for_a_few_rows():
+    func, _ = one_channel(1, 4, (1024, 1024))
+    assert "once" not in planned(func, AVX512).explain()
+
+
+@pytest.mark.parametrize("batch", [1, 3, 32])
+def test_threads_share_out_the_channels_of_one_copy(batch):
+    func, arrays = one_channel(batch, 64 // batch, (40, 40), after=True)
+    results = []
+    for cores in (1, 2):
+        plan = lw.autosched.apply(func, lw.target.Target(f"llvm -num-cores={cores}"))
+        assert "once for all v_ff" in plan.explain()
+        assert bool(parallel_extents(plan)) == (cores > 1)
+        lw.build(plan.mod)(*arrays)
+        results.append(arrays[-1].tobytes())
+    assert results[0] == results[1]

@@ -84,8 +84,11 @@ def _explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision,
     if copies:
         size = f"{tiles.copied >> 10} KiB" if tiles.copied >> 10 else f"{tiles.copied} bytes"
         location = f"L1 ({machine.l1 >> 10} KiB)" if tiles.copied <= machine.l1 else "L2"
+        rows = f"for {min(window.rows, tiles.rows * tiles.band)} rows at a time"
+        if tiles.copies_once:
+            rows = f"once for all {' and '.join(axis.name for axis in window.repeated)}"
         decision.chose(
-            f"data copied with its padding for {min(window.rows, tiles.rows * tiles.band)} rows at a time",
+            f"data copied with its padding {rows}",
             f"{size} stay in {location}, and no load checks for borders",
         )
     elif is_padded:

@@ -9,6 +9,9 @@ Along the movement (NCHW), rows are copied with their padding, so that all loads
                 for all taps, rows, places: sum += data * weight         written out, in vectors, sums in registers
                 element-wise work on the sums, and out
 
+Where the data is the same for some of the outer axes (output channels of one input channel), and small, all of it is
+copied once before these run.
+
 Across it (NHWC), each vector is whole anyway, and the padding is asked about in place; lowering cuts the loops so that
 only tiles at the border ask:
 
@@ -34,6 +37,7 @@ class _Nest(NamedTuple):
 
     shared: list[LoopRV]  # directly in one another, outermost first: threads may share them out
     around: list[LoopRV]  # those around the tiles, outermost first
+    copied_in: LoopRV | None  # where data is copied with its padding; None for before all loops
     tile: LoopRV  # the innermost loop over tiles
     written_out: list[LoopRV]
     vector: LoopRV
@@ -48,11 +52,14 @@ def schedule_window(sch: Schedule, used: MatchedBlocks, program: Program, tiles:
     if padding is not None and not copies_padding(window):
         sch.compute_inline(padding)
         padding = None
-    nest = _along(sch, block, window, padding, tiles) if window.is_along else _across(sch, block, window, tiles, pieces)
+    if window.is_along:
+        nest = _along(sch, block, window, padding, tiles, pieces)
+    else:
+        nest = _across(sch, block, window, tiles, pieces)
     for reader in after:
         sch.reverse_compute_at(reader, nest.tile, preserve_unit_loops=True)
-    if padding is not None:
-        sch.compute_at(padding, nest.around[-1])
+    if padding is not None and nest.copied_in is not None:
+        sch.compute_at(padding, nest.copied_in)
         sink_result(sch, padding)
     sink_result(sch, block)
     for loop in nest.written_out:
@@ -84,10 +91,12 @@ def _results(sch: Schedule, block: BlockRV, used: MatchedBlocks, program: Progra
     return [out, *after]
 
 
-def _along(sch: Schedule, block: BlockRV, window: Window, padding: BlockRV | None, tiles: Tiles) -> _Nest:
+def _along(sch: Schedule, block: BlockRV, window: Window, padding: BlockRV | None, tiles: Tiles, pieces: int) -> _Nest:
     """Vectors along the movement of the window."""
     loops = loops_by_axis(sch, block, window.facts)
-    outer = [loops[axis.var] for axis in window.outer]
+    repeated = window.repeated if padding is not None and tiles.copies_once else ()
+    different = [axis for axis in window.outer if axis not in repeated]
+    outer = [loops[axis.var] for axis in (*different, *repeated)]
     around = [*outer, *[loops[movement.axis.var] for movement in window.deep]]
     taps = [loops[axis.var] for axis in window.facts.reduce]
     is_wide = padding is not None and _widen(sch, padding, window, tiles)
@@ -100,7 +109,12 @@ def _along(sch: Schedule, block: BlockRV, window: Window, padding: BlockRV | Non
     widths = [None, tiles.places, tiles.lanes]
     tile, location, vector = sch.split(loops[window.lane.var], widths, tail="pad" if is_wide else "guard")
     sch.reorder(*around, *down, tile, *taps, *row, location, vector)
-    return _Nest(around, around, tile, [*taps[len(taps) - tiles.written_out :], *row, location], vector)
+    shared, copied_in = around, around[-1] if around else None
+    if repeated:
+        copied_in = outer[len(different) - 1] if different else None
+        is_enough = pieces > 1 and prod(axis.extent or 1 for axis in different) >= pieces
+        shared = around[: len(different)] if is_enough else around[len(different) :]
+    return _Nest(shared, around, copied_in, tile, [*taps[len(taps) - tiles.written_out :], *row, location], vector)
 
 
 def _widen(sch: Schedule, padding: BlockRV, window: Window, tiles: Tiles) -> bool:
@@ -143,7 +157,7 @@ def _across(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles, pieces:
         shared = outer or [*deep, across]
         around = [*outer, *deep, across]
     sch.reorder(*around, tile, *taps, row, location, vector)
-    return _Nest(shared, around, tile, written_out, vector)
+    return _Nest(shared, around, None, tile, written_out, vector)
 
 
 def _write_out(sch: Schedule, reader: BlockRV, tile: LoopRV, window: Window, lanes: int) -> None:

@@ -36,6 +36,7 @@ class Tiles:
     places: int  # results across, each a vector, in registers
     band: int  # tiles down for which data is copied together, with its padding
     copied: int  # bytes of such a copy
+    copies_once: bool  # all the data that the repeated axes read, before they run; else a copy in each of their turns
     written_out: int  # of the reduction's axes, the last ones: the taps of all others are a loop
     cycles: float
 
@@ -45,13 +46,18 @@ def choose_tiles(window: Window, machine: Machine, copies: bool) -> Tiles:
     lanes = _lanes(window, machine)
     costs = {tile: _cost(window, machine, lanes, tile) for tile in _candidates(window, machine, lanes)}
     tile = pick("tiles", list(costs), costs.__getitem__, lambda tile: (costs[tile], tile.rows * tile.places))
-    band, copied = _band(window, machine, lanes, tile) if copies else (1, 0)
-    cycles = costs[tile]
-    if copies:
-        cycles += _copying(window, machine, tile.rows * band, copied)
-    for axis in (*window.outer, *[movement.axis for movement in window.deep]):
-        cycles *= axis.extent or 1
-    return Tiles(lanes, tile.rows, tile.places, band, copied, tile.written_out, cycles)
+    turns = prod(axis.extent or 1 for axis in (*window.outer, *[movement.axis for movement in window.deep]))
+    cycles = costs[tile] * turns
+    if not copies:
+        return Tiles(lanes, tile.rows, tile.places, 1, 0, False, tile.written_out, cycles)
+    once = _copied_once(window, machine, lanes * tile.places)
+    if once is not None:
+        different = prod(axis.extent or 1 for axis in window.outer if axis not in window.repeated)
+        cycles += different * once / (machine.cpu.vector_bits / 8)
+        return Tiles(lanes, tile.rows, tile.places, -(-window.rows // tile.rows), once, True, tile.written_out, cycles)
+    band, copied = _band(window, machine, lanes, tile)
+    cycles += turns * _copying(window, machine, tile.rows * band, copied)
+    return Tiles(lanes, tile.rows, tile.places, band, copied, False, tile.written_out, cycles)
 
 
 class _Tile(NamedTuple):
@@ -139,6 +145,17 @@ def _band(window: Window, machine: Machine, lanes: int, tile: _Tile) -> tuple[in
         bands += 1
     band = -(-most // bands)
     return band, down.reach(min(window.rows, band * tile.rows)) * row
+
+
+def _copied_once(window: Window, machine: Machine, width: int) -> int | None:
+    """Bytes of all the data that the repeated axes read, if it stays in L2 while they run."""
+    if not window.repeated or any(movement.axis.extent is None for movement in window.movements):
+        return None
+    copied = bytes_of(str(window.data.buffer.dtype))
+    copied *= window.movements[-1].reach(-(-window.lane_extent // width) * width)
+    for movement in window.movements[:-1]:
+        copied *= movement.reach(movement.axis.extent or 1)
+    return copied if copied <= machine.l2 // 2 else None
 
 
 def _copying(window: Window, machine: Machine, height: int, copied: int) -> float:

@@ -94,6 +94,11 @@ class Window:
         own = {movement.axis for movement in self.movements} | {self.lane}
         return tuple(axis for axis in self.facts.spatial if axis not in own)
 
+    @property
+    def repeated(self) -> tuple[Axis, ...]:
+        """Those of them for which the data is the same: output channels of one input channel."""
+        return tuple(axis for axis in self.outer if axis.extent != 1 and not self.data.uses(axis.var))
+
 
 def window_of(facts: BlockFacts) -> Window | None:
     """The window that a block moves over data; None when it moves none, or stands still."""
