@@ -27,19 +27,25 @@ class Ranges:
 
     def is_at_most(self, form: Form, limit: int, loops: Sequence[Loop], known: Sequence[Form] = ()) -> bool:
         """Whether form ≤ limit is proved for all iterations of `loops` where no form of `known` is negative."""
-        result = self.greatest(form, loops)
-        if result is not None and result <= limit:
+        first = self.greatest(form, loops)
+        if first is not None and first <= limit:
             return True
+        helpful: list[Form] = []
         for fact in known:
-            # fact ≥ 0, so form ≤ form + k * fact: useful where the sum loses a variable.
-            for term, c in form.terms.items():
-                k, rest = divmod(-c, fact.terms[term]) if term in fact.terms else (0, 1)
-                if k > 0 and rest == 0:
-                    result = self.greatest(form.plus(fact, k), loops)
-                    if result is not None and result <= limit:
-                        return True
-                    break
-        return False
+            if (lower := _with_fact(form, fact)) is form:
+                continue
+            result = self.greatest(lower, loops)
+            if result is not None and result <= limit:
+                return True
+            if result is not None and (first is None or result < first):
+                helpful.append(fact)
+        # Several facts at once, each where it says more than those before it.
+        least = first
+        for fact in helpful if len(helpful) > 1 else ():
+            result = self.greatest(lower := _with_fact(form, fact), loops)
+            if result is not None and (least is None or result < least):
+                form, least = lower, result
+        return least is not None and least <= limit
 
     def greatest(self, form: Form, loops: Sequence[Loop], depth: int = DEPTH) -> int | None:
         """An upper bound of `form` over all iterations, or None when none was found."""
@@ -135,3 +141,12 @@ class Ranges:
     def _ends(self, form: Form, loops: Sequence[Loop], depth: int) -> tuple[int | None, int | None]:
         least = self.greatest(form.negated(), loops, depth - 1)
         return None if least is None else -least, self.greatest(form, loops, depth - 1)
+
+
+def _with_fact(form: Form, fact: Form) -> Form:
+    """form + k * fact: as fact ≥ 0, it is not below `form`; useful where the sum loses a variable."""
+    for term, c in form.terms.items():
+        k, rest = divmod(-c, fact.terms[term]) if term in fact.terms else (0, 1)
+        if k > 0 and rest == 0:
+            return form.plus(fact, k)
+    return form

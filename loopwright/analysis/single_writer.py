@@ -107,11 +107,14 @@ class SingleWriterBuffers:
             self._found[buffer] = self._find(buffer)
         return self._found[buffer]
 
-    def one_value_a_name(self, buffer: Buffer) -> bool:
-        """Whether iterations of its writers with equal axis values write equal values, as far as is seen here."""
+    def one_value_a_name(self, buffer: Buffer, around: tuple[Buffer, ...] = ()) -> bool:
+        """Whether iterations of its writers with equal axis values write equal values, as far as is seen here.
+
+        `around` are the buffers that ask for this one: blocks that fill buffers together may read them in a circle.
+        """
         settled = self.of(buffer)
-        if settled is None:
-            return self.is_input(buffer)
+        if settled is None or buffer in around:
+            return settled is None and self.is_input(buffer)
         for writer in [writer for part in settled.parts for writer in part.writers]:
             boxes = self._boxes(writer, 0)
             if boxes is not None and not boxes.idle:
@@ -120,7 +123,7 @@ class SingleWriterBuffers:
                 other = access.cell[0]
                 if access.writes or other is buffer or self.is_fixed_input(access):
                     continue
-                if not self.one_value_a_name(other):
+                if not self.one_value_a_name(other, (*around, buffer)):
                     return False
         return True
 
@@ -338,7 +341,10 @@ class SingleWriterBuffers:
         """The axis values of the write that the reader's cell belongs to; None when it may belong to none."""
         ranges, cell = self.dataflow.program.ranges, reader.cell
         for dimension, number in index.numbers.items():
-            if cell[dimension].terms or cell[dimension].const != number:
+            offset = cell[dimension].shifted(-number)  # a loop that runs once is a number, too
+            if not ranges.is_at_most(offset, 0, reader.loops, reader.known):
+                return None
+            if not ranges.is_at_most(offset.negated(), 0, reader.loops, reader.known):
                 return None
         values = {axis: cell[dimension] for axis, dimension in index.whole.items()}
         for axis, (quotient, remainder, by) in index.parts.items():

@@ -513,3 +513,19 @@ def test_a_yes_to_blocks_that_fill_together_is_always_right(chunk):
         if answer is None:
             assert difference(evaluate_terms(before), evaluate_terms(after)) is None, f"{seed}\n{after.script()}"
     assert min(counts["together"], counts["same"], counts["different"]) > 20, counts
+
+
+def test_a_loop_that_runs_once_and_two_guards_at_once():
+    @T.prim_func
+    def function(A: T.Buffer((1, 4, 4)), C: T.Buffer((6, 6))):
+        B = T.alloc_buffer((1, 4, 4))
+        for i in range(16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i)
+                B[0, vi // 4, vi % 4] = A[0, vi // 4, vi % 4]
+        for n, i, j in T.grid(1, 6, 6):
+            with T.block("C"):
+                un, ui, uj = T.axis.remap("SSS", [n, i, j])
+                C[ui, uj] = T.if_then_else(ui < 4 and uj < 4, B[un, ui, uj], 0.0)
+
+    assert is_settled(function, "B")

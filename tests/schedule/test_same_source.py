@@ -90,7 +90,7 @@ def one_step(rng: random.Random, sch: Schedule) -> None:
         sch.transform_block_layout(name, rng.choice(MAPS_OF_THREE if len(sch.get_loops(name)) == 3 else MAPS_OF_TWO))
     elif kind == "loops":
         loops = sch.get_loops(name)
-        outer, inner = sch.split(rng.choice(loops), [None, rng.choice([2, 3])])
+        sch.split(rng.choice(loops), [None, rng.choice([2, 3, 4])], tail=rng.choice(["guard", "peel"]))
         if rng.random() < 0.5:
             loops = sch.get_loops(name)
             sch.reorder(*rng.sample(loops, len(loops)))
@@ -203,3 +203,26 @@ def test_a_load_reads_one_instance_or_is_not_seen_to():
     assert reads_instance(old.settled, key["ui"], key["vi"], [i, 5 - j])
     assert not reads_instance(old.settled, key["ui"], key["vi"], [i, j])
     assert not reads_instance(old.settled, key["ui"], key["ui"], [i, 5 - j])
+
+
+def test_copies_there_and_back_end():
+    """The copy back and the block before it fill C; what is copied back is a sum, not what the other one wrote."""
+    before = from_source(
+        """
+@T.prim_func
+def f(A: T.Buffer((4, 6)), C: T.Buffer(4)):
+    for i in range(4):
+        with T.block("C_init"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = 0.0
+    for i, k in T.grid(4, 6):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            C[vi] = C[vi] + A[vi, vk]
+"""
+    )
+    sch = tir.Schedule(before)
+    sch.cache_inplace("C", "C", "local")
+    again = tir.Schedule(before)
+    sch.trace.apply_to_schedule(again)
+    assert again.is_proved

@@ -127,30 +127,43 @@ def _sees_the_same(
 
 
 def _source(
-    version: SingleWriterBuffers, buffer: Buffer, indices: Sequence[Expr], origins: Origins, facts: Analyzer
+    version: SingleWriterBuffers,
+    buffer: Buffer,
+    indices: Sequence[Expr],
+    origins: Origins,
+    facts: Analyzer,
+    copied: tuple[Buffer, ...] = (),
 ) -> _Source | None:
-    """What the cell holds, copies seen through; None where that is not seen."""
+    """What the cell holds, copies seen through; None where that is not seen. `copied` are the buffers on the way."""
     settled = version.of(buffer)
     if settled is None:
         is_given = version.is_input(buffer) and buffer not in origins.buffers
         return _Source(("given", buffer), indices) if is_given else None
-    first, *others = [_written(version, part, indices, origins, facts) for part in settled.parts]
+    if buffer in copied:
+        return None  # one of several blocks that fill it copies what another one wrote: there, and back
+    way = (*copied, buffer)
+    first, *others = [_written(version, part, indices, origins, facts, way) for part in settled.parts]
     return first if all([_equal(first, other, facts) for other in others]) else None
 
 
 def _written(
-    version: SingleWriterBuffers, settled: SingleWriter, indices: Sequence[Expr], origins: Origins, facts: Analyzer
+    version: SingleWriterBuffers,
+    settled: SingleWriter,
+    indices: Sequence[Expr],
+    origins: Origins,
+    facts: Analyzer,
+    way: tuple[Buffer, ...],
 ) -> _Source | None:
-    """What the cell holds if these blocks wrote it."""
+    """What the last buffer of `way` holds in a cell if these blocks wrote it."""
     if version.dataflow.key(settled.writers[0].instance.place) in origins.copies:
         copy = settled.writers[0]
         load = _copied(version, copy)
         axes = _axis_values(version, copy, indices)
-        if load is None or axes is None:
-            return None
+        if load is None or axes is None or len(settled.writers) > 1:
+            return None  # or a sum that starts from what was copied
         values = {axis: value.astype(axis.dtype) for axis, value in zip(_axes(copy), axes) if isinstance(value, Expr)}
         at = [substitute(index, values) for index in load.node.indices]
-        return _source(version, load.buffer, at, origins, facts)
+        return _source(version, load.buffer, at, origins, facts, way)
     what: list[Hashable] = []
     instances: list[Expr] = []
     for writer, name in zip(settled.writers, settled.names, strict=True):
