@@ -401,3 +401,79 @@ def test_widths() -> None:
     assert lane_widths(4, 16, 8) == []
     assert [vector_width(count, 16, 4) for count in (1000, 40, 16, 3, 1, None)] == [64, 32, 16, 3, 1, 64]
     assert Machine.of(ONE).cores == 1
+
+
+WIDE = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=1"
+
+
+@pytest.mark.parametrize("target", [ONE, MANY])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((10, 572, 2), (1,)),
+        ((333, 3), (0,)),
+        ((3, 129, 5), (1,)),
+        ((4, 5, 130, 7), (1, 2)),
+        ((6, 2, 3, 200), (3, 0)),
+        ((1, 257, 2, 3), (1,)),
+        ((3, 1000, 11), (1,)),
+    ],
+)
+def test_narrow_columns(shape: tuple[int, ...], axes: tuple[int, ...], target: str) -> None:
+    check_sum(shape, axes, target)
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [
+        ((10, 572, 2), 16),  # two vectors of 16
+        ((10, 64, 2), 16),
+        ((10, 63, 2), 8),
+        ((10, 31, 2), None),  # too few rows
+        ((10, 300, 3), 16),
+        ((10, 300, 12), 4),
+        ((10, 300, 1), None),
+        ((10, 300, 16), None),  # a row is a vector
+    ],
+)
+def test_rows_that_a_vector_of_narrow_columns_holds(shape: tuple[int, int, int], rows: int | None) -> None:
+    said = autosched.apply(reduce(shape, (1,)), WIDE).explain()
+    assert (f"{rows} steps of k1 × {shape[2]} at a time: a row is too short" in said) == (rows is not None)
+    assert ("rows that follow each other" in said) == (rows is not None)
+
+
+def test_narrow_columns_that_lie_apart_are_no_run() -> None:
+    a, k = te.placeholder((4, 300, 8), name="A"), te.reduce_axis((0, 300), name="k")
+    part = te.compute((4, 2), lambda i, j: te.sum(a[i, k, j], axis=k), name="C")
+    assert "follow each other" not in autosched.apply([a, part], WIDE).explain()
+
+
+def test_narrow_columns_keep_their_partial_results_in_the_loop_of_their_result() -> None:
+    text = str(autosched.apply(reduce((10, 572, 2), (1,)), WIDE).mod)
+    assert text.index("for i0") < text.index("C_rf = T.decl_buffer") < text.index('T.block("C_rf")')
+    assert text.index('T.block("C_rf")') < text.index('T.block("C")')
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("op", ["argmin", "argmax"])
+@pytest.mark.parametrize("shape", [(10, 572, 2), (3, 129, 5), (1, 1000, 11), (7, 70, 3)])
+@pytest.mark.parametrize("kind", ["float32", "float64", "int32"])
+def test_the_first_of_equal_extremes_in_narrow_columns(op: str, shape: tuple[int, int, int], kind: str) -> None:
+    a = np.random.default_rng(1).integers(0, 30, shape).astype(kind)
+    if kind != "int32":
+        a[0, 40:42, 0] = np.nan
+    data = te.placeholder(shape, kind, name="A")
+    best = getattr(lw.topi, op)(data, 1)
+    plan = autosched.apply([data, best], ONE)
+    out = np.full((shape[0], shape[2]), -1, "int32")
+    lw.build(plan.mod)(a, out)
+    np.testing.assert_array_equal(out, getattr(np, op)(a, axis=1))
+
+
+@pytest.mark.parametrize("shape", [(100, 333, 3), (400, 1000, 2)])
+def test_narrow_columns_are_the_same_bits_for_any_number_of_cores(shape: tuple[int, int, int]) -> None:
+    a = values(*shape)
+    func = reduce(shape, (1,))
+    results = [result_of(func, a, shape=kept(shape, (1,)), dtype="float32", target=each) for each in (ONE, TWO, MANY)]
+    assert all(result.tobytes() == results[0].tobytes() for result in results)
+    assert parallel_extents(autosched.apply(reduce((400, 1000, 2), (1,)), WIDE_MANY))

@@ -19,6 +19,7 @@ from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.gather_cost import GatherCost
 from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine, rounded_up
+from loopwright.autosched.narrow_columns import narrow_columns, narrow_nest
 from loopwright.autosched.nest_cost import NestCost, nest_cost
 from loopwright.autosched.parallelize import note_one_thread, parallelize_in_tasks
 from loopwright.autosched.prefetch import prefetch_along
@@ -57,8 +58,13 @@ class Reduction:
         work.note(decision)
         picking.note(decision)
         if best is not None and not best.is_reduce:
-            plan = ColumnPlan.of(facts, best, work, machine, may_regroup(entries[0].realize))
-            column_nest(sch, plan, work, machine, decision)
+            may_divide = may_regroup(entries[0].realize)
+            plan = ColumnPlan.of(facts, best, work, machine, may_divide)
+            narrow = narrow_columns(facts, best, machine) if may_divide and plan.chunk is None else None
+            if narrow is not None:
+                narrow_nest(sch, narrow, plan.threads, work, machine, decision)
+            else:
+                column_nest(sch, plan, work, machine, decision)
         elif best is None:
             _in_order(sch, facts, work, machine, decision, "no axis is contiguous in memory")
         elif not may_regroup(entries[0].realize):
