@@ -45,7 +45,12 @@ class Ranges:
             result = self.greatest(lower := _with_fact(form, fact), loops)
             if result is not None and (least is None or result < least):
                 form, least = lower, result
-        return least is not None and least <= limit
+        if least is not None and least <= limit:
+            return True
+        for divisor, times in _by_remainders(form, known):
+            if self.is_at_most(times, divisor * limit + divisor - 1, loops, known):
+                return True
+        return False
 
     def greatest(self, form: Form, loops: Sequence[Loop], depth: int = DEPTH) -> int | None:
         """An upper bound of `form` over all iterations, or None when none was found."""
@@ -150,3 +155,22 @@ def _with_fact(form: Form, fact: Form) -> Form:
         if k > 0 and rest == 0:
             return form.plus(fact, k)
     return form
+
+
+def _by_remainders(form: Form, known: Sequence[Form]) -> list[tuple[int, Form]]:
+    """d and d * form, a quotient floor(x / d) in it written as x - x mod d, where a fact speaks of that remainder.
+
+    Such a fact says more of quotients than their bounds do: where i is even and at least 1, i // 2 is at least 1.
+    """
+    result: list[tuple[int, Form]] = []
+    for rest in dict.fromkeys([term for fact in known for term in fact.terms]):
+        if not isinstance(rest, Part) or rest.op != "mod":
+            continue
+        for term, k in form.terms.items():
+            if not isinstance(term, Part) or term.op != "floor" or term.divisor != rest.divisor:
+                continue
+            if term.args[0].key == rest.args[0].key:
+                others = Form({other: c for other, c in form.terms.items() if other is not term}, form.const)
+                times = others.times(rest.divisor).plus(term.args[0], k).plus(Form({rest: 1}, 0), -k)
+                result.append((rest.divisor, times))
+    return result

@@ -41,7 +41,7 @@ class Wishes:
     minutes: float | None = None
     target: str = "llvm"
     threads: int | None = None
-    cache: str = "warm"
+    cache: str = "auto"
     seed: int = 0
     model: str = "auto"
     strategy: str = "evolutionary"

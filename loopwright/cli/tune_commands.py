@@ -43,8 +43,8 @@ def tune_command(
     target: model_commands.Target = "llvm",
     cache: Annotated[
         str,
-        typer.Option("--cache", help="warm, or cold: caches are flushed before each call.", rich_help_panel=_SEARCH),
-    ] = "warm",
+        typer.Option("--cache", help="Before each call: warm, model (no L2), cold, or auto.", rich_help_panel=_SEARCH),
+    ] = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Of all that is random.", min=0, rich_help_panel=_SEARCH)] = 0,
     model: Annotated[
         str, typer.Option("--model", help="Of cost: auto, xgb, ridge, prior, random.", rich_help_panel=_SEARCH)

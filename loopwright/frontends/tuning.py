@@ -21,6 +21,7 @@ from loopwright.ir import IRModule, PrimFunc
 from loopwright.runtime.errors import user_stack_level
 from loopwright.target import Target, describe
 from loopwright.te import Tensor, create_prim_func
+from loopwright.transform.parts.constant_prologue import CONSTANT_PARAMS
 from loopwright.tune import Budget, Database, Measurer, Session, Task, open_database
 from loopwright.tune.database import MemoryDatabase
 from loopwright.tune.errors import BadTuneArgument, NoTasks
@@ -46,7 +47,7 @@ def tune(
     database: Database | str | os.PathLike[str] | None = None,
     target: Target | str | None = None,
     threads: int | None = None,
-    cache: str = "warm",
+    cache: str = "auto",
     seed: int = 0,
     winograd: bool | int = True,
     model: CostModel | str = "auto",
@@ -60,8 +61,9 @@ def tune(
     `what` is a program (tensors of te, a PrimFunc, an IRModule of them) or whatever `lw.compile` takes, whose options
     may follow. `database` is a path, a URL or an open database: what it knows comes first, and all that is measured is
     added. Without it, records live as long as the result. `threads` is how many a kernel runs on (all, by default);
-    `cache="cold"` measures with caches flushed before each call. The same seed, with the same measurements, makes the
-    same choices.
+    `cache` is what the caches hold when a call begins: "warm" what the last call left there, "model" nothing in L2, as
+    between the kernels of a model, "cold" nothing at all; "auto" is "model" for models and "warm" for programs. The same
+    seed, with the same measurements, makes the same choices.
     """
     trials, minutes, seed = _plain(trials), _plain(minutes), _plain(seed)
     chosen = on_threads(target, _plain(threads))
@@ -124,7 +126,7 @@ def on_threads(target: Target | str | None, threads: int | None) -> Target:
 def session_of(
     tasks: Sequence[Task],
     database: Database,
-    cache: str = "warm",
+    cache: str = "auto",
     seed: int = 0,
     model: CostModel | str = "auto",
     strategy: Strategy | str = "evolutionary",
@@ -133,6 +135,8 @@ def session_of(
 ) -> Session:
     """A search for these tasks, measured on as many threads as their target has cores."""
     cores = describe(tasks[0].target).num_cores
+    if cache == "auto":
+        cache = "model" if any([CONSTANT_PARAMS in task.function.attrs for task in tasks]) else "warm"
     measurer = Measurer(tasks[0].target, threads=cores, cache=cache, seed=seed)
     return Session(
         _measurable(tasks, measurer), measurer, database, seed, model, strategy, scheduler, observers=observers

@@ -28,9 +28,10 @@ def test_a_bound_is_never_passed(chunk):
         extents = {Var(name): rng.randint(1, 5) for name in "ijk"}
         loops = [Loop(var, constant(0), constant(n - 1), const(n)) for var, n in extents.items()]
         terms: list[Var | Part] = list(extents)
-        terms += [Part(rng.choice(["floor", "mod"]), (_form(rng, terms[:3], 2),), rng.randint(2, 4)) for _ in range(2)]
+        inner, divisor = _form(rng, terms, 2), rng.randint(2, 4)
+        terms += [Part("floor", (inner,), divisor), Part("mod", (inner,), divisor)]
         form = _form(rng, terms, 4)
-        known = [_form(rng, list(form.terms), 2) for _ in range(rng.randint(0, 4))]
+        known = [_form(rng, [*form.terms, terms[-1]], 2) for _ in range(rng.randint(0, 4))]
         points = [
             dict(zip(extents, point, strict=True)) for point in itertools.product(*[range(n) for n in extents.values()])
         ]
@@ -52,3 +53,14 @@ def test_two_facts_at_once():
     assert Ranges(set()).is_at_most(number, 440, loops, facts)
     assert not Ranges(set()).is_at_most(number, 439, loops, facts)
     assert not any([Ranges(set()).is_at_most(number, 440, loops, [fact]) for fact in facts])
+
+
+def test_quotients_of_numbers_whose_remainder_is_known():
+    i = Var("i")
+    loops = [Loop(i, constant(0), constant(9), const(10))]
+    number = Form({i: 1}, 1)
+    half, rest = Part("floor", (number,), 2), Part("mod", (number,), 2)
+    is_even, least = Form({rest: -1}, 0), Form({half: -1}, 1)  # (i + 1) // 2 is at least 1
+    assert Ranges(set()).is_at_most(least, 0, loops, [is_even])
+    assert not Ranges(set()).is_at_most(least, 0, loops)
+    assert not Ranges(set()).is_at_most(least, -1, loops, [is_even])

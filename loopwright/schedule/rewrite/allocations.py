@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from loopwright.ir import Allocate, BlockRealize, Buffer, DeclBuffer, For, Node, PrimFunc, Stmt, const, deep
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.proof.lemmas import memory_named
 from loopwright.schedule.rewrite.buffers import uses_of
 from loopwright.schedule.rewrite.edits import Edits
 from loopwright.schedule.rewrite.insertion_points import common_path, visible_from
@@ -118,12 +117,7 @@ def common_use(view: View, buffer: Buffer) -> Path:
 
 
 def _uses(realize: Stmt, buffer: Buffer) -> bool:
-    # What memory a block names is known from the steps before; a prefetch of it is no use.
-    return (
-        isinstance(realize, BlockRealize)
-        and buffer.data in memory_named(realize)
-        and bool(uses_of(realize.block, buffer))
-    )
+    return isinstance(realize, BlockRealize) and bool(uses_of(realize.block, buffer))
 
 
 def allocated_in(view: View, home: Home, buffer: Buffer, shared: Path, index: int) -> PrimFunc:

@@ -27,6 +27,7 @@ from loopwright.tune.measure.children import Work, run_children
 from loopwright.tune.measure.compare import Reference, reference
 from loopwright.tune.measure.errors import BadMeasureOption, CannotMeasureHere, NothingToRace
 from loopwright.tune.measure.failure import Failure
+from loopwright.tune.measure.flush import STATES, l2_walk
 from loopwright.tune.measure.limits import Limits, can_fork, choose_cpus
 from loopwright.tune.measure.noise import Drift
 from loopwright.tune.measure.race import medians
@@ -36,6 +37,7 @@ from loopwright.tune.task import Task
 _MOST_NOT_FINITE: Final = 0.01  # share of a result: with more, little is compared
 _SAME_PROCESS: Final = "measured in the process of the search: a candidate that crashes would end it"
 _MOST_HELD: Final = 1 << 30  # bytes of arguments and results of several tasks
+_LONGER: Final = 4  # times the budget of a race in which each sample walks through memory
 _FRESH: Final = 3  # processes that finalists are measured in, one after the other
 
 
@@ -105,11 +107,12 @@ class Measurer:
 
         `processes` build at once (by default as many as a parallel loop has threads). `patience` says how many seconds
         a machine that has become slower is waited for, `reference_timeout` how many the program as written may run to
-        give the reference (else the first candidate gives it). `arguments` gives the arguments of a task; by default
+        give the reference (else the first candidate gives it). `cache` says what caches hold when a sample begins
+        (`flush.py`). `arguments` gives the arguments of a task; by default
         they are drawn at random from `seed`.
         """
         self.target = target if isinstance(target, Target) else Target(target)
-        _check("cache", cache, cache in ("warm", "cold"), 'it is "warm" or "cold"')
+        _check("cache", cache, cache in STATES, 'it is "warm", "model" or "cold"')
         amounts = {"timeout": timeout, "build_timeout": build_timeout, "memory": memory, "budget": budget}
         for name, value in amounts.items():
             _check(name, value, value > 0, "give a number above 0")
@@ -119,8 +122,9 @@ class Measurer:
         self.threads = thread_pool.num_threads() if threads is None else threads
         self.processes = thread_pool.num_threads() if processes is None else processes
         self.cache, self.seed, self.patience = cache, seed, patience
-        is_cold = cache == "cold"  # each sample then takes as long as walking through memory does
-        self._setting = Setting(self.target, self.threads, is_cold, 4 * budget if is_cold else budget, timeout)
+        longer = _LONGER if cache == "cold" else 1
+        walk = l2_walk(self.target, self.threads) if cache == "model" else None
+        self._setting = Setting(self.target, self.threads, cache, longer * budget, timeout, walk)
         self._reference_setting = replace(self._setting, timeout=min(timeout, reference_timeout))
         self._build_limits = Limits(build_timeout, memory)
         self._memory, self._pin, self._turn = memory, pin and can_fork(), 0

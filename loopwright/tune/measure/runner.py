@@ -17,12 +17,13 @@ import numpy as np
 
 from loopwright.runtime import thread_pool
 from loopwright.runtime.timing import timed_loop
-from loopwright.target import Target, describe
+from loopwright.target import Target
 from loopwright.tune.measure.arguments import Arguments, Call
 from loopwright.tune.measure.builder import Built
 from loopwright.tune.measure.children import Report
 from loopwright.tune.measure.compare import Reference
 from loopwright.tune.measure.failure import Failure
+from loopwright.tune.measure.flush import Flush, flush_all, flush_l2
 from loopwright.tune.measure.noise import Load, LoadMeter
 from loopwright.tune.measure.race import COPIES, Interval, Race, against_itself, copy_of
 
@@ -35,9 +36,7 @@ _LONG_SAMPLE: Final = 3e-3  # that of a contender which is slower than another
 _LONG_CALL: Final = 0.02  # of which there is one in a sample
 _MOST_CALLS: Final = 1 << 20
 _SLOWEST: Final = 20.0  # times the incumbent: what takes longer is not waited for
-_TWICE_L3: Final = 2
 _LEAST: Final = 5  # samples where nobody is dropped
-_NO_L3: Final = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,10 @@ class Setting:
 
     target: Target
     threads: int
-    is_cold: bool
+    cache: str  # one of flush.STATES
     budget: float  # seconds of samples
     timeout: float  # seconds of a first run
+    walk: Built | None = None  # what flushes L2, where that is wanted
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Contender:
     percent, now and then by twenty.
     """
 
-    def __init__(self, built: Built, call: Call, setting: Setting, flush: Callable[[], None] | None) -> None:
+    def __init__(self, built: Built, call: Call, setting: Setting, flush: Flush | None) -> None:
         self.built, self.call, self.target = built, call, setting.target
         self.modules: list[CompiledModule] = []
         self.loops: list[Callable[[int], int]] = []
@@ -295,13 +295,8 @@ def _set_up(setting: Setting) -> None:
     thread_pool.set_num_threads(setting.threads)
 
 
-def _flush(setting: Setting) -> Callable[[], None] | None:
-    """Walk more memory than the last cache holds, where caches are to be cold."""
-    if not setting.is_cold:
-        return None
-    other = np.zeros(_TWICE_L3 * (describe(setting.target).cache_sizes.l3 or _NO_L3), np.uint8)
-
-    def walk() -> None:
-        other.__iadd__(1)
-
-    return walk
+def _flush(setting: Setting) -> Flush | None:
+    """What is done before each sample, where the caches are not to be as the last call left them."""
+    if setting.cache == "cold":
+        return flush_all(setting.target)
+    return None if setting.walk is None else flush_l2(setting.walk, setting.target, setting.threads)
