@@ -62,8 +62,8 @@ def tune(
     may follow. `database` is a path, a URL or an open database: what it knows comes first, and all that is measured is
     added. Without it, records live as long as the result. `threads` is how many a kernel runs on (all, by default);
     `cache` is what the caches hold when a call begins: "warm" what the last call left there, "model" nothing in L2, as
-    between the kernels of a model, "cold" nothing at all; "auto" is "model" for models and "warm" for programs. The same
-    seed, with the same measurements, makes the same choices.
+    between the kernels of a model, "cold" nothing at all; "auto" is "model" for models and "warm" for programs. The
+    same seed, with the same measurements, makes the same choices.
     """
     trials, minutes, seed = _plain(trials), _plain(minutes), _plain(seed)
     chosen = on_threads(target, _plain(threads))
