@@ -186,18 +186,45 @@ def main(A: T.Buffer(20, "int32"), C: T.Buffer(12, "int32"), n: T.int32, m: T.in
         unchecked.trace.apply_to_schedule(Schedule(program), remove_postproc=False)
 
 
-def test_steps_of_a_branch_that_was_given_up_are_a_doubt(proofs):
-    """Nothing that was done to a copy, or undone, is claimed of what is kept."""
+def test_steps_of_a_branch_that_was_given_up_are_forgotten(proofs):
+    """Nothing that was done to a copy, or undone, is claimed of what is kept; and that is still proved as a whole."""
     before = chain()
     sch = tir.Schedule(before)
 
     def steps() -> None:
-        sch.copy().cache_read("D", 0, "global")
+        sch.compute_at("D", sch.get_loops("E")[0])
+        other = sch.copy()
+        other.cache_read("D", 0, "global")
+        other.reorder_block_iter_var("F", [1, 0, 2])
+        sch.reorder(*reversed(sch.get_loops("F")[:2]))
+        sch.undo()
+        sch.transform_layout("E", ("write", 0), lambda i, j: (j, i))  # what the stretch began with gets it, too
+        sch.undo()
         sch.parallel(sch.get_loops("E")[0])
 
     sch.replay(steps)
-    assert proofs["stretches"] == 0 and sch.is_proved
-    assert [inst.kind.name for inst in sch.trace.insts if inst.kind.name != "GetLoops"][-1] == "Parallel"
+    assert proofs == {"steps": 0, "stretches": 1} and sch.is_proved
+    names = [inst.kind.name for inst in sch.trace.insts if inst.kind.name not in ("GetLoops", "GetBlock")]
+    assert names == ["ComputeAt", "Parallel"]
+    straight = tir.Schedule(before)
+    straight.compute_at("D", straight.get_loops("E")[0])
+    straight.parallel(straight.get_loops("E")[0])
+    same_program(sch.mod["main"], straight.mod["main"])
+
+
+def test_a_wrong_step_after_a_branch_that_was_given_up_is_found():
+    sch = Schedule(diagonal)
+
+    def steps() -> None:
+        loops = sch.get_loops("A")
+        sch.split(loops[1], [None, 2])
+        sch.undo()
+        sch.reorder(*reversed(loops))
+        sch.annotate(loops[0], "note", 1)
+        sch.undo()
+
+    with pytest.raises(WouldChangeValues, match="reorder"):
+        sch.replay(steps)
 
 
 def test_a_refusal_before_any_step_is_raised_at_once():

@@ -5,13 +5,15 @@ possible: a step that moves loops keeps them, one that makes copies or renames b
 that rest on a reason of their own, or that inline loads, end a stretch: it is proved, and the next begins after them.
 A new layout with a cell of its own for every element ends none: what the stretch began with gets it, too.
 
+What was known of the function before each step is kept: where a branch is given up, the next step goes on from there.
+
 A doubt is no verdict: the trace is then replayed with a proof at each step, which finds the culprit, or accepts it all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from loopwright.analysis.dataflow import BlockKey, flow_budget
@@ -49,42 +51,39 @@ class Doubt(Exception):
     """The chain was not proved as a whole. Never leaves the replay."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Stretch:
-    """The steps since `start`, as one."""
+    """The steps that made `end` of `start`, as one."""
 
     start: PrimFunc
-    end: PrimFunc  # what the last of them made
-    copies: set[BlockKey] = field(default_factory=set)
-    renamed: dict[BlockKey, tuple[BlockKey, OldValues]] = field(default_factory=dict)
+    end: PrimFunc
+    copies: frozenset[BlockKey] = frozenset()
+    renamed: Mapping[BlockKey, tuple[BlockKey, OldValues]] = field(default_factory=dict)
     is_moved: bool = False  # something has to be proved
 
-    def add(self, step: Step) -> None:
-        self.is_moved = self.is_moved or step.proof is Proof.VALUES
-        self.copies.update(step.origins.copies)
+    def and_then(self, step: Step) -> _Stretch:
+        """The stretch with one more step."""
+        copies, renamed = {*self.copies, *step.origins.copies}, dict(self.renamed)
         for new, (old, values) in step.origins.renamed.items():
-            if old in self.copies:
-                self.copies.add(new)
-            elif old in self.renamed:
-                first, earlier = self.renamed[old]
-                self.renamed[new] = first, _composed(earlier, values)
+            if old in copies:
+                copies.add(new)
+            elif old in renamed:
+                first, earlier = renamed[old]
+                renamed[new] = first, _composed(earlier, values)
             else:
-                self.renamed[new] = old, values
+                renamed[new] = old, values
+        is_moved = self.is_moved or step.proof is Proof.VALUES
+        return _Stretch(self.start, step.after, frozenset(copies), renamed, is_moved)
 
-    def require(self, function: PrimFunc) -> None:
-        """That `function` is what these steps made. Steps of a branch that was given up say nothing about it."""
-        if function is not self.end:
-            raise Doubt
-
-    def prove(self, end: PrimFunc) -> None:
-        self.require(end)
-        if not self.is_moved or end is self.start:
+    def prove(self) -> None:
+        """That `end` computes what `start` does. Raises Doubt."""
+        if not self.is_moved or self.end is self.start:
             return
-        if not _are_copies(end, self.copies):
+        if not _are_copies(self.end, self.copies):
             raise Doubt
-        origins = Origins(copies=frozenset(self.copies), renamed=self.renamed)
+        origins = Origins(copies=self.copies, renamed=self.renamed)
         with flow_budget(BUDGET):
-            if find_mismatch(self.start, end, origins) is not None:
+            if find_mismatch(self.start, self.end, origins) is not None:
                 raise Doubt
 
 
@@ -95,7 +94,7 @@ def _composed(first: OldValues, then: OldValues) -> OldValues:
     return values
 
 
-def _are_copies(function: PrimFunc, keys: set[BlockKey]) -> bool:
+def _are_copies(function: PrimFunc, keys: Set[BlockKey]) -> bool:
     """Whether the blocks of these keys still do nothing but copy a cell."""
     result = True
 
@@ -118,12 +117,18 @@ class Deferred:
 
     def __init__(self, views: Mapping[str, View]) -> None:
         self.first = {name: view.function for name, view in views.items()}
-        self.stretches = {name: _Stretch(view.function, view.function) for name, view in views.items()}
+        self.stretches = {name: [_Stretch(view.function, view.function)] for name, view in views.items()}
+
+    def _up_to(self, name: str, function: PrimFunc) -> _Stretch:
+        """The last stretch that ends with `function`. Later ones are of branches that were given up. Raises Doubt."""
+        for stretch in reversed(self.stretches[name]):
+            if stretch.end is function:
+                return stretch
+        raise Doubt
 
     def add(self, name: str, view: View, step: Step) -> None:
         """A step to be proved later, or now with all before it. Raises Doubt."""
-        stretch = self.stretches[name]
-        stretch.require(view.function)
+        stretch = self._up_to(name, view.function)
         try:
             check_order_kept("replay", view, step)
             after = View(step.after)
@@ -132,34 +137,34 @@ class Deferred:
             step = with_inits_proved(view, after, with_turns_proved("replay", view, step))
             step = with_owners_proved(view, after, step)
             if step.again is not None:
-                stretch.start, stretch.end = step.again(stretch.start), step.after
+                self.stretches[name].append(replace(stretch, start=step.again(stretch.start), end=step.after))
                 return
         except ScheduleError:
             raise Doubt from None
         origins = step.origins
         if step.proof is not Proof.GIVEN and step.given is None and not origins.loads and not origins.buffers:
-            stretch.add(step)
-            stretch.end = step.after
+            self.stretches[name].append(stretch.and_then(step))
             return
-        stretch.prove(view.function)
+        stretch.prove()
         if step.proof is Proof.VALUES:
             result = find_mismatch(step.given or view.function, step.after, origins, step.buffers)
             if result is not None:
                 raise Doubt
-        self.stretches[name] = _Stretch(step.after, step.after)
+        self.stretches[name].append(_Stretch(step.after, step.after))
 
     def finish(self, views: Mapping[str, View]) -> None:
         """Prove what is owed, and that loops whose iterations run at the same time may. Raises Doubt."""
-        for name, stretch in self.stretches.items():
+        for name, first in self.first.items():
             view = views[name]
-            if view.function is self.first[name]:
+            if view.function is first:
                 continue
+            stretch = self._up_to(name, view.function)
             try:
                 check_scopes("replay", Step(view.function))
                 check_thread_loops("replay", view)
             except ScheduleError:
                 raise Doubt from None
-            stretch.prove(view.function)
+            stretch.prove()
             for loop in concurrent_loops(view):
                 if find_race(view.function, loop.loop_var) is not None:
                     raise Doubt
