@@ -393,6 +393,8 @@ def _digits_of(expr: Expr, axes: Sequence[IterVar]) -> tuple[AxisDigit, ...] | N
         var, stride = (term.a, term.b) if isinstance(term, Mul) else (term, None)
         if not isinstance(var, Var) or var not in numbers or not (stride is None or isinstance(stride, IntImm)):
             return None
+        if any([digit.axis == numbers[var] for digit in digits]):
+            return None  # v * 4 + v leaves cells out
         dom = axes[numbers[var]].dom
         if dom is None or not isinstance(dom.min, IntImm) or not isinstance(dom.extent, IntImm) or dom.min.value:
             return None

@@ -107,15 +107,15 @@ class SingleWriterBuffers:
             self._found[buffer] = self._find(buffer)
         return self._found[buffer]
 
-    def one_value_a_name(self, buffer: Buffer, around: tuple[Buffer, ...] = ()) -> bool:
-        """Whether iterations of its writers with equal axis values write equal values, as far as is seen here.
+    def one_value_a_name(self, buffer: Buffer) -> bool:
+        """Whether iterations of its writer with equal axis values write equal values, as far as is seen here.
 
-        `around` are the buffers that ask for this one: blocks that fill buffers together may read them in a circle.
+        Where several blocks fill it, a cell may hold what one of them wrote, and later what another one did.
         """
         settled = self.of(buffer)
-        if settled is None or buffer in around:
+        if settled is None or settled.others:
             return settled is None and self.is_input(buffer)
-        for writer in [writer for part in settled.parts for writer in part.writers]:
+        for writer in settled.writers:
             boxes = self._boxes(writer, 0)
             if boxes is not None and not boxes.idle:
                 continue  # no two iterations have equal axis values
@@ -123,7 +123,7 @@ class SingleWriterBuffers:
                 other = access.cell[0]
                 if access.writes or other is buffer or self.is_fixed_input(access):
                     continue
-                if not self.one_value_a_name(other, (*around, buffer)):
+                if not self.one_value_a_name(other):
                     return False
         return True
 

@@ -50,5 +50,5 @@ class Step:
     at: Stmt | None = None  # what an error shows
     buffers: Sequence[Buffer] | None = None  # only flow through these can have changed; None: through any
     given: PrimFunc | None = None  # equal to the old version for the primitive's own reason; proved from there on
-    again: Callable[[PrimFunc], PrimFunc] | None = None  # a given step that any earlier version can take as well
+    again: Callable[[PrimFunc], PrimFunc | None] | None = None  # a given step, for earlier versions that can take it
     moved: Mapping[BlockKey, BlockKey] = field(default_factory=dict)  # blocks that are known by another key now

@@ -372,7 +372,19 @@ def test_what_is_not_settled():
                 ui = T.axis.spatial(4, j)
                 C[ui] = B[ui]
 
-    for function in (partial_sum, twice, halo, gaps, guarded, two_names_a_cell):
+    @T.prim_func
+    def one_axis_twice(A: T.Buffer(4), C: T.Buffer(16)):
+        B = T.alloc_buffer((16,))
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi * 4 + vi] = A[vi]
+        for j in range(16):
+            with T.block("C"):
+                ui = T.axis.spatial(16, j)
+                C[ui] = B[ui]
+
+    for function in (partial_sum, twice, halo, gaps, guarded, two_names_a_cell, one_axis_twice):
         assert not is_settled(function, "B"), function.script()
         assert is_settled(function, "C") or function in (partial_sum,), function.script()
 

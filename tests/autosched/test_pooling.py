@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright import te, topi
 from loopwright.autosched import Plan, apply
 from tests.autosched.same_results import check_same_bits, function, numbers
@@ -103,3 +104,35 @@ def test_what_it_explains():
     told = apply(function(data, pooled), "llvm -mcpu=skylake-avx512 -mtriple=x86_64-linux-gnu").explain()
     assert "pad_temp, pool_max: pooling" in told
     assert "4 adjacent windows read 6 cells along v_i2, not 12" in told
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "tiles"),
+    [
+        # Updates of a maximum that keeps NaN wait for each other long: more of them are under way.
+        ("llvm -mcpu=skylake-avx512 -mtriple=x86_64-linux-gnu", "max", "4 v_i2 × 2 vectors"),
+        ("llvm -mcpu=skylake-avx512 -mtriple=x86_64-linux-gnu", "avg", "3 v_i2 × 1 vectors"),
+    ],
+)
+def test_large_windows_of_extremes_have_more_accumulators(target, kind, tiles):
+    data = te.placeholder((2, 11, 32, 32), name="data")
+    pooled = topi.nn.pool2d(data, (7, 7), (1, 1), (1, 1), (3, 3, 3, 3), kind, count_include_pad=True)
+    assert f"tiles of {tiles}" in apply([data, pooled], target).explain()
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("kernel", [5, 7, 9])
+def test_large_windows_keep_nan_and_the_greater_zero(kernel):
+    data = te.placeholder((1, 2, 20, 33), name="data")
+    pad = kernel // 2
+    pooled = topi.nn.pool2d(data, (kernel, kernel), (1, 1), (1, 1), (pad, pad, pad, pad), "max")
+    func = function(data, pooled)
+    x = numbers(1, 2, 20, 33).astype("float32")
+    x[0, 0, 5, 7], x[0, 1, :9] = np.nan, np.where(np.arange(33) % 2, 0.0, -0.0)
+    results = [np.zeros((1, 2, 20, 33), "float32") for _ in range(2)]
+    for program, result in zip((func, apply(func, "llvm").mod), results, strict=True):
+        lw.build(program)(x, result)
+    np.testing.assert_array_equal(*results)  # which NaN it is, nobody promises
+    for result in results:
+        result[np.isnan(result)] = 1
+    np.testing.assert_array_equal(*map(np.signbit, results))

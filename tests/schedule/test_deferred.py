@@ -84,6 +84,37 @@ def test_another_scope_ends_no_stretch(proofs):
     same_program(again.mod["main"], sch.mod["main"])
 
 
+def test_another_scope_under_threads_is_that_of_one_version():
+    """Memory of each thread at the start would hold no values for others: anything could be read there afterwards."""
+    sch = Schedule(
+        from_source("""
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer(4), C: T.Buffer(4)):
+    B = T.alloc_buffer((4,))
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[vi]
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = B[3 - vi]
+""")
+    )
+    first, second = sch.get_loops("B")[0], sch.get_loops("C")[0]
+
+    def steps() -> None:
+        sch.unroll(first)
+        sch.unroll(second)
+        sch.set_scope("B", 0, "local")
+        sch.merge(first, second)
+
+    with pytest.raises(WouldChangeValues, match="merge"):
+        sch.replay(steps)
+
+
 def test_a_layout_with_a_cell_for_every_element_ends_no_stretch(proofs):
     before = chain()
     sch = tir.Schedule(before)

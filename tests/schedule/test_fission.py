@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright import tir
-from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
+from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError, WouldChangeValues
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, refused, same_program
 
@@ -93,3 +93,53 @@ def test_fission_refuses():
     refused(sch, BadStepArgument, "index is 2, but loop i runs 2 statements", "fission", i, 2)
     sch.fission(i)
     refused(sch, NotSupported, "loop i runs one statement", "fission", i)
+
+
+def test_fission_refuses_a_value_that_one_block_started_and_another_changed():
+    """Y copies what is in B each time: of two blocks that fill B, once what one of them wrote, later the other's."""
+
+    @T.prim_func
+    def counted(C: T.Buffer((2, 4))):
+        B, Y = T.alloc_buffer((4,)), T.alloc_buffer((4,))
+        for i in range(4):
+            with T.block("start"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = T.float32(0)
+        for a in range(2):
+            for i in range(4):
+                with T.block("Y"):
+                    vi = T.axis.spatial(4, i)
+                    Y[vi] = B[vi]
+            for i in range(4):
+                with T.block("more"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = B[vi] + T.float32(1)
+            for i in range(4):
+                with T.block("C"):
+                    va, vi = T.axis.remap("SS", [a, i])
+                    C[va, vi] = Y[vi]
+
+    @T.prim_func
+    def replaced(A: T.Buffer((4,)), C: T.Buffer((2, 4))):
+        B, Y = T.alloc_buffer((4,)), T.alloc_buffer((4,))
+        for i in range(4):
+            with T.block("start"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = T.float32(0)
+        for a in range(2):
+            for i in range(4):
+                with T.block("Y"):
+                    vi = T.axis.spatial(4, i)
+                    Y[vi] = B[vi]
+            for i in range(4):
+                with T.block("more"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi]
+            for i in range(4):
+                with T.block("C"):
+                    va, vi = T.axis.remap("SS", [a, i])
+                    C[va, vi] = Y[vi]
+
+    for function in (counted, replaced):
+        sch = tir.Schedule(function)
+        refused(sch, ScheduleError, "", "fission", sch.get_loops("C")[0], 2)

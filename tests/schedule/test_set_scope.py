@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright import tir
-from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
 from loopwright.schedule.rewrite.allocations import NotOurMemory
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
@@ -127,3 +127,23 @@ def test_matched_parts_follow():
 
     check(sch, before, expected)
     assert sch.is_proved
+
+
+def test_memory_that_threads_share_is_not_made_their_own():
+    @T.prim_func
+    def launched(A: T.Buffer(4), C: T.Buffer(4)):
+        B = T.alloc_buffer((4,))
+        t = T.env_thread("threadIdx.x")
+        T.launch_thread(t, 4)
+        with T.block("B"):
+            vi = T.axis.spatial(4, t)
+            B[vi] = A[vi]
+        T.evaluate(T.tvm_storage_sync("shared"))
+        with T.block("C"):
+            vi = T.axis.spatial(4, t)
+            C[vi] = B[3 - vi]
+
+    sch = tir.Schedule(launched)
+    refused(sch, WouldChangeValues, "would change a value", "set_scope", "B", 0, "local")
+    sch.set_scope("B", 0, "shared")
+    check(sch, launched)

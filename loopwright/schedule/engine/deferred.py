@@ -136,8 +136,8 @@ class Deferred:
             check_lets_kept("replay", view, after, step)
             step = with_inits_proved(view, after, with_turns_proved("replay", view, step))
             step = with_owners_proved(view, after, step)
-            if step.again is not None:
-                self.stretches[name].append(replace(stretch, start=step.again(stretch.start), end=step.after))
+            if step.again is not None and (start := step.again(stretch.start)) is not None:
+                self.stretches[name].append(replace(stretch, start=start, end=step.after))
                 return
         except ScheduleError:
             raise Doubt from None

@@ -17,7 +17,7 @@ from loopwright.autosched.choices import pick
 from loopwright.autosched.cost import LOOP, TILE, UNALIGNED
 from loopwright.autosched.lanes import vectors_under_way
 from loopwright.autosched.machine import Machine, bytes_of
-from loopwright.autosched.nest_cost import common_lanes
+from loopwright.autosched.nest_cost import common_lanes, instructions
 from loopwright.autosched.rules.sliding_window.window import Window
 
 SHUFFLES = 0.75  # of those that pick lanes a few cells apart: the others are part of loads
@@ -124,11 +124,21 @@ def _cost(window: Window, machine: Machine, lanes: int, tile: _Tile) -> float:
         loads *= UNALIGNED
     else:
         loads += taps * locations  # weights
-    work = max(results * taps / machine.fma_per_cycle, loads / machine.loads_per_cycle, picking)
-    waiting = taps * machine.fma_latency / 2  # for each other: updates of one sum, half hidden by what comes next
+    busy, latency = _update(window, machine)
+    work = max(results * taps * busy, loads / machine.loads_per_cycle, picking)
+    waiting = taps * latency  # for each other: updates of one sum
     cycles = turns * (max(work, waiting) + (LOOP if turns > 1 else 0)) + TILE + results
     # The last tile may be smaller; its code is one more to run through, and its vectors are as many.
     return -(-window.rows // rows) * -(-window.lane_extent // (lanes * locations)) * cycles
+
+
+def _update(window: Window, machine: Machine) -> tuple[float, float]:
+    """Cycles that one update of a vector keeps the units busy, and that the next one of the same vector waits."""
+    needed = 1 if window.weights else instructions(window.facts, False, machine.cpu.units.has_whole_max)
+    if needed == 1:
+        return 1 / machine.fma_per_cycle, machine.fma_latency / 2  # half hidden by what comes next
+    # An extreme that keeps NaN: they depend on each other, and are so many that what comes next is far away.
+    return needed / machine.vector_per_cycle, 2.5 * machine.fma_latency
 
 
 def _band(window: Window, machine: Machine, lanes: int, tile: _Tile) -> tuple[int, int]:

@@ -8,7 +8,8 @@ bound to threads, whose memory may be private to each, that is proved.
 
 from __future__ import annotations
 
-from loopwright.ir import BlockRealize, ForKind, PrimFunc
+from loopwright.analysis.thread_axes import has_threads
+from loopwright.ir import BlockRealize, PrimFunc
 from loopwright.schedule.rewrite.allocations import home_of
 from loopwright.schedule.rewrite.buffers import BufferName, check_scope, exchange, find_buffer, rescoped
 from loopwright.schedule.step import Proof, Step
@@ -25,10 +26,10 @@ def set_scope(view: View, block: BlockRealize, buffer_index: BufferName, storage
     moved = rescoped(buffer, storage_scope)
     after = exchange(view.function, buffer, moved)
     # Threads have memory of their own in some scopes; without them a scope is a name.
-    if any(loop[-1].kind is ForKind.THREAD_BINDING for loop in view.index.loops.values()):  # type: ignore[attr-defined]
+    if has_threads(view.function.body):
         return Step(after, Proof.VALUES, at=block, buffers=[buffer])
 
-    def again(function: PrimFunc) -> PrimFunc:
-        return exchange(function, buffer, moved)
+    def again(function: PrimFunc) -> PrimFunc | None:
+        return None if has_threads(function.body) else exchange(function, buffer, moved)
 
     return Step(after, Proof.GIVEN, at=block, buffers=[buffer], again=again)
