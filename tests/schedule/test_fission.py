@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright import tir
-from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError, WouldChangeValues
+from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, refused, same_program
 
@@ -142,4 +142,4 @@ def test_fission_refuses_a_value_that_one_block_started_and_another_changed():
 
     for function in (counted, replaced):
         sch = tir.Schedule(function)
-        refused(sch, ScheduleError, "", "fission", sch.get_loops("C")[0], 2)
+        refused(sch, NotProved, "could not be proved", "fission", sch.get_loops("C")[0], 2)

@@ -3,7 +3,8 @@
 A saved trace is replayed this way: twelve steps need one comparison instead of twelve. Names of instances make that
 possible: a step that moves loops keeps them, one that makes copies or renames blocks says so, and both add up. Steps
 that rest on a reason of their own, or that inline loads, end a stretch: it is proved, and the next begins after them.
-A new layout with a cell of its own for every element ends none: what the stretch began with gets it, too.
+A new layout with a cell of its own for every element, or another scope without threads, ends none: what the stretch
+began with gets it, too.
 
 What was known of the function before each step is kept: where a branch is given up, the next step goes on from there.
 
