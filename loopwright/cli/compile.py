@@ -314,14 +314,14 @@ def _dump(result: CompiledModel, kind: str) -> str:
 
 
 def _kernel_text(kernel: Kernel, cpu: CpuDescription, kind: str) -> str:
+    from loopwright.codegen.llvm.effort import Effort
     from loopwright.codegen.llvm.engine import compile_text
 
     if kind == "ll":
         return str(kernel.ll)
-    # The kernel does not say whether LLVM was told that its loops are as they should be; its object does.
-    first = compile_text(kernel.ll, cpu, fully_scheduled=True)
-    result = first if first.object_bytes == kernel.object_bytes else compile_text(kernel.ll, cpu)
-    return result.asm()
+    # The kernel does not say how much LLVM was asked to do; its object does.
+    tries = [compile_text(kernel.ll, cpu, effort=effort) for effort in Effort]
+    return next((one for one in tries if one.object_bytes == kernel.object_bytes), tries[-1]).asm()
 
 
 # --- what is said about it --------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from collections import OrderedDict
 from time import perf_counter
 from typing import Final, NamedTuple
 
+from loopwright.codegen.llvm.effort import Effort
 from loopwright.codegen.llvm.engine import Compiled
 from loopwright.codegen.llvm.native_module import CompiledModule, native_module
 from loopwright.runtime.artifact_store import Artifact, is_on, open_store
@@ -46,7 +47,7 @@ class _Kept(NamedTuple):
     packed_ll: bytes
     description: ModuleDescription
     opt_level: int
-    fully_scheduled: bool
+    effort: Effort
     uses_amx: bool
 
     @property
@@ -54,7 +55,7 @@ class _Kept(NamedTuple):
         return len(self.object_bytes) + len(self.packed_ll)
 
     def linked(self, cpu: CpuDescription) -> CompiledModule:
-        compiled = Compiled(self._ll, cpu, self.opt_level, self.fully_scheduled, self.object_bytes, {})
+        compiled = Compiled(self._ll, cpu, self.opt_level, self.effort, self.object_bytes, {})
         return native_module(compiled, self.description, self.uses_amx)
 
     def _ll(self) -> str:
@@ -134,7 +135,7 @@ def keep(key: str, made: CompiledModule, target: str, seconds: float) -> None:
     compiled = made.compiled
     # Level 1: text of this kind shrinks tenfold at any level, and a miss should not wait for more.
     packed = zlib.compress(compiled.ll.encode(), 1)
-    how = (compiled.opt_level, compiled.fully_scheduled, made.uses_amx)
+    how = (compiled.opt_level, compiled.effort, made.uses_amx)
     kept = _Kept(compiled.object_bytes, packed, made.description, *how)
     _memory.put(key, kept)
     store = open_store()
@@ -145,7 +146,7 @@ def keep(key: str, made: CompiledModule, target: str, seconds: float) -> None:
             "created": time.time(),
             "seconds": seconds,
             "opt_level": kept.opt_level,
-            "fully_scheduled": kept.fully_scheduled,
+            "effort": int(kept.effort),
             "uses_amx": kept.uses_amx,
             "description": kept.description.to_json(),
         }
@@ -181,6 +182,6 @@ def _kept_in(artifact: Artifact) -> _Kept:
         parts["ll"],
         ModuleDescription.from_json(header["description"]),
         int(header["opt_level"]),
-        bool(header["fully_scheduled"]),
+        Effort(header["effort"]),
         bool(header["uses_amx"]),
     )

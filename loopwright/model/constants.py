@@ -58,15 +58,17 @@ def require_place(location: object) -> None:
 
 def object_at(name: str, address: int, cpu: CpuDescription) -> bytes:
     """An object for this process: the constants are where they are."""
+    from loopwright.codegen.llvm.effort import Effort
     from loopwright.codegen.llvm.engine import compile_text
 
     text = f"define hidden ptr @{getter_name(name)}() {{\n  ret ptr inttoptr (i64 {address} to ptr)\n}}\n"
-    return compile_text(text, cpu, fully_scheduled=True).object_bytes
+    return compile_text(text, cpu, effort=Effort.TIDY).object_bytes
 
 
 def object_with(name: str, content: Bytes, cpu: CpuDescription) -> bytes:
     """An object that holds the constants in a section of its own."""
     from loopwright.codegen.llvm.constant_data import append, is_elf, reserve
+    from loopwright.codegen.llvm.effort import Effort
     from loopwright.codegen.llvm.engine import compile_text
     from loopwright.codegen.llvm.types import byte_string
 
@@ -77,7 +79,7 @@ def object_with(name: str, content: Bytes, cpu: CpuDescription) -> bytes:
         start = byte_string(content.tobytes())
         room = f"@{_SYMBOL} = internal externally_initialized constant {start}, align {ALIGNMENT}"
     text = f"{room}\ndefine hidden ptr @{getter_name(name)}() {{\n  ret ptr @{_SYMBOL}\n}}\n"
-    image = compile_text(text, cpu, fully_scheduled=True).object_bytes
+    image = compile_text(text, cpu, effort=Effort.TIDY).object_bytes
     return image if in_text else append(image, _SYMBOL, content.data, ALIGNMENT)
 
 

@@ -77,9 +77,7 @@ def named(func: PrimFunc, constants: Sequence[int] = ()) -> IRModule:
     return IRModule({_NAME: func.with_attr(CONSTANT_PARAMS, tuple(constants)) if constants else func})
 
 
-def kernel_key(
-    module: IRModule, target: Target, pairs: Pairs, winograd: bool | int, count: int = 1
-) -> str | None:
+def kernel_key(module: IRModule, target: Target, pairs: Pairs, winograd: bool | int, count: int = 1) -> str | None:
     """What names the kernel in the cache; None where something takes part that only this process knows.
 
     A model runs it `count` times, which decides nothing here.
@@ -171,9 +169,9 @@ def _machine_code(
 ) -> tuple[str, bytes, bool]:
     """The text, the object, and whether it uses AMX. What runs once is not worth the search for vectors."""
     from loopwright.codegen.llvm.constant_data import is_elf
+    from loopwright.codegen.llvm.effort import Effort, effort_for
     from loopwright.codegen.llvm.emit_module import ModuleEmitter
     from loopwright.codegen.llvm.engine import compile_text
-    from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
     from loopwright.codegen.llvm.imports import imports_of, link_imports
     from loopwright.codegen.llvm.module_text import ModuleText
     from loopwright.codegen.llvm.native_module import uses_amx
@@ -190,8 +188,8 @@ def _machine_code(
             writer.emit_function(function)
     imports = imports_of(lowered)
     ll = link_imports(text.text(), imports, cpu)
-    is_simple = not imports and (runs_once or is_fully_scheduled(lowered))
-    compiled = compile_text(ll, cpu, data=data, fully_scheduled=is_simple)
+    effort = Effort.SEARCH if imports else Effort.HOIST if runs_once else effort_for(lowered)
+    compiled = compile_text(ll, cpu, data=data, effort=effort)
     return ll, compiled.object_bytes, uses_amx(ll)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from loopwright import ir
 from loopwright.codegen.describe_module import describe_module, implicit_variables
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
+from loopwright.codegen.llvm.effort import Effort
 from loopwright.codegen.llvm.emit_module import ModuleEmitter, emit_description
 from loopwright.codegen.llvm.emitter import FunctionEmitter
 from loopwright.codegen.llvm.engine import Compiled, compile_text
@@ -39,7 +40,7 @@ def describe_main(
 def compile_main(main: MainFunction, cpu: CpuDescription, description: ModuleDescription) -> Compiled:
     """The object of the main function; what it calls is elsewhere."""
     # Calls one after another: there is nothing in it for the optimizer to find.
-    return compile_text(_main_text(main, cpu, description), cpu, fully_scheduled=True)
+    return compile_text(_main_text(main, cpu, description), cpu, effort=Effort.TIDY)
 
 
 @deep

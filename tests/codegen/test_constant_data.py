@@ -8,6 +8,7 @@ import pytest
 import loopwright
 from loopwright import ir
 from loopwright.codegen.llvm.constant_data import SECTION, SMALLEST, append, is_elf, place, reserve
+from loopwright.codegen.llvm.effort import Effort
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
 from loopwright.evaluator import evaluate
@@ -91,7 +92,7 @@ def test_nothing_to_place_changes_nothing():
 def test_a_section_grows_to_what_is_appended(triple, size):
     content = np.arange(size, dtype="uint8")
     text = reserve("lw.constants", 64, 64) + "\ndefine ptr @where() {\n  ret ptr @lw.constants\n}\n"
-    image = compile_text(text, Target(f"llvm -mtriple={triple}"), fully_scheduled=True).object_bytes
+    image = compile_text(text, Target(f"llvm -mtriple={triple}"), effort=Effort.TIDY).object_bytes
     elf = Elf(append(image, "lw.constants", content.data, 64))
     assert elf.is_complete()
     assert elf.section(SECTION) == content.tobytes()

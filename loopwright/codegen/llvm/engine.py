@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from loopwright.codegen.llvm.constant_data import place
+from loopwright.codegen.llvm.effort import Effort
 from loopwright.codegen.llvm.known_names import require_known_names
 from loopwright.codegen.llvm.object_symbols import Symbols, read_symbols
 from loopwright.runtime.errors import InternalError, LoopwrightError, SourceLine
@@ -66,7 +67,7 @@ class Compiled:
         ll: str | Callable[[], str],
         cpu: CpuDescription,
         opt_level: int,
-        fully_scheduled: bool,
+        effort: Effort,
         object_bytes: bytes,
         timings: dict[str, float],
     ) -> None:
@@ -74,7 +75,7 @@ class Compiled:
         self._ll = ll
         self.cpu = cpu
         self.opt_level = opt_level
-        self.fully_scheduled = fully_scheduled
+        self.effort = effort
         self.object_bytes = object_bytes
         self.timings = timings
 
@@ -99,14 +100,14 @@ class Compiled:
     @functools.cached_property
     def _optimized_ll(self) -> str:
         with _parsed(self.ll, self.cpu) as module:
-            _optimize(module, self.cpu, self.opt_level, self.fully_scheduled)
+            _optimize(module, self.cpu, self.opt_level, self.effort)
             return str(module)
 
     @functools.cached_property
     def _asm(self) -> str:
         with _parsed(self.ll, self.cpu) as module:
             cpu = _as_told(self.cpu, self.ll)
-            _optimize(module, cpu, self.opt_level, self.fully_scheduled)
+            _optimize(module, cpu, self.opt_level, self.effort)
             return str(target_machine(cpu, self.opt_level).emit_assembly(module))
 
 
@@ -115,13 +116,13 @@ def compile_text(
     cpu: CpuDescription | Target,
     opt_level: int | None = None,
     data: Mapping[str, bytes] | None = None,
-    fully_scheduled: bool = False,
+    effort: Effort = Effort.SEARCH,
 ) -> Compiled:
     """Compile LLVM text for `cpu`, filling in triple and data layout; text that LLVM refuses is an `InternalError`.
 
-    `data` are the contents of large constants, by symbol, for which the text only reserves room. Of text that is
-    `fully_scheduled`, loops and vectors are as they should be, and only what must be is inlined: then each function is
-    simplified by itself, with the passes of -O1, which takes half of the time.
+    `data` are the contents of large constants, by symbol, for which the text only reserves room. `effort` says
+    what LLVM has to look for (`effort.py`): where loops and vectors are as they should be, only what must be is
+    inlined, and each function is simplified by itself, which takes half of the time or less.
     """
     described = describe(cpu)
     opt_level = described.opt_level if opt_level is None else opt_level
@@ -129,7 +130,7 @@ def compile_text(
     with _parsed(text, described) as module:
         parsed = perf_counter()
         message = _as_told(described, text)
-        _optimize(module, message, opt_level, fully_scheduled)
+        _optimize(module, message, opt_level, effort)
         optimized = perf_counter()
         try:
             emitted_object = target_machine(message, opt_level).emit_object(module)
@@ -138,7 +139,7 @@ def compile_text(
         object_bytes = place(emitted_object, data or {})
         emitted = perf_counter()
     timings = {"parse": parsed - start, "optimize": optimized - parsed, "emit": emitted - optimized}
-    return Compiled(text, described, opt_level, fully_scheduled, object_bytes, timings)
+    return Compiled(text, described, opt_level, effort, object_bytes, timings)
 
 
 # Stages.
@@ -178,12 +179,12 @@ def _parsed(text: str, cpu: CpuDescription) -> Iterator[ModuleRef]:
             yield module
 
 
-def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int, fully_scheduled: bool) -> None:
+def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int, effort: Effort) -> None:
     import llvmlite.binding as llvm
 
     # What is written out as its schedule says has little left to find: a second and a third search for common values
     # and dead stores, and versions of loops by their conditions, took a quarter of the time and changed no kernel's.
-    speed = min(opt_level, 1) if fully_scheduled else opt_level
+    speed = opt_level if effort is Effort.SEARCH else min(opt_level, 1)
     with llvm.create_pipeline_tuning_options(speed_level=speed) as options:
         options.loop_vectorization = opt_level >= 2
         # LLVM 22's SLP vectorizer narrows `uitofp (sext i1 to i64)` to 32 bits and so halves its exponent
@@ -192,20 +193,41 @@ def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int, fully_sche
         options.loop_interleaving = opt_level >= 2
         options.loop_unrolling = opt_level >= 1
         with llvm.create_pass_builder(target_machine(cpu, opt_level), options) as builder:
-            if fully_scheduled:
+            if effort is Effort.SEARCH:
+                passes = builder.getModulePassManager()
+                passes.run(module, builder)
+            else:
                 # Conversions from and to 16 bits are bodies of ours: a loop is not written out while it calls one.
                 inlining = llvm.create_new_module_pass_manager()
                 inlining.add_always_inliner_pass()
                 inlining.run(module, builder)
                 _close(inlining)
-                passes = builder.getFunctionPassManager()
+                is_tidy = effort is Effort.TIDY and opt_level > 0
+                passes = _tidying() if is_tidy else builder.getFunctionPassManager()
                 for function in module.functions:
                     if not function.is_declaration:
                         passes.run(function, builder)
-            else:
-                passes = builder.getModulePassManager()
-                passes.run(module, builder)
             _close(passes)
+
+
+def _tidying() -> NewPassManager:
+    """Sums come into registers, tiles are written out, and what is known by then is folded."""
+    import llvmlite.binding as llvm
+
+    passes = llvm.create_new_function_pass_manager()
+    for add in (
+        passes.add_sroa_pass,
+        passes.add_instruction_combine_pass,
+        passes.add_simplify_cfg_pass,
+        passes.add_loop_rotate_pass,
+        passes.add_loop_unroll_pass,
+        passes.add_sroa_pass,  # cells of a tile have offsets that are known only now
+        passes.add_instruction_combine_pass,
+        passes.add_simplify_cfg_pass,
+        passes.add_dead_code_elimination_pass,
+    ):
+        add()
+    return passes
 
 
 def _close(passes: NewPassManager) -> None:

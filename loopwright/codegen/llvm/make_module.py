@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from loopwright import ir
 from loopwright.codegen.describe_module import describe_module
+from loopwright.codegen.llvm.effort import Effort, effort_for
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import Compiled, compile_text
-from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
 from loopwright.codegen.llvm.imports import imports_of, link_imports
 from loopwright.codegen.llvm.native_module import CompiledModule, native_module, uses_amx
 from loopwright.codegen.with_symbols import with_symbols
@@ -46,7 +46,8 @@ def make_object(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None
     imports = imports_of(module)
     text = link_imports(emit_module(module, cpu, description, constants), imports, cpu)
     emitted = perf_counter()
-    compiled = compile_text(text, cpu, data=constants, fully_scheduled=not imports and is_fully_scheduled(module))
+    effort = Effort.SEARCH if imports else effort_for(module)
+    compiled = compile_text(text, cpu, data=constants, effort=effort)
     timings = {
         "emit text": emitted - start,
         **{f"llvm {stage}": seconds for stage, seconds in compiled.timings.items()},

@@ -61,9 +61,7 @@ def _body(name: str, bits: int) -> Callable[..., ir.Expr]:
         unsigned, signed = typed("uint64", a), typed("int64", a)
         size = (a.astype(unsigned) + shift) | (b.astype(unsigned) + shift)
         small = body.let("small", ((size >> (52 if shift else 51)) == 0) & (b != 0))
-        x, y = (
-            body.let("held", from_bits(one.astype(signed) + ROUND_FLOAT64_BITS) - ROUND_FLOAT64) for one in (a, b)
-        )
+        x, y = (body.let("held", from_bits(one.astype(signed) + ROUND_FLOAT64_BITS) - ROUND_FLOAT64) for one in (a, b))
         value = _divided(body, name, x, y)
         near = body.let("near", (bits_of(value + ROUND_FLOAT64, "int64") - ROUND_FLOAT64_BITS).astype(a.dtype))
         return body.result(where_all(small, near, _NODES[name](a, b)))  # its own name: lane by lane
