@@ -136,7 +136,7 @@ def test_what_is_left_to_do(function, expected):
 def test_every_effort_computes_the_same(function, monkeypatch):
     results = []
     for forced in Effort:
-        maker = importlib.import_module("loopwright.codegen.llvm.make_module")  # the package has a function of that name
+        maker = importlib.import_module("loopwright.codegen.llvm.make_module")
         monkeypatch.setattr(maker, "effort_for", lambda module, forced=forced: forced)
         monkeypatch.setenv("LOOPWRIGHT_CACHE", "0")
         module = loopwright.build(function)

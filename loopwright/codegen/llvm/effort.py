@@ -20,7 +20,7 @@ from loopwright.codegen.llvm.loop_hints import is_rest
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
 from loopwright.codegen.math import has_body
 from loopwright.ir.deep import deep
-from loopwright.ir.visitor import Visitor, any_node, uses_var
+from loopwright.ir.visitor import Visitor, any_node, any_statement, uses_var
 
 _FEW: Final = 4  # elements: fewer make no vector
 _REGISTERS: Final = "local"
@@ -68,7 +68,8 @@ class _Innermost(Visitor):
 
     def _laid_out(self, loop: ir.For) -> None:
         self.tiled += 1
-        self.repeats = self.repeats or (not is_unrolled(loop) and _repeats(loop))
+        if not is_unrolled(loop) and not any_statement(loop.body, _runs_in_turns):
+            self.repeats = self.repeats or _repeats(loop)
         self.visit_children(loop)
 
     def visit_While(self, loop: ir.While) -> None:
@@ -96,6 +97,11 @@ def _has_vectors(body: ir.Stmt) -> bool:
     return any_node(body, lambda node: isinstance(node, ir.BufferStore) and node.value.dtype.lanes > 1)
 
 
+def _runs_in_turns(statement: ir.Stmt) -> bool:
+    """Whether it is a loop that is there when the program runs: what is around it runs seldom beside it."""
+    return isinstance(statement, ir.While) or (isinstance(statement, ir.For) and not is_unrolled(statement))
+
+
 def _repeats(loop: ir.For) -> bool:
     """Whether an iteration reads memory where the one before it did, or asks what that one asked."""
     moving: set[ir.Var] = {loop.loop_var}
@@ -106,8 +112,6 @@ def _repeats(loop: ir.For) -> bool:
     def is_same(node: ir.Node) -> bool:
         if isinstance(node, (ir.LetStmt, ir.Let)):
             moving.add(node.var)  # it may depend on what is read
-        elif isinstance(node, (ir.For, ir.While)):
-            return not (isinstance(node, ir.For) and is_unrolled(node))
         elif isinstance(node, ir.BufferLoad):
             return node.buffer.scope() != _REGISTERS and not any([moves(index) for index in node.indices])
         elif isinstance(node, ir.IfThenElse):
