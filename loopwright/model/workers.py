@@ -2,6 +2,9 @@
 
     for number, result in in_parallel(jobs, processes=4):        jobs are functions without arguments
         …
+    with beside(job) as result:                                  one job, while this process does something else
+        …
+        result()
 
 A worker is a fork of this process: it has everything that is loaded here, and its jobs need not be sent to it; only
 results are (by pickle, over a pipe). Workers take jobs as they come, by reading numbers from a pipe that they share. A
@@ -23,7 +26,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from loopwright.ir.rare_collections import NEW_OBJECTS
 from loopwright.runtime import thread_pool
@@ -33,6 +36,7 @@ _NUMBER: Final = struct.Struct("<i")
 _MOST_JOBS: Final = 65536 // _NUMBER.size  # whose numbers a pipe holds
 _LENGTH: Final = struct.Struct("<q")
 Jobs = Sequence[Callable[[], Any]]
+R = TypeVar("R")
 
 
 class _Worker(NamedTuple):
@@ -85,6 +89,36 @@ def _forked(jobs: Jobs, count: int) -> Iterator[tuple[int, Any]]:
         for worker in workers.values():  # an error, or nobody wants the rest
             os.kill(worker.process, signal.SIGKILL)
             _finish(worker)
+
+
+@contextmanager
+def beside(job: Callable[[], R]) -> Iterator[Callable[[], R]]:
+    """Begin a job in a worker, and give a function that waits for its result; without a worker it is done then."""
+    if not sys.platform.startswith("linux"):
+        yield job
+        return
+    numbers, hand_out = os.pipe()
+    worker = _start([job], numbers, [hand_out])
+    os.write(hand_out, _NUMBER.pack(0))
+    os.close(hand_out)
+    os.close(numbers)
+    found: list[R] = []
+
+    def result() -> R:
+        while not found:
+            data = os.read(worker.results, 1 << 20)
+            worker.received.extend(data)
+            found.extend([value for _, value in _complete(worker.received)])
+            if not data and not found:
+                found.append(job())  # it failed there: its error is raised here
+        return found[0]
+
+    try:
+        yield result
+    finally:
+        if not found:  # nobody wants it, or it failed
+            os.kill(worker.process, signal.SIGKILL)
+        _finish(worker)
 
 
 def _start(jobs: Jobs, numbers: int, unused: Sequence[int]) -> _Worker:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 import pytest
 
 from loopwright.model import workers
-from loopwright.model.workers import in_parallel
+from loopwright.model.workers import beside, in_parallel
 
 forks = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked on Linux alone")
 
@@ -69,3 +70,29 @@ def test_results_that_nobody_wants_end_the_workers(monkeypatch):
     for process in started:
         with pytest.raises(ChildProcessError):  # it has ended, and was waited for
             os.waitpid(process, os.WNOHANG)
+
+
+def test_one_job_beside_what_this_process_does():
+    here = os.getpid()
+    with beside(lambda: (os.getpid(), bytes(3_000_000))) as result:
+        process, data = result()
+        assert result() == (process, data) and len(data) == 3_000_000
+    assert (process != here) is sys.platform.startswith("linux")
+
+
+def test_the_error_of_a_job_beside_is_raised_where_its_result_is_wanted():
+    def fails():
+        raise ValueError("no such thing")
+
+    with beside(fails) as result, pytest.raises(ValueError, match="no such thing"):
+        result()
+
+
+@forks
+def test_a_job_beside_that_nobody_waits_for_ends():
+    started = time.monotonic()
+    with beside(lambda: time.sleep(60)):
+        pass
+    assert time.monotonic() - started < 30
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

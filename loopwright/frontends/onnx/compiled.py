@@ -21,7 +21,7 @@ from loopwright.frontends.errors import NotOneLibrary, ValueNeeded
 from loopwright.frontends.onnx.convert import Absent, Imported, ModelInput, Structure, import_model, shapes_by_name
 from loopwright.frontends.onnx.element_types import ElementType
 from loopwright.frontends.onnx.errors import InputMismatch, ShapeNeeded
-from loopwright.frontends.onnx.load import ModelSource, load
+from loopwright.frontends.onnx.load import ModelSource, loaded
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir.types import Type
 from loopwright.model.direct_call import DirectCall, in_order, no_direct_call
@@ -107,7 +107,6 @@ class CompiledModel:
         make_runner: Callable[[Imported], Runner] | None = None,
     ) -> None:
         called = name_of(model, name)
-        self._model = load(model)
         self._shape = shapes_by_name(shape)
         self._values = dict(values or {})
         self._make_runner = make_runner or (
@@ -117,18 +116,22 @@ class CompiledModel:
         self._shape_names: list[str] = []  # inputs whose shapes it is made for
         self._variants: dict[Hashable, Variant] = {}
         self._direct: DirectCall = no_direct_call
+        with loaded(model, stacklevel=2) as self._model:
+            self._name_ports()
+            try:
+                self._variants[self._key({})] = only = self._variant({})
+                self._direct = only.direct_call
+            except (ValueNeeded, ShapeNeeded) as error:
+                if isinstance(error, ValueNeeded) and not error.sources:
+                    raise
+                self._learn(error)
+
+    def _name_ports(self) -> None:
         graph = self._model.proto.graph
         stored = {tensor.name for tensor in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
         self._inputs = {value.name: value.type for value in graph.input if value.name not in stored}
         self.input_names = [name for name in self._inputs if name not in self._values]
         self.output_names = [value.name for value in graph.output]
-        try:
-            self._variants[self._key({})] = only = self._variant({})
-            self._direct = only.direct_call
-        except (ValueNeeded, ShapeNeeded) as error:
-            if isinstance(error, ValueNeeded) and not error.sources:
-                raise
-            self._learn(error)
 
     def __repr__(self) -> str:
         return f"<a compiled model: {', '.join(self.input_names)} → {', '.join(self.output_names)}>"
@@ -295,9 +298,7 @@ def _array(
             raise InputMismatch(f"the input {name!r} is no tensor of {wanted}: {error}") from error
     assert isinstance(of, TensorType)
     if array.ndim != len(of.shape):
-        raise InputMismatch(
-            f"the input {name!r} has {array.ndim} dimension(s), expected {len(of.shape)}: {of}"
-        )
+        raise InputMismatch(f"the input {name!r} has {array.ndim} dimension(s), expected {len(of.shape)}: {of}")
     for axis, (size, declared) in enumerate(zip(array.shape, of.shape)):
         if isinstance(declared, int) and size != declared:
             raise InputMismatch(f"the input {name!r} has shape {array.shape}, expected {of}")

@@ -11,12 +11,15 @@ import heapq
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Final, TypeAlias, Union
 
 from loopwright.frontends.onnx.errors import BrokenGraph, UnreadableModel
+from loopwright.model.workers import beside
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
@@ -26,6 +29,7 @@ ModelSource: TypeAlias = Union["ModelProto", str, os.PathLike[str], bytes, bytea
 
 DEEPEST: Final = 64  # graphs within graphs
 LARGEST_CHECKED: Final = 1 << 28  # bytes of a model that ONNX's own checker is given
+_WORTH_A_PROCESS: Final = 1 << 23  # bytes that it reads for longer than a process takes to begin
 
 
 @dataclass(frozen=True)
@@ -42,15 +46,37 @@ def require_onnx() -> ModuleType:
     try:
         import onnx
     except ImportError as error:
-        raise ImportError(
-            "reading ONNX models needs the package onnx: pip install onnx", name="onnx"
-        ) from error
+        raise ImportError("reading ONNX models needs the package onnx: pip install onnx", name="onnx") from error
     return onnx
 
 
 def load(source: ModelSource, check: bool = True) -> LoadedModel:
     """The model at a path, in bytes, in an open file, or as it is."""
     onnx = require_onnx()
+    model, content, folder = _read(onnx, source)
+    if check:
+        for text in _complaints(onnx, model, content):
+            warnings.warn(text, stacklevel=3)
+    return _in_order(onnx, model, folder)
+
+
+@contextmanager
+def loaded(source: ModelSource, stacklevel: int) -> Iterator[LoadedModel]:
+    """The model; what ONNX's own checker says is heard at the end, as a large model is checked in another process."""
+    onnx = require_onnx()
+    model, content, folder = _read(onnx, source)
+    size = model.ByteSize() if content is None else len(content)
+    check = partial(_complaints, onnx, model, content)
+    with nullcontext(check) if size < _WORTH_A_PROCESS else beside(check) as complaints:
+        try:
+            yield _in_order(onnx, model, folder)
+        finally:
+            for text in complaints():
+                warnings.warn(text, stacklevel=stacklevel + 2)  # this function, and that of `with`
+
+
+def _read(onnx: ModuleType, source: ModelSource) -> tuple[ModelProto, bytes | None, Path | None]:
+    """The model, its bytes if it came as such, and the folder that they are in."""
     folder: Path | None = None
     content: bytes | None = None
     if isinstance(source, onnx.ModelProto):
@@ -67,8 +93,10 @@ def load(source: ModelSource, check: bool = True) -> LoadedModel:
         raise UnreadableModel(name, "it holds no graph", hint="is it an ONNX file?")
     if any(isinstance(text, bytes) for text in _texts(model)):
         raise UnreadableModel(name, "a name in it is no text (UTF-8)")
-    if check:
-        _warn_of_checker(onnx, model, content)
+    return model, content, folder
+
+
+def _in_order(onnx: ModuleType, model: ModelProto, folder: Path | None) -> LoadedModel:
     model = _without_functions(onnx, model)
     if not check_graph(model.graph):
         model = type(model).FromString(model.SerializeToString())  # the caller's own stays as it is
@@ -132,21 +160,22 @@ def _content(source: ModelSource) -> tuple[str, bytes, Path | None]:
     )
 
 
-def _warn_of_checker(onnx: ModuleType, model: ModelProto, content: bytes | None) -> None:
+def _complaints(onnx: ModuleType, model: ModelProto, content: bytes | None) -> list[str]:
     """What ONNX's own checker finds is worth a warning: many models that run break one of its rules.
 
     The checker reads bytes. Where there are none yet they are made from the model, which takes time and memory.
     """
     if (model.ByteSize() if content is None else len(content)) > LARGEST_CHECKED:
-        return
+        return []
     if any(tensor.data_location == tensor.EXTERNAL for tensor in model.graph.initializer):
-        return  # it would look for the files relative to the working directory
+        return []  # it would look for the files relative to the working directory
     try:
         onnx.checker.check_model(model if content is None else content)
     except onnx.checker.ValidationError as error:
-        warnings.warn(f"ONNX's checker says: {str(error).strip()}", stacklevel=4)
+        return [f"ONNX's checker says: {str(error).strip()}"]
     except (RuntimeError, ValueError) as error:
-        warnings.warn(f"ONNX's checker failed: {error}", stacklevel=4)
+        return [f"ONNX's checker failed: {error}"]
+    return []
 
 
 def _without_functions(onnx: ModuleType, model: ModelProto) -> ModelProto:

@@ -41,7 +41,8 @@ def _reference(array: np.ndarray, src_layout: str, dst_layout: str, schedule_rul
     whole = [sizes[letter] * inner(way.src_layout, letter) for letter in letters]
     joined = array.transpose(apart(source)).reshape(whole)
     blocks = [inner(way.dst_layout, letter) for letter in letters]
-    padded = np.pad(joined, [(0, -size % block) for size, block in zip(whole, blocks, strict=True)])
+    missing = [-size % block for size, block in zip(whole, blocks, strict=True)]
+    padded = np.pad(joined, [(0, cells) for cells in missing]) if any(missing) else joined  # which copies anyway
     order = apart(target)
     outer = {letter: size // block for letter, size, block in zip(letters, padded.shape, blocks, strict=True)}
     lengths = [axis.factor or outer[axis.name] for axis in way.dst_layout.axes]

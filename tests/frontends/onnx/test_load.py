@@ -9,8 +9,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from loopwright.frontends import from_onnx
+from loopwright.frontends.onnx.compiled import CompiledModel
 from loopwright.frontends.onnx.errors import (
     AbsurdSize,
+    BadNode,
     BadTensor,
     BrokenGraph,
     DataOutsideFolder,
@@ -234,3 +236,18 @@ def test_negative_small_integers_are_unpacked():
 
     array = np.array([-8, 7, -1, 0, 3]).astype(ml_dtypes.int4)
     np.testing.assert_array_equal(to_array(numpy_helper.from_array(array, "w"), None).astype(int), [-8, 7, -1, 0, 3])
+
+
+@pytest.mark.parametrize("least", [0, 1 << 23])
+def test_what_the_checker_says_of_a_compiled_model_is_heard_in_the_end(monkeypatch, least):
+    """Of a large model it says so from another process."""
+    monkeypatch.setattr("loopwright.frontends.onnx.load._WORTH_A_PROCESS", least)
+    odd = model("(float[3] x) => (float[3] y) { y = Relu(x) }")
+    odd.ir_version = 1
+    with pytest.warns(UserWarning, match="ONNX's checker says") as warned:
+        compiled = CompiledModel(odd)
+    assert [warning.filename for warning in warned] == [__file__]
+    np.testing.assert_array_equal(compiled(np.float32([-1, 0, 2])), [0, 0, 2])
+    broken = model("(float[3] x) => (float[3] y) { y = Add(x) }")
+    with pytest.warns(UserWarning, match="checker"), pytest.raises(BadNode, match="it has 1 inputs"):
+        CompiledModel(broken)
