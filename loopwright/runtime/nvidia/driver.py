@@ -124,10 +124,15 @@ class Driver:
 @functools.cache
 def find_driver() -> Driver | Unusable:
     """The driver, or why there is none; looked for once."""
+    library = os.environ.get(_ENVIRONMENT) or LIBRARY
+    try:
+        ctypes.CDLL(library)
+    except OSError as error:  # found out before our part in C is built for it
+        return Unusable(device_errors.NoCudaDriver, _found(f"{library} was not found", str(error)))
     native = _library()
     if native is None:
         return Unusable(device_errors.NoCudaDriver, f"our part in C cannot be had: {_native.why_not}")
-    if native.lw_cuda_open((os.environ.get(_ENVIRONMENT) or LIBRARY).encode()) == 0:
+    if native.lw_cuda_open(library.encode()) == 0:
         return Driver(native)
     kind = device_errors.KINDS.get(native.lw_cuda_error_kind().decode(), device_errors.NoCudaDriver)
     problem, why, _ = native.lw_cuda_error_message().decode(errors="replace").split(SEPARATOR)

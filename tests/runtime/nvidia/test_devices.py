@@ -49,7 +49,11 @@ def test_an_index_too_high_is_named(gpu: FakeGpu):
 
 def started_with(**settings: str) -> str:
     """What `cuda(0).sync()` prints in a process of its own."""
-    program = "import loopwright as lw\ntry: lw.cuda(0).sync()\nexcept lw.LoopwrightError as e: print(type(e).__name__, e)"
+    program = (
+        "import loopwright as lw\n"
+        "try: lw.cuda(0).sync()\n"
+        "except lw.LoopwrightError as error: print(type(error).__name__, error)\n"
+    )
     environment = {**os.environ, "LOOPWRIGHT_CUDA_DRIVER": fake_driver(), **settings}
     return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True).stdout
 
@@ -184,7 +188,8 @@ def test_memory_is_handed_over_behind_our_work(gpu: FakeGpu):
     a.__dlpack__(stream=1)  # the default stream, which is ours
     assert "cuStreamWaitEvent" not in gpu.calls()
     a.__dlpack__(stream=consumer)
-    assert [call for call in gpu.calls() if "Event" in call][:3] == ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"]
+    events = [call for call in gpu.calls() if "Event" in call]
+    assert events[:3] == ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"]
     with pytest.raises(BadStream, match="stream 0 may mean two streams"):
         a.__dlpack__(stream=0)
     # Freed only behind what the consumer has been doing with it.
@@ -240,11 +245,11 @@ def test_failures_name_the_call(gpu: FakeGpu):
     with pytest.raises(CudaError, match=r"cuMemcpyAsync on cuda\(0\): CUDA_ERROR_INVALID_VALUE \(as the test wanted\)"):
         a.numpy()
     gpu.fail("cuStreamSynchronize", 700)
-    with pytest.raises(KernelFailed, match="cuStreamSynchronize after a copy.*ILLEGAL_ADDRESS") as caught:
+    with pytest.raises(KernelFailed, match=r"cuStreamSynchronize after a copy.*ILLEGAL_ADDRESS") as caught:
         a.numpy()
     assert "LOOPWRIGHT_CUDA_CHECK=1" in caught.value.hint
     gpu.fail("cuStreamCreate", 987)
-    with pytest.raises(CudaError, match="cuStreamCreate on cuda.0.: error unknown to the driver"):
+    with pytest.raises(CudaError, match=r"cuStreamCreate on cuda.0.: error unknown to the driver"):
         lw.cuda(0).create_raw_stream()
 
 
@@ -278,3 +283,20 @@ def test_without_pools_memory_is_plain():
 
 def test_the_addresses_for_compiled_code(gpu: FakeGpu):
     assert driver.symbols()["lw_cuda_launch"]
+
+
+def test_the_target_of_a_device(gpu: FakeGpu):
+    from loopwright.target import Target, describe_gpu
+    from loopwright.target import gpu as description
+
+    target = Target.from_device(lw.cuda(1))
+    assert (target.arch, target.max_shared_memory_per_block, target.l2_cache_size_bytes) == ("sm_90", 49152, 50 << 20)
+    description._describe.cache_clear()
+    description._gpu_of_this_machine.cache_clear()
+    try:
+        found = describe_gpu("cuda")
+        assert (found.name, found.arch, found.is_host, found.multiprocessors) == ("Fake GPU 0", "sm_90a", True, 132)
+        assert (found.max_shared_memory_per_block, found.memory_bytes) == (232448, 1 << 26)
+    finally:
+        description._describe.cache_clear()
+        description._gpu_of_this_machine.cache_clear()
