@@ -313,7 +313,8 @@ def failing_kernels() -> str:
     said = []
     for checked in ("", "1"):
         environment = {**os.environ, "LOOPWRIGHT_CUDA_CHECK": checked}
-        done = subprocess.run([sys.executable, "-c", program, __file__], capture_output=True, text=True, env=environment)
+        command = [sys.executable, "-c", program, __file__]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.stdout.startswith("KernelFailed") and "wild" in done.stdout, done.stdout + done.stderr[-2000:]
         said.append(done.stdout.strip())
     return " | ".join(said)
