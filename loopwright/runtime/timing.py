@@ -170,7 +170,7 @@ def time_evaluator(
         preprocess = f_preproc
     return Evaluator(
         function, number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown,
-        cache_flush_bytes, preprocess, dev.index if getattr(dev, "device_type", None) == CUDA else None,
+        cache_flush_bytes, preprocess, getattr(dev, "index", 0) if getattr(dev, "device_type", None) == CUDA else None,
     )  # fmt: skip
 
 

@@ -300,3 +300,22 @@ def test_the_target_of_a_device(gpu: FakeGpu):
     finally:
         description._describe.cache_clear()
         description._gpu_of_this_machine.cache_clear()
+
+
+def test_more_streams_than_are_kept_track_of(gpu: FakeGpu):
+    dev = lw.cuda(1)
+    streams = [dev.create_raw_stream() for _ in range(40)]
+    tensors = []
+    for stream in streams:
+        dev.set_raw_stream(stream)
+        tensors.append(nd.array(np.ones(2, "float32"), dev))
+    dev.set_raw_stream(None)
+    gc.collect()  # what errors of earlier tests hold
+    gpu.calls()
+    tensors.clear()
+    gc.collect()
+    freeing = gpu.calls()  # the whole device is waited for instead
+    assert freeing.count("cuCtxSynchronize") == freeing.count("cuMemFreeAsync") == 40
+    for stream in streams:
+        dev.free_raw_stream(stream)
+    assert gpu.used() == 0 and gpu.library.fake_streams() == 0
