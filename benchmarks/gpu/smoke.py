@@ -85,7 +85,7 @@ def device() -> str:
     assert Target.from_device(DEV).arch == f"sm_{str(DEV.compute_version).replace('.', '')}"
     names = "max_threads_per_block max_shared_memory_per_block warp_size multi_processor_count l2_cache_size_bytes"
     facts = ", ".join([f"{name} {getattr(DEV, name)}" for name in names.split()])
-    return f"{DEV.device_name}: {found}, CUDA {DEV.api_version}, driver {DEV.driver_version}, {facts}, {found}"
+    return f"{found}, CUDA {DEV.api_version}, driver {DEV.driver_version}, {facts}"
 
 
 @check

@@ -175,7 +175,8 @@ def _describe(target: Target) -> GpuDescription:
         raise BadTargetAttribute(str(target.kind), "kind", str(target.kind), "cuda, for a GPU to be described")
     board = BOARDS.get(target.tag)
     arch = target.arch or target.mcpu or (board.arch if board is not None else "")
-    here = None if arch else _gpu_of_this_machine(_index(target))
+    is_real = target.model != "emulated"
+    here = _gpu_of_this_machine(_index(target)) if is_real and not arch else None
     described = here if here is not None else _of_board(arch or USUAL_ARCH, target.tag, board)
     given = {name: _positive(target, name) for name in _OPTIONS if name in target.attrs}
     shared = given.get("max_shared_memory_per_block", STATIC_SHARED)

@@ -96,6 +96,12 @@ def test_boards_by_the_names_of_the_driver():
     assert gpu._board_named("NVIDIA Something") is None
 
 
+def test_an_emulated_gpu_is_the_same_on_every_machine(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gpu, "_gpu_of_this_machine", lambda index: pytest.fail("it was asked for"))
+    gpu._describe.cache_clear()
+    assert describe_gpu("cuda -model=emulated").arch == "sm_80"
+
+
 def test_without_a_gpu_cuda_means_an_sm_80(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gpu, "_gpu_of_this_machine", lambda index: None)
     gpu._describe.cache_clear()

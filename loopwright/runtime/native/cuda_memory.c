@@ -44,15 +44,16 @@ static int release(Device* device, void* memory, void* stream) {
   if (enter_device(&entered, device) != 0) return -1;
   Api* api = &device->driver->api;
   Address address = (Address)(uintptr_t)memory;
-  int count = device->num_streams, is_known = 0;
-  void* streams[MAX_STREAMS];
-  for (int k = 0; k < count && k < MAX_STREAMS; k++) is_known |= (streams[k] = device->streams[k]) == stream;
-  if (!is_known) stream = NULL; /* destroyed meanwhile, when all its work was done */
-  if (count > MAX_STREAMS) api->context_synchronize();
-  for (int k = 0; k < count && count <= MAX_STREAMS; k++)
-    if (streams[k] != stream && wait_for(device, stream, streams[k]) != SUCCESS)
-      forget_stream(device, streams[k]); /* its owner destroyed it, which ends when its work does */
+  pthread_mutex_lock(&device->driver->lock); /* no stream is destroyed meanwhile */
+  int is_known = 0;
+  for (int k = 0; k < device->num_streams && k < MAX_STREAMS; k++) is_known |= device->streams[k] == stream;
+  if (!is_known) stream = NULL; /* destroyed, when all its work was done */
+  if (device->num_streams > MAX_STREAMS) api->context_synchronize();
+  for (int k = device->num_streams - 1; k >= 0 && device->num_streams <= MAX_STREAMS; k--)
+    if (device->streams[k] != stream && wait_for(device, stream, device->streams[k]) != SUCCESS)
+      forget_stream(device, device->streams[k]); /* another library destroyed it, which ends when its work does */
   Status status = device->pool == NULL ? api->free(address) : api->pool_free(address, stream);
+  pthread_mutex_unlock(&device->driver->lock);
   LEAVE(status, "cuMemFreeAsync");
 }
 

@@ -18,8 +18,7 @@ static void note_stream(Device* device, void* stream) {
   pthread_mutex_unlock(&device->driver->lock);
 }
 
-static void forget_stream(Device* device, void* stream) {
-  pthread_mutex_lock(&device->driver->lock);
+static void forget_stream(Device* device, void* stream) { /* with the lock held */
   int count = device->num_streams;
   for (int k = 0; count <= MAX_STREAMS && k < count; k++)
     if (device->streams[k] == stream) {
@@ -27,7 +26,6 @@ static void forget_stream(Device* device, void* stream) {
       device->num_streams = count - 1;
       break;
     }
-  pthread_mutex_unlock(&device->driver->lock);
 }
 
 /* What comes into `stream` from now on waits for what is in `other` now. */
@@ -62,8 +60,10 @@ EXPORT int32_t lw_cuda_stream_create(int32_t number, void** stream) {
 EXPORT int32_t lw_cuda_stream_destroy(int32_t number, void* stream) {
   ENTER_OR_FAIL(number);
   Status status = api->stream_synchronize(stream); /* memory may have been taken in it, and is freed elsewhere then */
+  pthread_mutex_lock(&device->driver->lock); /* a free in another thread may be about to wait for it */
   forget_stream(device, stream);
   Status last = api->stream_destroy(stream);
+  pthread_mutex_unlock(&device->driver->lock);
   LEAVE(status == SUCCESS ? last : status, "cuStreamDestroy");
 }
 
