@@ -17,13 +17,14 @@ from typing import Final, Literal, NamedTuple
 
 from loopwright.display import progress
 from loopwright.display.sheet import Sheet, Table, heading
+from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.link import NoLinker, find_compiler
 from loopwright.target import Microarchitecture, detect_host, host_description
 from loopwright.target.availability import look_for
 from loopwright.target.host import cgroup_quota
 from loopwright.target.microarchitecture import store
 from loopwright.target.microarchitectures import MICROARCHITECTURES
-from loopwright.target.target_sheet import caches_text, unit_words
+from loopwright.target.target_sheet import caches_text, size_text, unit_words
 
 State = Literal["fine", "missing", "broken"]  # missing: works without it, for the reason given
 
@@ -186,7 +187,48 @@ def _cuda() -> list[Fact]:
     looked_for = look_for("cuda")
     is_usable = all("not " not in item for item in looked_for)
     note = "" if is_usable else "builds for CPUs only"
-    return [Fact("cuda", "CUDA", "; ".join(looked_for), "fine" if is_usable else "missing", note)]
+    built = Fact("cuda", "CUDA", "; ".join(looked_for), "fine" if is_usable else "missing", note)
+    return [built, *_nvrtc(), *_gpus()]
+
+
+def _nvrtc() -> list[Fact]:
+    from loopwright.runtime.nvidia.nvrtc import NoNvrtc, load_nvrtc
+
+    try:
+        found = load_nvrtc()
+    except NoNvrtc as error:
+        note = f"CUDA kernels cannot be compiled ({error.why}); {error.hint}"
+        return [Fact("nvrtc", "NVRTC", "not found", "missing", note)]
+    major, minor = found.version
+    known = found.architectures()
+    return [Fact("nvrtc", "NVRTC", f"{major}.{minor} ({known[0]} to {known[-1]})")]
+
+
+def _gpus() -> list[Fact]:
+    from loopwright.runtime.nvidia.driver import Unusable, find_driver
+
+    found = find_driver()
+    if isinstance(found, Unusable):
+        return [Fact("gpu", "GPU", "none", "missing", f"{found.why}; nothing runs on a GPU here")]
+    version = f"CUDA {found.version // 1000}.{found.version % 1000 // 10}"
+    facts = [Fact("cuda_driver", "CUDA driver", f"{version}, {found.device_count} device(s)")]
+    for index in range(found.device_count):
+        facts += _gpu(index)
+    return facts
+
+
+def _gpu(index: int) -> list[Fact]:
+    from loopwright.runtime.devices import cuda
+
+    dev = cuda(index)
+    key = "gpu" if index == 0 else f"gpu_{index}"
+    try:
+        capability, total, free = dev.compute_version, dev.total_global_memory, dev.available_global_memory
+        memory = f"{size_text((free or 0) >> 20 << 20)} of {size_text((total or 0) >> 20 << 20)} free"
+        words = f"{dev.device_name}, sm_{str(capability).replace('.', '')}, {dev.multi_processor_count} multiprocessors"
+        return [Fact(key, f"GPU {index}", f"{words}, {memory}")]
+    except LoopwrightError as error:  # such as a device that another process has for itself
+        return [Fact(key, f"GPU {index}", "cannot be used", "broken", error.problem)]
 
 
 _PROBES: Final[tuple[Callable[[], list[Fact]], ...]] = (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 from loopwright.display.sheet import Lines, Sheet, Span, Table, heading
-from loopwright.target import Target, TargetKind, describe, list_kinds, list_tags
+from loopwright.target import Target, TargetKind, describe, describe_gpu, list_kinds, list_tags
 from loopwright.target.availability import BUILDABLE
-from loopwright.target.target_sheet import known_cpu, target_sheet, unit_words
+from loopwright.target.target_sheet import known_cpu, known_gpu, target_sheet, unit_words
 
 
 def listing(as_json: bool) -> str:
@@ -28,6 +29,8 @@ def page(text: str, as_json: bool) -> str:
     target = Target(text)
     if "cpu" in target.kind.default_keys:
         describe(target)
+    if str(target.kind) == "cuda":
+        describe_gpu(target)
     if not as_json:
         return target_sheet(target).for_screen()
     data = {
@@ -38,9 +41,14 @@ def page(text: str, as_json: bool) -> str:
         "attributes": dict(target.attrs),
         "host": None if target.host is None else str(target.host),
         "builds": str(target.kind) in BUILDABLE,
-        "means": _cpu(target),
+        "means": _cpu(target) or _gpu(target),
     }
     return json.dumps(data, indent=2)
+
+
+def _gpu(target: Target) -> dict[str, object] | None:
+    gpu = known_gpu(target)
+    return None if gpu is None else asdict(gpu)
 
 
 def _cpu(target: Target) -> dict[str, object] | None:

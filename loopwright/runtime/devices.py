@@ -6,15 +6,24 @@ raises `DeviceUnavailable`, which says what was looked for, what was found, and 
 
 from __future__ import annotations
 
-import glob
 import os
+import re
+from pathlib import Path
 from typing import Final
 
+from loopwright.runtime.call_errors import SEPARATOR
+from loopwright.runtime.device_errors import DeviceUnavailable
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.ffi import core
+from loopwright.runtime.nvidia import memory
+from loopwright.runtime.nvidia.driver import driver, why_unusable
 
 CPU: Final = 1
-CUDA: Final = 2
+CUDA: Final = memory.CUDA
+
+# The driver's numbers (CUdevice_attribute) for what a device is asked for.
+_MAX_THREADS, _MAX_BLOCK_X, _SHARED, _WARP, _REGISTERS, _CLOCK, _PROCESSORS, _L2 = 1, 2, 8, 10, 12, 13, 16, 38
+_MAJOR, _MINOR, _SHARED_OPT_IN = 75, 76, 97
 
 # Every name a device may be asked by, and DLPack's code for it.
 _TYPES: Final = {
@@ -42,6 +51,7 @@ _TYPES: Final = {
     "aocl": 5,
     "aocl_sw_emu": 5,
 }
+_DRIVER_VERSION: Final = Path("/proc/driver/nvidia/version")
 _NAMES: Final = {code: name for name, code in reversed(_TYPES.items()) if name not in ("cl", "mtl")}
 
 
@@ -65,29 +75,6 @@ class UnknownDevice(LoopwrightError, ValueError):
             why=why,
             hint=f"use a kind and an index, such as 'cpu' or 'cuda:1'; the kinds are {', '.join(_TYPES)}",
             fields={"device": str(asked)},
-        )
-
-
-class DeviceUnavailable(LoopwrightError):
-    """The device cannot be used here: it is missing, or this version of Loopwright has no runtime for it.
-
-    The message lists what was looked for. The CPU always works: build for target "llvm" and put tensors on cpu(0).
-
-    For example:
-
-        import loopwright
-        loopwright.nd.empty((4,), device=loopwright.device("vulkan"))
-    """
-
-    code = "LW0103"
-
-    def __init__(self, device: Device, wanted: str) -> None:
-        looked, why = _what_is_there(device)
-        super().__init__(
-            f"{wanted}: the device {device} cannot be used here",
-            why=why,
-            hint="cpu(0) works: build for target 'llvm' and keep the tensors on cpu(0)",
-            fields={"device": str(device), "looked_for": looked},
         )
 
 
@@ -119,34 +106,62 @@ class Device(core.Device):
     @property
     def exist(self) -> bool:
         """Whether Loopwright can run code and hold tensors on this device."""
+        if self.device_type == CUDA:
+            return why_unusable(self.index) is None
         return self.device_type == CPU and self.index == 0
 
     def sync(self, stream: object = None) -> None:
-        """Wait until everything started on this device is done; on a CPU calls return when they are done."""
+        """Wait until everything started on this device (or in that stream of it) is done; a CPU is never behind."""
         self.require("sync")
+        if self.device_type == CUDA and stream is not None:
+            driver().call("stream_synchronize", self.index, memory.check_stream(stream))
+        elif self.device_type == CUDA:
+            driver().call("synchronize", self.index)
 
     def create_raw_stream(self) -> int | None:
         """A new queue of work on the device; a CPU has none, and None stands for its only one."""
         self.require("create_raw_stream")
-        return None
+        return driver().new("stream_create", self.index) if self.device_type == CUDA else None
 
     def free_raw_stream(self, stream: object) -> None:
-        """Give a queue back."""
+        """Wait for a queue and give it back; a thread that was using it goes on with the default one."""
         self.require("free_raw_stream")
+        handle = memory.check_stream(stream) if self.device_type == CUDA else 0
+        if handle:
+            if memory.current_stream(self.index) == handle:
+                memory.set_current_stream(self.index, 0)
+            driver().call("stream_destroy", self.index, handle)
 
     def set_raw_stream(self, stream: object) -> None:
-        """Put what this thread starts from now on into that queue."""
+        """Put what this thread starts from now on into that queue; None is the default one."""
         self.require("set_raw_stream")
+        if self.device_type == CUDA:
+            memory.set_current_stream(self.index, memory.check_stream(stream))
+
+    def trim(self) -> None:
+        """Give memory that dropped tensors left in the pool back to the device, for other processes."""
+        self.require("trim")
+        if self.device_type == CUDA:
+            driver().call("trim", self.index)
 
     def require(self, wanted: str) -> None:
-        """Raise `DeviceUnavailable` unless the device can be used; `wanted` is what for."""
-        if not self.exist:
-            raise DeviceUnavailable(self, wanted)
+        """Raise `DeviceUnavailable`, or a subclass, unless the device can be used; `wanted` is what for."""
+        if self.exist:
+            return
+        problem, looked, kind = f"{wanted}: the device {self} cannot be used here", [], DeviceUnavailable
+        why = f"this version of Loopwright has no runtime for {self.type} devices"
+        if self.device_type == CPU:
+            looked, why = ["cpu(0)"], "all processors of this machine are one device, cpu(0)"
+        elif self.device_type == CUDA and (found := why_unusable(self.index)) is not None:
+            looked, kind, why = ["libcuda.so.1", "/dev/nvidia*"], found.kind, found.why
+        raise kind(f"{problem}{SEPARATOR}{why}", fields={"device": str(self), "looked_for": looked})
 
     @property
     def device_name(self) -> str | None:
         """The name of the processor, or None where the system does not tell."""
         self.require("device_name")
+        if self.device_type == CUDA:
+            return driver().device_name(self.index)
         import platform
 
         return platform.processor() or platform.machine() or None
@@ -154,61 +169,89 @@ class Device(core.Device):
     @property
     def multi_processor_count(self) -> int:
         """How many processors run code at once."""
-        self.require("multi_processor_count")
-        return os.cpu_count() or 1
+        return self._fact("multi_processor_count", _PROCESSORS) or os.cpu_count() or 1
 
-    # The limits below describe thread blocks, and a CPU has none: its answer is None. No other device can be used yet.
+    # What follows describes thread blocks and memory of its own, and a CPU has none: its answer is None.
     @property
     def max_threads_per_block(self) -> int | None:
         """Threads in one block at most."""
-        return self._block_limit("max_threads_per_block")
+        return self._fact("max_threads_per_block", _MAX_THREADS)
 
     @property
     def max_thread_dimensions(self) -> tuple[int, int, int] | None:
         """Threads in one block at most, by axis."""
-        self._block_limit("max_thread_dimensions")
-        return None
+        along = [self._fact("max_thread_dimensions", _MAX_BLOCK_X + axis) for axis in range(3)]
+        return None if along[0] is None else (along[0], along[1] or 1, along[2] or 1)
 
     @property
     def max_shared_memory_per_block(self) -> int | None:
-        """Bytes of memory that the threads of a block share."""
-        return self._block_limit("max_shared_memory_per_block")
+        """Bytes of memory that the threads of a block share, without asking for more than the usual 48 KiB."""
+        return self._fact("max_shared_memory_per_block", _SHARED)
+
+    @property
+    def max_dynamic_shared_memory_per_block(self) -> int | None:
+        """Bytes of memory that the threads of a block share at most, where a kernel asks for it."""
+        return self._fact("max_dynamic_shared_memory_per_block", _SHARED_OPT_IN)
+
+    @property
+    def max_registers_per_block(self) -> int | None:
+        """Registers of 32 bits that the threads of a block have together."""
+        return self._fact("max_registers_per_block", _REGISTERS)
 
     @property
     def warp_size(self) -> int | None:
         """Threads that run in lockstep."""
-        return self._block_limit("warp_size")
+        return self._fact("warp_size", _WARP)
 
     @property
     def compute_version(self) -> str | None:
         """The version of the instruction set, such as "9.0"."""
-        self._block_limit("compute_version")
-        return None
+        major = self._fact("compute_version", _MAJOR)
+        return None if major is None else f"{major}.{self._fact('compute_version', _MINOR)}"
 
     @property
     def max_clock_rate(self) -> int | None:
         """The clock in kHz."""
-        return self._block_limit("max_clock_rate")
+        return self._fact("max_clock_rate", _CLOCK)
 
     @property
     def l2_cache_size_bytes(self) -> int | None:
         """Bytes of the cache that all processors of an accelerator share."""
-        return self._block_limit("l2_cache_size_bytes")
+        return self._fact("l2_cache_size_bytes", _L2)
+
+    @property
+    def total_global_memory(self) -> int | None:
+        """Bytes of the device's memory."""
+        self.require("total_global_memory")
+        return driver().memory(self.index)[1] if self.device_type == CUDA else None
+
+    @property
+    def available_global_memory(self) -> int | None:
+        """Bytes of the device's memory that nobody holds; what dropped tensors left in the pool comes on top."""
+        self.require("available_global_memory")
+        if self.device_type != CUDA:
+            return None
+        free, _, reserved, used = driver().memory(self.index)
+        return free + reserved - used
 
     @property
     def api_version(self) -> int | None:
-        """The version of the vendor's runtime."""
-        return self._block_limit("api_version")
+        """The version of the interface that the vendor's driver offers: 13000 is CUDA 13.0."""
+        self.require("api_version")
+        return driver().version if self.device_type == CUDA else None
 
     @property
     def driver_version(self) -> str | None:
-        """The version of the vendor's driver."""
-        self._block_limit("driver_version")
-        return None
+        """The version of the vendor's driver, such as "580.65.06", where the system tells."""
+        self.require("driver_version")
+        if self.device_type != CUDA or not _DRIVER_VERSION.is_file():
+            return None
+        found = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", _DRIVER_VERSION.read_text(errors="replace"))
+        return found[0] if found else None
 
-    def _block_limit(self, name: str) -> int | None:
+    def _fact(self, name: str, attribute: int) -> int | None:
         self.require(name)
-        return None
+        return driver().attribute(self.index, attribute) if self.device_type == CUDA else None
 
     def __str__(self) -> str:
         return f"{_NAMES.get(self.device_type) or self.type}({self.index})"
@@ -297,24 +340,3 @@ def _parse(asked: str | int, index: int | None) -> tuple[int, int]:
     if not tail.isdecimal():
         raise UnknownDevice(asked, why=f"{tail!r} is no index")
     return _TYPES[kind], int(tail)
-
-
-def _what_is_there(device: Device) -> tuple[list[str], str]:
-    """What was looked for to find `device`, and in words what came of it."""
-    if device.device_type == CPU:
-        return ["cpu(0)"], "all processors of this machine are one device, cpu(0)"
-    if device.device_type != CUDA:
-        return [], f"this version of Loopwright has no runtime for {device.type} devices"
-    import ctypes
-
-    looked = ["libcuda.so.1", "/dev/nvidia*"]
-    try:
-        ctypes.CDLL("libcuda.so.1")
-        driver = "the driver library libcuda.so.1 is there"
-    except OSError:
-        driver = "the driver library libcuda.so.1 was not found"
-    nodes = glob.glob("/dev/nvidia[0-9]*")
-    result = f"{len(nodes)} device file(s) /dev/nvidia* are there" if nodes else "there is no device file /dev/nvidia*"
-    if nodes and driver.endswith("is there"):
-        return looked, f"{driver} and {result}, but this version of Loopwright has no CUDA runtime yet"
-    return looked, f"{driver}, and {result}"

@@ -20,7 +20,10 @@ FLAGS: Final = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-pthread", "-fvisibili
 SUFFIX: Final = ".dylib" if sys.platform == "darwin" else ".so"
 COMPILERS: Final = ("cc", "gcc", "clang")  # in the order in which they are looked for on PATH
 # A platform wheel carries them built.
-SHIPPED: Final = ("runtime/native/thread_pool.c", "runtime/native/array_call.c", "codegen/llvm/jit_debug.c")
+SHIPPED: Final = (
+    *("runtime/native/thread_pool.c", "runtime/native/array_call.c", "runtime/native/cuda.c"),
+    "codegen/llvm/jit_debug.c",
+)
 _TIMEOUT: Final = 120  # seconds
 _INCLUDE: Final = re.compile(r'#include "([^"]+)"\n')
 

@@ -2,7 +2,8 @@
 
 An NDArray *is* a `tvm_ffi.Tensor` (a subclass with more methods and no more state), so a call passes it with no
 work in Python. `array` and `empty` allocate; `from_dlpack` and `from_numpy` share. `numpy()` copies, as scripts
-expect; `numpy.asarray(x)` and `numpy.from_dlpack(x)` share.
+expect; `numpy.asarray(x)` and `numpy.from_dlpack(x)` share. Tensors on a GPU are the same class: `nd.array(x, cuda(0))`
+makes one, `numpy()` and `copyto` bring it back, and torch shares it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from loopwright.runtime.devices import CPU, Device, cpu
+from loopwright.runtime.devices import CPU, CUDA, Device, cpu
 from loopwright.runtime.dlpack import capsule, not_exported, view_memory
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.ffi import core
+from loopwright.runtime.nvidia import memory
 
 if TYPE_CHECKING:
     import ctypes
@@ -71,16 +73,16 @@ class NDArray(core.Tensor, metaclass=_Tensors):
 
     def numpy(self) -> np.ndarray:
         """A copy as a numpy array; bfloat16 and float8 come as `ml_dtypes` types, lanes as a trailing axis."""
-        return self.__array__().copy()
+        return self.__array__(copy=True)
 
     def asnumpy(self) -> np.ndarray:
         """The old name of `numpy`."""
         return self.numpy()
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        """The tensor's own memory as a numpy array: `numpy.asarray(x)` copies nothing."""
+        """The tensor's own memory as a numpy array: `numpy.asarray(x)` copies nothing, except from a GPU."""
         if self.device.device_type != CPU:
-            self.device.require("reading a tensor")
+            return self._read(dtype, copy)
         shared = view_memory(self.data_ptr(), self.shape, self.strides, self.dtype, self)
         if dtype is not None and shared.dtype != dtype:
             if copy is False:
@@ -88,22 +90,59 @@ class NDArray(core.Tensor, metaclass=_Tensors):
             return shared.astype(dtype)
         return shared.copy() if copy else shared
 
+    def _read(self, dtype: npt.DTypeLike | None, copy: bool | None) -> np.ndarray:
+        self.device.require("reading a tensor")
+        if copy is False:
+            raise BadTensorData(f"a tensor on {self.device} cannot be read as a numpy array without a copy")
+        result = memory.read(self, self.dtype)
+        return result if dtype is None else result.astype(dtype, copy=False)
+
     def copyfrom(self, source: object) -> NDArray:
         """Overwrite this tensor with `source` (numpy, tensor, list) of the same shape, converting its type."""
+        if self.device.device_type != CPU:
+            return self._write(source)
         mine = self.__array__()
-        other = _host_data(source)
-        if self.dtype == "bfloat16" and other.dtype == np.uint16:
-            other = other.view(mine.dtype)  # older scripts carry bfloat16 as its bits
-        if other.shape != mine.shape:
-            raise BadTensorData(
-                f"copyfrom: the tensor has shape {mine.shape}, the data has shape {other.shape}",
-                hint="reshape the data; copyfrom does not broadcast",
-                fields={"expected": mine.shape, "given": other.shape},
-            )
+        other = self._fitting(source)
         try:
             np.copyto(mine, other, casting="unsafe")
         except (TypeError, ValueError) as error:
             raise BadTensorData(f"copyfrom: {other.dtype} cannot become {self.dtype}", why=str(error)) from error
+        return self
+
+    def _fitting(self, source: object) -> np.ndarray:
+        """`source` as an array of this tensor's shape."""
+        dtype = self.dtype
+        shape = tuple(self.shape) if dtype.lanes == 1 else (*self.shape, dtype.lanes)
+        other = _host_data(source)
+        if dtype == "bfloat16" and other.dtype == np.uint16:
+            other = other.view(dtype.numpy())  # older scripts carry bfloat16 as its bits
+        if other.shape != shape:
+            raise BadTensorData(
+                f"copyfrom: the tensor has shape {shape}, the data has shape {other.shape}",
+                hint="reshape the data; copyfrom does not broadcast",
+                fields={"expected": shape, "given": other.shape},
+            )
+        return other
+
+    def _write(self, source: object) -> NDArray:
+        """The same on a GPU: from another GPU tensor there, or by way of the host."""
+        self.device.require("writing a tensor")
+        if not self.is_contiguous():
+            raise BadTensorData(
+                f"copyfrom: the elements of the tensor on {self.device} do not lie next to each other",
+                hint="copy into a tensor of its own, and assign that where it came from",
+            )
+        if _is_on_gpu(source):
+            other = source if isinstance(source, core.Tensor) and isinstance(source, NDArray) else from_dlpack(source)
+            if (other.dtype, other.shape) == (self.dtype, self.shape) and other.is_contiguous():
+                memory.copy(self, other, prod(self.shape) * self.dtype.nbytes * self.dtype.lanes)
+                return self
+            source = other
+        data = self._fitting(source)
+        try:
+            memory.write(self, data.astype(self.dtype.numpy(), copy=False))
+        except (TypeError, ValueError) as error:
+            raise BadTensorData(f"copyfrom: {data.dtype} cannot become {self.dtype}", why=str(error)) from error
         return self
 
     def copyto(self, target: NDArray | Device, mem_scope: str | None = None) -> NDArray:
@@ -120,28 +159,44 @@ class NDArray(core.Tensor, metaclass=_Tensors):
                 f"only the whole tensor can be assigned, not [{where!r}]",
                 hint="write a[:] = x, or change part of it through numpy: numpy.asarray(a)[...] = x",
             )
-        mine = self.__array__()
-        self.copyfrom(np.broadcast_to(value, mine.shape) if np.isscalar(value) else value)
+        shape = tuple(self.shape) if self.dtype.lanes == 1 else (*self.shape, self.dtype.lanes)
+        self.copyfrom(np.broadcast_to(value, shape) if np.isscalar(value) else value)
 
     def to_dlpack(self) -> object:
         """A DLPack capsule of this memory."""
         return self.__dlpack__()
 
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """What `from_dlpack` of other libraries asks for; on a GPU their stream then waits for this thread's."""
+        kind, index = self.__dlpack_device__()
+        if kind == CUDA:
+            memory.hand_over(index, stream)
+        return super().__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
     def _create_view(self, shape: Sequence[int]) -> NDArray:
         """The same memory under another shape with as many elements."""
         if not self.is_contiguous():
             raise BadTensorData("_create_view: the tensor's elements do not lie next to each other")
+        if prod(shape) != prod(self.shape):
+            raise BadTensorData(f"_create_view: shape {tuple(shape)} has not as many elements as {self.shape}")
+        if self.device.device_type != CPU:
+            return from_dlpack(memory.view(super().__dlpack__(), shape))
         mine = self.__array__()
         new_shape = (*shape, *mine.shape[self.ndim :])
-        if prod(new_shape) != mine.size:
-            raise BadTensorData(f"_create_view: shape {tuple(shape)} has not as many elements as {self.shape}")
         return from_numpy(mine.reshape(new_shape), self.dtype)
 
     def __repr__(self) -> str:
         return f"<NDArray shape={self.shape}, dtype={self.dtype}, {self.device}>\n{self.__array__()!r}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self.numpy(), str(self.dtype))
+        return _restore, (self.numpy(), str(self.dtype), self.device)
 
 
 _install_lock = threading.Lock()
@@ -166,6 +221,8 @@ def from_dlpack(source: object) -> NDArray:
 
 def _imported(source: object) -> NDArray:
     try:
+        if _is_on_gpu(source) and not isinstance(source, core.Tensor):
+            source = memory.take_over(source, source.__dlpack_device__()[1])  # type: ignore[attr-defined]
         return core.from_dlpack(source)  # type: ignore[return-value]
     except Exception as error:  # whatever the exporting code raises, which is not ours
         raise BadTensorData(f"from_dlpack: {not_exported(source, error)}") from error
@@ -200,13 +257,15 @@ def empty(
         device = Device(*_device_pair(device))
     device.require("making a tensor")
     if mem_scope not in (None, "", "global"):
-        raise BadTensorData(f"cpu(0) has no memory scope {mem_scope!r}", hint="leave mem_scope out, or use 'global'")
+        raise BadTensorData(f"{device} has no memory scope {mem_scope!r}", hint="leave mem_scope out, or use 'global'")
     kind = DataType(dtype)
     axes = _as_shape(shape)
     if any(axis < 0 for axis in axes):
         raise BadTensorData(f"empty: the shape {axes} has a negative length")
     if prod(axes) * kind.nbytes * kind.lanes >= 1 << 63:
         raise BadTensorData(f"empty: a {kind} tensor of shape {axes} is larger than the address space")
+    if device.device_type == CUDA:
+        return from_dlpack(memory.new_tensor(device.index, axes, kind))
     return from_numpy(_aligned(axes if kind.lanes == 1 else (*axes, kind.lanes), kind.numpy()), kind)
 
 
@@ -281,6 +340,11 @@ def _host_data(source: object) -> np.ndarray:
         raise BadTensorData(f"{type(source).__name__} is no tensor data", why=str(error)) from error
 
 
+def _is_on_gpu(source: object) -> bool:
+    where = getattr(source, "__dlpack_device__", None)
+    return where is not None and where()[0] == CUDA
+
+
 def _is_ml_dtype(dtype: np.dtype) -> bool:
     return dtype.isbuiltin == 2  # numpy's mark for types that other packages registered
 
@@ -293,6 +357,6 @@ def _device_pair(device: object) -> tuple[int, int]:
     raise TypeError(f"a device is needed, not {type(device).__name__}; write loopwright.cpu(0)")
 
 
-def _restore(data: np.ndarray, dtype: str) -> NDArray:
+def _restore(data: np.ndarray, dtype: str, device: Device | None = None) -> NDArray:
     shape = data.shape[:-1] if DataType(dtype).lanes > 1 else data.shape
-    return empty(shape, dtype).copyfrom(data)
+    return empty(shape, dtype, device).copyfrom(data)

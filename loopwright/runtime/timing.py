@@ -2,7 +2,8 @@
 
 Nothing is subtracted. Where the native runtime is there and the arguments are tensors and numbers, the loop runs in C
 and the interpreter takes no part in it; otherwise it is a bare Python loop, whose call costs a few tenths of a
-microsecond and is part of the figure.
+microsecond and is part of the figure. On a GPU the time is that between two events in the current stream, around the
+same loop.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import numpy as np
 from loopwright.runtime import ffi, thread_pool
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.ffi import PackedFunction
+from loopwright.runtime.nvidia.memory import CUDA
+from loopwright.runtime.nvidia.timing import device_loop, flush_l2
 
 _GROWTH: Final = 1.618  # at least, when a repeat was too short: the first calls of a longer run tend to be slower
 _MOST_CALLS: Final = 1 << 40
@@ -91,18 +94,22 @@ class Evaluator:
     repeats_to_cooldown: int
     cache_flush_bytes: int
     f_preproc: PackedFunction | None
+    device: int | None  # the GPU that is asked for the time; None where arguments tell, or for the CPU
 
     def __call__(self, *args: object) -> BenchmarkResult:
         # Untimed: the first call meets cold caches and sleeping threads, and raises bad-call errors.
         self.function(*args)
-        flush = np.zeros(self.cache_flush_bytes, np.uint8) if self.cache_flush_bytes else None
         loop = timed_loop(self.function, args)
+        gpu = self.device if self.device is not None else _gpu_of(args)
+        flush = _flush(self.cache_flush_bytes, gpu) if self.cache_flush_bytes else None
+        if gpu is not None:
+            loop = device_loop(gpu, loop)
         number, results = self.number, []
         for index in range(self.repeat):
             if self.f_preproc is not None:
                 self.f_preproc(*args)
             if flush is not None:
-                flush += 1  # reads and writes every byte, so that little else stays in the caches
+                flush()
             seconds, number = self._one_repeat(loop, number)
             results.append(seconds / number)
             if self.cooldown_interval_ms and (index + 1) % self.repeats_to_cooldown == 0:
@@ -140,7 +147,8 @@ def time_evaluator(
     """A callable that times `function`: after one untimed call, `repeat` times, `number` calls each time.
 
     `number` grows until a repeat takes `min_repeat_ms`. `f_preproc` runs before each repeat, and `cache_flush_bytes`
-    of other memory are touched there, so use `number=1` to measure with cold caches.
+    of other memory are touched there, so use `number=1` to measure with cold caches. On a GPU (`dev`, or where a tensor
+    lies) events in the current stream give the time, and `f_preproc="l2_cache_flush_cuda"` touches twice its L2 cache.
     """
     for name, value, least in (
         ("number", number, 1),
@@ -162,7 +170,7 @@ def time_evaluator(
         preprocess = f_preproc
     return Evaluator(
         function, number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown,
-        cache_flush_bytes, preprocess,
+        cache_flush_bytes, preprocess, getattr(dev, "index", 0) if getattr(dev, "device_type", None) == CUDA else None,
     )  # fmt: skip
 
 
@@ -174,14 +182,40 @@ def timed_loop(function: Callable[..., object], args: Sequence[object]) -> Calla
 def _named(name: str) -> PackedFunction:
     """A registered function; the one that scripts name to have cold caches is ours, unless they registered it."""
     known = ffi.load().get_global_func(name, allow_missing=True)
-    if known is None and name == "cache_flush_cpu_non_first_arg":
-        return _cold_caches
+    if known is None and name in _PREPARE:
+        return _PREPARE[name]
     return known or ffi.load().get_global_func(name)  # the error is its own
 
 
 def _cold_caches(*args: object) -> None:
     """Touch so much other memory that no argument stays in the caches (nor the first one, which some would keep)."""
     np.zeros(_MORE_THAN_CACHES, np.uint8).__iadd__(1)
+
+
+def _cold_l2(*args: object) -> None:
+    """The same for the L2 cache of the GPU on which the arguments lie."""
+    flush_l2(_gpu_of(args) or 0)
+
+
+_PREPARE: Final = {"cache_flush_cpu_non_first_arg": _cold_caches, "l2_cache_flush_cuda": _cold_l2}
+
+
+def _gpu_of(args: Sequence[object]) -> int | None:
+    """The GPU on which the first tensor on a GPU lies; None without any."""
+    places = [arg.__dlpack_device__() for arg in args if hasattr(arg, "__dlpack_device__")]
+    return next((index for kind, index in places if kind == CUDA), None)
+
+
+def _flush(size: int, gpu: int | None) -> Callable[[], None]:
+    """What touches that much other memory."""
+    if gpu is not None:
+        return lambda: flush_l2(gpu, size)
+    other = np.zeros(size, np.uint8)
+
+    def touch() -> None:
+        np.add(other, 1, out=other)  # reads and writes every byte, so that little else stays in the caches
+
+    return touch
 
 
 def _python_loop(function: Callable[..., object], args: Sequence[object]) -> Callable[[int], int]:

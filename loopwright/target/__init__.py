@@ -2,13 +2,14 @@
 
 A `Target` is the user's words (`"llvm -mcpu=core-avx2"`); `describe(target)` turns them into a `CpuDescription`, which
 answers every question the compiler has about the machine: vector width, registers, FMA, caches, cores. Ask the
-description, never the architecture's name.
+description, never the architecture's name. `describe_gpu(target)` gives the `GpuDescription` of a cuda target.
 
 Open `target.py` first (reading and writing, the current target; `text.py`, `kinds.py` and `tags.py` are what it reads),
 then `cpu.py` (the description), `architectures.py` (the table of instruction features it is derived from), `host.py`
-(what this machine is) and `availability.py` (what can be built here). `features.py` answers by the words of scripts,
-`boards.py` has targets by name, `generic_functions.py` functions with a body for each kind of target, `datatype.py` the
-user's own number types. `virtual_device.py` and `compilation_config.py` name the devices of a program.
+(what this machine is), `gpu.py` and its table `gpus.py`, and `availability.py` (what can be built here). `features.py`
+answers by the words of scripts, `boards.py` has targets by name, `generic_functions.py` functions with a body for each
+kind of target, `datatype.py` the user's own number types. `virtual_device.py` and
+`compilation_config.py` name the devices of a program.
 """
 
 from typing import Any
@@ -46,6 +47,7 @@ from loopwright.target.generic_functions import (
     get_native_generic_func,
     override_native_generic_func,
 )
+from loopwright.target.gpu import GpuDescription, UnknownGpuArchitecture, describe_gpu
 from loopwright.target.host import Host, available_cores, detect_host
 from loopwright.target.kinds import TargetKind, list_kinds
 from loopwright.target.microarchitecture import Caches, Microarchitecture
@@ -74,6 +76,7 @@ __all__ = [
     "CpuDescription",
     "GenericBodyExists",
     "GenericFunc",
+    "GpuDescription",
     "Host",
     "Microarchitecture",
     "Moves",
@@ -86,6 +89,7 @@ __all__ = [
     "TargetNotBuildable",
     "UnknownBoard",
     "UnknownCpu",
+    "UnknownGpuArchitecture",
     "UnknownTargetAttribute",
     "UnknownTargetKind",
     "VirtualDevice",
@@ -96,6 +100,7 @@ __all__ = [
     "create",
     "cuda",
     "describe",
+    "describe_gpu",
     "detect_host",
     "generic_func",
     "get_native_generic_func",

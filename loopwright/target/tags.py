@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from loopwright.target.gpus import BOARDS
+
 
 def _nvidia(arch: str, registers: int = 65536, shared: int = 49152, l2: int = 0) -> dict[str, object]:
     board: dict[str, object] = {
@@ -44,6 +46,7 @@ _GEFORCE: Final = {
     **dict.fromkeys("gtx-1050 gtx-1060 gtx-1070 gtx-1070-ti gtx-1080 gtx-1080-ti".split(), "sm_61"),
     **dict.fromkeys("gtx-1650 gtx-1650-ti gtx-1660-ti rtx-2060 rtx-2070 rtx-2080 rtx-2080-ti".split(), "sm_75"),
     **dict.fromkeys("rtx-3060 rtx-3070 rtx-3080 rtx-3080-ti".split(), "sm_86"),
+    **dict.fromkeys("rtx-4060 rtx-4070 rtx-4080".split(), "sm_89"),
 }
 
 TAGS: Final[dict[str, dict[str, object]]] = {
@@ -54,20 +57,12 @@ TAGS: Final[dict[str, dict[str, object]]] = {
     "aws/cpu/c7g.large": _arm("neoverse-v1", 2),
     **{f"aws/cpu/c5.{size}": _aws("skylake-avx512", cores) for size, cores in _C5.items()},
     **{f"aws/cpu/c5.{size}": _aws("cascadelake", cores) for size, cores in _C5_LARGE.items()},
-    "nvidia/nvidia-v100": _nvidia("sm_70", l2=6291456),
-    "nvidia/nvidia-t4": _nvidia("sm_75", l2=4194304),
-    "nvidia/nvidia-a100": _nvidia("sm_80", l2=41943040),
-    "nvidia/nvidia-h100": _nvidia("sm_90", l2=52428800),
+    **{name: _nvidia(board.arch, l2=board.l2) for name, board in BOARDS.items()},
     **{f"nvidia/tesla-{name}": _nvidia(arch) for name, arch in _TESLA.items()},
     **{f"nvidia/geforce-{name}": _nvidia(arch) for name, arch in _GEFORCE.items()},
     "nvidia/jetson-nano": _nvidia("sm_53", registers=32768),
     "nvidia/jetson-tx1": _nvidia("sm_53", registers=32768),
     "nvidia/jetson-tx2": _nvidia("sm_62", registers=32768),
-    "nvidia/nvidia-a10": _nvidia("sm_86"),
-    "nvidia/nvidia-a30": _nvidia("sm_80"),
-    "nvidia/nvidia-a40": _nvidia("sm_86"),
-    "nvidia/geforce-rtx-3090": _nvidia("sm_86", l2=6291456),
-    "nvidia/geforce-rtx-4090": _nvidia("sm_89", l2=75497472),
     "nvidia/jetson-agx-xavier": {**_nvidia("sm_72"), "host": _arm("carmel", 8)},
     "nvidia/jetson-agx-orin-32gb": {**_nvidia("sm_87"), "host": _arm("cortex-a78", 8)},
 }

@@ -90,11 +90,23 @@ class Target:
     @staticmethod
     def from_device(device: Any) -> Target:
         """The target that describes a device of this machine: `Target.from_device("cpu")`, `from_device(cpu(0))`."""
-        from loopwright.runtime.devices import CPU, Device  # loads tvm_ffi
+        from loopwright.runtime.devices import CPU, CUDA, Device  # loads tvm_ffi
 
         result = device if isinstance(device, Device) else Device(device)
         result.require("Target.from_device")
-        if result.device_type != CPU:  # the CPU is the only device that can be used here so far
+        if result.device_type == CUDA:
+            return Target(
+                {
+                    "kind": "cuda",
+                    "arch": f"sm_{str(result.compute_version).replace('.', '')}",
+                    "max_threads_per_block": result.max_threads_per_block,
+                    "max_shared_memory_per_block": result.max_shared_memory_per_block,
+                    "thread_warp_size": result.warp_size,
+                    "registers_per_block": result.max_registers_per_block,
+                    "l2_cache_size_bytes": result.l2_cache_size_bytes,
+                }
+            )
+        if result.device_type != CPU:
             raise NotBuilt(f"Target.from_device for {result}", 'write the target, as in Target("cuda -arch=sm_80")')
         return Target("llvm")  # which means this machine, down to its features
 

@@ -6,6 +6,7 @@ from loopwright.display.sheet import Sheet, Table, heading
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target.availability import BUILDABLE
 from loopwright.target.cpu import CpuDescription
+from loopwright.target.gpu import GpuDescription, describe_gpu
 from loopwright.target.target import Target, describe
 
 
@@ -18,7 +19,9 @@ def target_sheet(target: Target) -> Sheet:
         rows.append(("host", str(target.host)))
     said = Table(("said", ""), tuple(rows))
     cpu = known_cpu(target)
-    means = [] if cpu is None else [Table(("means", ""), tuple(_cpu_rows(cpu)))]
+    gpu = known_gpu(target)
+    rows = _cpu_rows(cpu) if cpu is not None else _gpu_rows(gpu) if gpu is not None else []
+    means = [Table(("means", ""), tuple(rows))] if rows else []
     return Sheet(heading(f"Target {target.tag or target.kind}", built), said, *means)
 
 
@@ -30,6 +33,32 @@ def known_cpu(target: Target) -> CpuDescription | None:
         return describe(target)
     except LoopwrightError:  # building for it says what is wrong
         return None
+
+
+def known_gpu(target: Target) -> GpuDescription | None:
+    """The GPU that a target means; None for other kinds, or where the architecture is not known."""
+    if str(target.kind) != "cuda":
+        return None
+    try:
+        return describe_gpu(target)
+    except LoopwrightError:  # building for it says what is wrong
+        return None
+
+
+def _gpu_rows(gpu: GpuDescription) -> list[tuple[str, str]]:
+    most, usual = size_text(gpu.max_shared_memory_per_block), size_text(gpu.static_shared_memory_per_block)
+    rows = [
+        ("gpu", f"{gpu.name or 'any'} ({gpu.arch}{', this machine' * gpu.is_host})"),
+        ("multiprocessors", f"{gpu.multiprocessors}{', assumed' * (not gpu.name)}"),
+        ("threads", f"{gpu.max_threads_per_block} a block, {gpu.max_threads_per_multiprocessor} a multiprocessor"),
+        ("shared memory", f"{most} a block at most, {usual} without asking"),
+        ("registers", f"{gpu.registers_per_block:,} a block"),
+    ]
+    if gpu.l2_cache_bytes:
+        rows.append(("L2", size_text(gpu.l2_cache_bytes)))
+    if gpu.memory_bandwidth:
+        rows.append(("memory", f"{size_text(gpu.memory_bytes)}, {gpu.memory_bandwidth / 1e9:,.0f} GB/s"))
+    return rows
 
 
 def _cpu_rows(cpu: CpuDescription) -> list[tuple[str, str]]:

@@ -86,7 +86,9 @@ def test_the_keys_of_targets():
     one = data("targets", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", "--json")
     assert set(one) | keys(one["means"]) == listed("`targets TARGET`")
     assert one["means"]["vector_bits"] == 256 and "FMA" in one["means"]["units"]
-    assert data("targets", "nvidia/nvidia-h100", "--json")["means"] is None
+    gpu = data("targets", "nvidia/nvidia-h100", "--json")["means"]
+    assert set(gpu) | {"means"} == listed("`targets TARGET`, of a GPU") and gpu["multiprocessors"] == 132
+    assert data("targets", "vulkan", "--json")["means"] is None
 
 
 def test_the_keys_of_show(tmp_path):

@@ -61,6 +61,11 @@ BY_HAND = {
     "LW0010": "remote sessions come with a later floor; scripts raise it themselves",
     "LW0011": "the same",
     "LW0044": "pytest alone calls the fixture that raises it",
+    "LW0161": "only an old driver raises it",
+    "LW0162": "only a driver raises it",
+    **{f"LW016{k}": "only a GPU raises it; tests/runtime/nvidia provokes each" for k in range(3, 8)},
+    "LW0169": "only NVRTC raises it, which is optional",
+    "LW0170": "the same",
 }
 
 

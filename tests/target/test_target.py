@@ -124,7 +124,7 @@ def test_defaults_of_a_kind():
 def test_a_tag_stands_for_a_whole_target():
     target = Target("nvidia/nvidia-h100")
     assert target.tag == "nvidia/nvidia-h100"
-    assert target.arch == "sm_90"
+    assert target.arch == "sm_90a"
     assert Target({"tag": "raspberry-pi/4b-aarch64"}).mcpu == "cortex-a72"
     assert Target("nvidia/jetson-agx-xavier").host.mcpu == "carmel"
 
