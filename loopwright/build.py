@@ -147,6 +147,11 @@ def _compiled_in(task: progress.Task, module: IRModule, target: Target, options:
         from loopwright.autosched import apply
 
         module = apply(module, target, winograd=options.winograd).mod
+    if target.kind == "cuda":
+        from loopwright.autosched.default_binding import bind_unbound_loops
+
+        verify(module)
+        module = bind_unbound_loops(module)
     start = perf_counter()
     verify(module)
     module = check_program(module)

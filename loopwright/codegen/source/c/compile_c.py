@@ -65,13 +65,15 @@ def compile_library(code: str, cpu: CpuDescription) -> Path:
     return cached_library("c", key, compiler[0], make)
 
 
-def cached_library(prefix: str, key: Sequence[str], compiler: str, make: Callable[[Path, Path], None]) -> Path:
-    """The library of that key: from the cache, or what `make(folder, file)` makes as that file."""
+def cached_library(
+    prefix: str, key: Sequence[str], compiler: str, make: Callable[[Path, Path], None], suffix: str = ".so"
+) -> Path:
+    """The library (or object) of that key: from the cache, or what `make(folder, file)` makes as that file."""
     directory = cache_directory()
     if directory is None:
         raise CompilerFailed(compiler, "there is no directory to put the library: set LOOPWRIGHT_CACHE_DIR")
     text = "\0".join([*key, sys.platform])
-    target = directory / f"{prefix}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:24]}.so"
+    target = directory / f"{prefix}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:24]}{suffix}"
     if not (target.is_file() and is_complete_elf(target)):
         with tempfile.TemporaryDirectory(prefix=".build-", dir=directory) as work:
             result = Path(work) / target.name

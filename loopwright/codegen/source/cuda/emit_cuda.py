@@ -87,7 +87,7 @@ class _File:
                 parameters.append(KernelParameter(c_name, str(param.dtype), False, False))
                 declarations.append(f"{value_type(param.dtype)} {c_name}")
                 continue
-            element = _element(param)
+            element = _element(param, function)
             writer.declared[param] = memory_type(element)
             parameters.append(KernelParameter(c_name, str(element), True, param in written))
             const = "" if param in written else "const "
@@ -120,8 +120,12 @@ class _File:
         return "\n".join([head, *lines, "}"]), kernel
 
 
-def _element(param: ir.Var) -> DataType:
-    """The type behind a pointer."""
+def _element(param: ir.Var, function: ir.PrimFunc) -> DataType:
+    """The type behind a pointer: that of the accesses, where they agree; a bool is declared as the byte it lies in."""
+    accesses = ir.collect(function.body, ir.BufferLoad, ir.BufferStore)
+    dtypes = {access.buffer.dtype.element for access in accesses if access.buffer.data is param}
+    if len(dtypes) == 1:
+        return dtypes.pop()
     annotation = param.type_annotation
     if isinstance(annotation, ir.PointerType) and isinstance(annotation.element_type, ir.PrimType):
         return DataType(annotation.element_type.dtype)

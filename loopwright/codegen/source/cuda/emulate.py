@@ -25,7 +25,7 @@ from loopwright.runtime.dtype import DataType
 from loopwright.target import CpuDescription
 
 _COMPILERS: Final = ("c++", "g++", "clang++")
-_FLAGS: Final = ("-O1", "-shared", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-w")
+_FLAGS: Final = ("-O1", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-w")
 _AXES: Final = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"]
 ORDERS: Final = {"forwards": 0, "backwards": 1, "random": 2}
 
@@ -110,13 +110,17 @@ def compile_emulated(unit: str, host: str, cpu: CpuDescription) -> Path:
     folder = files("loopwright.codegen.source.cuda") / "emulation"
     header, runtime = [(folder / name).read_text(encoding="utf-8") for name in ("emulation.h", "emulation.cpp")]
     flags = [*_FLAGS, *host_flags(cpu)]
-    key = [unit, host, header, runtime, *compiler, *flags, cpu.triple, cpu.name, cpu.llvm_features]
+    common = [*compiler, *flags, cpu.triple, cpu.name, cpu.llvm_features]
+
+    def make_runtime(work: Path, result: Path) -> None:
+        (work / "emulation.cpp").write_text(runtime, encoding="utf-8")
+        run_command([*compiler, *flags, "-c", str(work / "emulation.cpp"), "-o", str(result)])
 
     def make(work: Path, result: Path) -> None:
-        texts = {"emulation.h": header, "emulation.cpp": runtime, "kernels.cpp": unit, "host.c": host}
-        for name, text in texts.items():
+        for name, text in {"emulation.h": header, "kernels.cpp": unit, "host.c": host}.items():
             (work / name).write_text(text, encoding="utf-8")
-        sources = ["-x", "c++", str(work / "kernels.cpp"), str(work / "emulation.cpp"), "-x", "c", str(work / "host.c")]
-        run_command([*compiler, *flags, *sources, "-o", str(result), "-lm"])
+        object_file = cached_library("emulation", [runtime, *common], compiler[0], make_runtime, ".o")
+        sources = ["-x", "c++", str(work / "kernels.cpp"), "-x", "c", str(work / "host.c"), "-x", "none"]
+        run_command([*compiler, *flags, "-shared", *sources, str(object_file), "-o", str(result), "-lm"])
 
-    return cached_library("cuda", key, compiler[0], make)
+    return cached_library("cuda", [unit, host, header, runtime, *common], compiler[0], make)
