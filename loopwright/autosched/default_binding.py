@@ -13,21 +13,56 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright.analysis.thread_axes import has_threads, uses
-from loopwright.ir import Block, BlockRealize, For, ForKind, IRModule, IterType, PrimFunc, collect_statements
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    For,
+    ForKind,
+    IRModule,
+    IterType,
+    IterVar,
+    PrimFunc,
+    Stmt,
+    Var,
+    collect_statements,
+    const,
+)
 from loopwright.schedule import BlockRV, LoopRV, Schedule, ScheduleError
 
 THREADS: Final = 256  # a block: enough to hide latency, few enough that a multiprocessor holds several blocks
 
 
 def bind_unbound_loops(module: IRModule) -> IRModule:
-    """The module with every nest of loops bound to blocks and threads; what has no blocks is left alone."""
+    """The module with every nest of loops bound to blocks and threads; a function without blocks runs in one thread."""
+    plain = {
+        module.get_global_var(name): function.with_(body=_in_one_thread(function.body))
+        for name, function in module.functions_items()
+        if not _has_nests(function) and not has_threads(function.body)
+    }
+    if plain:
+        module = module.copy()
+        module.update(plain)
     sch: Schedule | None = None
     for name, function in module.functions_items():
-        if isinstance(function, PrimFunc) and collect_statements(function.body, BlockRealize):
+        if _has_nests(function):
             sch = Schedule(module) if sch is None else sch
             sch.work_on(name)
             sch = _bind_function(sch)
     return module if sch is None else sch.mod
+
+
+def _has_nests(function: PrimFunc) -> bool:
+    """Whether the function is a root block with others inside: loops that schedules reach."""
+    body = function.body
+    return (
+        isinstance(body, BlockRealize) and not body.block.iter_vars and len(collect_statements(body, BlockRealize)) > 1
+    )
+
+
+def _in_one_thread(body: Stmt) -> Stmt:
+    var = Var("tx", "int32")
+    axis = IterVar(None, var, IterType.ThreadIndex, "threadIdx.x")
+    return For(var, const(0), const(1), ForKind.THREAD_BINDING, body, thread_binding=axis)
 
 
 def _bind_function(sch: Schedule) -> Schedule:
@@ -69,7 +104,9 @@ def _independent(sch: Schedule, loops: list[LoopRV]) -> int:
     count = 0
     while count < len(nodes):
         node = nodes[count]
-        if node.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or any([uses(value, {node.loop_var}) for value in reduced]):
+        if node.kind not in (ForKind.SERIAL, ForKind.PARALLEL) or any(
+            [uses(value, {node.loop_var}) for value in reduced]
+        ):
             return count
         count += 1
         if count < len(nodes) and node.body is not nodes[count]:

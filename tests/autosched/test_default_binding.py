@@ -67,8 +67,13 @@ def test_what_is_bound_stays_and_the_rest_is_added():
     np.testing.assert_array_equal(c, (a[::-1] + 1) * 2)
 
 
-@pytest.mark.parametrize("name", ["scan", "scalar"])
-def test_loops_that_carry_something_run_in_one_thread(name):
+@pytest.mark.parametrize("name", ["scan", "scalar", "plain"])
+def test_what_cannot_be_distributed_runs_in_one_thread(name):
+    @T.prim_func
+    def plain(A: T.Buffer(40), B: T.Buffer(40)):
+        for i in range(40):
+            B[i] = A[i]
+
     @T.prim_func
     def scan(A: T.Buffer(40), B: T.Buffer(40)):
         for i in range(40):
@@ -81,8 +86,8 @@ def test_loops_that_carry_something_run_in_one_thread(name):
         with T.block("B"):
             B[0] = A[0]
 
-    func = scan if name == "scan" else scalar
+    func = {"scan": scan, "scalar": scalar, "plain": plain}[name]
     module = lw.build(func, target=EMULATED)
     a, b = np.arange(40, dtype="float32"), np.zeros(40, "float32")
     module(a, b)
-    np.testing.assert_allclose(b, np.cumsum(a) if name == "scan" else b * 0 + a[:1])
+    np.testing.assert_allclose(b, {"scan": np.cumsum(a), "scalar": b * 0, "plain": a}[name])

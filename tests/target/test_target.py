@@ -197,7 +197,7 @@ def test_candidates_are_listed():
     assert "hint: use one of -mcpu" in str(caught.value)
     with pytest.raises(UnknownTargetKind) as caught:
         Target("zzz")
-    assert caught.value.hint == "use one of c, llvm"  # what can be built, since nothing is alike
+    assert caught.value.hint == "use one of c, cuda, llvm"  # what can be built, since nothing is alike
     with pytest.raises(UnknownTargetKind) as caught:
         Target("cudaa")
     assert caught.value.hint == "use one of cuda"

@@ -78,8 +78,8 @@ def test_names_that_cuda_has_are_left_to_it():
     @T.prim_func
     def func(threadIdx: T.Buffer(32), float4: T.Buffer(32)):
         for warpSize in T.thread_binding(32, thread="threadIdx.x"):
-            for min in range(1):
-                float4[warpSize] = threadIdx[warpSize] * T.float32(2)
+            for min in range(2):
+                float4[warpSize] = threadIdx[warpSize] * T.Cast("float32", min + 1)
 
     module = lw.build(func, target=EMULATED)
     a, b = np.arange(32, dtype="float32"), np.zeros(32, "float32")
@@ -128,7 +128,7 @@ def one_kernel(scope: str, kib: int) -> tir.PrimFunc:
     @T.prim_func
     def func(A: T.Buffer((count,)), B: T.Buffer((count,))):
         S = T.alloc_buffer((count,), scope=scope)
-        for b in T.thread_binding(1, thread="blockIdx.x"):
+        for _ in T.thread_binding(1, thread="blockIdx.x"):
             for i in T.thread_binding(32, thread="threadIdx.x"):
                 for j in range(count // 32):
                     S[j * 32 + i] = A[j * 32 + i]
@@ -170,7 +170,7 @@ def test_a_barrier_that_not_all_threads_reach():
                 A[tx] = T.float32(1)
                 T.evaluate(T.tvm_storage_sync("shared"))
 
-    with pytest.raises(LoopwrightError, match="not all threads along threadIdx.x reach a barrier alike"):
+    with pytest.raises(LoopwrightError, match=r"not all threads along threadIdx\.x reach a barrier alike"):
         lw.build(func, target="cuda")
 
 
@@ -202,7 +202,7 @@ def test_arguments_are_checked_as_on_a_cpu():
     a, b, c = np.ones(3, "float32"), np.ones(4, "float32"), np.zeros(3, "float32")
     with pytest.raises(LoopwrightError, match="argument B has shape"):
         module(a, b, c)
-    with pytest.raises(LoopwrightError, match="C overlaps|share|overlap"):
+    with pytest.raises(LoopwrightError, match="C shares memory"):
         module(a, a, a)
     a.flags.writeable = False
     module(a, a, c)  # what a kernel only reads may be read-only, and may be given twice
@@ -230,7 +230,7 @@ def test_a_grid_beyond_the_limits():
         n = T.int32()
         A = T.match_buffer(a, (n,))
         for by in T.thread_binding(n, thread="blockIdx.y"):
-            for tx in T.thread_binding(1, thread="threadIdx.x"):
+            for _ in T.thread_binding(1, thread="threadIdx.x"):
                 A[by] = T.float32(1)
 
     module = lw.build(func, target=EMULATED)
