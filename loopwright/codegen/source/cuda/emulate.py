@@ -62,7 +62,7 @@ def kernel_unit(kernels: CudaKernels, functions: Mapping[str, PrimFunc]) -> str:
     """The C++ file of the kernels: the text, with a function for each that launches it."""
     dynamic = f"    extern __shared__ __align__(16) unsigned char {DYNAMIC_SHARED}[];"
     text = kernels.text.replace(dynamic, f"    unsigned char *const {DYNAMIC_SHARED} = lw_dynamic_shared();")
-    parts = ['#include "emulation.h"', text, "typedef int int32_t;", "typedef long long int64_t;"]
+    parts = ['#include "emulation.h"', '#line 1 "kernels.cu"', text, "typedef int int32_t;", "typedef long long int64_t;"]
     parts += [_launcher(kernel, functions[name]) for name, kernel in kernels.kernels.items()]
     return "\n".join(parts)
 
