@@ -49,6 +49,7 @@ from loopwright.transform.on_request.insert_barriers import insert_barriers
 from loopwright.transform.on_request.launch_threads import launch_threads
 from loopwright.transform.on_request.make_blocks_opaque import make_blocks_opaque
 from loopwright.transform.on_request.narrow_data_type import narrow_data_type
+from loopwright.transform.on_request.reduce_over_threads import reduce_over_threads
 from loopwright.transform.on_request.remove_assume import remove_assume
 from loopwright.transform.on_request.remove_store_undef import remove_store_undef
 from loopwright.transform.on_request.renormalize_splits import renormalize_splits
@@ -167,6 +168,7 @@ __all__ = [
     "precompute_constants",
     "prim_func_pass",
     "privatise_buffers",
+    "reduce_over_threads",
     "register_config",
     "remove_assume",
     "remove_no_op",

@@ -24,6 +24,7 @@ from loopwright.transform.on_request.allreduce_threads import allreduce_threads
 from loopwright.transform.on_request.drop_declarations import drop_declarations
 from loopwright.transform.on_request.insert_barriers import insert_barriers
 from loopwright.transform.on_request.launch_threads import launch_threads, launch_threads_where_possible
+from loopwright.transform.on_request.reduce_over_threads import reduce_over_threads
 from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
 from loopwright.transform.passes.auto_unroll import auto_unroll
 from loopwright.transform.passes.canonicalize_loops import canonicalize_loops, canonicalize_loops_but_threads
@@ -166,6 +167,8 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
         (),
     ),
     write_inits: (
+        Step(allreduce_threads, 1),  # before write_inits: the parts of each thread start at the init
+        Step(reduce_over_threads, 1),  # before launch_threads, which knows barriers and no reductions
         Step(write_inits, 1),
         Step(serialize_thread_reduction, 1),  # after it: an init is none of the turns
     ),

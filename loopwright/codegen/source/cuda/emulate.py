@@ -27,6 +27,7 @@ from loopwright.target import CpuDescription
 _COMPILERS: Final = ("c++", "g++", "clang++")
 _FLAGS: Final = ("-O1", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-w")
 _AXES: Final = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"]
+_TYPES: Final = "typedef int int32_t;\ntypedef long long int64_t;"
 ORDERS: Final = {"forwards": 0, "backwards": 1, "random": 2}
 
 
@@ -62,7 +63,13 @@ def kernel_unit(kernels: CudaKernels, functions: Mapping[str, PrimFunc]) -> str:
     """The C++ file of the kernels: the text, with a function for each that launches it."""
     dynamic = f"    extern __shared__ __align__(16) unsigned char {DYNAMIC_SHARED}[];"
     text = kernels.text.replace(dynamic, f"    unsigned char *const {DYNAMIC_SHARED} = lw_dynamic_shared();")
-    parts = ['#include "emulation.h"', '#line 1 "kernels.cu"', text, "typedef int int32_t;", "typedef long long int64_t;"]
+    parts = [
+        '#include "emulation.h"',
+        '#line 1 "kernels.cu"',
+        text,
+        "typedef int int32_t;",
+        "typedef long long int64_t;",
+    ]
     parts += [_launcher(kernel, functions[name]) for name, kernel in kernels.kernels.items()]
     return "\n".join(parts)
 
