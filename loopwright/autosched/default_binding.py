@@ -18,6 +18,7 @@ from loopwright.ir import (
     BlockRealize,
     For,
     ForKind,
+    GlobalVar,
     IRModule,
     IterType,
     IterVar,
@@ -34,7 +35,7 @@ THREADS: Final = 256  # a block: enough to hide latency, few enough that a multi
 
 def bind_unbound_loops(module: IRModule) -> IRModule:
     """The module with every nest of loops bound to blocks and threads; a function without blocks runs in one thread."""
-    plain = {
+    plain: dict[str | GlobalVar, PrimFunc] = {
         module.get_global_var(name): function.with_(body=_in_one_thread(function.body))
         for name, function in module.functions_items()
         if not _has_nests(function) and not has_threads(function.body)

@@ -45,6 +45,7 @@ from loopwright.transform.on_request.extract_constants import extract_constants
 from loopwright.transform.on_request.force_narrow_index_to_int32 import force_narrow_index_to_int32
 from loopwright.transform.on_request.hoist_expressions import hoist_expressions
 from loopwright.transform.on_request.hoist_shared_memory import hoist_shared_memory
+from loopwright.transform.on_request.infer_storage_scopes import infer_storage_scopes
 from loopwright.transform.on_request.insert_barriers import insert_barriers
 from loopwright.transform.on_request.launch_threads import launch_threads
 from loopwright.transform.on_request.make_blocks_opaque import make_blocks_opaque
@@ -148,6 +149,7 @@ __all__ = [
     "hoist_expressions",
     "hoist_if_then_else",
     "hoist_shared_memory",
+    "infer_storage_scopes",
     "inject_virtual_thread",
     "insert_barriers",
     "interchange_loops",

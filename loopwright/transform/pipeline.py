@@ -22,6 +22,7 @@ from loopwright.target import Target
 from loopwright.transform.errors import NotForThisTarget, UnknownStage
 from loopwright.transform.on_request.allreduce_threads import allreduce_threads
 from loopwright.transform.on_request.drop_declarations import drop_declarations
+from loopwright.transform.on_request.infer_storage_scopes import infer_storage_scopes
 from loopwright.transform.on_request.insert_barriers import insert_barriers
 from loopwright.transform.on_request.launch_threads import launch_threads, launch_threads_where_possible
 from loopwright.transform.on_request.reduce_over_threads import reduce_over_threads
@@ -174,6 +175,7 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
     ),
     canonicalize_loops: _ANY_TARGET[canonicalize_loops],
     compact_buffers: (
+        Step(infer_storage_scopes, 1),  # before compact_buffers, which asks whose memory it is
         Step(compact_buffers, 1),
         Step(launch_threads, 1),  # before what overlaps loops: these passes see what one thread runs
     ),

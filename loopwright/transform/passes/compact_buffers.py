@@ -97,7 +97,7 @@ class CollectUses(Visitor):
     def __init__(self) -> None:
         self.facts = Analyzer()
         self.loops: list[tuple[Var, Range]] = []
-        self.tags: list[str] = []  # the thread axes that they are bound to
+        self.tags: dict[Var, str] = {}  # of those around that run threads
         self.lets: list[Var] = []
         self.uses: dict[Var, Use] = {}  # by memory
         self.found: dict[Var, Compact] = {}
@@ -121,12 +121,12 @@ class CollectUses(Visitor):
             self.visit(node.body)
 
     def _loop(self, var: Var, domain: Range, tag: str, body: Stmt) -> None:
+        if tag:
+            self.tags[var] = tag
         self.loops.append((var, domain))
-        self.tags.append(tag)
         with self.facts.bound(var, domain):
             self.visit(body)
         self.loops.pop()
-        self.tags.pop()
 
     def _let(self, let: LetStmt | Let) -> None:
         self.visit(let.value)
@@ -140,7 +140,7 @@ class CollectUses(Visitor):
         use = Use(len(self.loops))
         use.hidden = list(self.lets)
         scope = scope_of(node.buffer_var)
-        use.sharing = [loop for loop, tag in zip(self.loops, self.tags, strict=True) if is_shared_along(scope, tag)]
+        use.sharing = [loop for loop in self.loops if is_shared_along(scope, self.tags.get(loop[0], ""))]
         self.uses[node.buffer_var] = use
         self.visit(node.body)
         if use.buffer is not None and use.buffer.dtype is not node.dtype:
