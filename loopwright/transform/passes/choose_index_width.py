@@ -73,9 +73,9 @@ _INDICES: Final[dict[str, Container[int]]] = {
 class _ChooseIndexWidth(IndexRewriter):
     """The successors of 32-bit variables have 64 bits; of all (`always`), or of those that may leave 32."""
 
-    def __init__(self, always: bool) -> None:
+    def __init__(self, always: bool, is_last: bool = True) -> None:
         super().__init__()
-        self.always = always
+        self.always, self.is_last = always, is_last  # the last writes checks of indices out
         self.numbers = IndexArithmetic()
         self.known: dict[Expr, Expr] = {}  # what was widened
 
@@ -110,7 +110,9 @@ class _ChooseIndexWidth(IndexRewriter):
     def visit_Call(self, call: Call) -> Expr:
         if call.op is IN_BOUNDS:
             parts = tuple([self.index(argument) for argument in call.args])
-            return inside(*parts) if self.always else call.with_(args=parts)
+            if not self.is_last:
+                return call.with_(args=parts)
+            return inside(*(parts if self.always else [cast(part, INT64) for part in parts]))
         locations = _INDICES.get(getattr(call.op, "name", ""))
         if locations is None:
             return self.rebuild(call)
@@ -224,5 +226,5 @@ def choose_index_width(func: PrimFunc) -> PrimFunc:
     if is_gpu(target_of(func)):
         return func.with_(body=_ChooseIndexWidth(always=False).visit(func.body))
     if cpu_of(func).pointer_bits < 64:
-        return func.with_(body=narrow_indices(_ChooseIndexWidth(always=False).visit(func.body)))
+        return func.with_(body=narrow_indices(_ChooseIndexWidth(always=False, is_last=False).visit(func.body)))
     return func.with_(body=_ChooseIndexWidth(always=True).visit(func.body))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright import te, tir
+from loopwright.runtime.call_errors import KernelFailed
+from loopwright.script import tir as T
 from tests.cuda_programs import PROGRAMS, vector_add
 
 EMULATED = "cuda -model=emulated"
@@ -32,3 +36,58 @@ def test_tails_of_every_length():
         c = np.full(n + 3, -1, "float32")
         module(a, b, c[:n])
         np.testing.assert_array_equal(c, [*(a + b), -1, -1, -1])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "uint8", "int64", "bfloat16", "float16", "bool"])
+def test_types(dtype):
+    A = te.placeholder((33,), dtype, name="A")
+    B = te.compute((33,), lambda i: tir.Not(A[i]) if dtype == "bool" else A[i] + A[i], name="B")
+    module = lw.build([A, B], target=EMULATED)
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
+    a = (np.random.default_rng(1).random(33) * 200 - (50 if dtype != "bool" else 100)).astype(kind)
+    b = np.zeros(33, kind)
+    module(a, b)
+    np.testing.assert_array_equal(b, ~a if dtype == "bool" else a + a)
+
+
+def test_functions_are_those_of_native_code():
+    A = te.placeholder((64,), name="A")
+    names = ("exp", "log", "tanh", "sigmoid", "sqrt", "sin", "erf")
+    results = [te.compute((64,), lambda i, f=getattr(te, name): f(A[i]), name=name) for name in names]
+    a = np.random.default_rng(2).random(64, "float32") * 5 + 0.1
+    got, wanted = [[np.zeros(64, "float32") for _ in names] for _ in range(2)]
+    lw.build([A, *results], target=EMULATED)(a, *got)
+    lw.build([A, *results], target="llvm")(a, *wanted)
+    for name, one, other in zip(names, got, wanted):
+        np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+def test_indices_from_data_are_checked():
+    X = te.placeholder((50,), name="X")
+    Index = te.placeholder((20,), "int32", name="Index")
+    Y = te.compute((20,), lambda i: X[Index[i]] * 2.0, name="Y")
+    module = lw.build([X, Index, Y], target=EMULATED)
+    x, index, y = np.arange(50, dtype="float32"), np.arange(20, dtype="int32") * 2, np.zeros(20, "float32")
+    module(x, index, y)
+    np.testing.assert_array_equal(y, x[index] * 2)
+    index[3] = 77
+    with pytest.raises(KernelFailed) as caught:
+        module(x, index, y)
+    assert "thread (3, 0, 0)" in str(caught.value)
+
+
+def test_constants_move_into_the_kernels_that_read_them():
+    @T.prim_func
+    def func(A: T.Buffer(8), B: T.Buffer(8)):
+        K = T.allocate_const([1.0, 2, 3, 4, 5, 6, 7, 8], "float32", [8])
+        Kb = T.Buffer(8, data=K)
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            B[i] = A[i] * Kb[i]
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            B[i] = B[i] + Kb[7 - i]
+
+    module = lw.build(func, target=EMULATED)
+    a, b = np.full(8, 10, "float32"), np.zeros(8, "float32")
+    module(a, b)
+    k = np.arange(1, 9, dtype="float32")
+    np.testing.assert_array_equal(b, 10 * k + k[::-1])
