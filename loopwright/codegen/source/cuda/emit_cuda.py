@@ -62,7 +62,7 @@ class _File:
         self.constants: list[str] = []
 
     def _writer(self, names: Names) -> KernelWriter:
-        return KernelWriter(self.helpers, names, self.bodies)
+        return KernelWriter(self.helpers, names, self.bodies, self.names)
 
     def kernels(self) -> CudaKernels:
         written = {name: self._kernel(name, function) for name, function in self.functions.items()}

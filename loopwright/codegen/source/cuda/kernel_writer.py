@@ -29,8 +29,9 @@ _BARRIERS: Final = {"shared": "__syncthreads();", "shared.dyn": "__syncthreads()
 class KernelWriter(SourceStatements):
     """Writes one kernel in CUDA C++."""
 
-    def __init__(self, helpers: Helpers, names: Names, bodies: Bodies) -> None:
+    def __init__(self, helpers: Helpers, names: Names, bodies: Bodies, file_names: Names) -> None:
         super().__init__(helpers, names, bodies)
+        self.file_names = file_names
         self.constants: list[str] = []
         self.effects: set[str] = set()
         self.threads: dict[str, int] = {}  # threads, by axis
@@ -102,6 +103,7 @@ class KernelWriter(SourceStatements):
     def visit_AllocateConst(self, statement: ir.AllocateConst) -> None:
         var, dtype = statement.buffer_var, statement.dtype.element
         name, text = self.names.fresh(var.name), memory_type(dtype)
+        self.file_names.reserve(name)  # the constant stands before all kernels
         values = np.ravel(np.asarray(statement.data, dtype=dtype.numpy()))
         cells = [cell(dtype, value) for value in values] or ["0"]
         self.constants.append(f"static __device__ const {text} {name}[{len(cells)}] = {{\n{rows(cells)}\n}};")
