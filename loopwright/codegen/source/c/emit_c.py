@@ -94,7 +94,8 @@ class _CFile:
             self.names.reserve(launch.symbol)
         self.c_names = {key: self._symbol(function.name) for key, function in self.functions.items()}
         self.helpers = Helpers()
-        self.symbols = CSymbols({key: (function, self.c_names[key]) for key, function in self.functions.items()})
+        known = {key: (function, self.c_names[key]) for key, function in self.functions.items()}
+        self.symbols = CSymbols(known, self.names)
         self.symbols.launches = dict(launches)
         self.bodies = MathBodies(self.helpers, self.names, self._writer)
         self.constants: list[str] = []

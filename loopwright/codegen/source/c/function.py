@@ -41,7 +41,8 @@ class Launch(NamedTuple):
 class CSymbols:
     """What the functions of one source share: prototypes of functions outside, constants, and each other."""
 
-    def __init__(self, functions: Mapping[str, tuple[ir.PrimFunc, str]]) -> None:
+    def __init__(self, functions: Mapping[str, tuple[ir.PrimFunc, str]], names: Names) -> None:
+        self.names = names  # of the file
         self.functions = functions  # by the name that calls use: the function and its name in C
         self.prototypes: dict[str, str] = {}
         self.launches: dict[str, Launch] = {}  # kernels that someone else launches, by the name that calls use
@@ -163,6 +164,7 @@ class CFunction(SourceStatements):
         var, dtype = statement.buffer_var, statement.dtype.element
         text = memory_type(dtype)
         name = self.names.fresh(var.name)
+        self.symbols.names.reserve(name)  # the constant stands before all functions
         values = np.ravel(np.asarray(statement.data, dtype=dtype.numpy()))
         cells = [cell(dtype, value) for value in values] or ["0"]
         if any(word in text for word in ("NAN", "INFINITY") for text in cells):
