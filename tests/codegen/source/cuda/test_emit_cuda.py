@@ -245,3 +245,10 @@ def test_an_unknown_thread_order():
     module = lw.build(schedule, args, target=EMULATED)
     with pytest.raises(LoopwrightError, match="no thread order 'sideways'"):
         module.set_thread_order("sideways")
+
+
+def test_virtual_threads_share_the_tiles_that_they_read_together():
+    inputs, args, _, _ = PROGRAMS["gemm"]()
+    text = lw.build(inputs, args, target="cuda").get_source()
+    for line in ("__shared__ float A_shared[256];", "float A_shared_local[4];", "float C_local[16];"):
+        assert line in text  # 32 × 8 of A, 2 × 2 rows of it, 4 × 4 sums
