@@ -59,9 +59,6 @@ class EmulatedModule(CudaModule):
         if order not in ORDERS:
             raise LoopwrightError(f"there is no thread order {order!r}", hint=f"it is one of {', '.join(ORDERS)}")
         self._order = order, seed
-        library = self._compiled.library
-        if library is not None:
-            library.lw_emulation_order(ORDERS[order], ctypes.c_uint64(seed))
 
 
 class _Emulated:
@@ -69,18 +66,17 @@ class _Emulated:
 
     def __init__(self, function: LazyFunction, module: EmulatedModule) -> None:
         self.function, self.module = function, module
-        self.is_loaded = False
 
     def __call__(self, *args: object) -> Any:
-        if not self.is_loaded:
-            self.module._compiled.function(self.function.name)
-            self.module.set_thread_order(*self.module._order)
-            self.is_loaded = True
+        compiled = self.module._compiled
+        compiled.function(self.function.name)
+        library, (order, seed) = compiled.library, self.module._order
+        assert library is not None
+        # Before each call: modules of the same text share a library, and a random order begins anew.
+        library.lw_emulation_order(ORDERS[order], ctypes.c_uint64(seed))
         try:
             return self.function(*args)
         except KernelFailed as error:
-            library = self.module._compiled.library
-            assert library is not None
             library.lw_emulation_message.restype = ctypes.c_char_p
             why = library.lw_emulation_message().decode("utf-8", "replace")
             raise KernelFailed(SEPARATOR.join([error.problem, why, ""])) from None
