@@ -8,8 +8,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, tir
+from loopwright.as_module import as_module
+from loopwright.evaluator import evaluate
 from loopwright.runtime.call_errors import KernelFailed
 from loopwright.script import tir as T
+from loopwright.transform import stages
 from tests.cuda_programs import PROGRAMS, vector_add
 
 EMULATED = "cuda -model=emulated"
@@ -95,3 +98,18 @@ def test_constants_move_into_the_kernels_that_read_them():
     module(a, b)
     k = np.arange(1, 9, dtype="float32")
     np.testing.assert_array_equal(b, 10 * k + k[::-1])
+
+
+@pytest.mark.parametrize("name", ["rfactor_sum", "cross_thread_maximum", "two_kernels", "dynamic_shared"])
+def test_every_stage_of_lowering_computes_the_same(name):
+    """In the evaluator, which finds races; between launching threads and inserting barriers there may be some."""
+    inputs, args, given, wanted = PROGRAMS[name]()
+    function = next(iter(as_module(inputs, args, "main", None).functions.values()))
+    has_barriers = True
+    for stage, lowered in stages(function, "cuda"):
+        has_barriers = {"launch_threads": False, "insert_barriers": True}.get(stage, has_barriers)
+        if has_barriers:
+            outputs = [np.zeros_like(one) for one in wanted]
+            evaluate(lowered, *given, *outputs)
+            for output, one in zip(outputs, wanted):
+                np.testing.assert_allclose(output, one, rtol=2e-5, err_msg=f"after {stage}")
