@@ -299,3 +299,42 @@ def reversed_dynamic(A: T.Buffer((8, 128)), B: T.Buffer((8, 128))):
 def dynamic_shared() -> Program:
     a = values(8, 128)
     return Program(reversed_dynamic, None, [a], [a[:, ::-1] + (a + np.float32(1))])
+
+
+@program
+def scan() -> Program:
+    """Running sums down the columns: the host launches a kernel for each row."""
+    m, n = te.var("m"), te.var("n")
+    X = te.placeholder((m, n), name="X")
+    state = te.placeholder((m, n))
+    init = te.compute((1, n), lambda _, i: X[0, i], name="init")
+    update = te.compute((m, n), lambda t, i: state[t - 1, i] + X[t, i], name="update")
+    result = te.scan(init, update, state, inputs=[X])
+    s = te.create_schedule(result.op)
+    for stage in (init, update):
+        outer, inner = s[stage].split(stage.op.axis[1], factor=64)
+        s[stage].bind(outer, te.thread_axis("blockIdx.x"))
+        s[stage].bind(inner, te.thread_axis("threadIdx.x"))
+    x = values(7, 150)
+    return Program(s, [X, result], [x], [np.cumsum(x, axis=0)])
+
+
+@program
+def sums_of_rows_of_any_size() -> Program:
+    """A block of 8 rows by 16 threads each; sizes that no tile divides."""
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), name="A")
+    k = te.reduce_axis((0, m), name="k")
+    B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    _, ki = s[B].split(B.op.reduce_axis[0], factor=16)
+    BF = s.rfactor(B, ki)
+    outer, row = s[B].split(s[B].op.axis[0], factor=8)
+    s[B].bind(outer, te.thread_axis("blockIdx.x"))
+    s[B].bind(row, te.thread_axis("threadIdx.y"))
+    tx = te.thread_axis("threadIdx.x")
+    s[B].bind(s[B].op.reduce_axis[0], tx)
+    s[BF].compute_at(s[B], s[B].op.reduce_axis[0])
+    s[B].set_store_predicate(tx.var.equal(0))
+    a = values(21, 77)
+    return Program(s, [A, B], [a], [a.sum(1)])
