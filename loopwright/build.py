@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,12 +21,14 @@ from loopwright.ir.pass_context import PassContext
 from loopwright.ir.rare_collections import rare_collections
 from loopwright.ir.verifier import verify
 from loopwright.runtime.artifact_store import is_on as cache_is_on
-from loopwright.target import CpuDescription, Target, describe, require_buildable
+from loopwright.target import Target, describe, require_buildable
 
 if TYPE_CHECKING:
     from loopwright.codegen.llvm.native_module import CompiledModule
     from loopwright.codegen.source.c.make_module import CModule
+    from loopwright.codegen.source.cuda.make_module import CudaModule
 
+    BuiltModule = CompiledModule | CModule | CudaModule
 
 TargetLike = str | Target | Mapping[str, object]
 
@@ -69,7 +71,7 @@ def build(
     binds: object = None,
     autosched: bool = False,
     winograd: bool | int = False,
-) -> CompiledModule | CModule:
+) -> BuiltModule:
     """A runtime Module of native functions from a PrimFunc, an IRModule, te tensors, or `{target: IRModule}`.
 
     The module is callable (its entry function), holds each function by name, and shows its source with
@@ -104,9 +106,9 @@ class ScheduleOptions(NamedTuple):
     winograd: bool | int = False  # which the rules may then use, with tiles of at most that size
 
 
-def _build_module(module: IRModule, target: Target, options: ScheduleOptions) -> CompiledModule | CModule:
+def _build_module(module: IRModule, target: Target, options: ScheduleOptions) -> BuiltModule:
     """The module compiled for `target`: found in the cache, or scheduled, checked, lowered, compiled and kept."""
-    if target.kind == "c" or not cache_is_on():  # C is compiled when it is first called, by another compiler
+    if target.kind in ("c", "cuda") or not cache_is_on():  # compiled when first called, by other compilers
         return _compiled(module, target, options)
     from loopwright.codegen.build_key import build_key
     from loopwright.codegen.compile_cache import find, keep
@@ -124,21 +126,19 @@ def _build_module(module: IRModule, target: Target, options: ScheduleOptions) ->
         result.timings = {"key": named - start, **result.timings}
         return result
     built = _compiled(module, target, options)
-    assert isinstance(built, CompiledModule)  # all but C, which is compiled above
+    assert isinstance(built, CompiledModule)  # all but C and CUDA, which are compiled above
     keep(key, built, str(target), sum(built.timings.values()))
     built.timings["key"] = named - start
     return built
 
 
-def _compiled(module: IRModule, target: Target, options: ScheduleOptions) -> CompiledModule | CModule:
+def _compiled(module: IRModule, target: Target, options: ScheduleOptions) -> BuiltModule:
     """The module scheduled if so wanted, checked, lowered and compiled for `target`."""
     with progress.task("build") as task:
         return _compiled_in(task, module, target, options)
 
 
-def _compiled_in(
-    task: progress.Task, module: IRModule, target: Target, options: ScheduleOptions
-) -> CompiledModule | CModule:
+def _compiled_in(task: progress.Task, module: IRModule, target: Target, options: ScheduleOptions) -> BuiltModule:
     from loopwright.analysis import check_program
     from loopwright.transform import lower as run_pipeline
 
@@ -147,6 +147,11 @@ def _compiled_in(
         from loopwright.autosched import apply
 
         module = apply(module, target, winograd=options.winograd).mod
+    if target.kind == "cuda":
+        from loopwright.autosched.default_binding import bind_unbound_loops
+
+        verify(module)
+        module = bind_unbound_loops(module)
     start = perf_counter()
     verify(module)
     module = check_program(module)
@@ -154,7 +159,7 @@ def _compiled_in(
     lowered = run_pipeline(module, target)
     finished = perf_counter()
     task.now("machine code")
-    result = _code_generator(target)(lowered, describe(target), _entry_name(module))
+    result = _generate(lowered, target, _entry_name(module))
     scheduled = {"schedule": start - begin} if options.autosched else {}
     result.timings = {**scheduled, "check": checked - start, "lower": finished - checked, **result.timings}
     return result
@@ -194,7 +199,7 @@ def _check_pass_names() -> None:
         context.check_names(())
 
 
-def _build_each(programs: Mapping[Any, object], name: str, options: ScheduleOptions) -> CompiledModule | CModule:
+def _build_each(programs: Mapping[Any, object], name: str, options: ScheduleOptions) -> BuiltModule:
     """The module of the first target, which imports those of the others; `programs` says what is built for each."""
     if not all([isinstance(program, (IRModule, PrimFunc)) for program in programs.values()]):
         raise NotBuildable(programs)
@@ -207,15 +212,20 @@ def _build_each(programs: Mapping[Any, object], name: str, options: ScheduleOpti
     return first
 
 
-def _code_generator(target: Target) -> Callable[[IRModule, CpuDescription, str | None], CompiledModule | CModule]:
-    """What makes a runtime Module for targets of that kind."""
+def _generate(lowered: IRModule, target: Target, entry_name: str | None) -> BuiltModule:
+    """The runtime Module of a lowered program."""
+    if target.kind == "cuda":
+        from loopwright.codegen.source.cuda import make_cuda_module
+        from loopwright.transform import split_host_device
+
+        return make_cuda_module(split_host_device(lowered), target, describe(target), entry_name)
     if target.kind == "c":
         from loopwright.codegen.source import make_c_module
 
-        return make_c_module
+        return make_c_module(lowered, describe(target), entry_name)
     from loopwright.codegen.llvm import make_module
 
-    return make_module
+    return make_module(lowered, describe(target), entry_name)
 
 
 def _entry_name(module: IRModule) -> str | None:

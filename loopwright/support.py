@@ -17,7 +17,8 @@ def libinfo() -> dict[str, str]:
 
     missing = ("cuda", "hexagon", "metal", "micro", "opencl", "rocm", "vulkan")
     switches = {f"USE_{name.upper()}": "OFF" for name in missing}
-    switches.update({f"USE_{name.upper()}": "ON" for name in BUILDABLE})
+    # Kernels for CUDA are generated and emulated; scripts that ask mean that they run on a GPU.
+    switches.update({f"USE_{name.upper()}": "ON" for name in BUILDABLE if name != "cuda"})
     return {
         **switches,
         "LLVM_VERSION": ".".join(map(str, binding.llvm_version_info)),

@@ -366,10 +366,10 @@ def test_unknown_target_kinds_options_and_cpus():
 
 
 def test_a_gpu_where_there_is_none():
-    text = told(lambda: lw.build(row_sums(), target="cuda"))
-    assert text.startswith("cannot build for target 'cuda' [LW0607]")
-    assert "call: a build for 'cuda" in text and "test_bad_input.py" in text
-    assert "why: looked for: libcuda.so.1" in text and "the CUDA backend (not built in this version)" in text
+    text = told(lambda: lw.build(row_sums(), target="rocm"))
+    assert text.startswith("cannot build for target 'rocm' [LW0607]")
+    assert "call: a build for 'rocm" in text and "test_bad_input.py" in text
+    assert "why: looked for: libamdhip64.so" in text and "the ROCm backend (not built in this version)" in text
     assert 'hint: what works here: "llvm", "c" (this machine\'s CPU' in text
 
 

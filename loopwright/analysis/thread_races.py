@@ -27,7 +27,7 @@ from loopwright.analysis.same_cell import same_indices, same_owner
 from loopwright.analysis.thread_axes import axis_of, is_block_tag, is_thread_tag, is_virtual_tag, tag_of
 from loopwright.analysis.time_order import before
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
-from loopwright.ir import AttrStmt, Buffer, For, Node, PrimFunc, Stmt, Var, pre_order_visit
+from loopwright.ir import AttrStmt, Buffer, For, Node, PrimFunc, Stmt, Var, pre_order_visit, structural_equal
 from loopwright.runtime.errors import LoopwrightError
 
 PAIRS: Final = 300  # of accesses to one buffer that isl is asked about
@@ -308,15 +308,25 @@ def _between(
 
 
 def may_meet(
-    program: Program, one: Access, other: Access, around: Sequence[Var] = (), carried: Container[Var] = ()
+    program: Program,
+    one: Access,
+    other: Access,
+    around: Sequence[Var] = (),
+    carried: Container[Var] = (),
+    certain: bool = False,
 ) -> bool:
-    """Whether two threads of one block may touch one cell by two accesses; yes where that is not known.
+    """Whether two threads of one block may touch one cell by two accesses; where that is not known yes, or no if only
+    what is `certain` counts.
 
     The loops `around`, outermost first, stand still, up to the first that is `carried`: of that one, `one` belongs to
     an earlier iteration than `other`. All other loops run freely, but those over blocks.
     """
     if one.cell[0].data in program.unknown:
-        return True
+        return not certain
+    is_alike = one.cell[0] is other.cell[0] or _same_shape(one.cell[0], other.cell[0])
+    is_exact = is_alike and one.is_must and other.is_must and None not in (*one.cell[1], *other.cell[1])
+    if certain and not is_exact:
+        return False
     polyhedra = program.polyhedra.begin()
 
     def named(loops: Sequence[Loop], letter: str) -> dict[Var, str]:
@@ -339,7 +349,15 @@ def may_meet(
     try:
         constraints += polyhedra.domain(one.loops, one.guards, first)
         constraints += polyhedra.domain(other.loops, other.guards, second)
-        constraints += same_indices(program, one, first, other, second)
+        if is_alike:  # else two buffers lie in one memory, and any cells of theirs may be the same
+            constraints += same_indices(program, one, first, other, second)
         return polyhedra.smallest(dims, constraints, certain=False) is not None
     except Undecided:
-        return True
+        return not certain
+
+
+def _same_shape(one: Buffer, other: Buffer) -> bool:
+    """Whether equal indices mean equal cells of two buffers in one memory, and other indices other cells."""
+    mine = (one.dtype, *one.shape, *one.strides, one.elem_offset)
+    its = (other.dtype, *other.shape, *other.strides, other.elem_offset)
+    return len(mine) == len(its) and one.dtype == other.dtype and all(map(structural_equal, mine[1:], its[1:]))

@@ -82,9 +82,9 @@ class _Written(EffectsWalk):
             self.sources.update(dict.fromkeys(self.roots(data)))
 
 
-def written_arguments(function: ir.PrimFunc) -> list[int]:
-    """The positions of the arguments that the function writes."""
-    written = written_pointers(function)
+def written_arguments(function: ir.PrimFunc, functions: Mapping[str, ir.PrimFunc] = _NONE) -> list[int]:
+    """The positions of the arguments that the function writes, by way of `functions` too."""
+    written = written_pointers(function, functions)
     return [
         position
         for position, param in enumerate(function.params)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 
 from loopwright import ir
 from loopwright.analysis.written_memory import written_arguments
+from loopwright.ir.annotations import LAUNCH_PARAMS
 from loopwright.runtime.description import UNPROVED, Argument, FunctionDescription, ModuleDescription
 from loopwright.runtime.dtype import DataType
 from loopwright.target import CpuDescription
@@ -17,11 +19,12 @@ C_PREFIX = "loopwright_"  # of the functions a C program calls, apart from `lw_`
 
 def describe_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None = None) -> ModuleDescription:
     """The description of a lowered module compiled for `cpu`."""
-    functions = [function for _, function in module.functions_items()]
+    functions = [function for _, function in module.functions_items() if LAUNCH_PARAMS not in function.attrs]
+    kernels = kernels_of(module)
     if entry_name is None and len(functions) == 1:
         entry_name = functions[0].name
     return ModuleDescription(
-        functions=tuple(describe_function(function) for function in functions),
+        functions=tuple(describe_function(function, kernels) for function in functions),
         entry=entry_name,
         target=str(cpu),
         triple=cpu.triple,
@@ -33,9 +36,17 @@ def describe_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | 
     )
 
 
-def describe_function(function: ir.PrimFunc) -> FunctionDescription:
-    """One function: its parameters, the sizes its tensors carry, and what it returns."""
-    written = set(written_arguments(function))
+def kernels_of(module: ir.IRModule) -> dict[str, ir.PrimFunc]:
+    """The kernels that functions of the module launch, by the names that they call."""
+    return {name: function for name, function in module.functions_items() if LAUNCH_PARAMS in function.attrs}
+
+
+_NO_KERNELS: Mapping[str, ir.PrimFunc] = {}
+
+
+def describe_function(function: ir.PrimFunc, kernels: Mapping[str, ir.PrimFunc] = _NO_KERNELS) -> FunctionDescription:
+    """One function: its parameters, the sizes its tensors carry, and what it returns; it may launch the kernels."""
+    written = set(written_arguments(function, kernels))
     arguments = []
     for position, param in enumerate(function.params):
         buffer = function.buffer_map.get(param)

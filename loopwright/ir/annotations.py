@@ -9,6 +9,8 @@ ASSUMED_SIZES: Final = "loopwright.assumed_sizes"  # of a function: conditions o
 CHECKED_INDICES: Final = "loopwright.checked_indices"
 IMPORTS: Final = "loopwright.llvm_imports"  # of a function: LLVM texts that define functions it calls (call_extern)
 IMPORT_LLVM: Final = "pragma_import_llvm"  # of a loop or block: such a text, or the path of a .ll or .bc file
+# Of a kernel: the axes whose extents a call passes after the parameters, in order. The name is that of TVM.
+LAUNCH_PARAMS: Final = "tir.kernel_launch_params"
 ONCE_SCOPE: Final = "coproc_uop_scope"  # around what is to run in the first call of the module alone, if it is ONCE
 ONCE: Final = "TVMBackendRunOnce"
 # Of a block that is reduced over threads: {tag: number} of the one that stores the result, which they all have.

@@ -22,6 +22,7 @@ from loopwright.model.plan import plan_memory
 from loopwright.model.prepack_constants import prepare
 from loopwright.model.program import Program
 from loopwright.model.weight_budget import over_budget
+from loopwright.runtime.errors import NotBuilt
 from loopwright.target import Target, describe, require_buildable
 
 
@@ -39,6 +40,8 @@ def compile_program(
     """
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     require_buildable(chosen)
+    if chosen.kind == "cuda":
+        raise NotBuilt("a model for CUDA", 'compile it for "llvm"; lw.build makes kernels of single programs')
     cpu = describe(chosen)
     with progress.task(f"compile {program.name}") as task:
         start = perf_counter()

@@ -364,6 +364,30 @@ class WorkspaceExhausted(CallError, MemoryError):
     code = "LW0121"
 
 
+class KernelFailed(CallError, RuntimeError):
+    """A kernel did not run to its end: a condition that it checks does not hold, or its threads wait for ever.
+
+    What it was to write may have been written in part. Emulated kernels (`cuda -model=emulated`) say which thread it
+    was; barriers that not all threads of a block reach, and launches beyond the limits of a GPU, are found there too.
+
+    For example:
+
+        import numpy
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer(32), n: T.int32):
+            for tx in T.thread_binding(32, thread="threadIdx.x"):
+                assert tx < n, "n is too small"
+                A[tx] = T.float32(1)
+
+        loopwright.build(f, target="cuda -model=emulated")(numpy.zeros(32, "float32"), 4)
+    """
+
+    code = "LW0170"
+
+
 class ReadOnlyArgument(CallError, ValueError):
     """An array that must not be written was given for an argument that the function writes, or may write.
 
@@ -466,6 +490,7 @@ KINDS: Final[dict[str, type[CallError]]] = {
         SizesDoNotFit,
         IndexOutOfRange,
         WorkspaceExhausted,
+        KernelFailed,
         ReadOnlyArgument,
         ResultOutOfRange,
         UnregisteredFunction,

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from loopwright.target.architectures import architecture_with_cpu, usual_triple
 from loopwright.target.errors import UnknownTargetKind
 
-BUILDABLE: Final = ("llvm", "c")  # those that this version generates code for
+BUILDABLE: Final = ("llvm", "c", "cuda")  # those that this version generates code for
 
 # How a value is written: `str`, `int`, `bool`, or `list` (of texts, comma-separated in a target's text form).
 ValueType = type[str] | type[int] | type[bool] | type[list]

@@ -45,16 +45,19 @@ from loopwright.transform.on_request.extract_constants import extract_constants
 from loopwright.transform.on_request.force_narrow_index_to_int32 import force_narrow_index_to_int32
 from loopwright.transform.on_request.hoist_expressions import hoist_expressions
 from loopwright.transform.on_request.hoist_shared_memory import hoist_shared_memory
+from loopwright.transform.on_request.infer_storage_scopes import infer_storage_scopes
 from loopwright.transform.on_request.insert_barriers import insert_barriers
 from loopwright.transform.on_request.launch_threads import launch_threads
 from loopwright.transform.on_request.make_blocks_opaque import make_blocks_opaque
 from loopwright.transform.on_request.narrow_data_type import narrow_data_type
+from loopwright.transform.on_request.reduce_over_threads import reduce_over_threads
 from loopwright.transform.on_request.remove_assume import remove_assume
 from loopwright.transform.on_request.remove_store_undef import remove_store_undef
 from loopwright.transform.on_request.renormalize_splits import renormalize_splits
 from loopwright.transform.on_request.resolve_matches import resolve_matches
 from loopwright.transform.on_request.rewrite_unsafe_select import rewrite_unsafe_select
 from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
+from loopwright.transform.on_request.split_host_device import split_host_device
 from loopwright.transform.on_request.write_prefetches import write_prefetches
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.passes.auto_unroll import auto_unroll
@@ -146,6 +149,7 @@ __all__ = [
     "hoist_expressions",
     "hoist_if_then_else",
     "hoist_shared_memory",
+    "infer_storage_scopes",
     "inject_virtual_thread",
     "insert_barriers",
     "interchange_loops",
@@ -166,6 +170,7 @@ __all__ = [
     "precompute_constants",
     "prim_func_pass",
     "privatise_buffers",
+    "reduce_over_threads",
     "register_config",
     "remove_assume",
     "remove_no_op",
@@ -179,6 +184,7 @@ __all__ = [
     "simplify",
     "skip_asserts",
     "software_pipeline",
+    "split_host_device",
     "stages",
     "unroll_loops",
     "unroll_small_loops",

@@ -234,7 +234,7 @@ class NotForThisTarget(LoweringError):
 
         A = te.placeholder((8,), name="A")
         B = te.compute((8,), lambda i: A[i] + 1, name="B")
-        lower(te.create_prim_func([A, B]), "cuda")
+        lower(te.create_prim_func([A, B]), "opencl")
     """
 
     code = "LW0708"
@@ -242,8 +242,8 @@ class NotForThisTarget(LoweringError):
     def __init__(self, kind: str) -> None:
         super().__init__(
             f"lowering for target kind {kind!r} is not built",
-            why="the pipeline writes programs for CPUs",
-            hint='use Target("llvm")',
+            why="there are pipelines for CPUs and for CUDA",
+            hint='use Target("llvm") or Target("cuda")',
             fields={"kind": kind},
         )
 

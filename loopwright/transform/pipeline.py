@@ -22,7 +22,10 @@ from loopwright.target import Target
 from loopwright.transform.errors import NotForThisTarget, UnknownStage
 from loopwright.transform.on_request.allreduce_threads import allreduce_threads
 from loopwright.transform.on_request.drop_declarations import drop_declarations
-from loopwright.transform.on_request.launch_threads import launch_threads_where_possible
+from loopwright.transform.on_request.infer_storage_scopes import infer_storage_scopes
+from loopwright.transform.on_request.insert_barriers import insert_barriers
+from loopwright.transform.on_request.launch_threads import launch_threads, launch_threads_where_possible
+from loopwright.transform.on_request.reduce_over_threads import reduce_over_threads
 from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
 from loopwright.transform.passes.auto_unroll import auto_unroll
 from loopwright.transform.passes.canonicalize_loops import canonicalize_loops, canonicalize_loops_but_threads
@@ -70,8 +73,12 @@ class Step(NamedTuple):
     setting: str = ""  # runs only when this setting is on
 
 
+def _lower(program: PrimFunc | IRModule, target: Target) -> IRModule:
+    return lower(program, target)
+
+
 # The one pass that runs the others: the pipeline is given to it, as it cannot import what imports it.
-precompute_constants = precompute_constants_with(lambda program, target: lower(program, target))
+precompute_constants = precompute_constants_with(_lower)
 
 CPU_PIPELINE: list[Step] = [
     Step(privatise_buffers, 1),  # first: the program is still the one whose parallel loops were proved
@@ -150,6 +157,39 @@ _ANY_TARGET: Final[dict[Pass, tuple[Step, ...]]] = {
     vectorize_loops: (Step(vectorize_loops, 2), Step(unroll_small_loops, 2)),
     simplify: (Step(simplify, 3), Step(drop_declarations, 3)),
 }
+# GPUs: threads are launched, and wait for each other. A thread is scalar code.
+_GPU: Final[dict[Pass, tuple[Step, ...]]] = {
+    **dict.fromkeys(
+        [
+            precompute_constants,  # what runs at build time runs on this machine, which need not round as a GPU does
+            partition_loops,  # a guard costs a thread little, and code twice as long costs the instruction cache much
+            *(hoist_if_then_else, interchange_loops, vectorize_outer_loops, scalarize_long_vectors),
+        ],
+        (),
+    ),
+    write_inits: (
+        Step(allreduce_threads, 1),  # before write_inits: the parts of each thread start at the init
+        Step(reduce_over_threads, 1),  # before launch_threads, which knows barriers and no reductions
+        Step(write_inits, 1),
+        Step(serialize_thread_reduction, 1),  # after it: an init is none of the turns
+    ),
+    canonicalize_loops: _ANY_TARGET[canonicalize_loops],
+    compact_buffers: (
+        Step(infer_storage_scopes, 1),  # before compact_buffers, which asks whose memory it is
+        Step(compact_buffers, 1),
+        Step(launch_threads, 1),  # before what overlaps loops: these passes see what one thread runs
+    ),
+    plan_storage: (
+        Step(plan_storage, 2),
+        Step(insert_barriers, 2),  # after it: buffers that share memory need barriers too; before flatten_buffers
+    ),
+    vectorize_loops: (
+        Step(vectorize_loops, 2),
+        Step(scalarize_vectors, 2),
+    ),
+}
+GPU_PIPELINE: list[Step] = [part for step in CPU_PIPELINE for part in _GPU.get(step.run, (step,))]
+
 ANY_TARGET_PIPELINE: list[Step] = [part for step in CPU_PIPELINE for part in _ANY_TARGET.get(step.run, (step,))]
 
 
@@ -165,10 +205,10 @@ def lower_for_any_target(program: PrimFunc | IRModule, *, without: Sequence[str]
 def pipeline(target: Target | str) -> list[Step]:
     """The passes for a target, in order, as the current PassContext's settings choose them."""
     kind = str(Target(target).kind)
-    if kind not in ("llvm", "c", "hybrid", "stackvm"):
+    if kind not in ("llvm", "c", "cuda", "hybrid", "stackvm"):
         raise NotForThisTarget(kind)
     context = PassContext.current()
-    steps = CPU_PIPELINE
+    steps = GPU_PIPELINE if kind == "cuda" else CPU_PIPELINE
     if kind == "c":
         steps = [part for step in CPU_PIPELINE for part in SOURCE_STEPS.get(step.run, [step])]
     chosen = [step for step in steps if not step.setting or context.setting(step.setting)]

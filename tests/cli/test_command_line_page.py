@@ -82,7 +82,7 @@ def test_explain_parts_the_page_from_its_example():
 def test_the_keys_of_targets():
     found = data("targets", "--json")
     assert set(found) | keys(found["kinds"]) == listed("`targets`")
-    assert {one["kind"] for one in found["kinds"] if one["builds"]} == {"llvm", "c"}
+    assert {one["kind"] for one in found["kinds"] if one["builds"]} == {"llvm", "c", "cuda"}
     one = data("targets", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", "--json")
     assert set(one) | keys(one["means"]) == listed("`targets TARGET`")
     assert one["means"]["vector_bits"] == 256 and "FMA" in one["means"]["units"]

@@ -174,7 +174,7 @@ def test_a_python_function_is_called_for_its_program(tmp_path, name):
         (["{folder}/functions.py"], "defines no program(.|\n)*ask for .*functions.py:tensors, or name its result"),
         (["{folder}"], "NoSuchFile: .* is a directory"),
         (["{file}", "--html", "{folder}/nowhere/x.html"], "NoSuchFolder: .*x.html: the folder .*nowhere does not"),
-        (["{file}", "--target", "cuda"], "target"),
+        (["{file}", "--target", "vulkan"], "target"),
     ],
 )
 def test_mistakes(file, tmp_path, arguments, problem):

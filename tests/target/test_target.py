@@ -197,7 +197,7 @@ def test_candidates_are_listed():
     assert "hint: use one of -mcpu" in str(caught.value)
     with pytest.raises(UnknownTargetKind) as caught:
         Target("zzz")
-    assert caught.value.hint == "use one of c, llvm"  # what can be built, since nothing is alike
+    assert caught.value.hint == "use one of c, cuda, llvm"  # what can be built, since nothing is alike
     with pytest.raises(UnknownTargetKind) as caught:
         Target("cudaa")
     assert caught.value.hint == "use one of cuda"
@@ -232,13 +232,13 @@ def test_every_architecture_has_a_usual_triple():
     assert usual_triple("arm_cpu") is None and usual_triple("cortex-a72") is None
 
 
-def test_asking_for_cuda_says_what_was_looked_for_and_what_works():
-    with pytest.raises(TargetNotBuildable, match="cannot build for target 'cuda'") as caught:
-        require_buildable(Target("cuda", host="llvm"))
+def test_asking_for_rocm_says_what_was_looked_for_and_what_works():
+    with pytest.raises(TargetNotBuildable, match="cannot build for target 'rocm'") as caught:
+        require_buildable(Target("rocm", host="llvm"))
     message = str(caught.value)
-    assert "libcuda.so.1 (" in message
-    assert "/dev/nvidia0 (" in message
-    assert "the CUDA backend (not built in this version)" in message
+    assert "libamdhip64.so (" in message
+    assert "/dev/kfd (" in message
+    assert "the ROCm backend (not built in this version)" in message
     assert 'what works here: "llvm"' in message
     assert isinstance(caught.value, ValueError)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.ir import Allocate, PrimFunc, pre_order_visit
+from loopwright.ir import Allocate, PrimFunc, collect_statements, pre_order_visit
 from loopwright.schedule import Schedule
 from loopwright.script import tir as T
-from loopwright.transform import BlockNotLowered, compact_buffers
+from loopwright.transform import BlockNotLowered, compact_buffers, lower_blocks, write_allocations
 from tests.transform.before_after import (
     check_all,
     lowered,
@@ -366,3 +366,32 @@ def test_memory_seen_as_another_type_keeps_its_size():
             B[i] = A[i]
 
     unchanged(compact_buffers, before)
+
+
+def test_memory_that_threads_share_keeps_the_cells_of_all_of_them():
+    @T.prim_func
+    def bound(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        for ty in T.thread_binding(4, thread="threadIdx.y"):
+            for tx in T.thread_binding(8, thread="threadIdx.x"):
+                S = T.decl_buffer((4, 8), scope="shared")
+                L = T.decl_buffer((4, 8), scope="local")
+                S[ty, tx] = A[ty, tx]
+                L[ty, tx] = S[ty, tx]
+                B[ty, tx] = L[ty, tx]
+
+    @T.prim_func
+    def launched(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        ty = T.launch_thread("threadIdx.y", 4)
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((4, 8), scope="shared")
+        L = T.decl_buffer((4, 8), scope="local")
+        S[ty, tx] = A[ty, tx]
+        L[ty, tx] = S[ty, tx]
+        B[ty, tx] = L[ty, tx]
+
+    for func in (bound, launched):
+        sizes = {}
+        body = compact_buffers(lower_blocks(write_allocations(func))).body
+        for node in collect_statements(body, Allocate):
+            sizes[node.buffer_var.name] = [int(extent) for extent in node.extents]
+        assert sizes == {"S": [4, 8], "L": [1, 1]}

@@ -39,6 +39,72 @@ def test_loops_are_shared_and_memory_is_not():
     same_native(before, after)
 
 
+def test_what_all_store_alike_exists_once():
+    """A holds for both threads, B for one each; D is stored by A's tile, which is one."""
+
+    @T.prim_func
+    def before(A: T.Buffer((8, 4)), C: T.Buffer((2, 4))):
+        for v in T.thread_binding(2, thread="vthread"):
+            for k in range(8):
+                B = T.decl_buffer((4,))
+                D = T.decl_buffer((4,))
+                for i in range(4):
+                    B[i] = A[k, i]
+                for i in range(4):
+                    D[i] = B[3 - i]
+                for i in range(4):
+                    C[v, i] = C[v, i] + B[i] * D[i] + T.Cast("float32", v)
+
+    @T.prim_func
+    def after(A: T.Buffer((8, 4)), C: T.Buffer((2, 4))):
+        for k in range(8):
+            B = T.decl_buffer((4,))
+            D = T.decl_buffer((4,))
+            for i in range(4):
+                B[i] = A[k, i]
+            for i in range(4):
+                D[i] = B[3 - i]
+            for i in range(4):
+                for v in T.unroll(2):
+                    C[v, i] = C[v, i] + B[i] * D[i] + T.Cast("float32", v)
+
+    same_program(both(before), after)
+    same_results(before, after)
+    same_at_every_stage(before)
+
+
+def test_what_only_seems_alike_is_one_for_each():
+    @T.prim_func
+    def counted(A: T.Buffer((8, 4)), C: T.Buffer((2, 4))):
+        for v in T.thread_binding(2, thread="vthread"):
+            B = T.decl_buffer((4,))
+            for i in range(4):
+                B[i] = T.float32(0)
+            for k in range(8):
+                for i in range(4):
+                    B[i] = B[i] + A[k, i]  # reads what it stores
+            for i in range(4):
+                C[v, i] = B[i]
+
+    @T.prim_func
+    def one_by_one(A: T.Buffer((8, 4)), C: T.Buffer((2, 4))):
+        for v in T.thread_binding(2, thread="vthread"):
+            B = T.decl_buffer((4,))
+            for i in range(4):
+                B[i] = A[0, i]
+            for k in range(v + 2):  # runs thread by thread, and stores to B on the way
+                for i in range(4):
+                    C[v, i] = C[v, i] + B[i]
+                for i in range(4):
+                    B[i] = A[k, i]
+
+    for before in (counted, one_by_one):
+        got = both(before)
+        assert "T.decl_buffer((2, 4))" in got.script()
+        same_results(before, got)
+        same_at_every_stage(before)
+
+
 def test_a_launch_of_virtual_threads():
     @T.prim_func
     def before(A: T.Buffer((4, 8)), C: T.Buffer((4, 8))):

@@ -30,7 +30,6 @@ from loopwright.ir import (
     BufferRegion,
     Call,
     Expr,
-    For,
     IfThenElse,
     IntImm,
     IterVar,
@@ -60,18 +59,11 @@ class _Collect(CollectUses):
         super().__init__()
         self.is_strict = is_strict
         self.axes: list[tuple[Var, Expr]] = []  # of the blocks around, with what they are bound to
-        self.tags: dict[Var, str] = {}  # of the loops around that run threads
         self.known = KnownInequalities(self.facts, False)
         self.aligned: dict[Buffer, list[list[int]]] = {}
         self.outer_axes: dict[Use, int] = {}
 
     # -- what is around
-
-    def visit_For(self, loop: For) -> None:
-        tag = tag_of(loop)
-        if tag:
-            self.tags[loop.loop_var] = tag
-        super().visit_For(loop)
 
     def visit_AttrStmt(self, node: AttrStmt) -> None:
         tag = tag_of(node)

@@ -119,7 +119,7 @@ class _Kernel:
         self.open: dict[Earlier, None] = {}
         self.around: tuple[Var, ...] = ()  # the loops that all threads run together, outermost first
         self.differ: set[Var] = set()  # variables that differ between threads
-        self.known: dict[tuple[Earlier, Access, tuple[Var, ...]], bool] = {}
+        self.known: dict[tuple[Earlier, Access, tuple[Var, ...], bool], bool] = {}
 
     def insert(self, statement: Stmt) -> Stmt:
         if is_barrier(statement):
@@ -186,7 +186,8 @@ class _Kernel:
         if not self.is_shared_loop(statement):
             for k, one in enumerate(mine):
                 for other in mine[k:]:
-                    if self.meet(Earlier(one, frozenset()), other):
+                    # The statement as its author wrote it was checked; here only what is plain to see is refused.
+                    if self.meet(Earlier(one, frozenset()), other, certain=True):
                         raise NeedsBarrier(statement, one, other)
         needed = any([self.meet(one, other) for one in self.open for other in mine])
         own = {Earlier(access, frozenset()): None for access in mine}
@@ -201,15 +202,15 @@ class _Kernel:
         nodes = collect(statement, BufferLoad, BufferStore)
         return list(dict.fromkeys([access for node in nodes for access in self.by_node.get(node, ())]))
 
-    def meet(self, earlier: Earlier, later: Access) -> bool:
-        """Whether two threads of a block may touch one cell by these accesses, one of them writing."""
+    def meet(self, earlier: Earlier, later: Access, certain: bool = False) -> bool:
+        """Whether two threads of a block may touch one cell by these accesses, one of them writing; or certainly do."""
         one = earlier.access
         if one.cell[0].data is not later.cell[0].data or not (one.writes or later.writes):
             return False
-        key = earlier, later, self.around
+        key = earlier, later, self.around, certain
         result = self.known.get(key)
         if result is None:
-            result = self.known[key] = may_meet(self.program, one, later, self.around, earlier.carried)
+            result = self.known[key] = may_meet(self.program, one, later, self.around, earlier.carried, certain)
         return result
 
 

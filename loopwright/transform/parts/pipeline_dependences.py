@@ -100,9 +100,7 @@ def touched(statement: Stmt, names: Names) -> Touched:
     walk = _Walk(names)
     walk.visit(clone_definitions(statement))
     done = walk.found
-    return Touched(
-        walk.accesses, {*done.pointers, *done.named}, any([call.op is not ASSUME for call in done.calls])
-    )
+    return Touched(walk.accesses, {*done.pointers, *done.named}, any([call.op is not ASSUME for call in done.calls]))
 
 
 def check_dependences(

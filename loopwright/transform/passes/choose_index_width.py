@@ -12,8 +12,8 @@ where its low 32 bits are all that counts, in a value that is stored or meets da
 and so does what cannot leave them, as intervals show. Where loaded data takes part, it is computed in its own width and
 then converted, so it wraps as the program's does.
 
-On a machine with 32-bit pointers only what may leave 32 bits is computed in 64, and indices are narrowed: see
-`narrow_indices.py`.
+A thread of a GPU computes 64-bit integers in several instructions, and its registers are few: there only what may leave
+32 bits is computed in 64. On a machine with 32-bit pointers, too, and indices are narrowed: see `narrow_indices.py`.
 
 Needs: loops from 0, flat buffers.  Leaves: buffer indices of the width of a pointer, and on 64-bit machines loop
 variables too; no 32-bit index arithmetic that differs from exact arithmetic in more than what its low bits are.
@@ -28,6 +28,7 @@ from loopwright.arith.index_arithmetic import EXACT_NODES, IndexArithmetic
 from loopwright.ir import (
     Add,
     Allocate,
+    AttrStmt,
     BinaryExpr,
     Broadcast,
     Call,
@@ -37,12 +38,14 @@ from loopwright.ir import (
     Expr,
     For,
     IntImm,
+    IterVar,
     Let,
     LetStmt,
     Mod,
     Mul,
     PrimFunc,
     Ramp,
+    Range,
     Select,
     Stmt,
     Sub,
@@ -54,7 +57,7 @@ from loopwright.ir import (
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT32, INT64
-from loopwright.transform.parts.cpu_of import cpu_of
+from loopwright.transform.parts.cpu_of import cpu_of, is_gpu, target_of
 from loopwright.transform.parts.index_rewriter import IndexRewriter, inside
 from loopwright.transform.parts.known_ops import IF_THEN_ELSE, IN_BOUNDS
 from loopwright.transform.parts.narrow_indices import narrow_indices
@@ -70,9 +73,9 @@ _INDICES: Final[dict[str, Container[int]]] = {
 class _ChooseIndexWidth(IndexRewriter):
     """The successors of 32-bit variables have 64 bits; of all (`always`), or of those that may leave 32."""
 
-    def __init__(self, always: bool) -> None:
+    def __init__(self, always: bool, is_last: bool = True) -> None:
         super().__init__()
-        self.always = always
+        self.always, self.is_last = always, is_last  # the last writes checks of indices out
         self.numbers = IndexArithmetic()
         self.known: dict[Expr, Expr] = {}  # what was widened
 
@@ -107,7 +110,9 @@ class _ChooseIndexWidth(IndexRewriter):
     def visit_Call(self, call: Call) -> Expr:
         if call.op is IN_BOUNDS:
             parts = tuple([self.index(argument) for argument in call.args])
-            return inside(*parts) if self.always else call.with_(args=parts)
+            if not self.is_last:
+                return call.with_(args=parts)
+            return inside(*(parts if self.always else [cast(part, INT64) for part in parts]))
         locations = _INDICES.get(getattr(call.op, "name", ""))
         if locations is None:
             return self.rebuild(call)
@@ -129,6 +134,15 @@ class _ChooseIndexWidth(IndexRewriter):
         var = self.successors[old] = Var(old.name, INT64)
         low, extent = cast(low, INT64), cast(extent, INT64)
         return loop.with_(loop_var=var, min=low, extent=extent, body=self.visit(loop.body))
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        if isinstance(node.node, IterVar) and node.attr_key == "thread_extent":
+            zero = const(0, node.node.var.dtype)
+            self.numbers.loop(node.node.var, zero, node.value)
+            value = self.visit(node.value)
+            axis = node.node.with_(dom=Range.from_min_extent(zero, cast(value, zero.dtype)))
+            return node.with_(node=axis, value=value, body=self.visit(node.body))
+        return self.rebuild(node)
 
     def _redefine(self, var: Var) -> None:
         """`var` is bound anew: what was widened with its old meaning is no longer so."""
@@ -209,6 +223,8 @@ class _ChooseIndexWidth(IndexRewriter):
 @deep
 def choose_index_width(func: PrimFunc) -> PrimFunc:
     """Indices are computed in the width of a pointer."""
+    if is_gpu(target_of(func)):
+        return func.with_(body=_ChooseIndexWidth(always=False).visit(func.body))
     if cpu_of(func).pointer_bits < 64:
-        return func.with_(body=narrow_indices(_ChooseIndexWidth(always=False).visit(func.body)))
+        return func.with_(body=narrow_indices(_ChooseIndexWidth(always=False, is_last=False).visit(func.body)))
     return func.with_(body=_ChooseIndexWidth(always=True).visit(func.body))

@@ -21,9 +21,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final, NamedTuple
 
+from loopwright.analysis.thread_axes import axis_of, is_shared_along, scope_of, tag_of
 from loopwright.arith import Analyzer, interval_of
 from loopwright.ir import (
     Allocate,
+    AttrStmt,
     Block,
     Buffer,
     BufferLoad,
@@ -82,6 +84,7 @@ class Use:
 
     def __init__(self, depth: int) -> None:
         self.depth = depth  # of loops around the allocation
+        self.sharing: list[tuple[Var, Range]] = []  # those among them whose threads share the memory
         self.buffer: Buffer | None = None
         self.is_plain = True  # one buffer without offset, used by loads and stores alone
         self.spans: list[Span | None] = []
@@ -94,6 +97,7 @@ class CollectUses(Visitor):
     def __init__(self) -> None:
         self.facts = Analyzer()
         self.loops: list[tuple[Var, Range]] = []
+        self.tags: dict[Var, str] = {}  # of those around that run threads
         self.lets: list[Var] = []
         self.uses: dict[Var, Use] = {}  # by memory
         self.found: dict[Var, Compact] = {}
@@ -105,9 +109,23 @@ class CollectUses(Visitor):
         self.visit(loop.min)
         self.visit(loop.extent)
         domain = Range.from_min_extent(loop.min, loop.extent)
-        self.loops.append((loop.loop_var, domain))
-        with self.facts.bound(loop.loop_var, domain):
-            self.visit(loop.body)
+        self._loop(loop.loop_var, domain, tag_of(loop), loop.body)
+
+    def visit_AttrStmt(self, node: AttrStmt) -> None:
+        self.visit(node.value)
+        if tag_of(node):
+            axis = axis_of(node)
+            domain = Range.from_min_extent(const(0, axis.var.dtype), axis.extent)
+            self._loop(axis.var, domain, axis.tag, node.body)
+        else:
+            self.visit(node.body)
+
+    def _loop(self, var: Var, domain: Range, tag: str, body: Stmt) -> None:
+        if tag:
+            self.tags[var] = tag
+        self.loops.append((var, domain))
+        with self.facts.bound(var, domain):
+            self.visit(body)
         self.loops.pop()
 
     def _let(self, let: LetStmt | Let) -> None:
@@ -121,6 +139,8 @@ class CollectUses(Visitor):
     def visit_Allocate(self, node: Allocate) -> None:
         use = Use(len(self.loops))
         use.hidden = list(self.lets)
+        scope = scope_of(node.buffer_var)
+        use.sharing = [loop for loop in self.loops if is_shared_along(scope, self.tags.get(loop[0], ""))]
         self.uses[node.buffer_var] = use
         self.visit(node.body)
         if use.buffer is not None and use.buffer.dtype is not node.dtype:
@@ -196,11 +216,14 @@ class CollectUses(Visitor):
                 use.spans[axis] = span if is_first or span is None else self._hull(known, span)
 
     def _span(self, index: Expr, size: Expr, use: Use) -> Span | None:
-        """The values of `index` while the loops inside the allocation run, in terms of what is known around it."""
+        """The values of `index` while the loops inside the allocation run, in terms of what is known around it.
+
+        What threads share holds the cells of all of them, though the memory is allocated under their loop.
+        """
         first = last = index
         if isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value >= 0:
             first, last = index.base, index.base + index.stride * (index.lanes - 1)
-        inner = dict(self.loops[use.depth :])
+        inner = dict([*use.sharing, *self.loops[use.depth :]])
         if first.dtype.lanes > 1 or has_data(index):
             return None
         low = interval_of(first, inner, self.facts)

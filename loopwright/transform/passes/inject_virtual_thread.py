@@ -9,7 +9,8 @@
 
 The loops inside are shared by all threads, and memory that each thread allocates exists once a thread: so what the
 threads read alike is near, and the machine has independent work side by side. Threads do not touch each other's cells
-(binding a loop proves it), so their turns do not matter. What differs in shape between threads (a loop whose length
+(binding a loop proves it), so their turns do not matter. Memory in which all of them store the same values, a tile that
+they read together, exists once and is filled once. What differs in shape between threads (a loop whose length
 depends on the thread, a branch on it, a `while`) runs thread by thread; so does all, where a thread may return.
 
 Needs: no blocks; `canonicalize_loops`, which makes serial loops of the threads, under a mark.  Leaves: no such mark.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from loopwright.analysis.effects import stored_memory
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -40,6 +42,8 @@ from loopwright.ir import (
     Stmt,
     Var,
     any_node,
+    collect,
+    collect_statements,
     const,
     deep,
     is_return,
@@ -51,7 +55,7 @@ from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.transform.parts.flat_index import is_literal
 from loopwright.transform.parts.folding import substitute_folding
-from loopwright.transform.parts.purity import has_data
+from loopwright.transform.parts.purity import has_data, is_pure
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.passes.canonicalize_loops import VIRTUAL_THREAD
 
@@ -70,14 +74,14 @@ class _InjectVirtualThread(StmtRewriter):
             return loop
         if any_node(loop.body, is_return):
             return loop  # what later threads do is left undone
-        return _TakeTurns(loop.loop_var, loop.extent.value).visit(loop.body)
+        return _TakeTurns(loop.loop_var, loop.extent.value, loop.body).visit(loop.body)
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
         """A launch of virtual threads, where the pass is called by itself."""
         node = node.with_(body=self.visit(node.body))
         if node.attr_key != "virtual_thread" or not isinstance(node.node, IterVar):
             return node
-        turns = _TakeTurns(node.node.var, node.value.value if isinstance(node.value, IntImm) else 0)
+        turns = _TakeTurns(node.node.var, node.value.value if isinstance(node.value, IntImm) else 0, node.body)
         if not isinstance(node.value, IntImm) or node.value.value > MOST_THREADS or any_node(node.body, is_return):
             return For(node.node.var, const(0, node.value.dtype), node.value, ForKind.SERIAL, node.body)
         result: Stmt = turns.visit(node.body)
@@ -87,8 +91,13 @@ class _InjectVirtualThread(StmtRewriter):
 class _TakeTurns(StmtRewriter):
     """The body of all threads from the body of one."""
 
-    def __init__(self, thread: Var, count: int) -> None:
+    def __init__(self, thread: Var, count: int, body: Stmt) -> None:
         self.thread, self.count = thread, count
+        self.private = {node.buffer_var for node in collect_statements(body, Allocate)}  # each thread has its own
+        self.common: set[Var] = set()  # unless all would hold the same
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        return store if store.buffer.data in self.common else self.each(store)
 
     def each(self, statement: Stmt) -> Stmt:
         """The statement, one thread after the other."""
@@ -131,10 +140,44 @@ class _TakeTurns(StmtRewriter):
         buffer = _only_buffer(node)
         if buffer is None or not all([self.agree(extent) for extent in node.extents]):
             return self.each(node)
+        if self._is_alike(node.body, node.buffer_var):
+            self.private.discard(node.buffer_var)
+            self.common.add(node.buffer_var)
+            return node.with_(body=self.visit(node.body))
         count = const(self.count, buffer.shape[0].dtype if buffer.shape else "int32")
         private = buffer.with_(shape=(count, *buffer.shape))
         body = _Private(buffer, private, self.thread).visit(node.body)
         return node.with_(extents=private.shape, body=self.visit(body))
+
+    def _is_alike(self, statement: Stmt, data: Var) -> bool:
+        """Whether all threads store the same values to the same cells of the memory, each of them at the same time.
+
+        That is so where what is stored depends on no thread, and no statement around it runs thread by thread.
+        """
+        if isinstance(statement, SeqStmt):
+            return all([self._is_alike(part, data) for part in statement.seq])
+        if isinstance(statement, BufferStore) and statement.buffer.data is data:
+            parts = (statement.value, *statement.indices)
+            loads = [load for part in parts for load in collect(part, BufferLoad)]
+            is_plain = not any([uses_var(part, lambda used: used is self.thread) for part in parts])
+            is_plain = is_plain and all(map(is_pure, parts))
+            return is_plain and not any([load.buffer.data in self.private for load in loads])
+        inner: list[Stmt] = []
+        conditions: list[Expr] = []
+        if isinstance(statement, For) and statement.kind in (ForKind.SERIAL, ForKind.UNROLLED):
+            inner, conditions = [statement.body], [statement.min, statement.extent]
+        elif isinstance(statement, IfThenElse):
+            other = [] if statement.else_case is None else [statement.else_case]
+            inner, conditions = [statement.then_case, *other], [statement.condition]
+        elif isinstance(statement, (LetStmt, AttrStmt)):
+            inner, conditions = [statement.body], [statement.value]
+        elif isinstance(statement, DeclBuffer):
+            inner = [statement.body]
+        elif isinstance(statement, Allocate) and _only_buffer(statement) is not None:
+            inner, conditions = [statement.body], list(statement.extents)
+        if inner and all([self.agree(condition) for condition in conditions]):
+            return all([self._is_alike(part, data) for part in inner])
+        return data not in stored_memory(statement)
 
 
 def _only_buffer(node: Allocate) -> Buffer | None:

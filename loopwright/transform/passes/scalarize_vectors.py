@@ -55,6 +55,7 @@ from loopwright.ir.passes import function_pass
 from loopwright.ir.visitor import Visitor
 from loopwright.runtime.dtype import INT32, DataType
 from loopwright.runtime.errors import NotBuilt
+from loopwright.transform.parts.cpu_of import is_gpu, target_of
 from loopwright.transform.parts.flat_index import add_index, mul_index
 from loopwright.transform.parts.known_ops import ADDRESS_OF, IF_THEN_ELSE, LANE_WISE, LIKELY
 from loopwright.transform.parts.purity import is_pure, loads_from
@@ -64,7 +65,8 @@ from loopwright.transform.parts.statements import flat_seq
 class _Scalarize(Rewriter):
     """Rewrites statements and scalars; `lane` gives one lane of a vector as a scalar."""
 
-    def __init__(self) -> None:
+    def __init__(self, scope: str = "global") -> None:
+        self.scope = scope  # of the memory that lanes are kept in
         self.views: dict[Buffer, Buffer] = {}
         self.staged: dict[Var, Buffer] = {}  # vectors of LetStmt → the memory that holds their lanes
         self.lets: dict[Var, tuple[Expr, Expr, Var]] = {}  # vectors of Let → their value; one lane of it, and its name
@@ -126,10 +128,10 @@ class _Scalarize(Rewriter):
 
         if not self._reads_elsewhere(store):
             return _for_lanes(lanes, dtype, lambda at: BufferStore(view, self.lane(store.value, at), (location(at),)))
-        kept = decl_buffer((lanes,), store.value.dtype.element, f"{store.buffer.name}_lanes")
+        kept = decl_buffer((lanes,), store.value.dtype.element, f"{store.buffer.name}_lanes", scope=self.scope)
         compute = _for_lanes(lanes, dtype, lambda at: BufferStore(kept, self.lane(store.value, at), (at,)))
         if loads_from(index, store.buffer.data):
-            locations = decl_buffer((lanes,), dtype, f"{store.buffer.name}_places")
+            locations = decl_buffer((lanes,), dtype, f"{store.buffer.name}_places", scope=self.scope)
             find = _for_lanes(lanes, dtype, lambda at: BufferStore(locations, location(at), (at,)))
             write = _for_lanes(
                 lanes, dtype, lambda at: BufferStore(view, BufferLoad(kept, (at,)), (BufferLoad(locations, (at,)),))
@@ -160,7 +162,7 @@ class _Scalarize(Rewriter):
         lanes = node.value.dtype.lanes
         if lanes == 1:
             return self.rebuild(node)
-        kept = decl_buffer((lanes,), node.value.dtype.element, node.var.name)
+        kept = decl_buffer((lanes,), node.value.dtype.element, node.var.name, scope=self.scope)
         fill = _for_lanes(lanes, INT32, lambda at: BufferStore(kept, self.lane(node.value, at), (at,)))
         self.staged[node.var] = kept
         return _allocate(kept, seq([fill, self.visit(node.body)]))
@@ -324,7 +326,7 @@ def _allocate(buffer: Buffer, body: Stmt) -> Stmt:
 @deep
 def scalarize_vectors(func: PrimFunc) -> PrimFunc:
     """Vector statements become loops over their lanes."""
-    return func.with_(body=_Scalarize().visit(func.body))
+    return func.with_(body=_Scalarize("local" if is_gpu(target_of(func)) else "global").visit(func.body))
 
 
 @function_pass

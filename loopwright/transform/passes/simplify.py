@@ -35,6 +35,7 @@ from loopwright.ir import (
     ForKind,
     IfThenElse,
     IntImm,
+    IterVar,
     Let,
     LetStmt,
     Node,
@@ -48,6 +49,7 @@ from loopwright.ir import (
     Var,
     While,
     cast,
+    const,
     deep,
     is_no_op,
     logical_not,
@@ -266,7 +268,14 @@ class SimplifyStatements(Rewriter):
         new = self.rebuild(node)
         return no_op() if is_no_op(new.body) else new
 
-    visit_Allocate = visit_AllocateConst = visit_DeclBuffer = visit_AttrStmt = _with_body
+    visit_Allocate = visit_AllocateConst = visit_DeclBuffer = _with_body
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        if node.attr_key != "thread_extent" or not isinstance(node.node, IterVar):
+            return self._with_body(node)
+        var, extent = node.node.var, self.visit(node.value)
+        with self.facts.bound(var, Range.from_min_extent(const(0, var.dtype), cast(extent, var.dtype))):
+            return self._with_body(node)
 
 
 def _promise(part: Stmt) -> Expr | None:

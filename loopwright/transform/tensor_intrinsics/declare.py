@@ -39,13 +39,18 @@ def main(
         T.writes(C[0:{lanes}])
 """
 
-_DOT_DESCRIPTION = _DOT + """        for i, k in T.grid({lanes}, 4):
+_DOT_DESCRIPTION = (
+    _DOT
+    + """        for i, k in T.grid({lanes}, 4):
             with T.block("update"):
                 vi, vk = T.axis.remap("SR", [i, k])
                 C[vi] = C[vi] + T.Cast("{c}", A[vk]) * T.Cast("{c}", B[vi, vk])
 """
+)
 
-_DOT_INSTRUCTION = _DOT + """        four = T.reinterpret("int32", A.vload([0], "{a}x4"))
+_DOT_INSTRUCTION = (
+    _DOT
+    + """        four = T.reinterpret("int32", A.vload([0], "{a}x4"))
         C[T.ramp(0, 1, {lanes})] = T.call_llvm_pure_intrin(
             "{c}x{lanes}",
             "{instruction}",
@@ -54,10 +59,14 @@ _DOT_INSTRUCTION = _DOT + """        four = T.reinterpret("int32", A.vload([0], 
             B.vload([0, 0], "{b}x{bytes}"),
         )
 """
+)
 
-_DOT_LOOPS = _DOT + """        for i, k in T.grid({lanes}, 4):
+_DOT_LOOPS = (
+    _DOT
+    + """        for i, k in T.grid({lanes}, 4):
             C[i] = C[i] + T.Cast("{c}", A[k]) * T.Cast("{c}", B[i, k])
 """
+)
 
 
 def from_text(text: str) -> PrimFunc:

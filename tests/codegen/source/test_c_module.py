@@ -193,6 +193,30 @@ def test_functions_of_one_module():
     assert "int32_t second(" in module.get_source("h")
 
 
+def test_constants_of_one_name_in_two_functions():
+    @T.prim_func
+    def first(A: T.Buffer((2,))):
+        T.func_attr({"global_symbol": "first"})
+        K = T.allocate_const([1.0, 2.0], "float32", [2])
+        Kb = T.Buffer((2,), data=K)
+        for i in range(2):
+            A[i] = Kb[i]
+
+    @T.prim_func
+    def second(A: T.Buffer((2,))):
+        T.func_attr({"global_symbol": "second"})
+        K = T.allocate_const([5.0, 6.0], "float32", [2])
+        Kb = T.Buffer((2,), data=K)
+        for i in range(2):
+            A[i] = Kb[i]
+
+    module = lw.build([first, second], target="c")
+    a, b = np.zeros(2, "float32"), np.zeros(2, "float32")
+    module["first"](a)
+    module["second"](b)
+    assert a.tolist() == [1, 2] and b.tolist() == [5, 6]
+
+
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("func", PROGRAMS, ids=lambda func: func.name)
 def test_scheduled_programs_give_the_bits_of_native_code(func):

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -57,30 +57,46 @@ def compile_library(code: str, cpu: CpuDescription) -> Path:
     """The shared library made from `code` for `cpu`: from the cache, or freshly compiled."""
     compiler = find_compiler()
     flags = [*FLAGS, *_LIBRARY_FLAGS, *host_flags(cpu), *_OWN_FUNCTIONS]
-    key = "\0".join([code, *compiler, *flags, cpu.triple, cpu.name, cpu.llvm_features, sys.platform])
+    key = [code, *compiler, *flags, cpu.triple, cpu.name, cpu.llvm_features]
+
+    def make(work: Path, result: Path) -> None:
+        run_compiler(compiler, code, [*flags, "-o", str(result)])
+
+    return cached_library("c", key, compiler[0], make)
+
+
+def cached_library(
+    prefix: str, key: Sequence[str], compiler: str, make: Callable[[Path, Path], None], suffix: str = ".so"
+) -> Path:
+    """The library (or object) of that key: from the cache, or what `make(folder, file)` makes as that file."""
     directory = cache_directory()
     if directory is None:
-        raise CompilerFailed(compiler[0], "there is no directory to put the library: set LOOPWRIGHT_CACHE_DIR")
-    target = directory / f"c-{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()[:24]}.so"
+        raise CompilerFailed(compiler, "there is no directory to put the library: set LOOPWRIGHT_CACHE_DIR")
+    text = "\0".join([*key, sys.platform])
+    target = directory / f"{prefix}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:24]}{suffix}"
     if not (target.is_file() and is_complete_elf(target)):
         with tempfile.TemporaryDirectory(prefix=".build-", dir=directory) as work:
             result = Path(work) / target.name
-            run_compiler(compiler, code, [*flags, "-o", str(result)])
+            make(Path(work), result)
             os.replace(result, target)
     return target
 
 
 def run_compiler(compiler: Sequence[str], code: str, options: Sequence[str]) -> None:
     """Compile `code`; whatever the compiler says against it is an error."""
-    command = [*compiler, "-x", "c", "-", *options, "-lm"]
+    run_command([*compiler, "-x", "c", "-", *options, "-lm"], code.encode())
+
+
+def run_command(command: Sequence[str], text: bytes = b"") -> None:
+    """Run a compiler, with `text` as its input."""
     try:
         done = subprocess.run(
-            command, input=code.encode(), capture_output=True, check=False, timeout=_SECONDS, cwd=tempfile.gettempdir()
+            command, input=text, capture_output=True, check=False, timeout=_SECONDS, cwd=tempfile.gettempdir()
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CompilerFailed(compiler[0], str(error)) from None
+        raise CompilerFailed(command[0], str(error)) from None
     if done.returncode != 0:
-        raise CompilerFailed(compiler[0], done.stderr.decode("utf-8", "replace"))
+        raise CompilerFailed(command[0], done.stderr.decode("utf-8", "replace"))
 
 
 def load_library(path: Path) -> ctypes.CDLL:

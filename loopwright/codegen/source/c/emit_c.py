@@ -10,25 +10,26 @@ called. The checked entry that Python calls is no part of the source: see `entry
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from loopwright import ir
 from loopwright.analysis.constant_memory import writable_constants
 from loopwright.codegen.bounded_recursion import INNER, bounded_recursion
-from loopwright.codegen.describe_module import implicit_variables
-from loopwright.codegen.math import body_types, expand
-from loopwright.codegen.source.c.function import CFunction, CSymbols
+from loopwright.codegen.describe_module import implicit_variables, kernels_of
+from loopwright.codegen.source.c.function import CFunction, CSymbols, Launch
 from loopwright.codegen.source.c.header import Signature, emit_header
 from loopwright.codegen.source.code import Code
 from loopwright.codegen.source.expressions import string_literal
 from loopwright.codegen.source.helpers import Helpers
-from loopwright.codegen.source.names import OWN_PREFIX, Names, symbol
+from loopwright.codegen.source.math_bodies import MathBodies
+from loopwright.codegen.source.names import Names, symbol
+from loopwright.codegen.source.pointees import pointees
 from loopwright.codegen.source.statements import without_unused
-from loopwright.codegen.source.types import memory_type, suffix, value_type
+from loopwright.codegen.source.types import memory_type
 from loopwright.codegen.with_symbols import with_symbols
 from loopwright.ir.annotations import IMPORTS
 from loopwright.ir.deep import deep
-from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import NotBuilt
 
 _HEAD: Final = """\
@@ -71,23 +72,32 @@ class CSource(NamedTuple):
 
 
 @deep
-def emit_c(module: ir.IRModule, name: str | None = None) -> CSource:
-    """The C source of every function of a lowered module; `name` is that of the files, by default of a function."""
+def emit_c(module: ir.IRModule, name: str | None = None, launches: Mapping[str, Launch] | None = None) -> CSource:
+    """The C source of every function of a lowered module; `name` is that of the files, by default of a function.
+
+    Kernels among them are not written: `launches` says what the others call for them.
+    """
     if any([IMPORTS in function.attrs for _, function in module.functions_items()]):
         raise NotBuilt("the pragma import_llvm for C source", 'build for "llvm"')
-    return _CFile(bounded_recursion(with_symbols(module)), name).source()
+    return _CFile(bounded_recursion(with_symbols(module)), name, launches or {}).source()
 
 
 class _CFile:
     """The functions of a module, and what stands around them in one file."""
 
-    def __init__(self, module: ir.IRModule, name: str | None) -> None:
-        self.functions = dict(module.functions_items())
+    def __init__(self, module: ir.IRModule, name: str | None, launches: Mapping[str, Launch]) -> None:
+        self.kernels = kernels_of(module)
+        self.functions = {key: f for key, f in module.functions_items() if key not in self.kernels}
         self.names = Names()
         self._reserve_externals()
+        for launch in launches.values():
+            self.names.reserve(launch.symbol)
         self.c_names = {key: self._symbol(function.name) for key, function in self.functions.items()}
         self.helpers = Helpers()
-        self.symbols = CSymbols({key: (function, self.c_names[key]) for key, function in self.functions.items()})
+        known = {key: (function, self.c_names[key]) for key, function in self.functions.items()}
+        self.symbols = CSymbols(known, self.names)
+        self.symbols.launches = dict(launches)
+        self.bodies = MathBodies(self.helpers, self.names, self._writer)
         self.constants: list[str] = []
         first = "main" if "main" in self.functions else next(iter(self.functions), "module")
         self.name = name if name is not None else self.c_names.get(first, first)
@@ -108,7 +118,9 @@ class _CFile:
 
     def source(self) -> CSource:
         bodies = [self._function(key, function) for key, function in self.functions.items()]
-        signatures = [Signature(function, self.c_names[key]) for key, function in self.functions.items()]
+        signatures = [
+            Signature(function, self.c_names[key], kernels=self.kernels) for key, function in self.functions.items()
+        ]
         self.helpers.keep_used([*bodies, *self.constants])
         errors = {code: entry for entry, code in self.symbols.errors.entries.items()}
         parts = [
@@ -155,15 +167,18 @@ class _CFile:
 
     # --- functions ------------------------------------------------------------------------------------------------
 
+    def _writer(self, names: Names) -> CFunction:
+        return CFunction(self.helpers, names, self.bodies, self.symbols)
+
     def _function(self, key: str, function: ir.PrimFunc) -> str:
         names = Names(self.names)
-        writer = CFunction(self.helpers, names, self._math_body, self.symbols)
-        signature = Signature(function, self.c_names[key], names)
+        writer = self._writer(names)
+        signature = Signature(function, self.c_names[key], names, self.kernels)
         writer.result = signature.result
         # A pointer points to the first element, so that offsets which only arguments know are nought.
         writer.values = {var: Code("0", typed=False) for var in implicit_variables(function)}
         writer.values |= {var: Code(name) for var, name in signature.variables.items()}
-        writer.pointees = _pointees(function)
+        writer.pointees = pointees(function)
         writer.declared = {buffer.data: memory_type(buffer.dtype) for buffer in function.argument_buffers()}
         writer.writable = writable_constants(function, self.functions)
         writer.run(function.body)
@@ -171,40 +186,3 @@ class _CFile:
         self.constants += writer.constants
         lines = without_unused(writer.lines, signature.names, writer.effects)
         return "\n".join([f"{signature.prototype(restrict=True)} {{", *lines, "}"])
-
-    def _math_body(self, name: str, source: DataType, target: DataType, count: int) -> str:
-        """The name of a function of `codegen/math` for these types; it is written on first use."""
-        element = target if name == "encode" else source
-        full = f"{OWN_PREFIX}{name}_{suffix(element)}"
-        if full in self.helpers.definitions:
-            return full
-        given, result = body_types(name, source, target)
-        params = [ir.Var("x" if count == 1 else f"x{position}", given) for position in range(count)]
-        names = Names(self.names)
-        writer = CFunction(self.helpers, names, self._math_body, self.symbols)
-        writer.values = {param: Code(names.fresh(param.name)) for param in params}
-        writer.body_of = name
-        body = expand(name, params, source, target)
-        writer.start_statement(body)
-        writer.line(f"return {writer.value(body)};")
-        arguments = ", ".join(f"{value_type(given)} {writer.values[param]}" for param in params)
-        lines = without_unused(writer.lines, [], set())
-        text = "\n".join([f"static inline {value_type(result)} {full}({arguments}) {{", *lines, "}"])
-        self.helpers.definitions[full] = text
-        return full
-
-
-def _pointees(function: ir.PrimFunc) -> dict[ir.Var, str]:
-    """What each pointer points to, where that is one type throughout."""
-    types: dict[ir.Var, set[str]] = {}
-
-    def look(node: ir.Node) -> None:
-        if isinstance(node, (ir.BufferLoad, ir.BufferStore)):
-            types.setdefault(node.buffer.data, set()).add(memory_type(node.buffer.dtype))
-        elif isinstance(node, (ir.Allocate, ir.AllocateConst)):
-            types.setdefault(node.buffer_var, set()).add(memory_type(node.dtype))
-
-    for buffer in function.argument_buffers():
-        types[buffer.data] = {memory_type(buffer.dtype)}
-    ir.pre_order_visit(function.body, look)
-    return {var: next(iter(result)) for var, result in types.items() if len(result) == 1}

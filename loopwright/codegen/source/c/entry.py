@@ -11,7 +11,7 @@ from typing import Final
 
 from loopwright import ir
 from loopwright.analysis.written_memory import written_pointers
-from loopwright.codegen.describe_module import implicit_variables, size_variables
+from loopwright.codegen.describe_module import implicit_variables, kernels_of, size_variables
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
 from loopwright.codegen.llvm.constant_data import is_elf
 from loopwright.codegen.llvm.emit_module import ModuleEmitter, emit_description
@@ -24,6 +24,7 @@ from loopwright.codegen.llvm.types import quoted, register_type
 from loopwright.codegen.source.c.emit_c import CSource
 from loopwright.codegen.source.c.function import result_type
 from loopwright.codegen.with_symbols import with_symbols
+from loopwright.ir.annotations import LAUNCH_PARAMS
 from loopwright.ir.deep import deep
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.dtype import FLOAT32, DataType
@@ -40,10 +41,13 @@ def emit_entries(
     text = ModuleText(cpu.triple)
     bodies = ModuleEmitter(text, cpu).math_body  # numbers become small floats by them
     text.functions = dict(with_symbols(module).functions_items())
+    kernels = kernels_of(module)
     for function in text.functions.values():
+        if LAUNCH_PARAMS in function.attrs:
+            continue  # which no caller sees
         builder = FunctionBuilder(text, entry_signature(function.name), "nounwind noinline optnone ")
         emitter = FunctionEmitter(text, builder, cpu, bodies)
-        _CEntry(emitter, function, written_pointers(function), source).emit(implicit_variables(function))
+        _CEntry(emitter, function, written_pointers(function, kernels), source).emit(implicit_variables(function))
         text.define(builder.text())
     if description is not None:
         emit_description(text, cpu, description)

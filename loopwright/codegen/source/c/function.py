@@ -7,14 +7,15 @@ malloc's, and is freed on every way out.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from loopwright import ir
 from loopwright.codegen.describe_module import result_dtypes, size_variables
-from loopwright.codegen.small_floats import is_small_float
 from loopwright.codegen.source.c.errors import ErrorTable, ResultsDiffer
 from loopwright.codegen.source.calls import emit_intrinsic
+from loopwright.codegen.source.cells import cell, rows
 from loopwright.codegen.source.code import PRIMARY, UNARY, Code, call, converted
 from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
@@ -30,12 +31,21 @@ STACK_LIMIT_BYTES = 4096
 STACK_TOTAL_BYTES = 1 << 15  # of all buffers of one function together
 
 
+class Launch(NamedTuple):
+    """A function outside the source that launches a kernel; it returns 0 if all went well."""
+
+    symbol: str
+    prototype: str
+
+
 class CSymbols:
     """What the functions of one source share: prototypes of functions outside, constants, and each other."""
 
-    def __init__(self, functions: Mapping[str, tuple[ir.PrimFunc, str]]) -> None:
+    def __init__(self, functions: Mapping[str, tuple[ir.PrimFunc, str]], names: Names) -> None:
+        self.names = names  # of the file
         self.functions = functions  # by the name that calls use: the function and its name in C
         self.prototypes: dict[str, str] = {}
+        self.launches: dict[str, Launch] = {}  # kernels that someone else launches, by the name that calls use
         self.errors = ErrorTable()
         self.has_local_arrays = False
 
@@ -154,12 +164,13 @@ class CFunction(SourceStatements):
         var, dtype = statement.buffer_var, statement.dtype.element
         text = memory_type(dtype)
         name = self.names.fresh(var.name)
+        self.symbols.names.reserve(name)  # the constant stands before all functions
         values = np.ravel(np.asarray(statement.data, dtype=dtype.numpy()))
-        cells = [_cell(dtype, value) for value in values] or ["0"]
-        if any(word in cell for word in ("NAN", "INFINITY") for cell in cells):
+        cells = [cell(dtype, value) for value in values] or ["0"]
+        if any(word in text for word in ("NAN", "INFINITY") for text in cells):
             self.helpers.headers.add("math.h")
         kind = "static" if var in self.writable else "static const"
-        self.constants.append(f"{kind} {text} {name}[{len(cells)}] = {{\n{_rows(cells)}\n}};")
+        self.constants.append(f"{kind} {text} {name}[{len(cells)}] = {{\n{rows(cells)}\n}};")
         self.values[var], self.declared[var] = Code(name), text
         self.run(statement.body)
 
@@ -201,7 +212,16 @@ class CFunction(SourceStatements):
             self.line(f"const {text} {name} = {code};")
         return Code(name)
 
+    def _launch(self, node: ir.Call, launch: Launch) -> Code:
+        self.symbols.prototypes.setdefault(launch.symbol, launch.prototype)
+        status = call(launch.symbol, *self.operands(*node.args))
+        self.fail_if(f"{status} != 0", "KernelFailed", f"{node.op.name} failed")
+        return Code("0")
+
     def _call_function(self, node: ir.Call) -> Code:
+        launch = self.symbols.launches.get(node.op.name)
+        if launch is not None:
+            return self._launch(node, launch)
         found = self.symbols.functions.get(node.op.name)
         if found is None:
             raise InternalError(f"the call of {node.op.name} names no function of the module", at=node)
@@ -235,20 +255,3 @@ def result_type(function: ir.PrimFunc) -> DataType | None:
     if len(result) > 1:
         raise ResultsDiffer(function.name, result)
     return result[0] if result else None
-
-
-def _cell(dtype: DataType, value: object) -> str:
-    number = float(value) if dtype.is_float else int(value)  # type: ignore[arg-type, call-overload]
-    if is_small_float(dtype):
-        return f"0x{int(np.asarray(value).view({8: 'u1', 16: 'u2'}[dtype.bits])):x}"
-    return "1" if dtype.is_bool and number else "0" if dtype.is_bool else str(literal(dtype, number))
-
-
-def _rows(cells: list[str], width: int = 108) -> str:
-    rows, row = [], "   "
-    for cell in cells:
-        if len(row) + len(cell) > width:
-            rows.append(row)
-            row = "   "
-        row += f" {cell},"
-    return "\n".join([*rows, row])

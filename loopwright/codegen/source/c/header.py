@@ -19,14 +19,20 @@ _BITS_OF = {"float16": "IEEE half", "bfloat16": "the upper half of a float"}
 class Signature:
     """A function as C callers see it: its parameters, then the sizes that no parameter gives, then the result."""
 
-    def __init__(self, function: ir.PrimFunc, c_name: str, names: Names | None = None) -> None:
+    def __init__(
+        self,
+        function: ir.PrimFunc,
+        c_name: str,
+        names: Names | None = None,
+        kernels: Mapping[str, ir.PrimFunc] | None = None,
+    ) -> None:
         self.function, self.c_name = function, c_name
         names = names if names is not None else Names()
         self.result = result_type(function)
         self.variables: dict[ir.Var, str] = {}
         self.rows: list[tuple[str, str, str]] = []  # declaration, what it is, how it is used
         self._result_name = "result" if self.result is None else names.fresh("result")
-        written = written_arguments(function)
+        written = written_arguments(function, kernels or {})
         for position, param in enumerate(function.params):
             buffer = function.buffer_map.get(param)
             if buffer is None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -29,11 +31,18 @@ from loopwright.runtime.module import Module
 from loopwright.target import CpuDescription
 
 
-class _Compiled:
-    """The functions of a source, compiled and loaded when the first of them is called."""
+class CompiledSource:
+    """The functions of a source, compiled (`make` says how) and loaded when the first of them is called."""
 
-    def __init__(self, module: ir.IRModule, source: CSource, cpu: CpuDescription) -> None:
-        self.module, self.source, self.cpu = module, source, cpu
+    def __init__(
+        self,
+        module: ir.IRModule,
+        source: CSource,
+        cpu: CpuDescription,
+        make: Callable[[str, CpuDescription], Path] = compile_library,
+    ) -> None:
+        self.module, self.source, self.cpu, self.make = module, source, cpu, make
+        self.library: ctypes.CDLL | None = None  # once it is loaded
         self.timings: dict[str, float] = {}
         self._lock = threading.Lock()
         self._functions: dict[str, PackedFunction] = {}
@@ -47,7 +56,7 @@ class _Compiled:
     def _load(self) -> None:
         require_runnable(self.cpu)
         start = perf_counter()
-        library = load_library(compile_library(self.source.code, self.cpu))
+        library = self.library = load_library(self.make(self.source.code, self.cpu))
         compiled = perf_counter()
         addresses = {
             name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
@@ -64,7 +73,7 @@ class CModule(Module):
     """A Module of C functions: `source` is what they are made from, `timings` the seconds each stage took."""
 
     source: CSource
-    _compiled: _Compiled
+    _compiled: CompiledSource
 
     @property
     def timings(self) -> dict[str, float]:
@@ -76,10 +85,10 @@ class CModule(Module):
         self._timings = seconds
 
 
-class _Lazy:
+class LazyFunction:
     """One function: the first call compiles."""
 
-    def __init__(self, name: str, compiled: _Compiled) -> None:
+    def __init__(self, name: str, compiled: CompiledSource) -> None:
         self.name, self._compiled = name, compiled
         self._function: PackedFunction | None = None
 
@@ -98,8 +107,8 @@ def make_c_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | No
     module = with_symbols(module)
     source = emit_c(module, None if entry_name is None else symbol(entry_name))
     timings = {"emit C": perf_counter() - start}
-    compiled = _Compiled(module, source, cpu)
-    functions = {name: _Lazy(name, compiled) for name in source.symbols}
+    compiled = CompiledSource(module, source, cpu)
+    functions = {name: LazyFunction(name, compiled) for name in source.symbols}
     described = describe_module(module, cpu, entry_name)
     description = replace(
         described, functions=tuple(replace(f, c_name=source.symbols[f.name]) for f in described.functions)

@@ -1,0 +1,255 @@
+// Blocks one after the other; the threads of a block are fibers that run from barrier to barrier, in an order that the
+// caller chooses: what a missing barrier lets happen, happens in one order or another. Before a block begins, all bits
+// of shared memory are set: a float is NaN until something writes it.
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <mutex>
+#include <vector>
+
+struct lw_dim3 {
+    unsigned x, y, z;
+};
+lw_dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+extern "C" {
+extern char __start_lw_shared[] __attribute__((weak, visibility("hidden")));
+extern char __stop_lw_shared[] __attribute__((weak, visibility("hidden")));
+}
+
+namespace {
+
+enum State { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, DONE };
+
+struct Fiber {
+    ucontext_t start;
+    jmp_buf resume;
+    bool has_begun;
+    State state;
+    int line;  // of the barrier where it waits
+    lw_dim3 index;
+};
+
+const size_t LARGEST_STACK = size_t(1) << 26, OWN_STACK = size_t(1) << 16;
+const char *const WHY[] = {"", "waits at the barrier of line", "waits for its warp in line"};
+
+std::mutex one_at_a_time;
+std::vector<Fiber> fibers;
+std::vector<unsigned long long> lanes;
+std::vector<unsigned char> dynamic_memory;
+char *stacks = nullptr;
+size_t stacks_bytes = 0;
+unsigned current = 0;
+jmp_buf scheduler, failed;
+char message[400];
+void (*kernel_body)(void *);
+void *kernel_arguments;
+int order_kind = 0;  // 0 forwards, 1 backwards, 2 random
+unsigned long long random_state = 1;
+
+unsigned random_below(unsigned n) {
+    random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+    return unsigned((random_state >> 33) % n);
+}
+
+void put_in_order(std::vector<unsigned> &order) {
+    unsigned count = unsigned(order.size());
+    for (unsigned k = 0; k < count; ++k) order[k] = order_kind == 1 ? count - 1 - k : k;
+    if (order_kind == 2)
+        for (unsigned k = count; k > 1; --k) std::swap(order[k - 1], order[random_below(k)]);
+}
+
+void run_fiber() {
+    kernel_body(kernel_arguments);
+    fibers[current].state = DONE;
+    longjmp(scheduler, 1);
+}
+
+void resume(unsigned which) {
+    Fiber &fiber = fibers[which];
+    current = which;
+    threadIdx = fiber.index;
+    if (setjmp(scheduler) == 0) {
+        if (fiber.has_begun) longjmp(fiber.resume, 1);
+        fiber.has_begun = true;
+        setcontext(&fiber.start);
+    }
+}
+
+void wait(State state, int line) {
+    Fiber &fiber = fibers[current];
+    fiber.state = state;
+    fiber.line = line;
+    if (setjmp(fiber.resume) == 0) longjmp(scheduler, 1);
+}
+
+unsigned warp_of(unsigned which) { return which / 32; }
+
+// Lets the threads of a warp go on when all of them wait for it in one line.
+bool release_warp(unsigned warp) {
+    size_t first = size_t(warp) * 32, last = first + 32 < fibers.size() ? first + 32 : fibers.size();
+    for (size_t k = first; k < last; ++k)
+        if (fibers[k].state != AT_WARP_BARRIER || fibers[k].line != fibers[first].line) return false;
+    for (size_t k = first; k < last; ++k) fibers[k].state = READY;
+    return true;
+}
+
+void show(char *to, size_t room, const Fiber &fiber) {
+    if (fiber.state == DONE)
+        snprintf(to, room, "thread (%u, %u, %u) has ended", fiber.index.x, fiber.index.y, fiber.index.z);
+    else
+        snprintf(
+            to, room, "thread (%u, %u, %u) %s %d", fiber.index.x, fiber.index.y, fiber.index.z, WHY[fiber.state], fiber.line);
+}
+
+// No thread can go on. Lets all pass a barrier that all have reached; says what is wrong where they have not.
+bool release_block() {
+    for (const Fiber &fiber : fibers) {
+        if (fiber.state == fibers[0].state && fiber.line == fibers[0].line && fiber.state == AT_BLOCK_BARRIER) continue;
+        char one[120], other[120];
+        show(one, sizeof one, fibers[0]);
+        show(other, sizeof other, fiber);
+        if (&fiber == &fibers[0]) continue;
+        snprintf(
+            message, sizeof message, "block (%u, %u, %u): not all threads reach a barrier: %s, %s", blockIdx.x, blockIdx.y,
+            blockIdx.z, one, other);
+        return false;
+    }
+    if (fibers[0].state != AT_BLOCK_BARRIER) {  // a block of one thread: a warp of one thread
+        snprintf(message, sizeof message, "a thread waits for ever");
+        return false;
+    }
+    for (Fiber &fiber : fibers) fiber.state = READY;
+    return true;
+}
+
+bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
+    for (unsigned k = 0; k < fibers.size(); ++k) {
+        Fiber &fiber = fibers[k];
+        fiber.has_begun = false;
+        fiber.state = READY;
+        fiber.line = 0;
+        getcontext(&fiber.start);
+        fiber.start.uc_stack.ss_sp = stacks + k * stack_bytes;
+        fiber.start.uc_stack.ss_size = stack_bytes;
+        fiber.start.uc_link = nullptr;
+        makecontext(&fiber.start, run_fiber, 0);
+    }
+    for (;;) {
+        put_in_order(order);
+        bool has_run = false, is_done = true;
+        for (unsigned which : order) {
+            if (fibers[which].state != READY) continue;
+            has_run = true;
+            resume(which);
+            if (fibers[which].state == AT_WARP_BARRIER) release_warp(warp_of(which));
+        }
+        for (const Fiber &fiber : fibers) is_done = is_done && fiber.state == DONE;
+        if (is_done) return true;
+        if (!has_run && !release_block()) return false;
+    }
+}
+
+void run_without_barriers(std::vector<unsigned> &order) {
+    put_in_order(order);
+    for (unsigned which : order) {
+        current = which;
+        threadIdx = fibers[which].index;
+        kernel_body(kernel_arguments);
+    }
+}
+
+int fail() {
+    if (message[0] == 0) snprintf(message, sizeof message, "the kernel failed");
+    return 1;
+}
+
+bool has_stacks(size_t bytes) {
+    if (bytes <= stacks_bytes) return true;
+    if (stacks != nullptr) munmap(stacks, stacks_bytes);
+    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    stacks = memory == MAP_FAILED ? nullptr : static_cast<char *>(memory);
+    stacks_bytes = stacks == nullptr ? 0 : bytes;
+    return stacks != nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+void lw_block_barrier(int line) { wait(AT_BLOCK_BARRIER, line); }
+void lw_warp_barrier(int line) { wait(AT_WARP_BARRIER, line); }
+void *lw_lane(unsigned lane) { return &lanes[size_t(warp_of(current)) * 32 + lane]; }
+unsigned lw_own_lane(void) { return current % 32; }
+unsigned char *lw_dynamic_shared(void) { return dynamic_memory.data(); }
+
+void lw_trap(int line) {
+    snprintf(
+        message, sizeof message, "thread (%u, %u, %u) of block (%u, %u, %u): what line %d of the kernel checks does not hold",
+        threadIdx.x, threadIdx.y, threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, line);
+    longjmp(failed, 1);
+}
+
+const char *lw_emulation_message(void) { return message; }
+
+void lw_emulation_order(int kind, unsigned long long seed) {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    order_kind = kind;
+    random_state = seed * 2 + 1;
+}
+
+// Extents: blocks along x, y, z, then threads along x, y, z.
+int lw_emulate(
+    const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long dynamic_bytes,
+    unsigned long long stack_bytes, int has_barriers) {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    message[0] = 0;
+    for (int k = 0; k < 6; ++k)
+        if (extents[k] <= 0) return 0;  // nothing to run
+    const long long most[3] = {2147483647, 65535, 65535};
+    for (int k = 0; k < 3; ++k) {
+        if (extents[k] > most[k]) {
+            snprintf(
+                message, sizeof message, "%s is launched with %lld blocks along %c, and a GPU has at most %lld", kernel,
+                extents[k], "xyz"[k], most[k]);
+            return 1;
+        }
+    }
+    gridDim = lw_dim3{unsigned(extents[0]), unsigned(extents[1]), unsigned(extents[2])};
+    blockDim = lw_dim3{unsigned(extents[3]), unsigned(extents[4]), unsigned(extents[5])};
+    size_t threads = size_t(blockDim.x) * blockDim.y * blockDim.z;
+    size_t stack = (size_t(stack_bytes) + OWN_STACK + 4095) / 4096 * 4096;
+    fibers.resize(threads);
+    lanes.assign((threads + 31) / 32 * 32, ~0ull);
+    dynamic_memory.resize(size_t(dynamic_bytes));
+    if (has_barriers && (stack > LARGEST_STACK || !has_stacks(stack * threads))) {
+        snprintf(message, sizeof message, "%s: there is no memory for the stacks of %zu threads", kernel, threads);
+        return 1;
+    }
+    for (size_t k = 0; k < threads; ++k)
+        fibers[k].index = lw_dim3{
+            unsigned(k % blockDim.x), unsigned(k / blockDim.x % blockDim.y), unsigned(k / blockDim.x / blockDim.y)};
+    kernel_body = body;
+    kernel_arguments = arguments;
+    std::vector<unsigned> order(threads);
+    if (setjmp(failed) != 0) return fail();
+    unsigned long long blocks = (unsigned long long)gridDim.x * gridDim.y * gridDim.z;
+    for (unsigned long long k = 0; k < blocks; ++k) {
+        unsigned long long block = order_kind == 0 ? k : blocks - 1 - k;
+        blockIdx = lw_dim3{
+            unsigned(block % gridDim.x), unsigned(block / gridDim.x % gridDim.y), unsigned(block / gridDim.x / gridDim.y)};
+        if (__start_lw_shared != nullptr) memset(__start_lw_shared, 0xff, size_t(__stop_lw_shared - __start_lw_shared));
+        if (!dynamic_memory.empty()) memset(dynamic_memory.data(), 0xff, dynamic_memory.size());
+        if (!has_barriers)
+            run_without_barriers(order);
+        else if (!run_block(stack, order))
+            return fail();
+    }
+    return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,66 @@
+// What a text of CUDA C++ means on a CPU: threads are fibers (emulation.cpp), shared memory is static, since blocks run
+// one after the other. It includes nothing, as the text defines types of its own.
+#pragma once
+
+#define __global__
+#define __device__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+// All shared memory lies in one section, which is filled before each block.
+#define __shared__ static __attribute__((section("lw_shared"), aligned(16)))
+
+struct lw_dim3 {
+    unsigned x, y, z;
+};
+extern lw_dim3 threadIdx, blockIdx, blockDim, gridDim;  // of the thread that runs
+
+extern "C" {
+void lw_block_barrier(int line);
+void lw_warp_barrier(int line);
+void *lw_lane(unsigned lane);  // 8 bytes of a lane of this thread's warp, for what it shows to the others
+unsigned lw_own_lane(void);
+[[noreturn]] void lw_trap(int line);
+unsigned char *lw_dynamic_shared(void);
+int lw_emulate(
+    const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long dynamic_bytes,
+    unsigned long long stack_bytes, int has_barriers);
+
+void *memcpy(void *, const void *, __SIZE_TYPE__);
+float sqrtf(float), floorf(float), ceilf(float), truncf(float), roundf(float), nearbyintf(float), fabsf(float);
+float fmaf(float, float, float), copysignf(float, float), fmodf(float, float);
+double sqrt(double), floor(double), ceil(double), trunc(double), round(double), nearbyint(double), fabs(double);
+double fma(double, double, double), copysign(double, double), fmod(double, double);
+double acos(double), acosh(double), asin(double), asinh(double), atan(double), atan2(double, double), atanh(double);
+double cbrt(double), cos(double), cosh(double), erf(double), erfc(double), exp(double), exp2(double), expm1(double);
+double hypot(double, double), ldexp(double, int), lgamma(double), log(double), log10(double), log1p(double);
+double log2(double), nextafter(double, double), pow(double, double), rint(double), sin(double), sinh(double);
+double tan(double), tanh(double), tgamma(double), exp10(double);
+}
+
+#define __syncthreads() lw_block_barrier(__LINE__)
+#define __syncwarp() lw_warp_barrier(__LINE__)
+#define __trap() lw_trap(__LINE__)
+#define signbit(x) (__builtin_signbit(x) != 0)
+
+static inline float __int_as_float(int bits) {
+    float x;
+    __builtin_memcpy(&x, &bits, 4);
+    return x;
+}
+
+template <typename T>
+static inline T lw_shuffle(T value, unsigned from, int line) {
+    static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
+    __builtin_memcpy(lw_lane(lw_own_lane()), &value, sizeof value);
+    lw_warp_barrier(line);
+    if (from < 32) __builtin_memcpy(&value, lw_lane(from), sizeof value);
+    lw_warp_barrier(line);
+    return value;
+}
+#define __shfl_sync(mask, value, lane) lw_shuffle(value, (unsigned)(lane) & 31, __LINE__)
+#define __shfl_xor_sync(mask, value, lanes) lw_shuffle(value, lw_own_lane() ^ (unsigned)(lanes), __LINE__)
+#define __shfl_down_sync(mask, value, by) \
+    lw_shuffle(value, lw_own_lane() + (by) < 32 ? lw_own_lane() + (by) : lw_own_lane(), __LINE__)
+#define __shfl_up_sync(mask, value, by) \
+    lw_shuffle(value, lw_own_lane() >= (unsigned)(by) ? lw_own_lane() - (by) : lw_own_lane(), __LINE__)

@@ -1,0 +1,41 @@
+"""CudaKernels: the text of a module's kernels, and what the host has to know to launch them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class KernelParameter(NamedTuple):
+    """A parameter of a kernel."""
+
+    name: str
+    dtype: str  # of the scalar, or of the elements behind the pointer
+    is_pointer: bool
+    is_written: bool  # memory that the kernel stores to
+
+
+class CudaKernel(NamedTuple):
+    """A kernel; a call of it passes its parameters, then the extents of the axes in `launch`."""
+
+    name: str  # in the text
+    parameters: tuple[KernelParameter, ...]
+    launch: tuple[str, ...]  # "blockIdx.x", "threadIdx.x", …: an axis that is not there has the extent 1
+    block: tuple[int, int, int]  # threads along x, y and z
+    static_shared: int  # bytes that the text declares
+    dynamic_shared: int  # bytes that the launch asks for
+    stack: int  # bytes of local arrays
+    has_barriers: bool
+
+    @property
+    def threads(self) -> int:
+        """The threads of a block."""
+        x, y, z = self.block
+        return x * y * z
+
+
+class CudaKernels(NamedTuple):
+    """All kernels of a module in one text."""
+
+    text: str
+    kernels: dict[str, CudaKernel]  # by the name that functions of the host call
+    architecture: str  # "sm_90a", or the empty text where the target does not say

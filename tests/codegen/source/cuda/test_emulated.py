@@ -1,0 +1,115 @@
+"""Kernels as tutorials write them, emulated: in every order of threads they compute what numpy does."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, tir
+from loopwright.as_module import as_module
+from loopwright.evaluator import evaluate
+from loopwright.runtime.call_errors import KernelFailed
+from loopwright.script import tir as T
+from loopwright.transform import stages
+from tests.cuda_programs import PROGRAMS, vector_add
+
+EMULATED = "cuda -model=emulated"
+ORDERS = ("forwards", "backwards", "random")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_compute_what_numpy_does(name):
+    inputs, args, given, wanted = PROGRAMS[name]()
+    module = lw.build(inputs, args, target=EMULATED)
+    for order in ORDERS:
+        module.set_thread_order(order, seed=5)
+        outputs = [np.full_like(one, -1) for one in wanted]
+        module(*given, *outputs)
+        for output, one in zip(outputs, wanted):
+            np.testing.assert_allclose(output, one, rtol=2e-3 if one.dtype == "float16" else 2e-5, atol=1e-5)
+
+
+def test_tails_of_every_length():
+    schedule, args = vector_add()
+    module = lw.build(schedule, args, target=EMULATED)
+    for n in (0, 1, 255, 256, 257, 1000):
+        a, b = np.arange(n, dtype="float32"), np.full(n, 0.5, "float32")
+        c = np.full(n + 3, -1, "float32")
+        module(a, b, c[:n])
+        np.testing.assert_array_equal(c, [*(a + b), -1, -1, -1])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "uint8", "int64", "bfloat16", "float16", "bool"])
+def test_types(dtype):
+    A = te.placeholder((33,), dtype, name="A")
+    B = te.compute((33,), lambda i: tir.Not(A[i]) if dtype == "bool" else A[i] + A[i], name="B")
+    module = lw.build([A, B], target=EMULATED)
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
+    a = (np.random.default_rng(1).random(33) * 200 - (50 if dtype != "bool" else 100)).astype(kind)
+    b = np.zeros(33, kind)
+    module(a, b)
+    np.testing.assert_array_equal(b, ~a if dtype == "bool" else a + a)
+
+
+def _applied(function, tensor):
+    return lambda i: function(tensor[i])
+
+
+def test_functions_are_those_of_native_code():
+    A = te.placeholder((64,), name="A")
+    names = ("exp", "log", "tanh", "sigmoid", "sqrt", "sin", "erf")
+    results = [te.compute((64,), _applied(getattr(te, name), A), name=name) for name in names]
+    a = np.random.default_rng(2).random(64, "float32") * 5 + 0.1
+    got, wanted = [[np.zeros(64, "float32") for _ in names] for _ in range(2)]
+    lw.build([A, *results], target=EMULATED)(a, *got)
+    lw.build([A, *results], target="llvm")(a, *wanted)
+    for name, one, other in zip(names, got, wanted):
+        np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+def test_indices_from_data_are_checked():
+    X = te.placeholder((50,), name="X")
+    Index = te.placeholder((20,), "int32", name="Index")
+    Y = te.compute((20,), lambda i: X[Index[i]] * 2.0, name="Y")
+    module = lw.build([X, Index, Y], target=EMULATED)
+    x, index, y = np.arange(50, dtype="float32"), np.arange(20, dtype="int32") * 2, np.zeros(20, "float32")
+    module(x, index, y)
+    np.testing.assert_array_equal(y, x[index] * 2)
+    index[3] = 77
+    with pytest.raises(KernelFailed) as caught:
+        module(x, index, y)
+    assert "thread (3, 0, 0)" in str(caught.value)
+
+
+def test_constants_move_into_the_kernels_that_read_them():
+    @T.prim_func
+    def func(A: T.Buffer(8), B: T.Buffer(8)):
+        K = T.allocate_const([1.0, 2, 3, 4, 5, 6, 7, 8], "float32", [8])
+        Kb = T.Buffer(8, data=K)
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            B[i] = A[i] * Kb[i]
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            B[i] = B[i] + Kb[7 - i]
+
+    module = lw.build(func, target=EMULATED)
+    a, b = np.full(8, 10, "float32"), np.zeros(8, "float32")
+    module(a, b)
+    k = np.arange(1, 9, dtype="float32")
+    np.testing.assert_array_equal(b, 10 * k + k[::-1])
+
+
+@pytest.mark.parametrize("name", ["rfactor_sum", "cross_thread_maximum", "two_kernels", "dynamic_shared"])
+def test_every_stage_of_lowering_computes_the_same(name):
+    """In the evaluator, which finds races; between launching threads and inserting barriers there may be some."""
+    inputs, args, given, wanted = PROGRAMS[name]()
+    function = next(iter(as_module(inputs, args, "main", None).functions.values()))
+    has_barriers = True
+    for stage, lowered in stages(function, "cuda"):
+        has_barriers = {"launch_threads": False, "insert_barriers": True}.get(stage, has_barriers)
+        if has_barriers:
+            outputs = [np.zeros_like(one) for one in wanted]
+            evaluate(lowered, *given, *outputs)
+            for output, one in zip(outputs, wanted):
+                np.testing.assert_allclose(output, one, rtol=2e-5, err_msg=f"after {stage}")

@@ -1,0 +1,26 @@
+"""Random programs as emulated kernels give the bits of native code."""
+
+from __future__ import annotations
+
+import pytest
+
+import loopwright as lw
+from tests.agreement import assert_same, copies
+from tests.campaign import programs
+from tests.random_programs import random_arguments, random_function
+
+
+@pytest.mark.parametrize("seed", range(200, 200 + programs(4, 60)))
+def test_random_programs_as_kernels(seed):
+    function = random_function(seed)
+    arguments = random_arguments(function, seed)
+    with lw.transform.PassContext(disabled_pass=["form_fma"]):  # GPUs always have it
+        module = lw.build(function, target="cuda -model=emulated")
+        native = lw.build(function, target="llvm")
+    wanted = copies(arguments)
+    native(*wanted)
+    for order in ("forwards", "backwards"):
+        module.set_thread_order(order)
+        got = copies(arguments)
+        module(*got)
+        assert_same(function, got, wanted, f"the emulated kernel, {order},", "native code")
