@@ -1,4 +1,4 @@
-"""What of the CUDA runtime only a real GPU can show, in less than a minute: `python benchmarks/gpu/smoke.py`.
+"""What of the CUDA runtime only a real GPU can show, in less than two minutes: `python benchmarks/gpu/smoke.py`.
 
 Each check prints a line; the exit status is 1 where one failed, 0 otherwise, also where there is no GPU. The last ones
 end in processes of their own, because a kernel that fails takes its process's GPU with it.
@@ -17,12 +17,14 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import numpy as np
+from cuda_programs import PROGRAMS, vector_add
 
 import loopwright as lw
-from loopwright import nd
+from loopwright import nd, te
 from loopwright.runtime import time_evaluator
 from loopwright.runtime.call_errors import DeviceMismatch
 from loopwright.runtime.nvidia import driver as cuda_driver
@@ -146,7 +148,7 @@ def launch_cost() -> str:
         DEV.sync()
         start = time.perf_counter()
         for _ in range(1000):
-            launch(kernel._handle, 0, None, sizes, 0, arguments)
+            launch(kernel.handle, 0, None, sizes, 0, arguments)
         results.append((time.perf_counter() - start) * 1e3)
         DEV.sync()
     start = time.perf_counter()
@@ -187,6 +189,74 @@ def bandwidth_and_cold_l2() -> str:
             f"{8 * elements >> 20} MiB: {8e-12 * elements / warm:.2f} TB/s warm, {8e-12 * elements / cold:.2f} cold"
         )
     return "; ".join(words)
+
+
+@check
+def generated_programs() -> str:
+    """Programs of tutorials, built for this GPU; each against numpy."""
+    words, wrong = [], []
+    for name, make in PROGRAMS.items():
+        inputs, args, given, wanted = make()
+        module = lw.build(inputs, args, target="cuda")
+        tensors = [nd.array(array, DEV) if isinstance(array, np.ndarray) else array for array in given]
+        outputs = [nd.array(np.full_like(one, -1), DEV) for one in wanted]
+        try:
+            start = time.perf_counter()
+            module(*tensors, *outputs)
+            first = time.perf_counter() - start
+            for output, one in zip(outputs, wanted):
+                rtol = 2e-3 if one.dtype == "float16" else 2e-5
+                np.testing.assert_allclose(output.numpy(), one, rtol=rtol, atol=1e-5)
+            words.append(f"{name:26} right     first call {first * 1e3:7.1f} ms")
+        except Exception as error:
+            wrong.append(f"{name:26} WRONG     {type(error).__name__}: {str(error).strip().splitlines()[0]}")
+    table = "\n     ".join(["", *words, *wrong])
+    assert not wrong, table
+    return table
+
+
+@check
+def generated_speed() -> str:
+    """Vector add and copy of 2^26 floats, a product 1024³ by the default binding, and a launch from Python."""
+    words = []
+    n = 1 << 26
+    a, b, c = (nd.array(np.random.default_rng(k).random(n, "float32"), DEV) for k in range(3))
+    schedule, args = vector_add()
+    add = lw.build(schedule, args, target="cuda")
+    add(a, b, c)
+    assert np.array_equal(c.numpy(), a.numpy() + b.numpy())
+    seconds = add.time_evaluator(add.entry_name, DEV, number=10, repeat=5)(a, b, c).median
+    words.append(f"vector add, 2^26 floats     {12e-9 * n / seconds:9.1f} GB/s")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i], name="B")
+    copy = lw.build([A, B], target="cuda")
+    copy(a, c)
+    assert np.array_equal(c.numpy(), a.numpy())
+    seconds = copy.time_evaluator(copy.entry_name, DEV, number=10, repeat=5)(a, c).median
+    words.append(f"copy, 2^26 floats           {8e-9 * n / seconds:9.1f} GB/s")
+    m = 1024
+    A, B = te.placeholder((m, m), name="A"), te.placeholder((m, m), name="B")
+    k = te.reduce_axis((0, m), "k")
+    C = te.compute((m, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    product = lw.build([A, B, C], target="cuda")
+    x, y = (np.random.default_rng(k).random((m, m), "float32") for k in range(2))
+    there = [nd.array(array, DEV) for array in (x, y, np.zeros_like(x))]
+    product(*there)
+    np.testing.assert_allclose(there[2].numpy(), x @ y, rtol=1e-4)
+    seconds = product.time_evaluator(product.entry_name, DEV, number=5, repeat=3)(*there).median
+    words.append(f"product 1024³, not scheduled {2e-9 * m**3 / seconds:8.1f} GFLOP/s")
+    few = [nd.empty((256,), device=DEV) for _ in range(3)]
+    f = add[add.entry_name]
+    results = []
+    for _ in range(5):
+        DEV.sync()
+        start = time.perf_counter()
+        for _ in range(1000):
+            f(*few)
+        results.append((time.perf_counter() - start) * 1e3)
+        DEV.sync()
+    words.append(f"a call from Python, 3 tensors {min(results):7.2f} µs")
+    return "\n     ".join(["", *words])
 
 
 @check

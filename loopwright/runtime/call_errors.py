@@ -364,7 +364,7 @@ class WorkspaceExhausted(CallError, MemoryError):
     code = "LW0121"
 
 
-class KernelFailed(CallError, RuntimeError):
+class KernelStopped(CallError, RuntimeError):
     """A kernel did not run to its end: a condition that it checks does not hold, or its threads wait for ever.
 
     What it was to write may have been written in part. Emulated kernels (`cuda -model=emulated`) say which thread it
@@ -385,7 +385,7 @@ class KernelFailed(CallError, RuntimeError):
         loopwright.build(f, target="cuda -model=emulated")(numpy.zeros(32, "float32"), 4)
     """
 
-    code = "LW0170"
+    code = "LW0172"
 
 
 class ReadOnlyArgument(CallError, ValueError):
@@ -490,7 +490,7 @@ KINDS: Final[dict[str, type[CallError]]] = {
         SizesDoNotFit,
         IndexOutOfRange,
         WorkspaceExhausted,
-        KernelFailed,
+        KernelStopped,
         ReadOnlyArgument,
         ResultOutOfRange,
         UnregisteredFunction,

@@ -46,6 +46,7 @@ class EntryEmitter:
         self.compact: dict[ir.Buffer, list[str]] = {}  # the strides it has if it is row-major without gaps
         self.first: dict[ir.Buffer, str] = {}  # the address of the first element
         self.own_offsets: set[ir.Expr] = set()  # variables that only say where a tensor starts
+        self.more: list[str] = []  # what the body gets beside arguments and sizes
         self.message_bytes = 0  # of the longest message that holds values
 
     def emit(self, implicit: Sequence[ir.Var]) -> None:
@@ -216,6 +217,10 @@ class EntryEmitter:
             [f"ptr {bad_name}", f"i32 {wide}"],
             hint=self._other_dtype(buffer),
         )
+        self._check_device(buffer)
+
+    def _check_device(self, buffer: ir.Buffer) -> None:
+        b, tensor, who = self.b, self.tensors[buffer], self._who(buffer)
         device = self._field(tensor, 8, "i32")
         here = b.value(f"icmp eq i32 {device}, {ffi.CPU}")
         text = f"{who} is on a device of DLPack type %d, expected the CPU (type {ffi.CPU})"
@@ -506,9 +511,8 @@ class EntryEmitter:
             arguments.append(f"{register_type(var.dtype)} {self.emitter.values[var]}")
         arguments += [f"{register_type(var.dtype)} {self.emitter.values[var]}" for var in implicit]
         self.b.do("store i64 0, ptr %result")  # the value None, unless the body returns another
-        status = self.b.value(
-            f"call i32 @{quoted(BODY_PREFIX + self.function.name)}({', '.join([*arguments, 'ptr %result'])})"
-        )
+        given = ", ".join([*arguments, *self.more, "ptr %result"])
+        status = self.b.value(f"call i32 @{quoted(BODY_PREFIX + self.function.name)}({given})")
         self.b.ret(f"i32 {status}")
 
 

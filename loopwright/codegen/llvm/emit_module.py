@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from loopwright import ir
 from loopwright.analysis.constant_memory import writable_constants
@@ -85,7 +85,12 @@ class ModuleEmitter:
         self._emit_body(function, implicit_variables(function), head, overlapping)
 
     def _emit_body(
-        self, function: ir.PrimFunc, implicit: list[ir.Var], head: str = "", overlapping: Collection[int] = ()
+        self,
+        function: ir.PrimFunc,
+        implicit: list[ir.Var],
+        head: str = "",
+        overlapping: Collection[int] = (),
+        more: Sequence[str] = (),
     ) -> None:
         head = head or f"internal i32 @{quoted(BODY_PREFIX + function.name)}"
         no_alias = " noalias" if function.attrs.get("tir.noalias", True) else ""
@@ -103,7 +108,7 @@ class ModuleEmitter:
         for position, var in enumerate(implicit):
             values[var] = f"%s{position}"
             parameters.append(f"{register_type(var.dtype)} %s{position}")
-        builder = FunctionBuilder(self.module, f"{head}({', '.join([*parameters, 'ptr %result'])})", "nounwind ")
+        builder = FunctionBuilder(self.module, f"{head}({', '.join([*parameters, *more, 'ptr %result'])})", "nounwind ")
         emitter = self._emitter(builder)
         emitter.values = values
         emitter.apart, emitter.overlapping = apart, shared

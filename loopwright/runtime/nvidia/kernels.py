@@ -82,12 +82,12 @@ class Kernel:
     """A kernel to launch; tensors pass as pointers, Python's numbers as int32 and float32, numpy's as they are."""
 
     def __init__(self, module: KernelModule, handle: int, name: str, arguments: list[str]) -> None:
-        self._module, self._handle, self.name, self.arguments = module, handle, name, arguments
+        self._module, self.handle, self.name, self.arguments = module, handle, name, arguments
 
     def figures(self, device: int = 0) -> Figures:
         """Load it, and tell what it needs."""
         result = (ctypes.c_int32 * 3)()
-        self._module._driver.call("kernel_load", self._handle, device, result)
+        self._module._driver.call("kernel_load", self.handle, device, result)
         return Figures(*result)
 
     def __call__(
@@ -111,7 +111,7 @@ class Kernel:
         pointers = (ctypes.c_void_p * max(1, len(values)))(*[ctypes.addressof(value) for value in values])
         sizes = (ctypes.c_int64 * 9)(*_three(grid), *_three(block), *_three(cluster))
         stream = current_stream(where)
-        self._module._driver.call("launch", self._handle, where, stream, sizes, shared, pointers)
+        self._module._driver.call("launch", self.handle, where, stream, sizes, shared, pointers)
 
     def _value(self, name: str, value: object) -> ctypes.Array[ctypes.c_char] | ctypes._SimpleCData:
         if name.startswith("*") and isinstance(value, core.Tensor):

@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from importlib import metadata
+from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from loopwright.runtime.artifact_store import open_store
@@ -204,7 +205,7 @@ def find_library() -> str:
     given = os.environ.get(_ENVIRONMENT)
     if given:
         return given
-    for path in (*_in_wheels(), *_in_toolkits()):
+    for path in (*_in_wheels(), *_in_toolkits(), *_beside_others()):
         return path
     for name in _SYSTEM:
         try:
@@ -230,6 +231,14 @@ def _in_wheels() -> Iterator[str]:
 def _in_toolkits() -> Iterator[str]:
     for pattern in _TOOLKITS:
         yield from sorted(glob.glob(pattern), reverse=True)
+
+
+def _beside_others() -> Iterator[str]:
+    """In the folders that wheels of NVIDIA share, such as `nvidia/cu13/lib`, whichever wheel put it there."""
+    spec = find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        found = glob.glob(os.path.join(glob.escape(folder), "*", "lib", "libnvrtc.so.1?"))
+        yield from sorted(found, key=os.path.basename, reverse=True)  # newest first
 
 
 def _key(path: str, source: str, arch: str, options: Sequence[str], is_ptx: bool, name: str) -> str:

@@ -247,7 +247,7 @@ def test_what_compiled_code_calls_raises_the_same_errors(gpu: FakeGpu):
     kernel = module("k").kernel("missing", "")
     safe_call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
     sizes = (ctypes.c_int64 * 9)(1, 1, 1, 1, 1, 1)
-    host = safe_call(lambda handle, args, count, result: launch(kernel._handle, None, None, sizes, 0, None))
+    host = safe_call(lambda handle, args, count, result: launch(kernel.handle, None, None, sizes, 0, None))
     with pytest.raises(KernelImageRefused, match="the image has no kernel missing"):
         ffi.function_from_address(ffi.address_of(host), host)()
 

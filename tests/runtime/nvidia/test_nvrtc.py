@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -111,10 +112,20 @@ def test_a_missing_library_says_what_to_install():
     assert 'hint: pip install "loopwright[cuda]"' in said
 
 
+def test_the_folders_of_other_wheels_are_looked_into(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    for place in ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12", "cu13/lib/libnvrtc-builtins.so.13.0"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).touch()
+    monkeypatch.setattr(nvrtc, "find_spec", lambda _: SimpleNamespace(submodule_search_locations=[str(tmp_path)]))
+    found = [str(tmp_path / place) for place in ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12")]
+    assert list(nvrtc._beside_others()) == found
+
+
 def test_where_nothing_is_found_all_places_are_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(nvrtc, "_DISTRIBUTIONS", ("not-a-package", "nor-this", "nor-that"))
     monkeypatch.setattr(nvrtc, "_SYSTEM", ("libnowhere.so.13", "libnowhere.so.12"))
     monkeypatch.setattr(nvrtc, "_TOOLKITS", ())
+    monkeypatch.setattr(nvrtc, "find_spec", lambda _: None)
     monkeypatch.delenv("LOOPWRIGHT_NVRTC", raising=False)
     with pytest.raises(NoNvrtc) as caught:
         find_library.__wrapped__()

@@ -215,7 +215,7 @@ class CFunction(SourceStatements):
     def _launch(self, node: ir.Call, launch: Launch) -> Code:
         self.symbols.prototypes.setdefault(launch.symbol, launch.prototype)
         status = call(launch.symbol, *self.operands(*node.args))
-        self.fail_if(f"{status} != 0", "KernelFailed", f"{node.op.name} failed")
+        self.fail_if(f"{status} != 0", "KernelStopped", f"{node.op.name} failed")
         return Code("0")
 
     def _call_function(self, node: ir.Call) -> Code:

@@ -38,62 +38,6 @@ class KernelTooLarge(LoopwrightError, ValueError):
         )
 
 
-class NoCudaRuntime(LoopwrightError, RuntimeError):
-    """A function of a module for target "cuda" was called, and kernels cannot be launched here.
-
-    The source can be read all the same (`get_source("cuda")`), and with NVRTC be compiled (`get_source("ptx")`). The
-    target `cuda -model=emulated` runs the same kernels on the CPU, for tests.
-
-    For example:
-
-        import numpy
-        import loopwright
-        from loopwright import te
-
-        A = te.placeholder((4,), name="A")
-        B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
-        module = loopwright.build([A, B], target="cuda")
-        module(numpy.zeros(4, "float32"), numpy.zeros(4, "float32"))
-    """
-
-    code = "LW0661"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"{name} cannot run: this version of Loopwright generates CUDA kernels and does not launch them",
-            hint='build with target="cuda -model=emulated" to run the kernels on the CPU',
-            fields={"function": name},
-        )
-
-
-class NoNvrtc(LoopwrightError, RuntimeError):
-    """PTX was asked for, and NVRTC, which compiles CUDA C++, is not here.
-
-    It needs no GPU: `pip install nvidia-cuda-nvrtc`, or a CUDA toolkit whose libraries the loader finds.
-
-    For example:
-
-        # needs a process of its own
-        import os
-        import loopwright
-        from loopwright import te
-
-        os.environ["LOOPWRIGHT_NVRTC"] = "/no/such/libnvrtc.so"
-        A = te.placeholder((4,), name="A")
-        B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
-        loopwright.build([A, B], target="cuda").get_source("ptx")
-    """
-
-    code = "LW0662"
-
-    def __init__(self, looked_for: Sequence[str]) -> None:
-        super().__init__(
-            f"there is no NVRTC to compile kernels with: looked for {', '.join(looked_for)}",
-            hint="pip install nvidia-cuda-nvrtc, or set LOOPWRIGHT_NVRTC to the library; it needs no GPU",
-            fields={"looked_for": list(looked_for)},
-        )
-
-
 class NoCppCompiler(LoopwrightError, RuntimeError):
     """A function of a module for target "cuda -model=emulated" was called, and there is no C++ compiler.
 

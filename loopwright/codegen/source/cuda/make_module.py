@@ -2,6 +2,7 @@
 
     module.get_source("cuda")                      the kernels; also of module.imported_modules[0]
     module.get_source("ptx")                       compiled by NVRTC, where it is
+    module(a, b)                                   launched on the GPU where a and b are; compiled when first called
     build(…, target="cuda -model=emulated")        the kernels run on the CPU
 
 The source is there at once. What is emulated is compiled when it is first called, like modules of C.
@@ -12,7 +13,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from loopwright import ir
 from loopwright.codegen.describe_module import describe_module, kernels_of
@@ -20,15 +21,15 @@ from loopwright.codegen.source.c.emit_c import CSource, emit_c
 from loopwright.codegen.source.c.make_module import CompiledSource, LazyFunction
 from loopwright.codegen.source.cuda.emit_cuda import emit_cuda
 from loopwright.codegen.source.cuda.emulate import ORDERS, compile_emulated, kernel_unit, launches
-from loopwright.codegen.source.cuda.errors import NoCudaRuntime
+from loopwright.codegen.source.cuda.host import emit_host
 from loopwright.codegen.source.cuda.kernels import CudaKernels
-from loopwright.codegen.source.cuda.nvrtc import compile_text
+from loopwright.codegen.source.cuda.launching import CudaFunction, CudaFunctions, ptx_of
 from loopwright.codegen.source.names import symbol
 from loopwright.codegen.with_symbols import with_symbols
-from loopwright.runtime.call_errors import SEPARATOR, KernelFailed
+from loopwright.runtime.call_errors import SEPARATOR, KernelStopped
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.module import Module
-from loopwright.target import CpuDescription, Target
+from loopwright.target import CpuDescription, Target, describe_gpu
 
 EMULATED: Final = "emulated"  # the `-model` of a target whose kernels run on the CPU
 
@@ -76,26 +77,13 @@ class _Emulated:
         library.lw_emulation_order(ORDERS[order], ctypes.c_uint64(seed))
         try:
             return self.function(*args)
-        except KernelFailed as error:
+        except KernelStopped as error:
             library.lw_emulation_message.restype = ctypes.c_char_p
             why = library.lw_emulation_message().decode("utf-8", "replace")
-            raise KernelFailed(SEPARATOR.join([error.problem, why, ""])) from None
+            raise KernelStopped(SEPARATOR.join([error.problem, why, ""])) from None
 
     def __repr__(self) -> str:
         return f"EmulatedFunction({self.function.name})"
-
-
-class _NotHere:
-    """A function of a module that was built where kernels cannot be launched."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, *args: object) -> NoReturn:
-        raise NoCudaRuntime(self.name)
-
-    def __repr__(self) -> str:
-        return f"CudaFunction({self.name})"
 
 
 def make_cuda_module(
@@ -105,34 +93,44 @@ def make_cuda_module(
     start = perf_counter()
     module = with_symbols(module)
     kernels = emit_cuda(module, target)
-    make = _emulated if target.model == EMULATED else _built
-    result: CudaModule = make(module, kernels, cpu, entry_name)
+    arch = describe_gpu(target).arch
+    result = (
+        _emulated(module, kernels, cpu, entry_name, arch)
+        if target.model == EMULATED
+        else _launching(module, kernels, cpu, entry_name, arch)
+    )
     result.kernels = kernels
-    result.import_module(_device_module(kernels))
+    result.import_module(_device_module(kernels, arch))
     result.timings = {"emit CUDA": perf_counter() - start}
     return result
 
 
-def _sources(kernels: CudaKernels) -> dict[str, Any]:
+def _sources(kernels: CudaKernels, arch: str) -> dict[str, Any]:
     return {
         "cuda": lambda: kernels.text,
         "cu": lambda: kernels.text,
-        "ptx": lambda: compile_text(kernels.text, kernels.architecture.replace("sm_", "compute_")).decode(),
+        "ptx": lambda: ptx_of(kernels, arch),
     }
 
 
-def _device_module(kernels: CudaKernels) -> Module:
+def _device_module(kernels: CudaKernels, arch: str) -> Module:
     """The kernels by themselves, for those who look for their source among the imported modules."""
-    return Module({}, None, _sources(kernels), type_key="cuda")
+    return Module({}, None, _sources(kernels, arch), type_key="cuda")
 
 
-def _built(module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, entry_name: str | None) -> CudaModule:
+def _launching(
+    module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, entry_name: str | None, arch: str
+) -> CudaModule:
     description = describe_module(module, cpu, entry_name)
-    functions = {function.name: _NotHere(function.name) for function in description.functions}
-    return CudaModule(functions, entry_name, _sources(kernels), type_key="cuda", description=description)
+    compiled = CudaFunctions(emit_host(module, kernels, cpu), kernels, cpu, arch)
+    functions = {function.name: CudaFunction(function.name, compiled) for function in description.functions}
+    sources = {**_sources(kernels, arch), "host": lambda: compiled.host}
+    return CudaModule(functions, entry_name, sources, type_key="cuda", description=description)
 
 
-def _emulated(module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, entry_name: str | None) -> EmulatedModule:
+def _emulated(
+    module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, entry_name: str | None, arch: str
+) -> EmulatedModule:
     functions = kernels_of(module)
     host: CSource = emit_c(module, None if entry_name is None else symbol(entry_name), launches(kernels, functions))
     unit = kernel_unit(kernels, functions)
@@ -141,7 +139,7 @@ def _emulated(module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, en
     description = replace(
         described, functions=tuple(replace(f, c_name=host.symbols[f.name]) for f in described.functions)
     )
-    sources = {**_sources(kernels), "host": lambda: host.code}
+    sources = {**_sources(kernels, arch), "host": lambda: host.code}
     result = EmulatedModule({}, entry_name, sources, type_key="cuda", description=description)
     result._compiled = compiled
     result.set_functions({name: _Emulated(LazyFunction(name, compiled), result) for name in host.symbols})

@@ -10,7 +10,7 @@ import loopwright as lw
 from loopwright import te, tir
 from loopwright.as_module import as_module
 from loopwright.evaluator import evaluate
-from loopwright.runtime.call_errors import KernelFailed
+from loopwright.runtime.call_errors import KernelStopped
 from loopwright.script import tir as T
 from loopwright.transform import stages
 from tests.cuda_programs import PROGRAMS, vector_add
@@ -78,7 +78,7 @@ def test_indices_from_data_are_checked():
     module(x, index, y)
     np.testing.assert_array_equal(y, x[index] * 2)
     index[3] = 77
-    with pytest.raises(KernelFailed) as caught:
+    with pytest.raises(KernelStopped) as caught:
         module(x, index, y)
     assert "thread (3, 0, 0)" in str(caught.value)
 

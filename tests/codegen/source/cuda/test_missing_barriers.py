@@ -12,7 +12,7 @@ from loopwright.analysis.thread_axes import barrier, is_barrier, tag_of
 from loopwright.as_module import as_module
 from loopwright.codegen.source.cuda import make_cuda_module
 from loopwright.ir import AttrStmt, For, IfThenElse, IRModule, Stmt, any_statement, no_op, seq
-from loopwright.runtime.call_errors import KernelFailed
+from loopwright.runtime.call_errors import KernelStopped
 from loopwright.target import Target, describe
 from loopwright.transform import lower, split_host_device
 from loopwright.transform.parts.statements import StmtRewriter
@@ -100,7 +100,7 @@ def test_a_barrier_that_some_threads_do_not_reach_is_found(name, number):
     def some(old: Stmt, launch: AttrStmt) -> Stmt:
         return IfThenElse(launch.node.var < 5, old)
 
-    with pytest.raises(KernelFailed) as caught:
+    with pytest.raises(KernelStopped) as caught:
         run(name, lambda module: mutated(module, Mutate(number, some)))
     assert "not all threads reach a barrier" in str(caught.value)
 
@@ -109,6 +109,6 @@ def test_a_barrier_in_each_branch_is_not_one_barrier():
     def either(old: Stmt, launch: AttrStmt) -> Stmt:
         return IfThenElse(launch.node.var < 5, old, seq([old]))
 
-    with pytest.raises(KernelFailed, match="failed") as caught:
+    with pytest.raises(KernelStopped, match="failed") as caught:
         run("transpose", lambda module: mutated(module, Mutate(0, either)))
     assert "waits at the barrier of line" in str(caught.value)

@@ -1,0 +1,186 @@
+"""emit_host: the functions that launch kernels, as LLVM text: checks, memory and launches, with no Python in between.
+
+    main(A, B, n):   tmp = lw_cuda_alloc(…);  lw_cuda_launch(lw.kernel.main_kernel, …);  lw_cuda_free(tmp)
+
+The symbol `lw.kernel.NAME` stands at the address of the runtime's kernel, so that the linker puts it into the code.
+Everything goes to the stream that is current on the device of the arguments, which are on one and the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from loopwright import ir
+from loopwright.analysis.written_memory import written_pointers
+from loopwright.codegen.describe_module import implicit_variables, kernels_of
+from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
+from loopwright.codegen.llvm.emit_module import ModuleEmitter
+from loopwright.codegen.llvm.emitter import FunctionEmitter
+from loopwright.codegen.llvm.function_builder import FunctionBuilder
+from loopwright.codegen.llvm.module_text import ModuleText
+from loopwright.codegen.llvm.types import is_widened_in_memory, memory_type, quoted, register_type
+from loopwright.codegen.source.cuda.kernels import CudaKernel, CudaKernels
+from loopwright.ir.deep import deep
+from loopwright.runtime.dtype import INT64, DataType
+from loopwright.runtime.errors import NotBuilt
+from loopwright.target import CpuDescription
+
+KERNEL_PREFIX: Final = "lw.kernel."
+_CPU, _GPU = 1, 2  # of DLPack
+_TAGS: Final = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"]
+_RUNTIME: Final = {
+    "lw_cuda_stream": "ptr @lw_cuda_stream(i32)",
+    "lw_cuda_alloc": "i32 @lw_cuda_alloc(i32, i64, ptr, ptr)",
+    "lw_cuda_free": "i32 @lw_cuda_free(i32, ptr, ptr)",
+    "lw_cuda_launch": "i32 @lw_cuda_launch(ptr, i32, ptr, ptr, i64, ptr)",
+}
+
+
+@deep
+def emit_host(module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription) -> str:
+    """The LLVM text of what `split_host_device` left on the host."""
+    text = ModuleText(cpu.triple)
+    text.functions = dict(module.functions_items())
+    writer = _HostModule(text, cpu, kernels, kernels_of(module))
+    for name, function in module.functions_items():
+        if name not in kernels.kernels:
+            writer.emit_function(function)
+    return text.text()
+
+
+class _HostModule(ModuleEmitter):
+    def __init__(
+        self, text: ModuleText, cpu: CpuDescription, kernels: CudaKernels, functions: Mapping[str, ir.PrimFunc]
+    ) -> None:
+        super().__init__(text, cpu)
+        self.kernels, self.functions = kernels, functions
+
+    def emit_function(self, function: ir.PrimFunc) -> None:
+        implicit = implicit_variables(function)
+        self._emit_body(function, implicit, more=["i32 %device"])
+        builder = FunctionBuilder(self.module, entry_signature(function.name), "nounwind noinline optnone ")
+        _HostEntry(self._emitter(builder), function, written_pointers(function, self.functions)).emit(implicit)
+        self.module.define(builder.text())
+
+    def _emitter(self, builder: FunctionBuilder) -> FunctionEmitter:
+        return _HostFunction(self.module, builder, self.cpu, self.math_body, self.kernels)
+
+
+class _HostEntry(EntryEmitter):
+    """Takes tensors of one GPU, and tells the body which one that is."""
+
+    _first: ir.Buffer | None = None
+
+    def _check_device(self, buffer: ir.Buffer) -> None:
+        b, tensor, who = self.b, self.tensors[buffer], self._who(buffer)
+        kind, number = self._field(tensor, 8, "i32"), self._field(tensor, 12, "i32")
+        self._check(
+            b.value(f"icmp ne i32 {kind}, {_CPU}"),
+            "DeviceMismatch",
+            f"{who} is in the memory of the host, and the function runs on a GPU",
+            hint=f"copy it there: nd.array({buffer.name}, loopwright.cuda(0))",
+        )
+        text = f"{who} is on a device of DLPack type %d, expected a GPU (type {_GPU})"
+        self._check(b.value(f"icmp eq i32 {kind}, {_GPU}"), "DeviceMismatch", text, [f"i32 {kind}"])
+        if self._first is None:
+            self._first, self.more = buffer, [f"i32 {number}"]
+            return
+        self._check(
+            b.value(f"icmp eq i32 {number}, {self.more[0].removeprefix('i32 ')}"),
+            "DeviceMismatch",
+            f"{who} is on cuda(%d), and {self._first.name.replace('%', '%%')} on cuda(%d)",
+            [f"i32 {number}", *self.more],
+            hint="copy them to one device",
+        )
+
+    def _call_body(self, implicit: list[ir.Var]) -> None:  # type: ignore[override]
+        self.more = self.more or ["i32 0"]
+        super()._call_body(implicit)
+
+
+class _HostFunction(FunctionEmitter):
+    """Allocates memory of the device, and launches."""
+
+    def __init__(
+        self,
+        module: ModuleText,
+        builder: FunctionBuilder,
+        target: CpuDescription,
+        bodies: Callable[..., str],
+        kernels: CudaKernels,
+    ) -> None:
+        super().__init__(module, builder, target, bodies)
+        self.kernels = kernels.kernels
+
+    def visit_Call(self, call: ir.Call) -> str:
+        if not isinstance(call.op, ir.GlobalVar):
+            return super().visit_Call(call)
+        kernel = self.kernels.get(call.op.name)
+        if kernel is None:
+            raise NotBuilt(
+                f"calling {call.op.name} from a function that launches kernels", "inline it, or call each from Python"
+            )
+        return self._launch(kernel, call)
+
+    def _launch(self, kernel: CudaKernel, call: ir.Call) -> str:
+        b = self.b
+        count = len(kernel.parameters)
+        arguments = b.alloca("ptr", max(count, 1), 8)
+        for position, arg in enumerate(call.args[:count]):
+            self._store(arguments, position, "ptr", self._in_memory(arg))
+        extents = {tag: self._extent(arg) for tag, arg in zip(kernel.launch, call.args[count:], strict=True)}
+        size = b.alloca("i64", 9, 8)
+        for position, value in enumerate([*[extents.get(tag, "1") for tag in _TAGS], "1", "1", "1"]):
+            self._store(size, position, "i64", value)
+        symbol = f"{KERNEL_PREFIX}{call.op.name}"
+        self.module.declare(symbol, f"void @{quoted(symbol)}()")  # only its address is used
+        given = f"ptr @{quoted(symbol)}, i32 %device, ptr {self._stream()}, ptr {size}"
+        self.pass_on(self._runtime("lw_cuda_launch", f"{given}, i64 {kernel.dynamic_shared}, ptr {arguments}"))
+        return "0"
+
+    def _extent(self, arg: ir.Expr) -> str:
+        return self.cast(self.value(arg), arg.dtype, INT64)
+
+    def _in_memory(self, arg: ir.Expr) -> str:
+        """The address of the value, in the form that the kernel's parameter has."""
+        dtype, value = arg.dtype, self.value(arg)
+        if is_widened_in_memory(dtype):
+            wide = DataType("int8" if dtype.kind == "int" else "uint8")
+            dtype, value = wide, self.cast(value, dtype, wide)
+        slot = self.b.alloca(memory_type(dtype), 1, 8)
+        self.b.do(f"store {register_type(dtype)} {value}, ptr {slot}")
+        return slot
+
+    def _store(self, array: str, position: int, text: str, value: str) -> None:
+        where = self.b.value(f"getelementptr inbounds i64, ptr {array}, i64 {position}")
+        self.b.do(f"store {text} {value}, ptr {where}")
+
+    def _stream(self) -> str:
+        return self._runtime("lw_cuda_stream", "i32 %device")
+
+    def _runtime(self, name: str, arguments: str) -> str:
+        self.module.declare(name, _RUNTIME[name])
+        return self.b.value(f"call {_RUNTIME[name].split()[0]} @{name}({arguments})")
+
+    # --- memory ---------------------------------------------------------------------------------------------------
+
+    def visit_Allocate(self, statement: ir.Allocate) -> None:
+        var = statement.buffer_var
+        needed = self._bytes_of(statement.extents, statement.dtype.nbytes * statement.dtype.lanes)
+        slot = self.b.alloca("ptr", 1, 8)
+        self.pass_on(self._runtime("lw_cuda_alloc", f"i32 %device, i64 {needed}, ptr {self._stream()}, ptr {slot}"))
+        pointer = self.values[var] = self.b.value(f"load ptr, ptr {slot}")
+        self.workspaces.append(pointer)
+        self.run(statement.body)
+        self.workspaces.pop()
+        if self.b.open:
+            self.pass_on(self._free(pointer))
+
+    def _free(self, pointer: str) -> str:
+        return self._runtime("lw_cuda_free", f"i32 %device, ptr {pointer}, ptr {self._stream()}")
+
+    def leave(self, status: str) -> None:
+        for pointer in reversed(self.workspaces):
+            self._free(pointer)
+        self.b.ret(f"i32 {status}")
