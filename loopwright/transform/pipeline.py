@@ -73,12 +73,12 @@ class Step(NamedTuple):
     setting: str = ""  # runs only when this setting is on
 
 
-def _lower(program: PrimFunc | IRModule, target: Target) -> IRModule:
+def _lowered(program: IRModule, target: Target) -> IRModule:
     return lower(program, target)
 
 
 # The one pass that runs the others: the pipeline is given to it, as it cannot import what imports it.
-precompute_constants = precompute_constants_with(_lower)
+precompute_constants = precompute_constants_with(_lowered)
 
 CPU_PIPELINE: list[Step] = [
     Step(privatise_buffers, 1),  # first: the program is still the one whose parallel loops were proved

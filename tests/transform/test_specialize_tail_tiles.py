@@ -12,6 +12,7 @@ from loopwright.ir import For, IntImm, PrimFunc, assert_structural_equal, pre_or
 from loopwright.ir.verifier import verify
 from loopwright.script import tir as T
 from loopwright.transform import partition_loops
+from loopwright.transform.parts.guards import Conditions
 from loopwright.transform.parts.specialize_tail_tiles import specialize_tail_tiles
 from tests.transform.before_after import PLAIN, same_at_every_stage
 
@@ -125,7 +126,7 @@ def test_a_length_that_may_be_anything_has_a_case_for_none_and_for_all() -> None
             if j < n:
                 B[j] = S[j]
 
-    got = func.with_(body=specialize_tail_tiles(func.body, Analyzer()))
+    got = func.with_(body=specialize_tail_tiles(func.body, Analyzer(), Conditions()))
     text = got.script()
     assert "if n >= 4" in text and "elif n == 3" in text and "if j < 0" in text
     for n in range(-1, 7):
@@ -143,5 +144,5 @@ def test_nothing_to_decide_is_left_alone() -> None:
         for j in T.unroll(4):
             B[j] = S[j]
 
-    assert specialize_tail_tiles(func.body, Analyzer()) is func.body
+    assert specialize_tail_tiles(func.body, Analyzer(), Conditions()) is func.body
     assert_structural_equal(partition_loops(func), func)

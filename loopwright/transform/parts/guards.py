@@ -30,14 +30,13 @@ from loopwright.ir import (
     IntImm,
     Let,
     LetStmt,
+    Node,
     Not,
     Or,
     Range,
-    Stmt,
     Sub,
     Var,
     Visitor,
-    any_node,
     const,
     uses_var,
 )
@@ -71,12 +70,36 @@ def reaches(a: Expr, b: Expr) -> bool:
     return a is b or (isinstance(a, IntImm) and isinstance(b, IntImm) and a.value >= b.value)
 
 
+class Conditions:
+    """Which nodes hold a condition that could be a guard: each is asked once, however many loops are around it."""
+
+    def __init__(self) -> None:
+        self._known: dict[Node, bool] = {}
+
+    def are_in(self, node: Node) -> bool:
+        found = self._known.get(node)
+        if found is None:
+            inside = [self.are_in(child) for child in node.children()]
+            found = self._known[node] = any(inside) or is_condition(node)
+        return found
+
+
+def is_condition(node: Node) -> bool:
+    """Whether it chooses between statements or values."""
+    return isinstance(node, IfThenElse) or (isinstance(node, Call) and node.op is IF_THEN_ELSE)
+
+
 class _FindGuards(Visitor):
-    def __init__(self, loop: For, facts: Analyzer) -> None:
-        self.var, self.facts = loop.loop_var, facts
+    def __init__(self, loop: For, facts: Analyzer, conditions: Conditions) -> None:
+        self.var, self.facts, self.conditions = loop.loop_var, facts, conditions
         self.inner: dict[Var, Range | None] = {}  # variables bound inside, outermost first → their range, if known
         self.found: dict[CompareExpr, Guard | None] = {}
         self.depth = 0
+
+    def visit_children(self, node: Node) -> None:
+        for child in node.children():
+            if self.conditions.are_in(child):
+                self.visit(child)
 
     def visit_For(self, inner: For) -> None:
         self.inner[inner.loop_var] = Range.from_min_extent(inner.min, inner.extent)
@@ -175,15 +198,9 @@ def _difference(node: CompareExpr) -> Expr:
     return Sub(node.b, node.a) if isinstance(node, (GT, GE)) else Sub(node.a, node.b)
 
 
-def find_guards(loop: For, facts: Analyzer) -> list[Guard]:
-    """The guards inside `loop` that its variable decides."""
-    finder = _FindGuards(loop, facts)
-    finder.visit(loop.body)
+def find_guards(loop: For, facts: Analyzer, conditions: Conditions | None = None) -> list[Guard]:
+    """The guards inside `loop` that its variable decides; who asks for many loops keeps `conditions`."""
+    finder = _FindGuards(loop, facts, conditions or Conditions())
+    if finder.conditions.are_in(loop.body):
+        finder.visit(loop.body)
     return [guard for guard in finder.found.values() if guard is not None]
-
-
-def has_guards(statement: Stmt) -> bool:
-    """Whether there is any condition that could be one."""
-    return any_node(
-        statement, lambda node: isinstance(node, IfThenElse) or (isinstance(node, Call) and node.op is IF_THEN_ELSE)
-    )

@@ -39,7 +39,7 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.transform.parts.clone_definitions import clone_definitions
-from loopwright.transform.parts.guards import find_guards
+from loopwright.transform.parts.guards import Conditions, find_guards
 from loopwright.transform.parts.inner_partition_points import has_serial_loop
 from loopwright.transform.parts.statements import StmtRewriter
 
@@ -56,8 +56,8 @@ class _Tile(NamedTuple):
 
 
 class _FindTile(Visitor):
-    def __init__(self, facts: Analyzer) -> None:
-        self.facts = facts
+    def __init__(self, facts: Analyzer, conditions: Conditions) -> None:
+        self.facts, self.conditions = facts, conditions
         self.inner: set[Var] = set()
         self.tile: _Tile | None = None
 
@@ -69,6 +69,8 @@ class _FindTile(Visitor):
         self.visit(let.body)
 
     def visit_For(self, loop: For) -> None:
+        if not self.conditions.are_in(loop.body):
+            return
         if loop.kind is ForKind.UNROLLED and isinstance(loop.extent, IntImm) and _has_guard(loop.body):
             self._look(loop, loop.extent.value)
         self.inner.add(loop.loop_var)
@@ -77,7 +79,7 @@ class _FindTile(Visitor):
     def _look(self, loop: For, extent: int) -> None:
         if extent > MAX_CASES or not _moves_in_registers(loop):
             return
-        for guard in find_guards(loop, self.facts):
+        for guard in find_guards(loop, self.facts, self.conditions):
             length = guard.high
             ends_there = guard.is_statement and guard.low is None and length is not None and length is guard.fails_from
             if not ends_there or guard.is_reversed or isinstance(length, IntImm):
@@ -169,11 +171,11 @@ class _HasNode(Visitor):
         self.found = self.found or expr in self.wanted
 
 
-def specialize_tail_tiles(body: Stmt, facts: Analyzer) -> Stmt:
+def specialize_tail_tiles(body: Stmt, facts: Analyzer, conditions: Conditions) -> Stmt:
     """`body` with what it does to a tile written once for each length of it that is known outside."""
-    if not _has_guard(body):
+    if not conditions.are_in(body) or not _has_guard(body):
         return body
-    finder = _FindTile(facts)
+    finder = _FindTile(facts, conditions)
     finder.visit(body)
     result: Stmt = body if finder.tile is None else _Place(finder.tile, facts).visit(body)
     return result

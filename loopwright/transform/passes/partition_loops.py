@@ -72,7 +72,7 @@ from loopwright.transform.parts.cpu_of import cpu_of
 from loopwright.transform.parts.decide_conditions import decide_conditions
 from loopwright.transform.parts.flat_index import add_index
 from loopwright.transform.parts.folding import substitute_folding
-from loopwright.transform.parts.guards import Guard, find_guards, has_guards, reaches
+from loopwright.transform.parts.guards import Conditions, Guard, find_guards, reaches
 from loopwright.transform.parts.inner_partition_points import decided_cheaply_inside, decided_inside
 from loopwright.transform.parts.purity import has_data
 from loopwright.transform.parts.size_facts import size_facts
@@ -96,6 +96,7 @@ HINT: Final = "pragma_loop_partition_hint"  # a loop to be cut, also one of cons
 class _PartitionLoops(StmtRewriter):
     def __init__(self, facts: Analyzer, cpu: CpuDescription) -> None:
         self.facts, self.cpu = facts, cpu
+        self.conditions = Conditions()
         context = PassContext.current()
         settings: LoopPartitionConfig = context.setting("tir.LoopPartition")
         self.keep_unit_loops = settings.no_unroll_loop_with_extent_one
@@ -128,14 +129,14 @@ class _PartitionLoops(StmtRewriter):
         return result
 
     def _partitioned(self, loop: For) -> Stmt:
-        if not has_guards(loop.body):
+        if not self.conditions.are_in(loop.body):
             return self._inside(loop) if self.unroll_hinted else loop
         if has_data(loop.extent) or loop.kind is ForKind.THREAD_BINDING:
             return self._inside(loop)  # read once: what its first part does may change it; threads run all together
         if WRITTEN_OUT_FIRST in loop.annotations and loop.kind is ForKind.UNROLLED and isinstance(loop.extent, IntImm):
             steps = [const(step, loop.loop_var.dtype) for step in range(loop.extent.value + 1)]
             return seq([self._part(loop, *pair, renew=number > 0) for number, pair in enumerate(pairwise(steps))])
-        answer = find_guards(loop, self.facts)
+        answer = find_guards(loop, self.facts, self.conditions)
         points, guards = self._points(loop, answer)
         parts = self._affordable(loop, points, guards)
         if len(parts) > 1 and has_barrier(loop.body):
@@ -202,7 +203,7 @@ class _PartitionLoops(StmtRewriter):
         def is_cut(node: Node) -> bool:
             if not isinstance(node, For) or not isinstance(node.extent, IntImm) or node.extent.value <= MAX_POINTS:
                 return False
-            return bool(find_guards(node, self.facts))
+            return bool(find_guards(node, self.facts, self.conditions))
 
         return any_node(loop.body, is_cut)
 
@@ -217,7 +218,9 @@ class _PartitionLoops(StmtRewriter):
 
     def _body(self, body: Stmt) -> Stmt:
         """What one iteration does, with its loops partitioned."""
-        result: Stmt = self.visit(specialize_tail_tiles(body, self.facts) if self.cut_constant else body)
+        if self.cut_constant:
+            body = specialize_tail_tiles(body, self.facts, self.conditions)
+        result: Stmt = self.visit(body)
         return result
 
     def _points(self, loop: For, result: Sequence[Guard]) -> tuple[list[Expr], list[Guard]]:

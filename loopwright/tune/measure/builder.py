@@ -54,12 +54,13 @@ class Built:
 
     def load(self, target: Target) -> CompiledModule:
         """The module, linked into this process; each call links it again, elsewhere in memory."""
+        from loopwright.codegen.llvm.effort import Effort
         from loopwright.codegen.llvm.engine import Compiled
         from loopwright.codegen.llvm.native_module import native_module
         from loopwright.runtime.description import ModuleDescription
 
         cpu = describe(target)
-        compiled = Compiled("", cpu, cpu.opt_level, True, self.object_bytes, {})
+        compiled = Compiled("", cpu, cpu.opt_level, Effort.SEARCH, self.object_bytes, {})
         return native_module(compiled, ModuleDescription.from_json(self.description), self.uses_amx)
 
 
