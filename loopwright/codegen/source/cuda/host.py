@@ -128,11 +128,11 @@ class _HostFunction(FunctionEmitter):
         count = len(kernel.parameters)
         arguments = b.alloca("ptr", max(count, 1), 8)
         for position, arg in enumerate(call.args[:count]):
-            self._store(arguments, position, "ptr", self._in_memory(arg))
+            self._put(arguments, position, "ptr", self._in_memory(arg))
         extents = {tag: self._extent(arg) for tag, arg in zip(kernel.launch, call.args[count:], strict=True)}
         size = b.alloca("i64", 9, 8)
         for position, value in enumerate([*[extents.get(tag, "1") for tag in _TAGS], "1", "1", "1"]):
-            self._store(size, position, "i64", value)
+            self._put(size, position, "i64", value)
         symbol = f"{KERNEL_PREFIX}{call.op.name}"
         self.module.declare(symbol, f"void @{quoted(symbol)}()")  # only its address is used
         given = f"ptr @{quoted(symbol)}, i32 %device, ptr {self._stream()}, ptr {size}"
@@ -152,7 +152,7 @@ class _HostFunction(FunctionEmitter):
         self.b.do(f"store {register_type(dtype)} {value}, ptr {slot}")
         return slot
 
-    def _store(self, array: str, position: int, text: str, value: str) -> None:
+    def _put(self, array: str, position: int, text: str, value: str) -> None:
         where = self.b.value(f"getelementptr inbounds i64, ptr {array}, i64 {position}")
         self.b.do(f"store {text} {value}, ptr {where}")
 
