@@ -192,74 +192,6 @@ def bandwidth_and_cold_l2() -> str:
 
 
 @check
-def generated_programs() -> str:
-    """Programs of tutorials, built for this GPU; each against numpy."""
-    words, wrong = [], []
-    for name, make in PROGRAMS.items():
-        inputs, args, given, wanted = make()
-        module = lw.build(inputs, args, target="cuda")
-        tensors = [nd.array(array, DEV) if isinstance(array, np.ndarray) else array for array in given]
-        outputs = [nd.array(np.full_like(one, -1), DEV) for one in wanted]
-        try:
-            start = time.perf_counter()
-            module(*tensors, *outputs)
-            first = time.perf_counter() - start
-            for output, one in zip(outputs, wanted):
-                rtol = 2e-3 if one.dtype == "float16" else 2e-5
-                np.testing.assert_allclose(output.numpy(), one, rtol=rtol, atol=1e-5)
-            words.append(f"{name:26} right     first call {first * 1e3:7.1f} ms")
-        except Exception as error:
-            wrong.append(f"{name:26} WRONG     {type(error).__name__}: {str(error).strip().splitlines()[0]}")
-    table = "\n     ".join(["", *words, *wrong])
-    assert not wrong, table
-    return table
-
-
-@check
-def generated_speed() -> str:
-    """Vector add and copy of 2^26 floats, a product 1024³ by the default binding, and a launch from Python."""
-    words = []
-    n = 1 << 26
-    a, b, c = (nd.array(np.random.default_rng(k).random(n, "float32"), DEV) for k in range(3))
-    schedule, args = vector_add()
-    add = lw.build(schedule, args, target="cuda")
-    add(a, b, c)
-    assert np.array_equal(c.numpy(), a.numpy() + b.numpy())
-    seconds = add.time_evaluator(add.entry_name, DEV, number=10, repeat=5)(a, b, c).median
-    words.append(f"vector add, 2^26 floats     {12e-9 * n / seconds:9.1f} GB/s")
-    A = te.placeholder((n,), name="A")
-    B = te.compute((n,), lambda i: A[i], name="B")
-    copy = lw.build([A, B], target="cuda")
-    copy(a, c)
-    assert np.array_equal(c.numpy(), a.numpy())
-    seconds = copy.time_evaluator(copy.entry_name, DEV, number=10, repeat=5)(a, c).median
-    words.append(f"copy, 2^26 floats           {8e-9 * n / seconds:9.1f} GB/s")
-    m = 1024
-    A, B = te.placeholder((m, m), name="A"), te.placeholder((m, m), name="B")
-    k = te.reduce_axis((0, m), "k")
-    C = te.compute((m, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
-    product = lw.build([A, B, C], target="cuda")
-    x, y = (np.random.default_rng(k).random((m, m), "float32") for k in range(2))
-    there = [nd.array(array, DEV) for array in (x, y, np.zeros_like(x))]
-    product(*there)
-    np.testing.assert_allclose(there[2].numpy(), x @ y, rtol=1e-4)
-    seconds = product.time_evaluator(product.entry_name, DEV, number=5, repeat=3)(*there).median
-    words.append(f"product 1024³, not scheduled {2e-9 * m**3 / seconds:8.1f} GFLOP/s")
-    few = [nd.empty((256,), device=DEV) for _ in range(3)]
-    f = add[add.entry_name]
-    results = []
-    for _ in range(5):
-        DEV.sync()
-        start = time.perf_counter()
-        for _ in range(1000):
-            f(*few)
-        results.append((time.perf_counter() - start) * 1e3)
-        DEV.sync()
-    words.append(f"a call from Python, 3 tensors {min(results):7.2f} µs")
-    return "\n     ".join(["", *words])
-
-
-@check
 def memory_pool() -> str:
     free, total, *_ = cuda_driver.driver().memory(0)
     half = nd.empty((int(free * 0.6),), "uint8", DEV)
@@ -388,6 +320,74 @@ def failing_kernels() -> str:
         assert done.stdout.startswith("KernelFailed") and "wild" in done.stdout, done.stdout + done.stderr[-2000:]
         said.append(done.stdout.strip())
     return " | ".join(said)
+
+
+@check
+def generated_programs() -> str:
+    """Programs of tutorials, built for this GPU; each against numpy."""
+    words, wrong = [], []
+    for name, make in PROGRAMS.items():
+        inputs, args, given, wanted = make()
+        module = lw.build(inputs, args, target="cuda")
+        tensors = [nd.array(array, DEV) if isinstance(array, np.ndarray) else array for array in given]
+        outputs = [nd.array(np.full_like(one, -1), DEV) for one in wanted]
+        try:
+            start = time.perf_counter()
+            module(*tensors, *outputs)
+            first = time.perf_counter() - start
+            for output, one in zip(outputs, wanted):
+                rtol = 2e-3 if one.dtype == "float16" else 2e-5
+                np.testing.assert_allclose(output.numpy(), one, rtol=rtol, atol=1e-5)
+            words.append(f"{name:26} right     first call {first * 1e3:7.1f} ms")
+        except Exception as error:
+            wrong.append(f"{name:26} WRONG     {type(error).__name__}: {str(error).strip().splitlines()[0]}")
+    table = "\n     ".join(["", *words, *wrong])
+    assert not wrong, table
+    return table
+
+
+@check
+def generated_speed() -> str:
+    """Vector add and copy of 2^26 floats, a product 1024³ by the default binding, and a launch from Python."""
+    words = []
+    n = 1 << 26
+    a, b, c = (nd.array(np.random.default_rng(k).random(n, "float32"), DEV) for k in range(3))
+    schedule, args = vector_add()
+    add = lw.build(schedule, args, target="cuda")
+    add(a, b, c)
+    assert np.array_equal(c.numpy(), a.numpy() + b.numpy())
+    seconds = add.time_evaluator(add.entry_name, DEV, number=10, repeat=5)(a, b, c).median
+    words.append(f"vector add, 2^26 floats     {12e-9 * n / seconds:9.1f} GB/s")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i], name="B")
+    copy = lw.build([A, B], target="cuda")
+    copy(a, c)
+    assert np.array_equal(c.numpy(), a.numpy())
+    seconds = copy.time_evaluator(copy.entry_name, DEV, number=10, repeat=5)(a, c).median
+    words.append(f"copy, 2^26 floats           {8e-9 * n / seconds:9.1f} GB/s")
+    m = 1024
+    A, B = te.placeholder((m, m), name="A"), te.placeholder((m, m), name="B")
+    k = te.reduce_axis((0, m), "k")
+    C = te.compute((m, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    product = lw.build([A, B, C], target="cuda")
+    x, y = (np.random.default_rng(k).random((m, m), "float32") for k in range(2))
+    there = [nd.array(array, DEV) for array in (x, y, np.zeros_like(x))]
+    product(*there)
+    np.testing.assert_allclose(there[2].numpy(), x @ y, rtol=1e-4)
+    seconds = product.time_evaluator(product.entry_name, DEV, number=5, repeat=3)(*there).median
+    words.append(f"product 1024³, not scheduled {2e-9 * m**3 / seconds:8.1f} GFLOP/s")
+    few = [nd.empty((256,), device=DEV) for _ in range(3)]
+    f = add[add.entry_name]
+    results = []
+    for _ in range(5):
+        DEV.sync()
+        start = time.perf_counter()
+        for _ in range(1000):
+            f(*few)
+        results.append((time.perf_counter() - start) * 1e3)
+        DEV.sync()
+    words.append(f"a call from Python, 3 tensors {min(results):7.2f} µs")
+    return "\n     ".join(["", *words])
 
 
 def main() -> int:
