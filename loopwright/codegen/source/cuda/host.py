@@ -123,6 +123,12 @@ class _HostFunction(FunctionEmitter):
             )
         return self._launch(kernel, call)
 
+    def visit_For(self, loop: ir.For) -> None:
+        """One iteration after the other, in the type of the variable: indices of kernels may have 32 bits."""
+        own = loop.loop_var.dtype
+        low, high = [self.cast(self.value(end), end.dtype, own) for end in (loop.min, loop.min + loop.extent)]
+        self.counted_loop(loop.loop_var, low, high, lambda: self.run(loop.body))
+
     def _launch(self, kernel: CudaKernel, call: ir.Call) -> str:
         b = self.b
         count = len(kernel.parameters)

@@ -146,6 +146,19 @@ def test_conditions_and_loops_of_the_host(gpu: FakeGpu):  # noqa: F811
     assert seen == [0, 1, 2]
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_is_launched(name, gpu: FakeGpu):  # noqa: F811
+    inputs, args, given, wanted = PROGRAMS[name]()
+    module = lw.build(inputs, args, target="cuda -arch=sm_90")
+    seen = []
+    for kernel in module.kernels.kernels.values():
+        gpu.kernel(kernel.name, lambda launch, kernel=kernel: seen.append((list(launch.size[3:6]), list(kernel.block))))
+    arrays = [lw.nd.array(one, lw.cuda(0)) if isinstance(one, np.ndarray) else one for one in (*given, *wanted)]
+    module(*arrays)
+    assert len(seen) >= len(module.kernels.kernels)
+    assert all([block == wanted_block for block, wanted_block in seen])
+
+
 def test_without_a_driver_a_call_says_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LOOPWRIGHT_CUDA_DRIVER", "libcuda-nowhere.so")
     driver.find_driver.cache_clear()
