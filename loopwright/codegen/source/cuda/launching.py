@@ -19,7 +19,7 @@ from loopwright.runtime.load import ENTRY_PREFIX
 from loopwright.runtime.nvidia import driver
 from loopwright.runtime.nvidia.kernels import Image, KernelModule
 from loopwright.runtime.nvidia.nvrtc import compile_cuda
-from loopwright.target import CpuDescription
+from loopwright.target import CpuDescription, GpuDescription
 
 # What results rest on: no multiply-add but those of the text, and divisions and roots as IEEE 754 rounds them.
 OPTIONS: Final = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--std=c++17")
@@ -30,19 +30,19 @@ def ptx_of(kernels: CudaKernels, arch: str) -> str:
     return compile_cuda(kernels.text, arch, OPTIONS, is_ptx=True).code.rstrip(b"\0").decode()
 
 
-def images_of(kernels: CudaKernels, arch: str) -> list[Image]:
-    """What a GPU loads: machine code, and where the target names an architecture, PTX for later ones, too."""
+def images_of(kernels: CudaKernels, arch: str, is_host: bool = False) -> list[Image]:
+    """What a GPU loads: machine code, and unless that is for the GPU of this machine, PTX for later ones, too."""
     result = [Image.of(compile_cuda(kernels.text, arch, OPTIONS).code, arch)]
-    if kernels.architecture:
+    if not is_host:
         result.append(Image.of(ptx_of(kernels, arch).encode() + b"\0", arch, is_ptx=True))
     return result
 
 
 class CudaFunctions:
-    """The functions of one module; `arch` is what its kernels are compiled for."""
+    """The functions of one module, whose kernels are compiled for `gpu`."""
 
-    def __init__(self, host: str, kernels: CudaKernels, cpu: CpuDescription, arch: str) -> None:
-        self.host, self.kernels, self.cpu, self.arch = host, kernels, cpu, arch
+    def __init__(self, host: str, kernels: CudaKernels, cpu: CpuDescription, gpu: GpuDescription) -> None:
+        self.host, self.kernels, self.cpu, self.gpu = host, kernels, cpu, gpu
         self._lock = threading.Lock()
         self._alive: tuple[object, ...] = ()
         self._functions: dict[str, PackedFunction] = {}
@@ -60,7 +60,7 @@ class CudaFunctions:
     def _load(self) -> None:
         require_runnable(self.cpu)
         driver.driver()  # which says what is missing, before anything is compiled
-        module = KernelModule(images_of(self.kernels, self.arch))
+        module = KernelModule(images_of(self.kernels, self.gpu.arch, self.gpu.is_host))
         handles = [
             (name, module.kernel(kernel.name, " ".join([f"{'*' * p.is_pointer}{p.name}" for p in kernel.parameters])))
             for name, kernel in self.kernels.kernels.items()

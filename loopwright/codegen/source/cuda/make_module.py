@@ -29,7 +29,7 @@ from loopwright.codegen.with_symbols import with_symbols
 from loopwright.runtime.call_errors import SEPARATOR, KernelStopped
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.module import Module
-from loopwright.target import CpuDescription, Target, describe_gpu
+from loopwright.target import CpuDescription, GpuDescription, Target, describe_gpu
 
 EMULATED: Final = "emulated"  # the `-model` of a target whose kernels run on the CPU
 
@@ -93,14 +93,14 @@ def make_cuda_module(
     start = perf_counter()
     module = with_symbols(module)
     kernels = emit_cuda(module, target)
-    arch = describe_gpu(target).arch
+    gpu = describe_gpu(target)
     result = (
-        _emulated(module, kernels, cpu, entry_name, arch)
+        _emulated(module, kernels, cpu, entry_name, gpu.arch)
         if target.model == EMULATED
-        else _launching(module, kernels, cpu, entry_name, arch)
+        else _launching(module, kernels, cpu, entry_name, gpu)
     )
     result.kernels = kernels
-    result.import_module(_device_module(kernels, arch))
+    result.import_module(_device_module(kernels, gpu.arch))
     result.timings = {"emit CUDA": perf_counter() - start}
     return result
 
@@ -119,12 +119,12 @@ def _device_module(kernels: CudaKernels, arch: str) -> Module:
 
 
 def _launching(
-    module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, entry_name: str | None, arch: str
+    module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, entry_name: str | None, gpu: GpuDescription
 ) -> CudaModule:
     description = describe_module(module, cpu, entry_name)
-    compiled = CudaFunctions(emit_host(module, kernels, cpu), kernels, cpu, arch)
+    compiled = CudaFunctions(emit_host(module, kernels, cpu), kernels, cpu, gpu)
     functions = {function.name: CudaFunction(function.name, compiled) for function in description.functions}
-    sources = {**_sources(kernels, arch), "host": lambda: compiled.host}
+    sources = {**_sources(kernels, gpu.arch), "host": lambda: compiled.host}
     return CudaModule(functions, entry_name, sources, type_key="cuda", description=description)
 
 

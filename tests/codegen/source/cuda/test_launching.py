@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from loopwright.runtime.nvidia import driver
 from loopwright.runtime.nvidia.errors import DeviceOutOfMemory
 from loopwright.runtime.nvidia.nvrtc import Compiled
 from loopwright.script import tir as T
+from loopwright.target import gpu as gpu_of_target
 from tests.cuda_programs import PROGRAMS, axpy, vector_add
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "runtime"))
@@ -27,7 +29,7 @@ pytestmark = needs_compiler
 
 
 @pytest.fixture(autouse=True)
-def _no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What is compiled is a list of the kernels' names, which is what the driver of these tests loads."""
 
     def compiled(text: str, arch: str, options: object, is_ptx: bool = False) -> Compiled:
@@ -35,6 +37,16 @@ def _no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
         return Compiled(" ".join(["ptx" if is_ptx else "cubin", *names]).encode(), "")
 
     monkeypatch.setattr(launching, "compile_cuda", compiled)
+    forget_the_gpu()
+    yield
+    forget_the_gpu()
+
+
+def forget_the_gpu() -> None:
+    """What was found of the GPU of this machine, or of the pretended one."""
+    driver.find_driver.cache_clear()
+    gpu_of_target._gpu_of_this_machine.cache_clear()
+    gpu_of_target._describe.cache_clear()
 
 
 def floats(launch: Launch, position: int, count: int) -> ctypes.Array:
@@ -161,10 +173,8 @@ def test_every_program_is_launched(name, gpu: FakeGpu):  # noqa: F811
 
 def test_without_a_driver_a_call_says_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LOOPWRIGHT_CUDA_DRIVER", "libcuda-nowhere.so")
-    driver.find_driver.cache_clear()
     A = te.placeholder((4,), name="A")
     B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
     module = lw.build([A, B], target="cuda")
     with pytest.raises(NoCudaDriver, match="CUDA cannot be used here"):
         module(np.zeros(4, "float32"), np.zeros(4, "float32"))
-    driver.find_driver.cache_clear()
