@@ -193,6 +193,8 @@ def bandwidth_and_cold_l2() -> str:
 
 @check
 def memory_pool() -> str:
+    gc.collect()
+    DEV.trim()  # what earlier checks left in the pool
     free, total, *_ = cuda_driver.driver().memory(0)
     half = nd.empty((int(free * 0.6),), "uint8", DEV)
     del half
