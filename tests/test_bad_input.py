@@ -382,7 +382,7 @@ def test_tensors_on_a_gpu_where_there_is_none():
         "making a tensor: the device cuda(0) cannot be used here",
         asked="lw.cuda(0)",
         why="the driver library libcuda.so.1",
-        hint="cpu(0) works: build for target 'llvm' and keep the tensors on cpu(0)",
+        hint="install NVIDIA's driver, or start the container with the GPU; cpu(0) works",
     )
 
 

@@ -29,6 +29,7 @@ CODES = {
     "ResultOutOfRange": ("LW0128", OverflowError),
     "UnregisteredFunction": ("LW0130", ValueError),
     "PackedResultMismatch": ("LW0131", TypeError),
+    "KernelStopped": ("LW0172", RuntimeError),
 }
 
 

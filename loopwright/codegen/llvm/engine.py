@@ -121,8 +121,8 @@ def compile_text(
     """Compile LLVM text for `cpu`, filling in triple and data layout; text that LLVM refuses is an `InternalError`.
 
     `data` are the contents of large constants, by symbol, for which the text only reserves room. `effort` says
-    what LLVM has to look for (`effort.py`): where loops and vectors are as they should be, only what must be is
-    inlined, and each function is simplified by itself, which takes half of the time or less.
+    what LLVM has to look for: where loops and vectors are as they should be, only what must be is inlined, and each
+    function is simplified by itself, which takes half of the time or less.
     """
     described = describe(cpu)
     opt_level = described.opt_level if opt_level is None else opt_level
