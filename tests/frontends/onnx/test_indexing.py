@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from loopwright.frontends import from_onnx
 from tests.frontends.onnx.one_node import compare
 from tests.frontends.onnx.onnx_models import model, run
 
@@ -40,3 +41,17 @@ def test_index_tuples_of_an_open_length(indices):
 def test_different_values_of_open_sizes(sizes):
     graph = model(f"(float[{sizes}] x) => (float[k] y) {{ y = Unique(x) }}")
     np.testing.assert_array_equal(run(graph, X % 7), np.arange(7))
+
+
+@pytest.mark.parametrize("k", [0, -3, 1 << 40, -(1 << 40)])
+@pytest.mark.parametrize("upper", [0, 1])
+def test_the_triangle_of_a_large_matrix_needs_no_mask(monkeypatch, k, upper):
+    graph = model(f"(float[4, 7] x) => (float[4, 7] y) <int64 k = {{{k}}}> {{ y = Trilu<upper = {upper}>(x, k) }}")
+    x = np.arange(28, dtype="float32").reshape(4, 7) + 1
+    expected = np.triu(x, k) if upper else np.tril(x, k)
+    np.testing.assert_array_equal(run(graph, x), expected)
+    monkeypatch.setattr("loopwright.frontends.onnx.ops.movement._LARGEST_MASK", 27)
+    np.testing.assert_array_equal(run(graph, x), expected)
+    # A matrix that no memory holds is imported all the same.
+    large = "(float[300000, 200000] x) => (float[300000, 200000] y)"
+    from_onnx(model(f"{large} <int64 k = {{{k}}}> {{ y = Trilu<upper = {upper}>(x, k) }}"))

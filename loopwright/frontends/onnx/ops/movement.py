@@ -21,6 +21,7 @@ from loopwright.relay.op.sizes import divide_down, divide_up, plus, times
 from loopwright.relay.types import Dim, as_dim, is_any
 
 _FAR = 1 << 31  # ends beyond this mean "to the end"
+_LARGEST_MASK = 1 << 20  # elements of a triangle that is worth a constant
 
 
 @converter("Transpose")
@@ -395,19 +396,20 @@ def trilu(node: Node, x: Expr, k: Expr | None = None) -> Expr:
     if any(_is_zero(size) for size in node.shape(x)):
         return x
     rows, columns = node.shape(x)[-2:]
+    is_small = isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST_MASK
     if k is not None and node.importer.dynamic and node.known(k) is None:
         one = relay.reshape(node.cast(k, "int64"), ())
-        if not isinstance(rows, int) or not isinstance(columns, int):
+        if not is_small:
             return relay.trilu(x, relay.cast(one, "int32"), upper=upper)
         along = node.const(np.arange(columns)[None, :] - np.arange(rows)[:, None])
         inside = relay.greater_equal(along, one) if upper else relay.less_equal(along, one)
         return relay.where(inside, x, node.const(0, x))
     offset = 0 if k is None else int(node.scalar(k))
-    if isinstance(rows, int) and isinstance(columns, int):
+    if is_small:
         locations = np.arange(columns)[None, :] - np.arange(rows)[:, None]
         mask = locations >= offset if upper else locations <= offset
         return relay.where(relay.const(mask, "bool"), x, node.const(0, x))
-    return relay.trilu(x, relay.const(offset, "int32"), upper=upper)
+    return relay.trilu(x, relay.const(max(1 - _FAR, min(offset, _FAR - 1)), "int32"), upper=upper)
 
 
 @converter("ReverseSequence", since=10)
