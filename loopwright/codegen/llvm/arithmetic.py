@@ -107,6 +107,16 @@ def emit_compare(emitter: ValueEmitter, node: ir.CompareExpr, a: str, b: str) ->
     return emitter.b.value(f"icmp {predicate} {register_type(dtype)} {a}, {b}")
 
 
+def is_chosen_extremum(node: ir.Min | ir.Max) -> bool:
+    """Whether lanes of integers either take part in the extremum or leave it as it is: min(a, c ? b : greatest)."""
+    dtype, choice = node.dtype, node.b
+    if dtype.lanes == 1 or dtype.is_float or not isinstance(choice, ir.Select):
+        return False
+    neutral = dtype.highest if isinstance(node, ir.Min) else dtype.lowest
+    other = choice.false_value.value if isinstance(choice.false_value, ir.Broadcast) else choice.false_value
+    return isinstance(other, ir.IntImm) and other.value == neutral and choice.condition.dtype.lanes == dtype.lanes
+
+
 def is_limit(emitter: ValueEmitter, node: ir.Select) -> bool:
     """Whether `x > c ? c : x`, or the same with <, is one instruction of the machine: NaN stays NaN in both."""
     condition = node.condition

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from loopwright import ir
 from loopwright.codegen.expression_facts import FromMemory, Speculatable
-from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare, emit_limit, is_limit
+from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare, emit_limit, is_chosen_extremum, is_limit
 from loopwright.codegen.llvm.conversions import emit_cast
 from loopwright.codegen.llvm.fixed_lanes import fixed_lanes
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
@@ -157,11 +157,21 @@ class ExpressionEmitter(Visitor):
         return self.module.string(imm.value)
 
     def visit_BinaryExpr(self, node: ir.BinaryExpr) -> str:
+        if isinstance(node, (ir.Min, ir.Max)) and is_chosen_extremum(node):
+            return self._chosen_extremum(node)
         # Below a remainder or a quotient anything may stand: a hash wraps around, and is a good index all the same.
         promise = "" if isinstance(node, (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod)) else self.no_wrap
         a = self._with_promise(node.a, promise)
         b = self._with_promise(node.b, promise)
         return emit_binary(self, node, a, b)
+
+    def _chosen_extremum(self, node: ir.Min | ir.Max) -> str:
+        """min(a, c ? b : greatest) as c ? min(a, b) : a, which machines with masks have as one instruction."""
+        choice = node.b
+        assert isinstance(choice, ir.Select)
+        a, condition, b = self.value(node.a), self.data(choice.condition), self.value(choice.true_value)
+        extremum = emit_binary(self, node, a, b)
+        return self.select(choice.condition.dtype, condition, node.dtype, extremum, a)
 
     def visit_CompareExpr(self, node: ir.CompareExpr) -> str:
         a = self.data(node.a)
