@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from loopwright.frontends import from_onnx
+from loopwright.frontends.onnx.errors import BadNode
 from tests.frontends.onnx.one_node import compare
 from tests.frontends.onnx.onnx_models import model, run
 
@@ -55,3 +56,9 @@ def test_the_triangle_of_a_large_matrix_needs_no_mask(monkeypatch, k, upper):
     # A matrix that no memory holds is imported all the same.
     large = "(float[300000, 200000] x) => (float[300000, 200000] y)"
     from_onnx(model(f"{large} <int64 k = {{{k}}}> {{ y = Trilu<upper = {upper}>(x, k) }}"))
+
+
+def test_an_image_of_a_million_axes():
+    graph = model("(float[1, 4, 4] x, int64[1000000] s, int64[2] b) => (float[a, c, h, w] y) { y = Col2Im(x, s, b) }")
+    with pytest.raises(BadNode, match="an image of 1000000 axes"):
+        from_onnx(graph)

@@ -21,6 +21,7 @@ from loopwright.relay.op.sizes import divide_down, divide_up, plus, times
 from loopwright.relay.types import Dim, as_dim, is_any
 
 _FAR = 1 << 31  # ends beyond this mean "to the end"
+_MOST_AXES = 30  # of an image
 _LARGEST_MASK = 1 << 20  # elements of a triangle that is worth a constant
 
 
@@ -488,6 +489,8 @@ def col2im(node: Node, x: Expr, image_shape: Expr, block_shape: Expr) -> Expr:
 def _blocks_dynamic(node: Node, x: Expr, image_shape: Expr, block_shape: Expr) -> Expr:
     """Col2Im with shapes that are found when the model runs: where elements lie is computed there."""
     (rank,) = node.static_shape(image_shape)
+    if not 1 <= rank <= _MOST_AXES:
+        raise node.bad(f"an image of {rank} axes")
     strides, dilations = node.attr("strides", [1] * rank), node.attr("dilations", [1] * rank)
     pads = node.attr("pads", [0] * 2 * rank)
     one, zero = node.const(1), node.const(0)
