@@ -102,7 +102,7 @@ def test_a_race_is_told_in_pairs(measurer, first):
 
 @T.prim_func
 def slowly(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
-    for _again in range(1000):
+    for _again in range(20_000):
         for i in range(64):
             B[i] = A[i] + T.float32(1)
         T.evaluate(T.call_extern("int32", "rand"))

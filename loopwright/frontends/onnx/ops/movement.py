@@ -397,20 +397,27 @@ def trilu(node: Node, x: Expr, k: Expr | None = None) -> Expr:
     if any(_is_zero(size) for size in node.shape(x)):
         return x
     rows, columns = node.shape(x)[-2:]
-    is_small = isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST_MASK
+    along = _along_diagonals(rows, columns)
     if k is not None and node.importer.dynamic and node.known(k) is None:
         one = relay.reshape(node.cast(k, "int64"), ())
-        if not is_small:
+        if along is None:
             return relay.trilu(x, relay.cast(one, "int32"), upper=upper)
-        along = node.const(np.arange(columns)[None, :] - np.arange(rows)[:, None])
-        inside = relay.greater_equal(along, one) if upper else relay.less_equal(along, one)
+        numbers = node.const(along)
+        inside = relay.greater_equal(numbers, one) if upper else relay.less_equal(numbers, one)
         return relay.where(inside, x, node.const(0, x))
     offset = 0 if k is None else int(node.scalar(k))
-    if is_small:
-        locations = np.arange(columns)[None, :] - np.arange(rows)[:, None]
-        mask = locations >= offset if upper else locations <= offset
+    if along is not None:
+        mask = along >= offset if upper else along <= offset
         return relay.where(relay.const(mask, "bool"), x, node.const(0, x))
     return relay.trilu(x, relay.const(max(1 - _FAR, min(offset, _FAR - 1)), "int32"), upper=upper)
+
+
+def _along_diagonals(rows: Dim, columns: Dim) -> np.ndarray | None:
+    """The number of the diagonal that each element of a small matrix is on."""
+    if not isinstance(rows, int) or not isinstance(columns, int) or rows * columns > _LARGEST_MASK:
+        return None
+    result: np.ndarray = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+    return result
 
 
 @converter("ReverseSequence", since=10)
