@@ -11,8 +11,11 @@ from collections import Counter
 
 from loopwright import ir
 from loopwright.codegen.source.code import Code, call
-from loopwright.codegen.source.expressions import SourceExpressions
+from loopwright.codegen.source.expressions import Bodies, SourceExpressions
+from loopwright.codegen.source.helpers import Helpers
+from loopwright.codegen.source.names import Names
 from loopwright.codegen.source.types import memory_type, value_type
+from loopwright.runtime.dtype import DataType
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NAMED = re.compile(r"\s*const [\w ]+[ *](\w+) = (.*);")
@@ -22,6 +25,10 @@ _STORE = re.compile(r"\s*(\w+)\[")
 
 class SourceStatements(SourceExpressions):
     """Writes one function, statement by statement."""
+
+    def __init__(self, helpers: Helpers, names: Names, bodies: Bodies) -> None:
+        super().__init__(helpers, names, bodies)
+        self.effects: set[str] = set()  # variables whose value is a call to be made even if nobody reads it
 
     def run(self, statement: ir.Stmt) -> None:
         self._table[type(statement)](self, statement)
@@ -103,6 +110,21 @@ class SourceStatements(SourceExpressions):
         else:
             name = self.helpers.store(memory_type(store.buffer.dtype))
             self.line(f"{call(name, self.visit_Var(store.buffer.data), where, value)};")
+
+    def effect(self, dtype: DataType, code: Code) -> Code:
+        """Make the call here and now."""
+        if dtype.kind == "void":
+            self.line(f"{code};")
+            return Code("0")
+        name = self.names.fresh("t")
+        text = value_type(dtype)
+        self.effects.add(name)
+        if text.endswith("*"):
+            self.line(f"{text}const {name} = {code};")
+            self.line(f"(void){name};")
+        else:
+            self.line(f"const {text} {name} = {code};")
+        return Code(name)
 
 
 def without_unused(lines: list[str], parameters: list[str], effects: set[str]) -> list[str]:

@@ -58,7 +58,6 @@ class CFunction(SourceStatements):
         self.symbols = symbols
         self.constants: list[str] = []
         self.writable: set[ir.Var] = set()  # constants whose address functions outside the program get
-        self.effects: set[str] = set()  # variables whose value is a call to be made even if nobody reads it
         self.result: DataType | None = None  # of `T.ret`, written through the pointer `result`
         self._held: list[str] = []  # live memory of malloc
         self._stack_bytes = 0
@@ -195,22 +194,8 @@ class CFunction(SourceStatements):
         code = call(symbol.value, *given)
         if node.op.name == "tir.call_pure_extern":
             return code
-        return self._effect(node.dtype, code)
+        return self.effect(node.dtype, code)
 
-    def _effect(self, dtype: DataType, code: Code) -> Code:
-        """Make the call here and now."""
-        if dtype.kind == "void":
-            self.line(f"{code};")
-            return Code("0")
-        name = self.names.fresh("t")
-        text = value_type(dtype)
-        self.effects.add(name)
-        if text.endswith("*"):
-            self.line(f"{text}const {name} = {code};")
-            self.line(f"(void){name};")
-        else:
-            self.line(f"const {text} {name} = {code};")
-        return Code(name)
 
     def _launch(self, node: ir.Call, launch: Launch) -> Code:
         self.symbols.prototypes.setdefault(launch.symbol, launch.prototype)

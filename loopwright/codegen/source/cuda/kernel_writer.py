@@ -16,7 +16,6 @@ from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import Names
 from loopwright.codegen.source.statements import SourceStatements
 from loopwright.codegen.source.types import memory_type, value_type
-from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import InternalError, NotBuilt
 
 DYNAMIC_SHARED: Final = "dynamic_shared"  # the array that the launch makes as large as it says
@@ -33,7 +32,6 @@ class KernelWriter(SourceStatements):
         super().__init__(helpers, names, bodies)
         self.file_names = file_names
         self.constants: list[str] = []
-        self.effects: set[str] = set()
         self.threads: dict[str, int] = {}  # threads, by axis
         self.static_shared = self.dynamic_shared = self.stack = 0
         self.has_barriers = False
@@ -144,13 +142,5 @@ class KernelWriter(SourceStatements):
         code = call(symbol.value, *self.operands(*node.args[1:]))
         if node.op.name == "tir.call_pure_extern":
             return code
-        return self._effect(node.dtype, code)
-
-    def _effect(self, dtype: DataType, code: Code) -> Code:
-        if dtype.kind == "void":
-            self.line(f"{code};")
-            return Code("0")
-        name = self.names.fresh("t")
-        self.effects.add(name)
-        self.line(f"const {value_type(dtype)} {name} = {converted(value_type(dtype), code)};")
-        return Code(name)
+        is_void = node.dtype.kind == "void"
+        return self.effect(node.dtype, code if is_void else converted(value_type(node.dtype), code))
