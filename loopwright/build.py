@@ -151,7 +151,7 @@ def _compiled_in(task: progress.Task, module: IRModule, target: Target, options:
         from loopwright.autosched.default_binding import bind_unbound_loops
 
         verify(module)
-        module = bind_unbound_loops(module)
+        module = bind_unbound_loops(module, target)
     start = perf_counter()
     verify(module)
     module = check_program(module)

@@ -15,18 +15,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loopwright.autosched.choices import Choices, current_choices
-from loopwright.autosched.decision import ChoiceKind, Decision
-from loopwright.autosched.inlining import inline_cheap
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.gpu import GpuMachine
+from loopwright.autosched.gpu.inlining import GpuPrices
+from loopwright.autosched.gpu.rules import GPU_RULES
+from loopwright.autosched.inlining import CpuPrices, inline_cheap
 from loopwright.autosched.known import Known, known_schedules
 from loopwright.autosched.known_traces import replay_known
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.plain_form import plain_form
-from loopwright.autosched.program import Entry, Program
-from loopwright.autosched.rule import schedule_first
+from loopwright.autosched.program import Program
+from loopwright.autosched.rule import schedule_all
 from loopwright.autosched.rules import RULES
 from loopwright.autosched.rules.winograd.allowed import largest_tile
 from loopwright.autosched.wrapped_indices import wrapped_as_choices
-from loopwright.display import progress
 from loopwright.ir import IRModule, PrimFunc, Var, deep
 from loopwright.ir.rare_collections import rare_collections
 from loopwright.runtime.shown import view
@@ -43,7 +45,7 @@ class Plan:
     """A scheduled program, and the reasons."""
 
     schedule: Schedule
-    machine: Machine
+    machine: Machine | GpuMachine
     decisions: tuple[Decision, ...]
     start: IRModule | PrimFunc  # what was scheduled: a trace is replayed on Schedule(plan.start)
 
@@ -88,7 +90,7 @@ def apply(
     or 6.
     """
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
-    machine = Machine.of(chosen)
+    machine = GpuMachine.of(chosen) if chosen.kind == "cuda" else Machine.of(chosen)
     largest = largest_tile(winograd)
     program = _program(mod)
     start = wrapped_as_choices(plain_form(program))
@@ -100,8 +102,12 @@ def apply(
         if known is not None and known.trace is not None and replay_known(sch, name, known, decisions):
             continue
         with Choices(known.decisions) if known is not None and known.decisions is not None else nullcontext():
-            sch = inline_cheap(sch, name, machine, decisions)
-            _schedule_blocks(sch, name, machine, decisions, largest)
+            if isinstance(machine, GpuMachine):
+                sch = inline_cheap(sch, name, GpuPrices(machine), decisions)
+                schedule_all(GPU_RULES, sch, Program(sch, name), machine, decisions)
+            else:
+                sch = inline_cheap(sch, name, CpuPrices(machine), decisions)
+                schedule_all(RULES, sch, Program(sch, name, largest), machine, decisions)
     return Plan(sch, machine, tuple(decisions), start)
 
 
@@ -121,17 +127,3 @@ def _program(given: IRModule | PrimFunc | Tensor | Sequence[Tensor | Var]) -> IR
     if isinstance(given, (list, tuple)) and given and all(isinstance(item, (Tensor, Var)) for item in given):
         return create_prim_func(given)
     return given  # type: ignore[return-value]
-
-
-def _schedule_blocks(sch: Schedule, name: str, machine: Machine, decisions: list[Decision], winograd: int) -> None:
-    program = Program(sch, name, winograd)
-    pending: Sequence[Entry] = program.entries
-    with progress.task(f"schedule {name}", len(pending)) as task:
-        while pending:
-            task.now(pending[0].name)
-            decision, refused = schedule_first(RULES, sch, pending, program, machine)
-            for reason in refused:
-                decision.chose("another rule was refused", reason, ChoiceKind.REFUSED_RULE)
-            decisions.append(decision)
-            pending = pending[len(decision.blocks) :]
-            task.advance(parts=len(decision.blocks))

@@ -40,6 +40,7 @@ class Program:
         self.winograd = winograd  # the largest tile of winograd that the caller allows; 0 for none
         self.func_name = func_name
         view = sch.view(func_name)
+        self.function = view.function
         self.entries = [Entry(realize, facts_of(view, realize)) for realize in innermost_blocks(view)]
         self.parameters = set(view.function.buffer_map.values())
         top = top_of(view.function)

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from loopwright.autosched.choices import current_choices
 from loopwright.autosched.contiguous import UNKNOWN_EXTENT
-from loopwright.autosched.decision import Choice, Decision, RuleKind
+from loopwright.autosched.decision import Choice, ChoiceKind, Decision, RuleKind
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
+from loopwright.display import progress
 from loopwright.runtime.errors import InternalError
 from loopwright.schedule import Schedule, ScheduleError
 
+M = TypeVar("M")
+M_contra = TypeVar("M_contra", contravariant=True)
 
-class Rule(Protocol):
-    """How blocks of some kind are scheduled."""
+
+class RuleFor(Protocol[M_contra]):
+    """How blocks of some kind are scheduled for machines of some kind."""
 
     name: str
 
@@ -29,9 +33,13 @@ class Rule(Protocol):
         """How many of the first pending blocks this rule schedules together; 0 when the first is not for it."""
 
     def schedule(
-        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: M_contra, decision: Decision
     ) -> None:
         """Schedule them, and note in `decision` what was chosen and why."""
+
+
+class Rule(RuleFor[Machine], Protocol):
+    """How blocks of some kind are scheduled for a CPU."""
 
 
 class Scheduled(NamedTuple):
@@ -41,8 +49,24 @@ class Scheduled(NamedTuple):
     refused: list[str]
 
 
+def schedule_all(
+    rules: Sequence[RuleFor[M]], sch: Schedule, program: Program, machine: M, decisions: list[Decision]
+) -> None:
+    """Have every block of the program scheduled by the first rule that can."""
+    pending: Sequence[Entry] = program.entries
+    with progress.task(f"schedule {program.func_name}", len(pending)) as task:
+        while pending:
+            task.now(pending[0].name)
+            decision, refused = schedule_first(rules, sch, pending, program, machine)
+            for reason in refused:
+                decision.chose("another rule was refused", reason, ChoiceKind.REFUSED_RULE)
+            decisions.append(decision)
+            pending = pending[len(decision.blocks) :]
+            task.advance(parts=len(decision.blocks))
+
+
 def schedule_first(
-    rules: Sequence[Rule], sch: Schedule, pending: Sequence[Entry], program: Program, machine: Machine
+    rules: Sequence[RuleFor[M]], sch: Schedule, pending: Sequence[Entry], program: Program, machine: M
 ) -> Scheduled:
     """Have the first of `rules` that can schedule some of the first pending blocks."""
     refused: list[str] = []
@@ -72,9 +96,7 @@ def schedule_first(
     raise InternalError("no rule matches the block, though the last one matches every block")
 
 
-def _as_a_whole(
-    rule: Rule, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine
-) -> Decision:
+def _as_a_whole(rule: RuleFor[M], sch: Schedule, entries: Sequence[Entry], program: Program, machine: M) -> Decision:
     """What the rule decides. Its steps are proved together; one by one where that finds a doubt."""
     kind = getattr(rule, "kind", RuleKind.OTHER)  # a user's rule need not have one
     choices = current_choices()

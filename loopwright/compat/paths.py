@@ -167,7 +167,7 @@ VIEWS: Final[dict[str, str]] = {
     "tir.tensor_intrin.cuda": "loopwright.compat.cuda_intrinsics",
     "transform": "loopwright.ir.transform",
     "topi.cpp": "loopwright.topi",
-    **{f"topi.cpp.{name}": f"loopwright.topi.{name}" for name in "generic image nn utils vision x86".split()},
+    **{f"topi.cpp.{name}": f"loopwright.topi.{name}" for name in "cuda generic image nn utils vision x86".split()},
     "topi.generic.injective": "loopwright.topi.generic",
     "topi.generic.nn": "loopwright.topi.generic",
     "topi.math": "loopwright.topi",
@@ -233,7 +233,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner
     tir.sparse
     tir.tensor_intrin.dot_product_common tir.tensor_intrin.hexagon tir.tensor_intrin.rocm tir.usmp
-    topi.adreno topi.bifrost topi.cpp.cuda topi.cpp.rocm topi.cuda topi.gpu
+    topi.adreno topi.bifrost topi.cpp.rocm topi.gpu
     topi.hexagon topi.hls topi.intel_graphics topi.mali topi.rocm
     """.split()
 )

@@ -10,7 +10,7 @@ means, `registry.py` holds both together. `math/`, `movement/`, `ordering/` and 
 `nn/`; `parts/` is what they share.
 """
 
-from loopwright.topi import arm_cpu, generic, image, nn, random, sparse, tag, utils, vision, x86
+from loopwright.topi import arm_cpu, cuda, generic, image, nn, random, sparse, tag, utils, vision, x86
 from loopwright.topi.errors import BadPadding, BadWindow, InvalidShapeError, UnsupportedLayout
 from loopwright.topi.math.broadcast import (
     add,
@@ -173,6 +173,7 @@ __all__ = [
     "concatenate",
     "cos",
     "cosh",
+    "cuda",
     "cumprod",
     "cumsum",
     "dft",

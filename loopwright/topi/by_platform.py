@@ -12,7 +12,7 @@ from typing import Final
 
 from loopwright import te
 from loopwright.topi import nn
-from loopwright.topi.rule_schedules import FAMILIES, named_schedule
+from loopwright.topi.rule_schedules import FAMILIES, gpu_schedule_function, named_schedule
 
 _OPERATORS: Final = (
     "batch_matmul binarize_pack binary_dense bitserial_conv2d_nchw bitserial_conv2d_nhwc bitserial_dense conv1d_ncw "
@@ -49,6 +49,13 @@ def named(module: str, name: str) -> Callable[..., object]:
     return named_schedule(module, name)
 
 
+def named_for_gpu(module: str, name: str) -> Callable[..., object]:
+    """What a package for GPUs has under `name`."""
+    if name.startswith("schedule_") and name.removeprefix("schedule_") in FAMILIES:
+        return gpu_schedule_function(name)
+    return named(module, name)
+
+
 def _dense_pack(
     data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out_dtype: str | None = None
 ) -> te.Tensor:
@@ -58,4 +65,4 @@ def _dense_pack(
 
 NAMES: Final = sorted([*(f"schedule_{family}" for family in FAMILIES), *_OPERATORS, *_WAYS, "dense_pack"])
 
-__all__ = ["NAMES", "named"]
+__all__ = ["NAMES", "named", "named_for_gpu"]

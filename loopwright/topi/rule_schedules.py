@@ -47,7 +47,7 @@ FAMILIES: Final = (
 
 
 class NoScheduleForTarget(LoopwrightError, RuntimeError):
-    """Operators are scheduled by rule for CPUs only, and the target is none.
+    """Operators are scheduled by rule for CPUs and NVIDIA GPUs, and the target is none.
 
     For example:
 
@@ -55,7 +55,7 @@ class NoScheduleForTarget(LoopwrightError, RuntimeError):
         from loopwright.target import Target
 
         x = te.placeholder((8,), name="x")
-        with Target("cuda"):
+        with Target("hexagon"):
             topi.generic.default_schedule([topi.exp(x)], auto_inline=False)
     """
 
@@ -64,7 +64,7 @@ class NoScheduleForTarget(LoopwrightError, RuntimeError):
     def __init__(self, target: Target) -> None:
         super().__init__(
             f"schedule not registered for '{target.kind}'",
-            hint='schedule for Target("llvm") or Target("c"), or write a schedule of your own with te.create_schedule',
+            hint="schedule for llvm, c or cuda, or write a schedule of your own with te.create_schedule",
             fields={"target": str(target)},
         )
 
@@ -99,10 +99,10 @@ class RuleSchedule(te.Schedule):
         return apply(result.mod, self.target).schedule if self.is_by_rule else result
 
 
-def by_rule(outs: te.Tensor | Sequence[te.Tensor]) -> RuleSchedule:
-    """The schedule of one tensor, or of several, for the current target, or else for this machine."""
-    target = Target.current(allow_none=True) or Target("llvm")
-    if str(target.kind) not in ("llvm", "c"):
+def by_rule(outs: te.Tensor | Sequence[te.Tensor], target: Target | None = None) -> RuleSchedule:
+    """The schedule of one tensor, or of several: for `target`, or the current one, or else for this machine."""
+    target = target or Target.current(allow_none=True) or Target("llvm")
+    if str(target.kind) not in ("llvm", "c", "cuda"):
         raise NoScheduleForTarget(target)
     tensors = [outs] if isinstance(outs, te.Tensor) else list(outs)
     return RuleSchedule(list(dict.fromkeys([tensor.op for tensor in tensors])), target)
@@ -118,6 +118,19 @@ def schedule_function(name: str) -> Callable[..., RuleSchedule]:
 
     schedule.__name__ = schedule.__qualname__ = name
     schedule.__doc__ = f"A schedule by rule for the results of {name.removeprefix('schedule_')}."
+    return schedule
+
+
+@cache
+def gpu_schedule_function(name: str) -> Callable[..., RuleSchedule]:
+    """`schedule_<family>` for GPUs: for the current target where it is a cuda target, else for "cuda"."""
+
+    def schedule(outs: te.Tensor | Sequence[te.Tensor], *_: object, **__: object) -> RuleSchedule:
+        current = Target.current(allow_none=True)
+        return by_rule(outs, current if current is not None and current.kind == "cuda" else Target("cuda"))
+
+    schedule.__name__ = schedule.__qualname__ = name
+    schedule.__doc__ = f"A schedule by rule for the results of {name.removeprefix('schedule_')} on a GPU."
     return schedule
 
 
@@ -159,6 +172,17 @@ def fast_injective_from_existing(sch: te.Schedule, out: te.Tensor) -> te.Schedul
     return sch
 
 
+def gpu_injective_from_existing(sch: te.Schedule, out: te.Tensor) -> te.Schedule:
+    """`sch` with the elements of `out` over blocks of threads, one for each."""
+    stage, axes = sch[out], list(sch[out].op.axis)  # type: ignore[attr-defined]
+    if not axes:
+        return sch
+    block, thread = stage.split(stage.fuse(*axes) if len(axes) > 1 else axes[0], factor=256)
+    stage.bind(block, te.thread_axis("blockIdx.x"))
+    stage.bind(thread, te.thread_axis("threadIdx.x"))
+    return sch
+
+
 def traverse_inline(sch: te.Schedule, final_op: te.Operation, callback: Callable[[te.Operation], object]) -> None:
     """Inline every injective stage that `final_op` is computed from, and call `callback` on the others, inputs first.
 
@@ -187,6 +211,8 @@ __all__ = [
     "by_rule",
     "default_schedule",
     "fast_injective_from_existing",
+    "gpu_injective_from_existing",
+    "gpu_schedule_function",
     "named_schedule",
     "schedule_function",
     "schedule_injective_from_existing",

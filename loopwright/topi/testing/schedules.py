@@ -77,9 +77,9 @@ def _implementation(target: str | Target, operator: str) -> Implementation:
 
 
 def _schedule_for(target: str | Target, name: str) -> Schedule:
-    from loopwright.topi import arm_cpu, generic, x86
+    from loopwright.topi import arm_cpu, cuda, generic, x86
 
-    package = dispatch(target, {"arm_cpu": arm_cpu, "cpu": x86, "generic": generic})
+    package = dispatch(target, {"arm_cpu": arm_cpu, "cuda": cuda, "cpu": x86, "generic": generic})
     result: Schedule = getattr(package, name)
     return result
 

@@ -1,0 +1,17 @@
+"""The scheduling rules for GPUs, a file or folder each. `GPU_RULES` is the list of them, asked in order.
+
+`default.py` is the shortest; its rules come last and take whatever is left, so that every program runs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.autosched.gpu.rule import GpuRule
+from loopwright.autosched.gpu.rules.default import DEFAULT_RULES
+
+GPU_RULES: Final[list[GpuRule]] = [
+    *DEFAULT_RULES,  # last: they take whatever is left
+]
+
+__all__ = ["GPU_RULES"]
