@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from loopwright.ir import (
     AttrStmt,
+    BufferStore,
     Call,
     Evaluate,
     Expr,
@@ -25,6 +26,7 @@ from loopwright.ir import (
     Stmt,
     StringImm,
     Var,
+    any_node,
     any_statement,
     uses_var,
 )
@@ -33,6 +35,7 @@ from loopwright.ir.machine_intrinsics import tvm_storage_sync
 LAUNCHES = ("thread_extent", "virtual_thread")
 _BARRIER = "tir.tvm_storage_sync"
 _ALLREDUCE = "tir.tvm_thread_allreduce"
+_SHUFFLE = "tir.tvm_warp_shuffle"
 
 
 class Axis(NamedTuple):
@@ -135,6 +138,16 @@ def is_barrier(statement: Stmt) -> bool:
 def is_allreduce(statement: Stmt) -> bool:
     """Whether the statement reduces a value over threads."""
     return isinstance(statement, Evaluate) and _calls(statement.value, _ALLREDUCE)
+
+
+def is_shuffle_call(node: Node) -> bool:
+    """Whether it is the value of another lane of the warp."""
+    return isinstance(node, Call) and node.op.name.startswith(_SHUFFLE)
+
+
+def is_shuffle(statement: Stmt) -> bool:
+    """Whether the statement stores what the lanes of a warp exchange."""
+    return isinstance(statement, BufferStore) and any_node(statement.value, is_shuffle_call)
 
 
 def _calls(expr: Expr, name: str) -> bool:

@@ -30,6 +30,7 @@ from loopwright.analysis.thread_axes import (
     is_barrier,
     is_block_tag,
     is_of_block,
+    is_shuffle,
     is_thread_tag,
     is_virtual_tag,
     same_axis,
@@ -149,6 +150,8 @@ class _Kernel:
             return statement
         if is_allreduce(statement):
             return self.fail("a value is reduced over threads by a call", statement)
+        if is_shuffle(statement):
+            return self.fail("the lanes of a warp exchange values", statement)
         if isinstance(statement, SeqStmt):
             return self.sequence(statement)
         if isinstance(statement, (For, AttrStmt)) and is_thread_tag(tag_of(statement)):

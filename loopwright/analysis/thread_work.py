@@ -33,6 +33,7 @@ from loopwright.analysis.thread_axes import (
     is_allreduce,
     is_barrier,
     is_of_block,
+    is_shuffle,
     is_virtual_tag,
     scope_of,
     tag_of,
@@ -62,7 +63,8 @@ from loopwright.ir import (
 class Together:
     """Which statements under thread axes need all threads at once; asked once for each statement.
 
-    A reduction over threads by a call is one of them, unless `calls_cut` is off: a launch keeps such a call as it is.
+    A reduction over threads by a call is one of them, and so is a shuffle, unless `calls_cut` is off: a launch keeps
+    such calls as they are.
     """
 
     def __init__(self, calls_cut: bool = True) -> None:
@@ -135,7 +137,7 @@ class Together:
     def _ask(self, statement: Stmt, axes: Sequence[Axis]) -> bool:
         if is_barrier(statement) or self.once(statement, axes) is not None:
             return True
-        if is_allreduce(statement):
+        if is_allreduce(statement) or is_shuffle(statement):
             return self.calls_cut
         if self.crossing(statement, axes):
             return True

@@ -17,6 +17,7 @@ from loopwright.analysis.thread_axes import (
     is_barrier,
     is_block_tag,
     is_of_block,
+    is_shuffle,
     is_thread_tag,
     is_virtual_tag,
     same_axis,
@@ -25,7 +26,7 @@ from loopwright.analysis.thread_axes import (
 from loopwright.evaluator.errors import BarrierDivergence, UninitialisedRead
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.thread_memory import Group, Thread, Threads, axis_key
-from loopwright.evaluator.thread_reductions import ReductionCompiler
+from loopwright.evaluator.thread_shuffles import ShuffleCompiler
 from loopwright.evaluator.values import Value
 from loopwright.ir import (
     Allocate,
@@ -48,7 +49,7 @@ from loopwright.ir import (
 from loopwright.runtime.errors import NotBuilt
 
 
-class GroupCompiler(ReductionCompiler):
+class GroupCompiler(ShuffleCompiler):
     """Compiles statements to functions of the threads that run them."""
 
     def group(self, stmt: Stmt) -> Group:
@@ -63,6 +64,8 @@ class GroupCompiler(ReductionCompiler):
             return self._sync(stmt)
         if is_allreduce(stmt):
             return self.allreduce(stmt)
+        if is_shuffle(stmt):
+            return self.shuffled(stmt)
         compiled = _TOGETHER.get(type(stmt))
         if compiled is None:
             raise NotBuilt(f"evaluation of a barrier inside {type(stmt).__name__}")

@@ -60,8 +60,8 @@ _FIXED: Final[dict[str, tuple[DataType, int | None]]] = {
 }
 # Calls with a function of their own below.
 _OTHERS: Final = (
-    "type_annotation undef tvm_struct_get tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down q_multiply_shift "
-    "q_multiply_shift_per_axis call_cpacked"
+    "type_annotation undef tvm_struct_get tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down "
+    "tvm_warp_shuffle_xor q_multiply_shift q_multiply_shift_per_axis call_cpacked"
 ).split()
 _PURE: Final = frozenset(
     "vectorlow vectorhigh vectorcombine type_annotation undef call_error q_multiply_shift "
@@ -155,7 +155,7 @@ def _shuffle(name: str) -> Callable[..., Expr]:
 
 
 tvm_warp_shuffle, tvm_warp_shuffle_up = _shuffle("tvm_warp_shuffle"), _shuffle("tvm_warp_shuffle_up")
-tvm_warp_shuffle_down = _shuffle("tvm_warp_shuffle_down")
+tvm_warp_shuffle_down, tvm_warp_shuffle_xor = _shuffle("tvm_warp_shuffle_down"), _shuffle("tvm_warp_shuffle_xor")
 
 
 def undef(dtype: str | DataType = INT32) -> Expr:
@@ -198,6 +198,7 @@ __all__ = [
     "tvm_warp_shuffle",
     "tvm_warp_shuffle_down",
     "tvm_warp_shuffle_up",
+    "tvm_warp_shuffle_xor",
     "type_annotation",
     "undef",
 ]

@@ -496,6 +496,7 @@ FLOATS = {
         T.evaluate(T.tvm_warp_shuffle(T.tvm_warp_activemask(), A[0], 0, 32, 32))
         T.evaluate(T.tvm_warp_shuffle_up(T.uint32(1), A[0], 0, 32, 32))
         T.evaluate(T.tvm_warp_shuffle_down(T.uint32(1), A[0], 0, 32, 32))
+        T.evaluate(T.tvm_warp_shuffle_xor(T.uint32(1), A[0], 0, 32, 32))
         T.tvm_thread_allreduce(T.uint32(1), A[0], T.bool(True), B.data, 0)
     """,
     "wmma": """

@@ -12,8 +12,8 @@
 
 A loop over threads moves out of the serial loops of the reduction: the parts of a thread are summed up first. The
 thread that stores the result is one for which `set_store_predicate` of te holds (STORED_BY), or the first one. A sum or
-product that starts at its identity, a minimum or maximum has this form, where no loop over its results is inside; other
-reductions over threads stay, and `serialize_thread_reduction` writes the turns that their threads take.
+product that starts at its identity, a minimum, maximum, "and" or "or" has this form, where no loop over its results is
+inside; other reductions over threads stay, and `serialize_thread_reduction` writes the turns that their threads take.
 
 Needs: blocks with their inits.  Leaves: the same program but for these reductions.
 """
@@ -27,6 +27,7 @@ from loopwright.analysis.thread_axes import has_threads, is_per, tag_of, uses
 from loopwright.ir import (
     Add,
     Allocate,
+    And,
     AttrStmt,
     BlockRealize,
     Buffer,
@@ -47,6 +48,7 @@ from loopwright.ir import (
     Min,
     Mul,
     Op,
+    Or,
     PrimFunc,
     Rewriter,
     Stmt,
@@ -68,7 +70,8 @@ from loopwright.ir.machine_intrinsics import tvm_thread_allreduce
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import DataType
 
-_JOINS: Final = (Add, Mul, Min, Max)
+_JOINS: Final = (Add, Mul, Min, Max, And, Or)
+_CALLS: Final = frozenset(["tir.bitwise_and", "tir.bitwise_or", "tir.bitwise_xor"])
 
 
 class _Reduction(NamedTuple):
@@ -223,22 +226,30 @@ def _reduction(realize: BlockRealize) -> _Reduction | None:
     if block.alloc_buffers or block.match_buffers or init.buffer is not store.buffer:
         return None
     value = store.value
-    if not isinstance(value, _JOINS) or not all(map(structural_equal, init.indices, store.indices)):
+    sides = _sides(value)
+    if not all(map(structural_equal, init.indices, store.indices)):
         return None
-    mine = [_is_result(side, store) for side in (value.a, value.b)]
+    mine = [_is_result(side, store) for side in sides]
     if mine.count(True) != 1:
         return None
-    part = value.b if mine[0] else value.a
+    part = sides[1] if mine[0] else sides[0]
     if any_node(part, lambda node: isinstance(node, BufferLoad) and node.buffer.data is store.buffer.data):
         return None
     identity = _start(value, init.value)
     if identity is None:
         return None
     left, right = Var("x", value.dtype), Var("y", value.dtype)
-    joined = type(value)(left, right)
+    joined = value.with_(args=(left, right)) if isinstance(value, Call) else type(value)(left, right)  # type: ignore[call-arg]
     bound = dict(zip([axis.var for axis in block.iter_vars], realize.iter_values, strict=True))
     written = substitute(store, bound)
     return _Reduction(written, substitute(part, bound), CommReducer((left,), (right,), (joined,), (identity,)))
+
+
+def _sides(value: Expr) -> tuple[Expr, ...]:
+    """What a value joins; nothing where it is no operation of a reduction."""
+    if isinstance(value, _JOINS):
+        return value.a, value.b
+    return tuple(value.args) if isinstance(value, Call) and value.op.name in _CALLS else ()
 
 
 def _is_result(expr: Expr, store: BufferStore) -> bool:
@@ -248,11 +259,12 @@ def _is_result(expr: Expr, store: BufferStore) -> bool:
 
 
 def _start(value: Expr, init: Expr) -> Expr | None:
-    """What every thread may start at: the identity of a sum or product; anything, where it is a minimum or maximum."""
+    """What every thread may start at: the identity of a sum or product; anything, where joining it twice is no more."""
     if not isinstance(init, (IntImm, FloatImm)) or init.value != init.value:
         return None
-    if isinstance(value, (Min, Max)):
-        return init
+    is_xor = isinstance(value, Call) and value.op.name == "tir.bitwise_xor"
+    if not (is_xor or isinstance(value, (Add, Mul))):
+        return init  # a minimum, a maximum, "and", "or"
     return init if init.value == isinstance(value, Mul) else None
 
 

@@ -21,7 +21,14 @@ from loopwright.runtime.errors import InternalError, NotBuilt
 DYNAMIC_SHARED: Final = "dynamic_shared"  # the array that the launch makes as large as it says
 _MOST_BLOCKS: Final = {"blockIdx.x": (1 << 31) - 1, "blockIdx.y": 65535, "blockIdx.z": 65535}
 _MOST_THREADS: Final = (1 << 31) - 1  # how many there may be, `limits.py` says
+_WARP: Final = 32
 _ALIGNMENT: Final = 16  # of buffers in dynamic shared memory: that of the widest load
+_SHUFFLES: Final = {
+    "tvm_warp_shuffle": "__shfl_sync",
+    "tvm_warp_shuffle_up": "__shfl_up_sync",
+    "tvm_warp_shuffle_down": "__shfl_down_sync",
+    "tvm_warp_shuffle_xor": "__shfl_xor_sync",
+}
 _BARRIERS: Final = {"shared": "__syncthreads();", "shared.dyn": "__syncthreads();", "warp": "__syncwarp();"}
 
 
@@ -122,6 +129,10 @@ class KernelWriter(SourceStatements):
         name = node.op.name.removeprefix("tir.")
         if name == "tvm_storage_sync":
             return self._barrier(node)
+        if name in _SHUFFLES:
+            return self._shuffle(node, _SHUFFLES[name])
+        if name == "tvm_warp_activemask":
+            return self.effect(node.dtype, call("__activemask"))
         if name in ("call_extern", "call_pure_extern"):
             return self._call_extern(node)
         return emit_intrinsic(self, node, "cuda")
@@ -134,6 +145,16 @@ class KernelWriter(SourceStatements):
         self.has_barriers = True
         self.line(line)
         return Code("0")
+
+    def _shuffle(self, node: ir.Call, function: str) -> Code:
+        """A value of another lane. CUDA has them of 4 and 8 bytes: narrower values travel in an int."""
+        mask, value, lane, width, _ = node.args
+        self.has_barriers = True  # of the lanes in the mask
+        operands = self.operands(mask, value, lane)
+        if not (isinstance(width, ir.IntImm) and width.value == _WARP):
+            operands = [*operands, *self.operands(width)]
+        moved = call(function, *operands)
+        return self.effect(node.dtype, moved if node.dtype.bits >= 32 else converted(value_type(node.dtype), moved))
 
     def _call_extern(self, node: ir.Call) -> Code:
         """A device function by its name: of CUDA, or of a text that is compiled with this one."""

@@ -113,3 +113,47 @@ def test_every_stage_of_lowering_computes_the_same(name):
             evaluate(lowered, *given, *outputs)
             for output, one in zip(outputs, wanted):
                 np.testing.assert_allclose(output, one, rtol=2e-5, err_msg=f"after {stage}")
+
+
+def test_lanes_of_a_mask_exchange_values():
+    """A shuffle under a condition names the lanes that come; segments of eight lanes wrap around by themselves."""
+
+    @T.prim_func
+    def exchanged(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            B[t] = T.tvm_warp_shuffle(T.uint32(0xFFFFFFFF), A[t], t + 1, 8, 32)
+            if t < 16:
+                B[t] = B[t] * 1000 + T.tvm_warp_shuffle_up(T.uint32(0xFFFF), A[t], 3, 16, 32)
+
+    module = lw.build(exchanged, target="cuda -model=emulated")
+    a, b = np.arange(64, dtype="int32"), np.zeros(64, "int32")
+    expected = a // 8 * 8 + (a + 1) % 8
+    expected[:16] = expected[:16] * 1000 + np.where(a[:16] < 3, a[:16], a[:16] - 3)
+    for order in ("forwards", "backwards", "random"):
+        module.set_thread_order(order)
+        module(a, b)
+        np.testing.assert_array_equal(b, expected)
+
+
+@pytest.mark.parametrize(
+    ("limit", "mask", "message"),
+    [
+        (
+            16,
+            0xFFFFFFFF,
+            r"not all threads reach a shuffle: thread \(0, 0, 0\) waits for lanes of its warp in line \d+",
+        ),
+        (32, 0xFF, r"thread \(8, 0, 0\) of block \(0, 0, 0\): the mask in line \d+ lacks its own lane"),
+    ],
+)
+def test_a_mask_that_is_wrong_stops_the_call(limit, mask, message):
+    @T.prim_func
+    def wrong(A: T.Buffer((64,), "int32")):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            if t % 32 < limit:
+                A[t] = T.tvm_warp_shuffle_xor(T.uint32(mask), A[t], 1, 32, 32)
+            T.evaluate(T.tvm_storage_sync("shared"))
+
+    module = lw.build(wrong, target="cuda -model=emulated")
+    with pytest.raises(RuntimeError, match=message):
+        module(np.zeros(64, "int32"))

@@ -31,11 +31,12 @@ struct Fiber {
     bool has_begun;
     State state;
     int line;  // of the barrier where it waits
+    unsigned mask;  // of the lanes that it waits for
     lw_dim3 index;
 };
 
 const size_t LARGEST_STACK = size_t(1) << 26, OWN_STACK = size_t(1) << 16;
-const char *const WHY[] = {"", "waits at the barrier of line", "waits for its warp in line"};
+const char *const WHY[] = {"", "waits at the barrier of line", "waits for lanes of its warp in line"};
 
 std::mutex one_at_a_time;
 std::vector<Fiber> fibers;
@@ -80,22 +81,37 @@ void resume(unsigned which) {
     }
 }
 
-void wait(State state, int line) {
+void wait(State state, int line, unsigned mask = 0) {
     Fiber &fiber = fibers[current];
     fiber.state = state;
     fiber.line = line;
+    fiber.mask = mask;
     if (setjmp(fiber.resume) == 0) longjmp(scheduler, 1);
 }
 
 unsigned warp_of(unsigned which) { return which / 32; }
 
-// Lets the threads of a warp go on when all of them wait for it in one line.
-bool release_warp(unsigned warp) {
-    size_t first = size_t(warp) * 32, last = first + 32 < fibers.size() ? first + 32 : fibers.size();
+// Lets the lanes that one lane waits for go on when all of them wait for each other in one line. Lanes that have ended,
+// or that the block does not have, are not waited for.
+bool release_warp(unsigned which) {
+    size_t first = size_t(warp_of(which)) * 32, last = first + 32 < fibers.size() ? first + 32 : fibers.size();
+    const unsigned mask = fibers[which].mask;
+    const int line = fibers[which].line;
+    for (size_t k = first; k < last; ++k) {
+        const Fiber &fiber = fibers[k];
+        if (!(mask >> (k - first) & 1) || fiber.state == DONE) continue;
+        if (fiber.state != AT_WARP_BARRIER || fiber.line != line || fiber.mask != mask) return false;
+    }
     for (size_t k = first; k < last; ++k)
-        if (fibers[k].state != AT_WARP_BARRIER || fibers[k].line != fibers[first].line) return false;
-    for (size_t k = first; k < last; ++k) fibers[k].state = READY;
+        if (mask >> (k - first) & 1 && fibers[k].state == AT_WARP_BARRIER) fibers[k].state = READY;
     return true;
+}
+
+// A lane that ends may be the last one that others waited for.
+void release_warp_of_ended(unsigned which) {
+    size_t first = size_t(warp_of(which)) * 32, last = first + 32 < fibers.size() ? first + 32 : fibers.size();
+    for (size_t k = first; k < last; ++k)
+        if (fibers[k].state == AT_WARP_BARRIER) release_warp(unsigned(k));
 }
 
 void show(char *to, size_t room, const Fiber &fiber) {
@@ -113,14 +129,15 @@ bool release_block() {
         char one[120], other[120];
         show(one, sizeof one, fibers[0]);
         show(other, sizeof other, fiber);
-        if (&fiber == &fibers[0]) continue;
+        const bool is_in_warp = fibers[0].state == AT_WARP_BARRIER || fiber.state == AT_WARP_BARRIER;
+        if (fiber.state == fibers[0].state && fiber.line == fibers[0].line && fiber.mask == fibers[0].mask) continue;
         snprintf(
-            message, sizeof message, "block (%u, %u, %u): not all threads reach a barrier: %s, %s", blockIdx.x, blockIdx.y,
-            blockIdx.z, one, other);
+            message, sizeof message, "block (%u, %u, %u): not all threads reach a %s: %s, %s", blockIdx.x, blockIdx.y,
+            blockIdx.z, is_in_warp ? "shuffle" : "barrier", one, other);
         return false;
     }
-    if (fibers[0].state != AT_BLOCK_BARRIER) {  // a block of one thread: a warp of one thread
-        snprintf(message, sizeof message, "a thread waits for ever");
+    if (fibers[0].state != AT_BLOCK_BARRIER) {
+        snprintf(message, sizeof message, "line %d: threads wait for lanes that never come", fibers[0].line);
         return false;
     }
     for (Fiber &fiber : fibers) fiber.state = READY;
@@ -133,6 +150,7 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
         fiber.has_begun = false;
         fiber.state = READY;
         fiber.line = 0;
+        fiber.mask = 0;
         getcontext(&fiber.start);
         fiber.start.uc_stack.ss_sp = stacks + k * stack_bytes;
         fiber.start.uc_stack.ss_size = stack_bytes;
@@ -146,7 +164,8 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
             if (fibers[which].state != READY) continue;
             has_run = true;
             resume(which);
-            if (fibers[which].state == AT_WARP_BARRIER) release_warp(warp_of(which));
+            if (fibers[which].state == AT_WARP_BARRIER) release_warp(which);
+            if (fibers[which].state == DONE) release_warp_of_ended(which);
         }
         for (const Fiber &fiber : fibers) is_done = is_done && fiber.state == DONE;
         if (is_done) return true;
@@ -182,9 +201,28 @@ bool has_stacks(size_t bytes) {
 extern "C" {
 
 void lw_block_barrier(int line) { wait(AT_BLOCK_BARRIER, line); }
-void lw_warp_barrier(int line) { wait(AT_WARP_BARRIER, line); }
+
+void lw_warp_barrier(int line, unsigned mask) {
+    if (!(mask >> current % 32 & 1)) {
+        snprintf(
+            message, sizeof message, "thread (%u, %u, %u) of block (%u, %u, %u): the mask in line %d lacks its own lane",
+            threadIdx.x, threadIdx.y, threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, line);
+        longjmp(failed, 1);
+    }
+    wait(AT_WARP_BARRIER, line, mask);
+}
+
 void *lw_lane(unsigned lane) { return &lanes[size_t(warp_of(current)) * 32 + lane]; }
 unsigned lw_own_lane(void) { return current % 32; }
+int lw_is_running(unsigned lane) {
+    size_t which = size_t(warp_of(current)) * 32 + lane;
+    return which < fibers.size() && fibers[which].state != DONE;
+}
+unsigned lw_running_lanes(void) {
+    unsigned result = 0;
+    for (unsigned lane = 0; lane < 32; ++lane) result |= unsigned(lw_is_running(lane)) << lane;
+    return result;
+}
 unsigned char *lw_dynamic_shared(void) { return dynamic_memory.data(); }
 
 void lw_trap(int line) {

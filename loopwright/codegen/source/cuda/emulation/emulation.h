@@ -17,9 +17,11 @@ extern lw_dim3 threadIdx, blockIdx, blockDim, gridDim;  // of the thread that ru
 
 extern "C" {
 void lw_block_barrier(int line);
-void lw_warp_barrier(int line);
+void lw_warp_barrier(int line, unsigned mask);  // of the lanes in the mask
 void *lw_lane(unsigned lane);  // 8 bytes of a lane of this thread's warp, for what it shows to the others
 unsigned lw_own_lane(void);
+int lw_is_running(unsigned lane);
+unsigned lw_running_lanes(void);
 [[noreturn]] void lw_trap(int line);
 unsigned char *lw_dynamic_shared(void);
 int lw_emulate(
@@ -39,7 +41,7 @@ double tan(double), tanh(double), tgamma(double), exp10(double);
 }
 
 #define __syncthreads() lw_block_barrier(__LINE__)
-#define __syncwarp() lw_warp_barrier(__LINE__)
+#define __syncwarp() lw_warp_barrier(__LINE__, ~0u)
 #define __trap() lw_trap(__LINE__)
 #define signbit(x) (__builtin_signbit(x) != 0)
 
@@ -49,18 +51,41 @@ static inline float __int_as_float(int bits) {
     return x;
 }
 
+// What a lane outside the mask, or one that has ended, gives is no value: all bits are set.
 template <typename T>
-static inline T lw_shuffle(T value, unsigned from, int line) {
+static inline T lw_shuffle(unsigned mask, T value, unsigned from, int line) {
     static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
     __builtin_memcpy(lw_lane(lw_own_lane()), &value, sizeof value);
-    lw_warp_barrier(line);
-    if (from < 32) __builtin_memcpy(&value, lw_lane(from), sizeof value);
-    lw_warp_barrier(line);
+    lw_warp_barrier(line, mask);
+    const bool takes_part = mask >> from & 1 && lw_is_running(from);
+    if (takes_part)
+        __builtin_memcpy(&value, lw_lane(from), sizeof value);
+    else
+        __builtin_memset(&value, 0xff, sizeof value);
+    lw_warp_barrier(line, mask);
     return value;
 }
-#define __shfl_sync(mask, value, lane) lw_shuffle(value, (unsigned)(lane) & 31, __LINE__)
-#define __shfl_xor_sync(mask, value, lanes) lw_shuffle(value, lw_own_lane() ^ (unsigned)(lanes), __LINE__)
-#define __shfl_down_sync(mask, value, by) \
-    lw_shuffle(value, lw_own_lane() + (by) < 32 ? lw_own_lane() + (by) : lw_own_lane(), __LINE__)
-#define __shfl_up_sync(mask, value, by) \
-    lw_shuffle(value, lw_own_lane() >= (unsigned)(by) ? lw_own_lane() - (by) : lw_own_lane(), __LINE__)
+template <typename T>
+static inline T lw_shfl(int line, unsigned mask, T value, int lane, int width = 32) {
+    return lw_shuffle(mask, value, (lw_own_lane() & ~(width - 1)) | (lane & (width - 1)), line);
+}
+template <typename T>
+static inline T lw_shfl_xor(int line, unsigned mask, T value, int lanes, int width = 32) {
+    const unsigned own = lw_own_lane(), other = own ^ (unsigned)lanes;
+    return lw_shuffle(mask, value, other > (own | (unsigned)(width - 1)) ? own : other, line);
+}
+template <typename T>
+static inline T lw_shfl_down(int line, unsigned mask, T value, unsigned by, int width = 32) {
+    const unsigned own = lw_own_lane(), other = own + by;
+    return lw_shuffle(mask, value, other > (own | (unsigned)(width - 1)) ? own : other, line);
+}
+template <typename T>
+static inline T lw_shfl_up(int line, unsigned mask, T value, unsigned by, int width = 32) {
+    const unsigned own = lw_own_lane(), first = own & ~(unsigned)(width - 1);
+    return lw_shuffle(mask, value, own < first + by ? own : own - by, line);
+}
+#define __shfl_sync(...) lw_shfl(__LINE__, __VA_ARGS__)
+#define __shfl_xor_sync(...) lw_shfl_xor(__LINE__, __VA_ARGS__)
+#define __shfl_down_sync(...) lw_shfl_down(__LINE__, __VA_ARGS__)
+#define __shfl_up_sync(...) lw_shfl_up(__LINE__, __VA_ARGS__)
+#define __activemask() lw_running_lanes()
