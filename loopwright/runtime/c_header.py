@@ -15,6 +15,13 @@ _KEYWORDS: Final = frozenset(
 )
 
 
+# Each line of the comment that is not its last one.
+_ON_A_GPU: Final = """
+ *
+ * Arrays are memory of the CUDA device whose context is current in this thread (cuCtxSetCurrent, cudaSetDevice), or of
+ * device 0 without one. Kernels are queued: they may still run when a function returns. */"""
+
+
 def identifier(text: str) -> str:
     """The text as a name in C."""
     plain = re.sub(r"\W", "_", text, flags=re.ASCII)
@@ -29,7 +36,8 @@ def c_header(description: ModuleDescription, name: str = "loopwright_module") ->
         " *",
         " * Each returns 0, or another number when it failed. Arrays are row-major without gaps unless strides are",
         " * given; one that is written must not overlap another. Pointers, element types and lengths are not checked;",
-        " * a model checks that its dynamic dimensions fit together. */",
+        " * a model checks that its dynamic dimensions fit together."
+        + (_ON_A_GPU if description.device is not None else " */"),
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
@@ -43,6 +51,12 @@ def c_header(description: ModuleDescription, name: str = "loopwright_module") ->
     ]
     for function in description.functions:
         parts += [_comment(function), f"{_prototype(function)};", ""]
+    if description.device is not None:
+        parts += [
+            "/* The stream that this thread launches kernels on; NULL, the default one, at first. */",
+            "void loopwright_set_cuda_stream(void *stream);",
+            "",
+        ]
     parts += [
         "/* The text of the last error of this thread: in shared libraries, and in the C files of a .tar. */",
         "const char *loopwright_last_error(void);",

@@ -45,6 +45,14 @@ class FunctionDescription:
 
 
 @dataclass(frozen=True)
+class DeviceCode:
+    """The kernels that a module launches."""
+
+    target: str  # what they were made for
+    images: str  # the symbol of the table of their images
+
+
+@dataclass(frozen=True)
 class ModuleDescription:
     """A compiled module."""
 
@@ -58,6 +66,7 @@ class ModuleDescription:
     packed: tuple[str, ...] = ()  # functions that the code looks up in the registry
     version: str = ""  # of the Loopwright that made it
     is_model: bool = False  # whether its entry is a whole model: inputs, then outputs
+    device: DeviceCode | None = None  # of a module whose functions launch kernels
     format: int = field(default=FORMAT)
 
     def to_json(self) -> str:
@@ -98,8 +107,13 @@ def _module(data: JsonObject) -> ModuleDescription:
         tuple(data.get("packed", ())),
         str(data.get("version", "")),
         bool(data.get("is_model", False)),
+        _device(data.get("device")),
         int(data.get("format", 0)),
     )
+
+
+def _device(data: object) -> DeviceCode | None:
+    return DeviceCode(str(data["target"]), str(data["images"])) if isinstance(data, dict) else None
 
 
 def _argument(data: JsonObject) -> Argument:

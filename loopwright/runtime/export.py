@@ -6,8 +6,9 @@
     mod.export_library("kernel.h")       how to call it from C; .c, .ll, .s: its source
 
 A shared library holds everything it needs: the thread pool when there are parallel loops (one pool per process, however
-many libraries there are), temporary memory, and the last error of a C program. tvm-ffi is referenced weakly, so the
-same file links into a program that has none.
+many libraries there are), temporary memory, and the last error of a C program; of kernels for GPUs, the images and what
+launches them. tvm-ffi is referenced weakly, so the same file links into a program that has none; the CUDA driver is
+loaded by the first launch.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ from loopwright.runtime.native_build import single_file
 from loopwright.runtime.upper_layers import from_upper_layer
 
 _NATIVE: Final = Path(__file__).with_name("native")
-_POOL, _LAST_ERROR = _NATIVE / "thread_pool.c", _NATIVE / "last_error.c"
-RUNTIME_SOURCES: Final = (_POOL.name, _LAST_ERROR.name)
+_POOL, _LAST_ERROR, _CUDA = [_NATIVE / f"{name}.c" for name in ("thread_pool", "last_error", "cuda")]
+RUNTIME_SOURCES: Final = (_POOL.name, _LAST_ERROR.name, _CUDA.name)
 _TEXTS: Final = {"ll": "ll", "s": "asm", "asm": "asm", "c": "c", "h": "h", "json": "json", "cu": "cu", "ptx": "ptx"}
 _LINKED: Final = ("so", "dylib", "dll", "o", "obj", "a", "tar")
 
@@ -62,6 +63,9 @@ class CodeModule(Protocol):
     object_code: Callable[[], bytes] | None
     object_suffix: str
     extra_objects: Callable[[], Sequence[bytes]] | None
+    is_device_code: bool
+    why_not_exported: str
+    instead_of_export: str
     library_file: bytes | mmap | None
     source_suffix: str
     source_options: list[str]
@@ -94,8 +98,9 @@ class NotExportable(LoopwrightError, ValueError):
     def __init__(self, module: CodeModule, what: str) -> None:
         super().__init__(
             f"{module!r} cannot be written as {what}",
-            why="it holds no compiled code, and no source of that form",
-            hint="build it with loopwright.build(…); a module loaded from a library can be written as .so again",
+            why=module.why_not_exported or "it holds no compiled code, and no source of that form",
+            hint=module.instead_of_export
+            or "build it with loopwright.build(…); a module loaded from a library can be written as .so again",
         )
 
 
@@ -232,10 +237,11 @@ def export_library(
     if fcompile is None and form not in _LINKED:
         raise UnknownExportForm(file_name)
     if module.library_file is not None and form in ("so", "dylib"):
-        return _write(file_name, module.library_file)
+        return _write(file_name, module.library_file, sealed=True)
     if fcompile is None:
         require_folder(file_name)
-    modules = [module, *module.all_imports()]
+    # Kernels are part of the module that launches them.
+    modules = [one for one in (module, *module.all_imports()) if not one.is_device_code]
     _require_distinct(modules)
     with ExitStack() as stack:
         folder = Path(workspace_dir or stack.enter_context(tempfile.TemporaryDirectory(prefix="loopwright-")))
@@ -248,6 +254,8 @@ def export_library(
             return _write(file_name, archive, sealed=True)
         if fcompile is None:
             extra = dict.fromkeys(option for one in modules for option in one.source_options)
+            if any(_needs_cuda(file) for file in files) and form in ("so", "dylib"):
+                extra["-ldl"] = None
             if extra:
                 options["options"] = [*(options.get("options") or ()), *extra]
             _link(module, file_name, form, files, options, folder)
@@ -268,10 +276,24 @@ def source_of(module: CodeModule, form: str, name: str = "loopwright_module") ->
 
 def needs_pool(image: bytes) -> bool:
     """Whether the object calls the thread pool or takes temporary memory."""
+    return _needs(image, "lw_", ("lw_cuda_", "lw_images_"))
+
+
+def needs_cuda(image: bytes) -> bool:
+    """Whether the object launches kernels."""
+    return _needs(image, "lw_cuda_")
+
+
+def _needs(image: bytes, prefix: str, but: tuple[str, ...] = ()) -> bool:
     try:
-        return any(symbol.name.startswith("lw_") and not symbol.home for symbol in Elf(image).symbols())
+        names = [symbol.name for symbol in Elf(image).symbols() if not symbol.home]
     except BadElf:
-        return b"lw_" in image
+        return prefix.encode() in image
+    return any(name.startswith(prefix) and not name.startswith(but) for name in names)
+
+
+def _needs_cuda(file: str) -> bool:
+    return file.endswith((".o", ".a")) and needs_cuda(Path(file).read_bytes())
 
 
 def _write_parts(modules: Sequence[CodeModule], folder: Path, form: str, is_linked: bool) -> list[str]:
@@ -316,7 +338,9 @@ def _runtime_sources(files: Iterable[str]) -> list[str]:
     """The C files of the runtime that a shared library of these objects contains."""
     objects = [file for file in files if file.endswith((".o", ".a"))]
     sources = [str(_LAST_ERROR)] if objects else []
-    return [*sources, str(_POOL)] if any(needs_pool(Path(file).read_bytes()) for file in objects) else sources
+    if any(needs_pool(Path(file).read_bytes()) for file in objects):
+        sources.append(str(_POOL))
+    return [*sources, str(_CUDA)] if any(map(_needs_cuda, objects)) else sources
 
 
 def _single_files(sources: Iterable[str], folder: Path) -> list[str]:

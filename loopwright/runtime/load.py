@@ -11,6 +11,7 @@ are linked into the same library, and come back as its imports.
 from __future__ import annotations
 
 import ctypes
+import json
 import mmap
 import os
 import re
@@ -18,17 +19,17 @@ import sys
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
 from loopwright.runtime import amx, ffi, thread_pool
 from loopwright.runtime.c_header import c_header
-from loopwright.runtime.description import SECTION, ModuleDescription
+from loopwright.runtime.description import SECTION, DeviceCode, ModuleDescription
 from loopwright.runtime.elf import MAGIC, OBJECT, PROGRAM, BadElf, Elf
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.export import RUNTIME_SOURCES
+from loopwright.runtime.export import RUNTIME_SOURCES, needs_cuda
 from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.library_file import (
     ARCHIVE,
@@ -46,7 +47,9 @@ from loopwright.runtime.library_file import (
     require_features,
 )
 from loopwright.runtime.link import create_shared
-from loopwright.runtime.module import Module
+from loopwright.runtime.module import DeviceModule, Module
+from loopwright.runtime.nvidia import driver
+from loopwright.runtime.nvidia.images import read_images
 from loopwright.runtime.upper_layers import from_upper_layer
 
 ENTRY_PREFIX: Final = "__tvm_ffi_"
@@ -224,6 +227,8 @@ def _load_shared(path: str, data: bytes, shown: str | None = None) -> Module:
     hooks = getattr(library, "lw_set_error_hooks", None)
     if hooks is not None:
         thread_pool.connect_errors(hooks)
+    if any(one.device is not None for one in result):
+        driver.connect(library)
     return _module_of(name, result, library, _on_disk(path))
 
 
@@ -269,7 +274,7 @@ def _one_module(name: str, one: ModuleDescription, library: ctypes.CDLL, data: m
         except AttributeError:
             raise DamagedLibrary(name, f"it does not define {function.name}, which it says it holds") from None
         functions[function.name] = ffi.function_from_address(ffi.address_of(entry), library)
-    return Module(
+    result = Module(
         functions,
         one.entry,
         {"h": lambda: c_header(one, Path(name).stem), "json": one.to_json},
@@ -278,6 +283,21 @@ def _one_module(name: str, one: ModuleDescription, library: ctypes.CDLL, data: m
         description=one,
         library_file=data,
     )
+    if one.device is not None:
+        result.import_module(DeviceModule(_kernel_sources(name, one.device, library), data))
+    return result
+
+
+def _kernel_sources(name: str, device: DeviceCode, library: ctypes.CDLL) -> dict[str, Callable[[], str]]:
+    """What there is to read of the kernels in a library: PTX, and which images it holds."""
+    try:
+        images = read_images(library, device.images)
+    except (AttributeError, ValueError):
+        raise DamagedLibrary(name, "it does not define the images of kernels that it says it holds") from None
+    ptx = [image.content.rstrip(b"\0").decode(errors="replace") for image in images if image.is_ptx]
+    held = [{"architecture": image.architecture, "bytes": len(image.content)} for image in images]
+    sources: dict[str, Callable[[], str]] = {"ptx": lambda: ptx[0]} if ptx else {}
+    return {**sources, "json": lambda: json.dumps({"target": device.target, "images": held})}
 
 
 def _descriptions_in(name: str, data: bytes) -> list[ModuleDescription]:
@@ -327,8 +347,13 @@ def _with_runtime(files: list[str]) -> list[str]:
     native = thread_pool.library()
     if native is None:
         return files  # an archive brings the source of a pool along; a mere object runs its parallel loops serially
+    is_cuda = any(needs_cuda(Path(file).read_bytes()) for file in files if file.endswith((".o", ".a")))
+    gpus = driver.native_library() if is_cuda else None
+    if is_cuda and gpus is None:
+        return files
     own = [file for file in files if Path(file).name not in RUNTIME_SOURCES]
-    return [*own, "-Wl,--no-as-needed", str(native._name)]  # the references to it are weak, and do not count as a need
+    # The references to the pool are weak, and do not count as a need.
+    return [*own, "-Wl,--no-as-needed", *[str(library._name) for library in (native, gpus) if library is not None]]
 
 
 def _check_object(name: str, data: bytes) -> None:

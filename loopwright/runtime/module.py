@@ -268,6 +268,8 @@ class Module:
         return {} if self.description is None else asdict(self.description)
 
     is_binary_serializable = False
+    is_device_code = False  # kernels by themselves, which are linked with what launches them
+    why_not_exported = instead_of_export = ""  # of modules that cannot be for reasons of their own
 
     @property
     def is_runnable(self) -> bool:
@@ -397,6 +399,17 @@ class Module:
                     SEPARATOR.join([problem, why, "pass a copy: nd.array(x), or x.copy()"])
                 ) from None
         return retyped
+
+
+class DeviceModule(Module):
+    """Kernels by themselves: their sources, and no functions. They are exported with what launches them."""
+
+    is_device_code = True
+
+    def __init__(
+        self, sources: Mapping[str, Callable[[], str]], library_file: bytes | mmap | None = None, type_key: str = "cuda"
+    ) -> None:
+        super().__init__({}, None, sources, type_key=type_key, library_file=library_file)
 
 
 class _ModelEntry:

@@ -47,7 +47,7 @@ from loopwright.target.generic_functions import (
     get_native_generic_func,
     override_native_generic_func,
 )
-from loopwright.target.gpu import GpuDescription, UnknownGpuArchitecture, describe_gpu
+from loopwright.target.gpu import GpuDescription, UnknownGpuArchitecture, architectures_of, describe_gpu
 from loopwright.target.host import Host, available_cores, detect_host
 from loopwright.target.kinds import TargetKind, list_kinds
 from loopwright.target.microarchitecture import Caches, Microarchitecture
@@ -94,6 +94,7 @@ __all__ = [
     "UnknownTargetKind",
     "VirtualDevice",
     "adreno",
+    "architectures_of",
     "arm_cpu",
     "available_cores",
     "bifrost",

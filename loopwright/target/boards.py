@@ -95,9 +95,12 @@ def create(target: TargetLike) -> Target:
     return as_target(target)
 
 
-def cuda(model: str = "unknown", arch: str | None = None, options: str | Sequence[str] | None = None) -> Target:
-    """An NVIDIA GPU; `arch` such as `sm_80`."""
-    return _target("cuda", f"-model={model}", f"-arch={arch}" if arch else "", options)
+def cuda(
+    model: str = "unknown", arch: str | Sequence[str] | None = None, options: str | Sequence[str] | None = None
+) -> Target:
+    """An NVIDIA GPU; `arch` such as `sm_80`, or several of them."""
+    named = arch if isinstance(arch, str) else ",".join(arch or ())
+    return _target("cuda", f"-model={model}", f"-arch={named}" if named else "", options)
 
 
 def rocm(model: str = "unknown", options: str | Sequence[str] | None = None) -> Target:

@@ -1,6 +1,7 @@
 """GpuDescription: everything the compiler asks about an NVIDIA GPU, from `-arch`, options, a tag, or the one here.
 
     describe_gpu("cuda -arch=sm_80").max_shared_memory_per_block == 163 * 1024
+    describe_gpu("cuda -arch=sm_80,sm_90a")                     what both have; `architectures_of` lists them
     describe_gpu("nvidia/nvidia-h100").multiprocessors == 132
     describe_gpu("cuda")                                        the GPU of this machine; without one, an sm_80
 
@@ -35,7 +36,8 @@ _OPTIONS: Final = (
 class UnknownGpuArchitecture(LoopwrightError, ValueError):
     """`-arch` of a cuda target names no architecture: it is written as `sm_80`, `sm_90a` or `sm_100f`.
 
-    The letter `a` allows instructions that this architecture alone has (wgmma on `sm_90a`); `f` those of its family.
+    Several are separated by commas, `-arch=sm_80,sm_90a`; `compute_90` is PTX, which later GPUs compile. The letter
+    `a` allows instructions that this architecture alone has (wgmma on `sm_90a`); `f` those of its family.
 
     For example:
 
@@ -169,15 +171,29 @@ def read_arch(arch: str) -> tuple[int, str]:
     return number, letter
 
 
+def architectures_of(target: TargetLike) -> list[str]:
+    """The architectures that the target names, in its order: "sm_90a" for machine code, "compute_90" for PTX.
+
+    Empty where it names none.
+    """
+    chosen = as_target(target)
+    board = BOARDS.get(chosen.tag)
+    named = chosen.arch or chosen.mcpu or (board.arch if board is not None else "")
+    result = list(dict.fromkeys(filter(None, named.split(","))))
+    for one in result:
+        read_arch(one)
+    return result
+
+
 @functools.lru_cache(maxsize=256)
 def _describe(target: Target) -> GpuDescription:
     if str(target.kind) not in ("cuda", "nvptx"):
         raise BadTargetAttribute(str(target.kind), "kind", str(target.kind), "cuda, for a GPU to be described")
     board = BOARDS.get(target.tag)
-    arch = target.arch or target.mcpu or (board.arch if board is not None else "")
+    archs = architectures_of(target)
     is_real = target.model != "emulated"
-    here = _gpu_of_this_machine(_index(target)) if is_real and not arch else None
-    described = here if here is not None else _of_board(arch or USUAL_ARCH, target.tag, board)
+    here = _gpu_of_this_machine(_index(target)) if is_real and not archs else None
+    described = here if here is not None else _common([_of_board(a, target.tag, board) for a in archs or [USUAL_ARCH]])
     given = {name: _positive(target, name) for name in _OPTIONS if name in target.attrs}
     shared = given.get("max_shared_memory_per_block", STATIC_SHARED)
     threads = given.get("max_threads_per_block", min(1024, given.get("max_num_threads", 1024)))
@@ -190,6 +206,24 @@ def _describe(target: Target) -> GpuDescription:
         max_shared_memory_per_block=described.max_shared_memory_per_block if shared == STATIC_SHARED else shared,
         registers_per_block=given.get("registers_per_block", described.registers_per_block),
         l2_cache_bytes=given.get("l2_cache_size_bytes", described.l2_cache_bytes),
+    )
+
+
+def _common(described: list[GpuDescription]) -> GpuDescription:
+    """A GPU that has what each of them has: the oldest of them, with the smallest of every limit."""
+    oldest = min(described, key=lambda one: one.number)
+    if len(described) == 1:
+        return oldest
+    return replace(
+        oldest,
+        arch=oldest.arch.rstrip("af"),  # instructions of one architecture alone are not for the others
+        **{
+            name: min([getattr(one, name) for one in described])
+            for name in (
+                *("max_threads_per_multiprocessor", "max_blocks_per_multiprocessor", "max_shared_memory_per_block"),
+                *("shared_memory_per_multiprocessor", "registers_per_block", "registers_per_multiprocessor"),
+            )
+        },
     )
 
 

@@ -177,7 +177,7 @@ class Target:
 
     @property
     def arch(self) -> str:
-        """The GPU architecture, or the empty text."""
+        """The GPU architecture, several of them separated by commas, or the empty text."""
         return str(self.attrs.get("arch", ""))
 
     @property
@@ -243,8 +243,8 @@ class Target:
     def supports_integer_dot_product(self) -> bool:
         """Whether it was said to have dot products of 8-bit integers."""
         said = self.attrs.get("supports_integer_dot_product")
-        arch = self.arch.removeprefix("sm_").rstrip("af")
-        return bool(said) if said is not None else arch.isdecimal() and int(arch) >= 61
+        archs = [one.partition("_")[2].rstrip("af") for one in self.arch.split(",")]
+        return bool(said) if said is not None else all([arch.isdecimal() and int(arch) >= 61 for arch in archs])
 
     def _number(self, name: str, otherwise: int) -> int:
         value = self.attrs.get(name)
@@ -371,6 +371,8 @@ def _value(kind: str, name: str, value: object, attributes: Mapping[str, ValueTy
         value = bool(value)
     elif name == "devices" and isinstance(value, (list, tuple)):
         return [as_target(item) for item in value]
+    elif name == "arch" and isinstance(value, (list, tuple)):
+        value = ",".join([_expect(item, str, kind, name) for item in value])
     elif wanted is list and isinstance(value, (list, tuple)):
         value = [_expect(item, str, kind, name) for item in value]
     checked = _expect(value, wanted, kind, name)

@@ -141,6 +141,11 @@ Status cuCtxGetCurrent(void** result) { *result = context; return 0; }
 Status cuCtxSetCurrent(void* given) { context = given; return 0; }
 Status cuCtxPushCurrent_v2(void* given) { below[depth++] = context; context = given; return 0; }
 Status cuCtxPopCurrent_v2(void** result) { *result = context; context = below[--depth]; return 0; }
+Status cuCtxGetDevice(int* device) {
+  if (context == NULL) return 201;
+  *device = (int)((char*)context - contexts);
+  return 0;
+}
 Status cuCtxSynchronize(void) { IN_CONTEXT("cuCtxSynchronize"); return 0; }
 
 Status cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* options, void** values) {

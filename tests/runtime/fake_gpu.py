@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from loopwright.runtime.nvidia import driver
+from loopwright.runtime.nvidia.nvrtc import Compiled
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 _SOURCE = Path(__file__).with_name("fake_cuda.c")
@@ -75,6 +76,12 @@ class FakeGpu:
     def used(self) -> int:
         """Bytes that are allocated."""
         return self.library.fake_used()
+
+
+def compiled_by_name(text: str, arch: str, options: object, is_ptx: bool = False) -> Compiled:
+    """In place of NVRTC: what is compiled is a list of the kernels' names, which is what this driver loads."""
+    names = [part.split(")", 1)[1].split("(")[0].strip() for part in text.split("__launch_bounds__(")[1:]]
+    return Compiled(" ".join(["ptx" if is_ptx else "cubin", *names]).encode(), "")
 
 
 @pytest.fixture

@@ -30,8 +30,12 @@ def emit_plain_entry(
     module: ModuleText,
     function: ir.PrimFunc,
     implicit: Sequence[ir.Var],
+    more: Callable[[FunctionBuilder], Sequence[str]] = lambda b: (),
 ) -> None:
-    """Define the C entry of `function`; of two functions whose C names are the same, the first has it."""
+    """Define the C entry of `function`; of two functions whose C names are the same, the first has it.
+
+    `more` writes what the body gets beside arguments and sizes.
+    """
     symbol = c_name(function.name)
     if module.is_defined(symbol):
         return
@@ -58,6 +62,7 @@ def emit_plain_entry(
     arguments = [
         f"{register_type(var.dtype)} {emitter.values[var]}" for var in (*_pointers_and_numbers(function), *implicit)
     ]
+    arguments += more(b)
     slot = b.alloca(VALUE, 1, 8)  # where the body writes its result
     # Kept apart from the body, which the checked entry calls too: one copy of it is enough.
     body = quoted(BODY_PREFIX + function.name)

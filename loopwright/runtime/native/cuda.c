@@ -11,11 +11,18 @@
 #include "cuda_memory.c"
 #include "cuda_modules.c"
 #include "cuda_launch.c"
+#include "cuda_embedded.c"
 
+#ifdef LW_SOURCE_HASH /* not in exported libraries, which may have more than one part of the runtime */
 EXPORT const char* lw_source_hash(void) { return LW_SOURCE_HASH; }
+#endif
 
-/* How errors reach the caller of generated code, and where the current stream comes from: functions of tvm-ffi. */
-EXPORT void lw_cuda_set_hooks(int (*raise)(const char* kind, const char* message), void* (*stream)(int32_t, int32_t)) {
+/* How errors reach the caller of generated code, and where the current stream comes from: functions of tvm-ffi. `note`
+ * is told what a user should hear of although all goes on. Whoever calls this is the runtime of the process. */
+EXPORT void lw_cuda_set_hooks(int (*raise)(const char* kind, const char* message), void* (*stream)(int32_t, int32_t),
+                              void (*note)(const char* text)) {
   raise_error = raise;
   get_stream = stream;
+  tell_user = note;
+  become_the_runtime();
 }

@@ -13,9 +13,6 @@
 
 #include "cuda_api.h"
 
-#ifndef LW_SOURCE_HASH
-#define LW_SOURCE_HASH "unknown"
-#endif
 #define EXPORT __attribute__((visibility("default")))
 #define MAX_DEVICES 32
 #define MAX_STREAMS 32
@@ -48,6 +45,34 @@ struct Driver { /* never given back: tensors outlive a second `lw_cuda_open`, wh
   Device devices[MAX_DEVICES];
   Module* modules;
 };
+
+/* What generated code holds, and lays out so. */
+typedef struct {
+  const void* data;
+  int64_t bytes;
+  int32_t arch;  /* 90 for sm_90 */
+  int32_t flags; /* IMAGE_… */
+} Image;
+enum { IMAGE_IS_PTX = 1, IMAGE_IS_EXACT = 2 }; /* exact: sm_90a, which no other device runs */
+
+typedef struct {
+  const Image* images;
+  int64_t count;
+  Module* module; /* of `driver`, both filled in by the first launch */
+  Driver* driver;
+} EmbeddedImages;
+
+typedef struct {
+  EmbeddedImages* images;
+  const char *name, *arguments;
+  Kernel* kernel; /* of `driver`, as above */
+  _Atomic(Driver*) driver;
+} EmbeddedKernel;
+
+/* tvm-ffi, and last_error.c: in the programs that have them. */
+extern int TVMFFIErrorSetRaisedFromCStr(const char* kind, const char* message) __attribute__((weak));
+extern void* TVMFFIEnvGetStream(int32_t device_type, int32_t device) __attribute__((weak));
+extern void loopwright_set_error(const char* kind, const char* message) __attribute__((weak));
 
 /* cuda_errors.c */
 static int fail(const char* kind, const char* why, const char* hint, const char* problem, ...)

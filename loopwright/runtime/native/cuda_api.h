@@ -116,6 +116,7 @@ typedef struct { /* CUlaunchConfig */
 
 /* Used where the driver has them. */
 #define OPTIONAL(F)                                                                                                 \
+  F(context_device, "cuCtxGetDevice", (int* device))                                                                \
   F(launch_with, "cuLaunchKernelEx", (const LaunchConfig*, void* function, void** arguments, void** extra))         \
   F(pool_create, "cuMemPoolCreate", (void** pool, const PoolProperties*))                                           \
   F(pool_set, "cuMemPoolSetAttribute", (void* pool, int attribute, void* value))                                    \

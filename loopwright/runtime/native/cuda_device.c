@@ -150,6 +150,18 @@ static int leave(Entered* entered, int status) {
   return status;
 }
 
+/* The device whose context is current in this thread; 0 without one. */
+static int32_t current_device(void) {
+  Driver* driver = the_driver();
+  int handle = 0;
+  if (driver == NULL || driver->api.context_device == NULL || driver->api.context_device(&handle) != SUCCESS) return 0;
+  for (int k = 0; k < driver->num_devices; k++) {
+    int its = -1;
+    if (driver->api.device_get(&its, k) == SUCCESS && its == handle) return k;
+  }
+  return 0;
+}
+
 EXPORT int32_t lw_cuda_driver_version(void) { return current == NULL ? 0 : current->version; }
 
 EXPORT int32_t lw_cuda_device_count(void) { return current == NULL ? 0 : current->num_devices; }

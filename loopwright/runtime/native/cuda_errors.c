@@ -5,6 +5,7 @@
 static __thread char error_kind[48];
 static __thread char error_message[LONGEST];
 static int (*_Atomic raise_error)(const char* kind, const char* message); /* TVMFFIErrorSetRaisedFromCStr */
+static void (*_Atomic tell_user)(const char* text);                       /* what is no error */
 
 static void forget_error(void) { error_kind[0] = error_message[0] = 0; }
 
@@ -19,7 +20,12 @@ static int fail(const char* kind, const char* why, const char* hint, const char*
   snprintf(whole, sizeof whole, "%s\x1f%s\x1f%s", text, why ? why : "", hint ? hint : "");
   memcpy(error_message, whole, sizeof whole);
   snprintf(error_kind, sizeof error_kind, "%s", kind);
-  if (raise_error != NULL) (void)raise_error(error_kind, error_message);
+  if (raise_error != NULL)
+    (void)raise_error(error_kind, error_message);
+  else if (TVMFFIErrorSetRaisedFromCStr != NULL)
+    (void)TVMFFIErrorSetRaisedFromCStr(error_kind, error_message);
+  else if (loopwright_set_error != NULL)
+    loopwright_set_error(error_kind, error_message);
   return -1;
 }
 
@@ -54,6 +60,9 @@ static int failed(Device* device, Status status, const char* call, const char* a
               device->number, name ? name : "error unknown to the driver", text ? text : "no description");
 }
 
+static const char* last_error_kind(void) { return error_kind; }
+static const char* last_error_message(void) { return error_message; }
+
 /* The class and the text of this thread's last error; empty before the first. */
-EXPORT const char* lw_cuda_error_kind(void) { return error_kind; }
-EXPORT const char* lw_cuda_error_message(void) { return error_message; }
+EXPORT const char* lw_cuda_error_kind(void) { return last_error_kind(); }
+EXPORT const char* lw_cuda_error_message(void) { return last_error_message(); }

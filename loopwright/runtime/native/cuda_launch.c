@@ -84,12 +84,12 @@ static Status launch(Device* device, LoadedKernel* loaded, const int64_t* size, 
   return api->launch_with(&config, loaded->function, arguments, NULL);
 }
 
-/* Launch a kernel: `size` has blocks of the grid, threads of a block and blocks of a cluster, each x, y, z (a cluster of
- * 0 or 1 is none); `arguments` point to the values of the arguments. It returns when the kernel is queued. Nothing is
- * launched where the grid or the block has no elements. */
-EXPORT int32_t lw_cuda_launch(Kernel* kernel, int32_t number, void* stream, const int64_t* size, int64_t shared,
-                              void** arguments) {
-  if (size[0] == 0 || size[1] == 0 || size[2] == 0 || size[3] == 0 || size[4] == 0 || size[5] == 0) return 0;
+static int is_empty_launch(const int64_t* size) {
+  return size[0] == 0 || size[1] == 0 || size[2] == 0 || size[3] == 0 || size[4] == 0 || size[5] == 0;
+}
+
+static int32_t launch_kernel(Kernel* kernel, int32_t number, void* stream, const int64_t* size, int64_t shared,
+                             void** arguments) {
   ENTER_OR_FAIL(number);
   LoadedKernel* loaded = loaded_kernel(device, kernel);
   if (loaded == NULL) return leave(&entered, -1);
@@ -120,4 +120,12 @@ EXPORT int32_t lw_cuda_launch(Kernel* kernel, int32_t number, void* stream, cons
     return leave(&entered, failed(device, status, "waiting for it", about));
   }
   return leave(&entered, 0);
+}
+
+/* Launch a kernel: `size` has blocks of the grid, threads of a block and blocks of a cluster, each x, y, z (a cluster of
+ * 0 or 1 is none); `arguments` point to the values of the arguments. It returns when the kernel is queued. Nothing is
+ * launched where the grid or the block has no elements. */
+EXPORT int32_t lw_cuda_launch(Kernel* kernel, int32_t number, void* stream, const int64_t* size, int64_t shared,
+                              void** arguments) {
+  return is_empty_launch(size) ? 0 : launch_kernel(kernel, number, stream, size, shared, arguments);
 }

@@ -20,8 +20,7 @@ static int out_of_memory(Device* device, int64_t bytes) {
               "cuda(%d) has no %.1f MiB", device->number, (double)bytes / mib);
 }
 
-/* Memory in the order of `stream`; NULL for 0 bytes, or with an error. What the pool keeps unused is given up for it. */
-EXPORT int32_t lw_cuda_alloc(int32_t number, int64_t bytes, void* stream, void** memory) {
+static int32_t alloc_memory(int32_t number, int64_t bytes, void* stream, void** memory) {
   *memory = NULL;
   ENTER_OR_FAIL(number);
   if (bytes == 0) return leave(&entered, 0);
@@ -57,7 +56,7 @@ static int release(Device* device, void* memory, void* stream) {
   LEAVE(status, "cuMemFreeAsync");
 }
 
-EXPORT int32_t lw_cuda_free(int32_t number, void* memory, void* stream) {
+static int32_t free_memory(int32_t number, void* memory, void* stream) {
   Device* device = find_device(number);
   return device == NULL ? -1 : release(device, memory, stream);
 }
@@ -132,7 +131,7 @@ static OwnTensor* row_major(int32_t number, void* memory, uint64_t offset, int32
 EXPORT int32_t lw_cuda_tensor(int32_t number, int32_t ndim, const int64_t* shape, uint32_t dtype, int64_t bytes,
                               void* stream, void** result) {
   void* memory;
-  if (lw_cuda_alloc(number, bytes, stream, &memory) != 0) return -1;
+  if (alloc_memory(number, bytes, stream, &memory) != 0) return -1;
   OwnTensor* tensor = row_major(number, memory, 0, ndim, shape, dtype);
   tensor->device = find_device(number);
   tensor->stream = stream;

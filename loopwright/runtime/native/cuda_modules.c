@@ -1,14 +1,6 @@
 /* Kernels: images registered by content, loaded on a device when the first of their kernels is launched there. */
 #include "cuda.h"
 
-typedef struct { /* as generated code lays it out */
-  const void* data;
-  int64_t bytes;
-  int32_t arch;  /* 90 for sm_90 */
-  int32_t flags; /* IMAGE_… */
-} Image;
-enum { IMAGE_IS_PTX = 1, IMAGE_IS_EXACT = 2 }; /* exact: sm_90a, which no other device runs */
-
 struct Module {
   Module* next;
   Driver* driver;
@@ -17,7 +9,8 @@ struct Module {
   int32_t num_images, users;
   uint64_t hash;
   void* loaded[MAX_DEVICES];
-  char* notes[MAX_DEVICES]; /* why another image than the best one was taken */
+  char* notes[MAX_DEVICES];        /* why another image than the best one was taken */
+  char is_note_new[MAX_DEVICES];   /* and the user does not know yet */
 };
 
 typedef struct {
@@ -52,10 +45,8 @@ static int same_images(const Module* module, const Image* images, int32_t count)
   return 1;
 }
 
-/* The module of these images, which are copied; nothing is loaded yet. NULL, and an error, where no driver is open. */
-EXPORT Module* lw_cuda_module(const Image* images, int32_t count) {
-  Driver* driver = the_driver();
-  if (driver == NULL) return NULL;
+static Module* module_of(Driver* driver, const Image* images, int64_t given) {
+  const int32_t count = (int32_t)given;
   uint64_t hash = hash_of(images, count);
   pthread_mutex_lock(&driver->lock);
   Module* module = driver->modules;
@@ -75,6 +66,12 @@ EXPORT Module* lw_cuda_module(const Image* images, int32_t count) {
   module->users++;
   pthread_mutex_unlock(&driver->lock);
   return module;
+}
+
+/* The module of these images, which are copied; nothing is loaded yet. NULL, and an error, where no driver is open. */
+EXPORT Module* lw_cuda_module(const Image* images, int32_t count) {
+  Driver* driver = the_driver();
+  return driver == NULL ? NULL : module_of(driver, images, count);
 }
 
 /* Give up one use of a module; with the last one it is unloaded, and its kernels are gone. */
@@ -152,6 +149,23 @@ static const char* load_hint(Status status) {
   return "build the kernel again";
 }
 
+/* Why the image that was loaded is not machine code for this device, where the module has such for others. */
+static void note_choice(Device* device, Module* module, const Image* chosen, const char* refused) {
+  char images[256] = "", text[1280];
+  int num_binaries = 0;
+  for (int32_t k = 0; k < module->num_images; k++) num_binaries += !(module->images[k].flags & IMAGE_IS_PTX);
+  list_images(module, images, sizeof images);
+  if (*refused != 0)
+    snprintf(text, sizeof text, "%s", refused);
+  else if ((chosen->flags & IMAGE_IS_PTX) && num_binaries > 0)
+    snprintf(text, sizeof text, "the kernels were built for %s, and cuda(%d) is sm_%d: the driver compiled them from PTX",
+             images, device->number, device->compute_capability);
+  else
+    return;
+  module->notes[device->number] = strdup(text);
+  module->is_note_new[device->number] = 1;
+}
+
 /* Load the image that suits best; where the driver refuses that one, the next, with a note. */
 static int load_module(Device* device, Module* module) {
   Api* api = &device->driver->api;
@@ -172,7 +186,7 @@ static int load_module(Device* device, Module* module) {
     void* values[] = {log, (void*)sizeof log};
     status = api->module_load(&module->loaded[device->number], best->data, 2, options, values);
     if (status == SUCCESS) {
-      if (tried > 0) module->notes[device->number] = strdup(refused);
+      note_choice(device, module, best, refused);
       return 0;
     }
     if (is_sticky(status) || status == OUT_OF_MEMORY) return failed(device, status, "cuModuleLoadDataEx", NULL);
@@ -215,9 +229,13 @@ static int load_kernel(Device* device, Kernel* kernel) {
 static LoadedKernel* loaded_kernel(Device* device, Kernel* kernel) {
   LoadedKernel* loaded = &kernel->on[device->number];
   if (loaded->function != NULL) return loaded;
+  Module* module = kernel->module;
   pthread_mutex_lock(&device->driver->lock);
-  int status = load_kernel(device, kernel);
+  int status = load_kernel(device, kernel), is_new = module->is_note_new[device->number];
+  module->is_note_new[device->number] = 0;
   pthread_mutex_unlock(&device->driver->lock);
+  /* Not before: whoever is told may wait for a thread that waits for this lock. */
+  if (is_new && tell_user != NULL) tell_user(module->notes[device->number]);
   return status == 0 ? loaded : NULL;
 }
 

@@ -2,7 +2,16 @@
 #include "cuda.h"
 
 static void* (*_Atomic get_stream)(int32_t device_type, int32_t device); /* TVMFFIEnvGetStream */
+static __thread void* stream_of_thread; /* in programs without tvm-ffi */
 enum { DL_CUDA = 2 };
+
+static void* current_stream(int32_t number) {
+  if (get_stream != NULL) return get_stream(DL_CUDA, number);
+  return TVMFFIEnvGetStream != NULL ? TVMFFIEnvGetStream(DL_CUDA, number) : stream_of_thread;
+}
+
+/* For programs in C: the stream that this thread puts the work of every device into. */
+EXPORT void loopwright_set_cuda_stream(void* stream) { stream_of_thread = stream; }
 
 /* Remember that work goes into `stream`, so that memory is not given away while that runs. */
 static void note_stream(Device* device, void* stream) {
@@ -47,9 +56,6 @@ static Status wait_for(Device* device, void* stream, void* other) {
   Api* api = &device->driver->api;              \
   (void)api
 #define LEAVE(status, call) return leave(&entered, (status) == SUCCESS ? 0 : failed(device, status, call, NULL))
-
-/* The stream that this thread puts work into. */
-EXPORT void* lw_cuda_stream(int32_t number) { return get_stream == NULL ? NULL : get_stream(DL_CUDA, number); }
 
 EXPORT int32_t lw_cuda_stream_create(int32_t number, void** stream) {
   ENTER_OR_FAIL(number);

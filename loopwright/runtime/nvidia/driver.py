@@ -9,12 +9,13 @@ import ctypes
 import functools
 import glob
 import os
+import warnings
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from loopwright.runtime import call_errors, device_errors, ffi
 from loopwright.runtime.call_errors import SEPARATOR
-from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.errors import LoopwrightError, user_stack_level
 from loopwright.runtime.native_library import NativeLibrary
 from loopwright.runtime.nvidia import errors
 
@@ -22,17 +23,18 @@ LIBRARY: Final = "libcuda.so.1"
 _ENVIRONMENT: Final = "LOOPWRIGHT_CUDA_DRIVER"
 _native: Final = NativeLibrary(Path(__file__).parent.parent / "native" / "cuda.c")
 
-# What compiled host code may call; `docs/gpu.md` and the C files say how.
+# What compiled host code may call; `docs/gpu_devices.md` and the C files say how.
 _LINKED: Final = (
     *("lw_cuda_module", "lw_cuda_module_release", "lw_cuda_kernel", "lw_cuda_kernel_load", "lw_cuda_launch"),
-    *("lw_cuda_stream", "lw_cuda_alloc", "lw_cuda_free", "lw_cuda_copy", "lw_cuda_fill", "lw_cuda_synchronize"),
+    *("lw_cuda_launch_embedded", "lw_cuda_device", "lw_cuda_stream", "lw_cuda_alloc", "lw_cuda_free"),
+    *("lw_cuda_copy", "lw_cuda_fill", "lw_cuda_synchronize"),
 )
 _i32, _i64, _pointer, _text = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p
 _SIGNATURES: Final = {
     "lw_cuda_open": ([_text], _i32),
     "lw_cuda_error_kind": ([], _text),
     "lw_cuda_error_message": ([], _text),
-    "lw_cuda_set_hooks": ([_pointer, _pointer], None),
+    "lw_cuda_set_hooks": ([_pointer, _pointer, _pointer], None),
     "lw_cuda_driver_version": ([], _i32),
     "lw_cuda_device_count": ([], _i32),
     "lw_cuda_device_attribute": ([_i32, _i32, _pointer], _i32),
@@ -61,7 +63,15 @@ _SIGNATURES: Final = {
     "lw_cuda_kernel": ([_pointer, _text, _text], _pointer),
     "lw_cuda_kernel_load": ([_pointer, _i32, _pointer], _i32),
     "lw_cuda_launch": ([_pointer, _i32, _pointer, _pointer, _i64, _pointer], _i32),
+    "lw_cuda_images_release": ([_pointer], None),
 }
+
+
+class OtherImageLoaded(UserWarning):
+    """Kernels came without machine code for the GPU, and the driver compiled their PTX; or it refused what came.
+
+    They run all the same. The first launch takes longer, and code for this GPU may be faster: build for it, too.
+    """
 
 
 class Unusable(NamedTuple):
@@ -114,6 +124,10 @@ class Driver:
         result = (_i64 * 4)()
         self.call("memory", device, result)
         return result[0], result[1], result[2], result[3]
+
+    def release_images(self, table: int) -> None:
+        """Unload what was loaded of a table of images, whose code is about to go."""
+        self._native.lw_cuda_images_release(table)
 
     def note(self, module: int, device: int) -> str | None:
         """Why another image of a module than the best one was loaded on the device, if so."""
@@ -173,6 +187,11 @@ def last_error(native: ctypes.CDLL) -> LoopwrightError:
     return known.get(kind, errors.CudaError)(message)
 
 
+def native_library() -> ctypes.CDLL | None:
+    """Our part in C, or None where it cannot be had."""
+    return _library()
+
+
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     native = _native.load()
@@ -181,13 +200,30 @@ def _library() -> ctypes.CDLL | None:
     for name, (arguments, result) in _SIGNATURES.items():
         function = getattr(native, name)
         function.argtypes, function.restype = arguments, result
+    _set_hooks(native)
+    return native
+
+
+def _set_hooks(native: ctypes.CDLL) -> None:
+    """Tell our part in C how errors and words reach the user, and make it the one of this process."""
     tvm_ffi = ffi.load()
     for kinds in (errors.KINDS, device_errors.KINDS):
         for name, kind in kinds.items():
             tvm_ffi.register_error(name, kind)
     raise_error = ffi.symbols()["TVMFFIErrorSetRaisedFromCStr"]
-    native.lw_cuda_set_hooks(raise_error, ffi.address_of(tvm_ffi.LIB.TVMFFIEnvGetStream))
-    return native
+    native.lw_cuda_set_hooks(raise_error, ffi.address_of(tvm_ffi.LIB.TVMFFIEnvGetStream), ffi.address_of(_warn))
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+def _warn(text: bytes) -> None:
+    warnings.warn(text.decode(errors="replace"), OtherImageLoaded, stacklevel=user_stack_level())
+
+
+def connect(library: ctypes.CDLL) -> None:
+    """Have an exported library, which brings a copy of our part in C, use that of this process, or else its own."""
+    if _library() is None:
+        library.lw_cuda_set_hooks.argtypes, library.lw_cuda_set_hooks.restype = [_pointer] * 3, None
+        _set_hooks(library)
 
 
 def _found(problem: str, why: str) -> str:

@@ -16,33 +16,8 @@ import numpy as np
 from loopwright.runtime.call_errors import ArgumentCountMismatch, ArgumentKindMismatch, DeviceMismatch
 from loopwright.runtime.ffi import core
 from loopwright.runtime.nvidia.driver import driver
+from loopwright.runtime.nvidia.images import Image, pack
 from loopwright.runtime.nvidia.memory import CUDA, current_stream
-
-_PTX, _EXACT = 1, 2
-
-
-class Image(NamedTuple):
-    """What was compiled for one architecture."""
-
-    content: bytes
-    arch: int  # 90 for sm_90
-    is_ptx: bool = False
-    is_exact: bool = False  # sm_90a: for that device alone
-
-    @staticmethod
-    def of(content: bytes, arch: str, is_ptx: bool = False) -> Image:
-        """An image for an architecture such as "sm_90a"."""
-        number = arch.partition("_")[2]
-        return Image(content, int(number.rstrip("af")), is_ptx, number.endswith("a"))
-
-
-class _Image(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_char_p),
-        ("bytes", ctypes.c_int64),
-        ("arch", ctypes.c_int32),
-        ("flags", ctypes.c_int32),
-    ]
 
 
 class Figures(NamedTuple):
@@ -57,10 +32,7 @@ class KernelModule:
     """Images of the same kernels for several architectures; loaded on a device when one of them is launched there."""
 
     def __init__(self, images: Sequence[Image]) -> None:
-        packed = (_Image * len(images))()
-        for to, (content, arch, is_ptx, is_exact) in zip(packed, images):
-            to.data, to.bytes, to.arch = content, len(content), arch
-            to.flags = is_ptx * _PTX | is_exact * _EXACT
+        packed = pack(images)
         self._driver = driver()
         self._handle = self._driver.pointer("module", packed, len(packed))
 

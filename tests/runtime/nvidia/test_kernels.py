@@ -17,6 +17,7 @@ from loopwright import nd
 from loopwright.runtime import ffi, time_evaluator
 from loopwright.runtime.call_errors import ArgumentCountMismatch, ArgumentKindMismatch, DeviceMismatch
 from loopwright.runtime.nvidia import driver
+from loopwright.runtime.nvidia.driver import OtherImageLoaded
 from loopwright.runtime.nvidia.errors import CudaError, KernelFailed, KernelImageRefused, KernelLaunchRefused
 from loopwright.runtime.nvidia.kernels import Image, KernelModule
 
@@ -125,7 +126,8 @@ def test_the_best_image_is_loaded(gpu: FakeGpu):
 
     assert best("k80", "k90", "k90a", "ptx80") == "k90a"
     assert best("k80", "k90", "ptx80") == "k90"
-    assert best("k80", "ptx80") == "ptx80"
+    with pytest.warns(OtherImageLoaded, match="built for sm_80, PTX for compute_80"):
+        assert best("k80", "ptx80") == "ptx80"
     assert len(loaded) == 3
 
 
@@ -147,7 +149,8 @@ def test_damaged_and_newer_images_are_refused_with_the_drivers_words(gpu: FakeGp
 def test_where_the_best_image_is_refused_the_next_is_taken_with_a_note(gpu: FakeGpu):
     gpu.kernel("k", lambda launch: None)
     made = KernelModule([Image(b"broken", 90), Image(b"ptx k", 80, is_ptx=True)])
-    made.kernel("k", "")(grid=1, block=1)
+    with pytest.warns(OtherImageLoaded, match="sm_90: CUDA_ERROR_INVALID_IMAGE"):
+        made.kernel("k", "")(grid=1, block=1)
     assert made.note() == "sm_90: CUDA_ERROR_INVALID_IMAGE line 1: no image"
     assert module("k").note() is None
 

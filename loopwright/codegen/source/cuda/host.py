@@ -1,52 +1,69 @@
 """emit_host: the functions that launch kernels, as LLVM text: checks, memory and launches, with no Python in between.
 
-    main(A, B, n):   tmp = lw_cuda_alloc(…);  lw_cuda_launch(lw.kernel.main_kernel, …);  lw_cuda_free(tmp)
+    main(A, B, n):   tmp = lw_cuda_alloc(…);  lw_cuda_launch_embedded(lw.kernel.main_kernel, …);  lw_cuda_free(tmp)
 
-The symbol `lw.kernel.NAME` stands at the address of the runtime's kernel, so that the linker puts it into the code.
-Everything goes to the stream that is current on the device of the arguments, which are on one and the same.
+`lw.kernel.NAME` is a record of the kernel (`EmbeddedKernel` of native/cuda.h), which the first launch completes. It
+refers to the table of the images, which is linked in from elsewhere: from an object beside this one, or from the
+memory of the process. Everything goes to the stream that is current on the device of the arguments, which are on one
+and the same; the plain C entry takes the device that is current.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from loopwright import ir
 from loopwright.analysis.written_memory import written_pointers
 from loopwright.codegen.describe_module import implicit_variables, kernels_of
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
-from loopwright.codegen.llvm.emit_module import ModuleEmitter
+from loopwright.codegen.llvm.emit_module import ModuleEmitter, emit_description
 from loopwright.codegen.llvm.emitter import FunctionEmitter
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
+from loopwright.codegen.llvm.plain_entry import emit_plain_entry
 from loopwright.codegen.llvm.types import is_widened_in_memory, memory_type, quoted, register_type
 from loopwright.codegen.source.cuda.kernels import CudaKernel, CudaKernels
 from loopwright.ir.deep import deep
+from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import NotBuilt
+from loopwright.runtime.nvidia.images import TABLE_PREFIX
 from loopwright.target import CpuDescription
 
-KERNEL_PREFIX: Final = "lw.kernel."
+_KERNEL_PREFIX: Final = "lw.kernel."
 _CPU, _GPU = 1, 2  # of DLPack
 _TAGS: Final = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"]
 _RUNTIME: Final = {
     "lw_cuda_stream": "ptr @lw_cuda_stream(i32)",
     "lw_cuda_alloc": "i32 @lw_cuda_alloc(i32, i64, ptr, ptr)",
     "lw_cuda_free": "i32 @lw_cuda_free(i32, ptr, ptr)",
-    "lw_cuda_launch": "i32 @lw_cuda_launch(ptr, i32, ptr, ptr, i64, ptr)",
+    "lw_cuda_launch_embedded": "i32 @lw_cuda_launch_embedded(ptr, i32, ptr, ptr, i64, ptr)",
+    "lw_cuda_device": "i32 @lw_cuda_device()",
 }
 
 
+def images_symbol(kernels: CudaKernels) -> str:
+    """The name of the table of their images."""
+    key = f"{kernels.architecture}\0{kernels.text}".encode("utf-8", "surrogatepass")
+    return f"{TABLE_PREFIX}{hashlib.blake2b(key, digest_size=10).hexdigest()}"
+
+
 @deep
-def emit_host(module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription) -> str:
-    """The LLVM text of what `split_host_device` left on the host."""
+def emit_host(
+    module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, description: ModuleDescription | None = None
+) -> str:
+    """The LLVM text of what `split_host_device` left on the host; `description` travels with the code."""
     text = ModuleText(cpu.triple)
     text.functions = dict(module.functions_items())
     writer = _HostModule(text, cpu, kernels, kernels_of(module))
     for name, function in module.functions_items():
         if name not in kernels.kernels:
             writer.emit_function(function)
-    return text.text()
+    if description is not None:
+        emit_description(text, cpu, description)
+    return text.text() + writer.records()
 
 
 class _HostModule(ModuleEmitter):
@@ -55,16 +72,40 @@ class _HostModule(ModuleEmitter):
     ) -> None:
         super().__init__(text, cpu)
         self.kernels, self.functions = kernels, functions
+        self._records: dict[str, str] = {}
+
+    def record(self, name: str) -> str:
+        """The symbol of the record of a kernel."""
+        symbol = f"@{quoted(_KERNEL_PREFIX + name)}"
+        if name not in self._records:
+            kernel = self.kernels.kernels[name]
+            arguments = " ".join([f"{'*' * parameter.is_pointer}{parameter.name}" for parameter in kernel.parameters])
+            texts = f"ptr {self.module.string(kernel.name)}, ptr {self.module.string(arguments)}"
+            fields = f"{{ptr @{images_symbol(self.kernels)}, {texts}, ptr null, ptr null}}"
+            self._records[name] = f"{symbol} = internal global {{ptr, ptr, ptr, ptr, ptr}} {fields}, align 8\n"
+        return symbol
+
+    def records(self) -> str:
+        """The definitions of all of them."""
+        table = f"@{images_symbol(self.kernels)} = external global {{ptr, i64, ptr, ptr}}\n"
+        return "".join([table, *self._records.values()]) if self._records else ""
 
     def emit_function(self, function: ir.PrimFunc) -> None:
         implicit = implicit_variables(function)
         self._emit_body(function, implicit, more=["i32 %device"])
+        emit_plain_entry(self._emitter, self.module, function, implicit, self._current_device)
+        if self.cpu.pointer_bits != 64:
+            return  # the layout of tvm-ffi's values and tensors is that of 64-bit machines
         builder = FunctionBuilder(self.module, entry_signature(function.name), "nounwind noinline optnone ")
         _HostEntry(self._emitter(builder), function, written_pointers(function, self.functions)).emit(implicit)
         self.module.define(builder.text())
 
     def _emitter(self, builder: FunctionBuilder) -> FunctionEmitter:
-        return _HostFunction(self.module, builder, self.cpu, self.math_body, self.kernels)
+        return _HostFunction(self.module, builder, self.cpu, self.math_body, self)
+
+    def _current_device(self, builder: FunctionBuilder) -> Sequence[str]:
+        self.module.declare("lw_cuda_device", _RUNTIME["lw_cuda_device"])
+        return [f"i32 {builder.value('call i32 @lw_cuda_device()')}"]
 
 
 class _HostEntry(EntryEmitter):
@@ -108,10 +149,10 @@ class _HostFunction(FunctionEmitter):
         builder: FunctionBuilder,
         target: CpuDescription,
         bodies: Callable[..., str],
-        kernels: CudaKernels,
+        writer: _HostModule,
     ) -> None:
         super().__init__(module, builder, target, bodies)
-        self.kernels = kernels.kernels
+        self.writer, self.kernels = writer, writer.kernels.kernels
 
     def visit_Call(self, call: ir.Call) -> str:
         if not isinstance(call.op, ir.GlobalVar):
@@ -139,10 +180,9 @@ class _HostFunction(FunctionEmitter):
         size = b.alloca("i64", 9, 8)
         for position, value in enumerate([*[extents.get(tag, "1") for tag in _TAGS], "1", "1", "1"]):
             self._put(size, position, "i64", value)
-        symbol = f"{KERNEL_PREFIX}{call.op.name}"
-        self.module.declare(symbol, f"void @{quoted(symbol)}()")  # only its address is used
-        given = f"ptr @{quoted(symbol)}, i32 %device, ptr {self._stream()}, ptr {size}"
-        self.pass_on(self._runtime("lw_cuda_launch", f"{given}, i64 {kernel.dynamic_shared}, ptr {arguments}"))
+        given = f"ptr {self.writer.record(call.op.name)}, i32 %device, ptr {self._stream()}, ptr {size}"
+        given = f"{given}, i64 {kernel.dynamic_shared}, ptr {arguments}"
+        self.pass_on(self._runtime("lw_cuda_launch_embedded", given))
         return "0"
 
     def _extent(self, arg: ir.Expr) -> str:

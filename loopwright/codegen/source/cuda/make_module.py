@@ -11,6 +11,7 @@ The source is there at once. What is emulated is compiled when it is first calle
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Final
@@ -21,15 +22,19 @@ from loopwright.codegen.source.c.emit_c import CSource, emit_c
 from loopwright.codegen.source.c.make_module import CompiledSource, LazyFunction
 from loopwright.codegen.source.cuda.emit_cuda import emit_cuda
 from loopwright.codegen.source.cuda.emulate import ORDERS, compile_emulated, kernel_unit, launches
-from loopwright.codegen.source.cuda.host import emit_host
+from loopwright.codegen.source.cuda.host import emit_host, images_symbol
+from loopwright.codegen.source.cuda.images import TEXT_HOOK, hook, ptx_of
 from loopwright.codegen.source.cuda.kernels import CudaKernels
-from loopwright.codegen.source.cuda.launching import CudaFunction, CudaFunctions, ptx_of
+from loopwright.codegen.source.cuda.launching import CudaFunction, CudaFunctions
 from loopwright.codegen.source.names import symbol
 from loopwright.codegen.with_symbols import with_symbols
+from loopwright.runtime.c_header import c_header
 from loopwright.runtime.call_errors import SEPARATOR, KernelStopped
+from loopwright.runtime.description import DeviceCode, ModuleDescription
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.module import Module
-from loopwright.target import CpuDescription, GpuDescription, Target, describe_gpu
+from loopwright.runtime.ffi import PackedFunction
+from loopwright.runtime.module import DeviceModule, Module
+from loopwright.target import CpuDescription, Target, describe_gpu
 
 EMULATED: Final = "emulated"  # the `-model` of a target whose kernels run on the CPU
 
@@ -43,6 +48,9 @@ class CudaModule(Module):
 
 class EmulatedModule(CudaModule):
     """A CudaModule whose kernels run on the CPU."""
+
+    why_not_exported = "its kernels are emulated, which is for tests"
+    instead_of_export = 'build for the GPUs that will run it: target="cuda -arch=sm_80,sm_90a"'
 
     _compiled: CompiledSource
     _order: tuple[str, int] = ("forwards", 0)
@@ -93,54 +101,78 @@ def make_cuda_module(
     start = perf_counter()
     module = with_symbols(module)
     kernels = emit_cuda(module, target)
-    gpu = describe_gpu(target)
-    result = (
-        _emulated(module, kernels, cpu, entry_name, gpu.arch)
-        if target.model == EMULATED
-        else _launching(module, kernels, cpu, entry_name, gpu)
-    )
-    result.kernels = kernels
-    result.import_module(_device_module(kernels, gpu.arch))
+    if hook(TEXT_HOOK) is not None:
+        kernels = kernels._replace(text=str(hook(TEXT_HOOK)(kernels.text, target)))
+    description = describe_module(module, cpu, entry_name)
+    if target.model == EMULATED:
+        result: CudaModule = _emulated(module, kernels, cpu, description, target)
+    else:
+        description = replace(description, device=DeviceCode(str(target), images_symbol(kernels)))
+        host = emit_host(module, kernels, cpu, description)
+        result = launching_module(CudaFunctions(host, kernels, cpu, target), description)
     result.timings = {"emit CUDA": perf_counter() - start}
     return result
 
 
-def _sources(kernels: CudaKernels, arch: str) -> dict[str, Any]:
+def _sources(kernels: CudaKernels, target: Target) -> dict[str, Any]:
+    arch = describe_gpu(target).arch
     return {
         "cuda": lambda: kernels.text,
         "cu": lambda: kernels.text,
-        "ptx": lambda: ptx_of(kernels, arch),
+        "ptx": lambda: ptx_of(kernels, arch, target),
     }
 
 
-def _device_module(kernels: CudaKernels, arch: str) -> Module:
+def _device_module(kernels: CudaKernels, target: Target) -> Module:
     """The kernels by themselves, for those who look for their source among the imported modules."""
-    return Module({}, None, _sources(kernels, arch), type_key="cuda")
+    return DeviceModule(_sources(kernels, target))
 
 
-def _launching(
-    module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, entry_name: str | None, gpu: GpuDescription
-) -> CudaModule:
-    description = describe_module(module, cpu, entry_name)
-    compiled = CudaFunctions(emit_host(module, kernels, cpu), kernels, cpu, gpu)
-    functions = {function.name: CudaFunction(function.name, compiled) for function in description.functions}
-    sources = {**_sources(kernels, gpu.arch), "host": lambda: compiled.host}
-    return CudaModule(functions, entry_name, sources, type_key="cuda", description=description)
+def launching_module(compiled: CudaFunctions, description: ModuleDescription) -> CudaModule:
+    """The Module of functions that launch kernels, which are compiled when one is called or exported."""
+    kernels, target = compiled.kernels, compiled.target
+    names = [function.name for function in description.functions]
+    result = CudaModule(
+        {},
+        description.entry,
+        {
+            **_sources(kernels, target),
+            "host": lambda: compiled.host,
+            "h": lambda: c_header(description),
+            "json": description.to_json,
+        },
+        type_key="cuda",
+        description=description,
+        object_code=compiled.host_object,
+        extra_objects=lambda: [compiled.images_object()],
+    )
+
+    def load_all() -> Mapping[str, PackedFunction]:
+        loaded = compiled.functions(names)
+        result.set_functions(loaded)  # from now on no Python is on the way
+        return loaded
+
+    result.set_functions({name: CudaFunction(name, load_all) for name in names})
+    result.kernels = kernels
+    result.import_module(_device_module(kernels, target))
+    return result
 
 
 def _emulated(
-    module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, entry_name: str | None, arch: str
+    module: ir.IRModule, kernels: CudaKernels, cpu: CpuDescription, described: ModuleDescription, target: Target
 ) -> EmulatedModule:
     functions = kernels_of(module)
+    entry_name = described.entry
     host: CSource = emit_c(module, None if entry_name is None else symbol(entry_name), launches(kernels, functions))
     unit = kernel_unit(kernels, functions)
     compiled = CompiledSource(module, host, cpu, lambda code, cpu: compile_emulated(unit, code, cpu))
-    described = describe_module(module, cpu, entry_name)
     description = replace(
         described, functions=tuple(replace(f, c_name=host.symbols[f.name]) for f in described.functions)
     )
-    sources = {**_sources(kernels, arch), "host": lambda: host.code}
+    sources = {**_sources(kernels, target), "host": lambda: host.code}
     result = EmulatedModule({}, entry_name, sources, type_key="cuda", description=description)
     result._compiled = compiled
     result.set_functions({name: _Emulated(LazyFunction(name, compiled), result) for name in host.symbols})
+    result.kernels = kernels
+    result.import_module(_device_module(kernels, target))
     return result

@@ -12,31 +12,24 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.codegen.source.cuda import launching
+from loopwright.codegen.source.cuda import images
 from loopwright.runtime.call_errors import DeviceMismatch, ShapeMismatch
 from loopwright.runtime.device_errors import NoCudaDriver
 from loopwright.runtime.nvidia import driver
 from loopwright.runtime.nvidia.errors import DeviceOutOfMemory
-from loopwright.runtime.nvidia.nvrtc import Compiled
 from loopwright.script import tir as T
 from loopwright.target import gpu as gpu_of_target
 from tests.cuda_programs import PROGRAMS, axpy, vector_add
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "runtime"))
-from fake_gpu import FakeGpu, Launch, gpu, needs_compiler  # noqa: F401
+from fake_gpu import FakeGpu, Launch, compiled_by_name, gpu, needs_compiler  # noqa: F401
 
 pytestmark = needs_compiler
 
 
 @pytest.fixture(autouse=True)
 def _no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is compiled is a list of the kernels' names, which is what the driver of these tests loads."""
-
-    def compiled(text: str, arch: str, options: object, is_ptx: bool = False) -> Compiled:
-        names = [part.split(")", 1)[1].split("(")[0].strip() for part in text.split("__launch_bounds__(")[1:]]
-        return Compiled(" ".join(["ptx" if is_ptx else "cubin", *names]).encode(), "")
-
-    monkeypatch.setattr(launching, "compile_cuda", compiled)
+    monkeypatch.setattr(images, "compile_cuda", compiled_by_name)
     forget_the_gpu()
     yield
     forget_the_gpu()
