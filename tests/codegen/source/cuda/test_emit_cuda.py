@@ -8,7 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright import te, tir
 from loopwright.codegen.source.cuda.errors import KernelTooLarge
-from loopwright.codegen.source.cuda.launching import images_of
+from loopwright.codegen.source.cuda.images import exported_images
 from loopwright.runtime.call_errors import KernelStopped
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 from loopwright.runtime.nvidia.nvrtc import NoNvrtc, load_nvrtc
@@ -76,7 +76,8 @@ def test_text_is_stable():
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nvrtc_takes_every_text(name):
     inputs, args, _, _ = PROGRAMS[name]()
-    cubin, ptx = images_of(lw.build(inputs, args, target="cuda -arch=sm_90").kernels, "sm_90")
+    target = "cuda -arch=sm_90"
+    cubin, ptx = exported_images(lw.build(inputs, args, target=target).kernels, lw.target.Target(target))
     assert cubin.content[:4] == b"\x7fELF" and not cubin.is_ptx
     assert b".entry " in ptx.content and ptx.is_ptx
 
