@@ -86,9 +86,11 @@ from loopwright.transform.passes.scalarize_vectors import scalarize_long_vectors
 from loopwright.transform.passes.simplify import simplify
 from loopwright.transform.passes.skip_asserts import skip_asserts
 from loopwright.transform.passes.software_pipeline import software_pipeline
+from loopwright.transform.passes.specialize_full_vectors import specialize_full_vectors
 from loopwright.transform.passes.unroll_loops import unroll_loops, unroll_small_loops
 from loopwright.transform.passes.vectorize_loops import vectorize_loops
 from loopwright.transform.passes.vectorize_outer_loops import vectorize_outer_loops
+from loopwright.transform.passes.widen_accesses import widen_accesses
 from loopwright.transform.passes.widen_truths import widen_truths
 from loopwright.transform.passes.write_allocations import write_allocations
 from loopwright.transform.passes.write_inits import write_inits
@@ -184,12 +186,14 @@ __all__ = [
     "simplify",
     "skip_asserts",
     "software_pipeline",
+    "specialize_full_vectors",
     "split_host_device",
     "stages",
     "unroll_loops",
     "unroll_small_loops",
     "vectorize_loops",
     "vectorize_outer_loops",
+    "widen_accesses",
     "widen_truths",
     "write_allocations",
     "write_inits",

@@ -56,10 +56,12 @@ from loopwright.transform.passes.scalarize_vectors import scalarize_long_vectors
 from loopwright.transform.passes.simplify import simplify
 from loopwright.transform.passes.skip_asserts import skip_asserts
 from loopwright.transform.passes.software_pipeline import software_pipeline
+from loopwright.transform.passes.specialize_full_vectors import specialize_full_vectors
 from loopwright.transform.passes.unroll_loops import unroll_small_loops
 from loopwright.transform.passes.use_tensor_intrinsics import use_tensor_intrinsics
 from loopwright.transform.passes.vectorize_loops import vectorize_loops
 from loopwright.transform.passes.vectorize_outer_loops import vectorize_outer_loops
+from loopwright.transform.passes.widen_accesses import widen_accesses
 from loopwright.transform.passes.widen_truths import widen_truths
 from loopwright.transform.passes.write_allocations import write_allocations
 from loopwright.transform.passes.write_inits import write_inits
@@ -184,7 +186,9 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
         Step(insert_barriers, 2),  # after it: buffers that share memory need barriers too; before flatten_buffers
     ),
     vectorize_loops: (
+        Step(specialize_full_vectors, 2),  # before vectorize_loops: a guard that differs between lanes ends a vector
         Step(vectorize_loops, 2),
+        Step(widen_accesses, 2),  # after it: what is a vector now may be one load
         Step(scalarize_vectors, 2),
     ),
 }

@@ -5,17 +5,20 @@
 
 All lanes of a statement load and compute before the first one stores: where a statement reads the memory it writes at
 other places, its lanes are computed into memory of their own first. Buffers of vectors become buffers of their lanes.
+On a GPU a copy that is one load and one store stays what it is (`widen_accesses`).
 
 `scalarize_long_vectors` does the same to functions with a vector that is too long for LLVM, which cuts vectors into
 registers one by one: 4,096 lanes of a division take it seconds, and 65,536 lanes of anything end the process.
 
-Needs: `vectorize_loops` (no vectorized loops), flat buffers.  Leaves: no expression of more than one lane.
+Needs: `vectorize_loops` (no vectorized loops), flat buffers.  Leaves: no vector but in wide copies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Final
 
+from loopwright.analysis.wide_accesses import free_integers, wide_copy
 from loopwright.codegen.llvm.types import LONGEST_VECTOR
 from loopwright.ir import (
     Allocate,
@@ -61,12 +64,15 @@ from loopwright.transform.parts.known_ops import ADDRESS_OF, IF_THEN_ELSE, LANE_
 from loopwright.transform.parts.purity import is_pure, loads_from
 from loopwright.transform.parts.statements import flat_seq
 
+_UNROLL_LANES: Final = 64
+
 
 class _Scalarize(Rewriter):
     """Rewrites statements and scalars; `lane` gives one lane of a vector as a scalar."""
 
-    def __init__(self, scope: str = "global") -> None:
-        self.scope = scope  # of the memory that lanes are kept in
+    def __init__(self, is_gpu: bool = False, sizes: Collection[Var] = ()) -> None:
+        self.is_gpu, self.sizes = is_gpu, sizes
+        self.scope = "local" if is_gpu else "global"  # of the memory that lanes are kept in
         self.views: dict[Buffer, Buffer] = {}
         self.staged: dict[Var, Buffer] = {}  # vectors of LetStmt → the memory that holds their lanes
         self.lets: dict[Var, tuple[Expr, Expr, Var]] = {}  # vectors of Let → their value; one lane of it, and its name
@@ -118,6 +124,8 @@ class _Scalarize(Rewriter):
         index = store.indices[-1]
         if lanes == 1 and each == 1 and index.dtype.lanes == 1:
             return self.rebuild(store)
+        if self.is_gpu and wide_copy(store, self.sizes) is not None:
+            return store
         view, dtype = self.view(store.buffer), index.dtype.element
 
         def location(at: Expr) -> Expr:
@@ -127,17 +135,19 @@ class _Scalarize(Rewriter):
             return add_index(first, cast(at % each, dtype))
 
         if not self._reads_elsewhere(store):
-            return _for_lanes(lanes, dtype, lambda at: BufferStore(view, self.lane(store.value, at), (location(at),)))
+            return self._for_lanes(
+                lanes, dtype, lambda at: BufferStore(view, self.lane(store.value, at), (location(at),))
+            )
         kept = decl_buffer((lanes,), store.value.dtype.element, f"{store.buffer.name}_lanes", scope=self.scope)
-        compute = _for_lanes(lanes, dtype, lambda at: BufferStore(kept, self.lane(store.value, at), (at,)))
+        compute = self._for_lanes(lanes, dtype, lambda at: BufferStore(kept, self.lane(store.value, at), (at,)))
         if loads_from(index, store.buffer.data):
             locations = decl_buffer((lanes,), dtype, f"{store.buffer.name}_places", scope=self.scope)
-            find = _for_lanes(lanes, dtype, lambda at: BufferStore(locations, location(at), (at,)))
-            write = _for_lanes(
+            find = self._for_lanes(lanes, dtype, lambda at: BufferStore(locations, location(at), (at,)))
+            write = self._for_lanes(
                 lanes, dtype, lambda at: BufferStore(view, BufferLoad(kept, (at,)), (BufferLoad(locations, (at,)),))
             )
             return _allocate(kept, _allocate(locations, seq([compute, find, write])))
-        write = _for_lanes(lanes, dtype, lambda at: BufferStore(view, BufferLoad(kept, (at,)), (location(at),)))
+        write = self._for_lanes(lanes, dtype, lambda at: BufferStore(view, BufferLoad(kept, (at,)), (location(at),)))
         return _allocate(kept, seq([compute, write]))
 
     def _reads_elsewhere(self, store: BufferStore) -> bool:
@@ -158,12 +168,18 @@ class _Scalarize(Rewriter):
         pre_order_visit(store.value, look)
         return not own_place_only
 
+    def _for_lanes(self, lanes: int, dtype: DataType, body: Callable[[Expr], Stmt]) -> Stmt:
+        """for lane in range(lanes): body(lane); unrolled where lanes are registers, which have no index."""
+        lane = Var("lane", dtype)
+        kind = ForKind.UNROLLED if self.is_gpu and lanes <= _UNROLL_LANES else ForKind.SERIAL
+        return For(lane, const(0, dtype), const(lanes, dtype), kind, body(lane))
+
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
         lanes = node.value.dtype.lanes
         if lanes == 1:
             return self.rebuild(node)
         kept = decl_buffer((lanes,), node.value.dtype.element, node.var.name, scope=self.scope)
-        fill = _for_lanes(lanes, INT32, lambda at: BufferStore(kept, self.lane(node.value, at), (at,)))
+        fill = self._for_lanes(lanes, INT32, lambda at: BufferStore(kept, self.lane(node.value, at), (at,)))
         self.staged[node.var] = kept
         return _allocate(kept, seq([fill, self.visit(node.body)]))
 
@@ -312,12 +328,6 @@ _HALVES: dict[str, Callable[[_Scalarize, Call, Expr, int], Expr]] = {
 }
 
 
-def _for_lanes(lanes: int, dtype: DataType, body: Callable[[Expr], Stmt]) -> Stmt:
-    """for lane in range(lanes): body(lane)"""
-    lane = Var("lane", dtype)
-    return For(lane, const(0, dtype), const(lanes, dtype), ForKind.SERIAL, body(lane))
-
-
 def _allocate(buffer: Buffer, body: Stmt) -> Stmt:
     return Allocate(buffer.data, buffer.dtype, buffer.shape, const(True, "bool"), body)
 
@@ -326,7 +336,9 @@ def _allocate(buffer: Buffer, body: Stmt) -> Stmt:
 @deep
 def scalarize_vectors(func: PrimFunc) -> PrimFunc:
     """Vector statements become loops over their lanes."""
-    return func.with_(body=_Scalarize("local" if is_gpu(target_of(func)) else "global").visit(func.body))
+    if not is_gpu(target_of(func)):
+        return func.with_(body=_Scalarize().visit(func.body))
+    return func.with_(body=_Scalarize(True, free_integers(func.body)).visit(func.body))
 
 
 @function_pass

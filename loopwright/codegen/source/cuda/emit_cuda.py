@@ -15,8 +15,9 @@ from typing import Final
 from loopwright import ir
 from loopwright.analysis.written_memory import written_pointers
 from loopwright.codegen.source.code import Code
+from loopwright.codegen.source.cuda import vector_types
 from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED, KernelWriter
-from loopwright.codegen.source.cuda.kernels import CudaKernel, CudaKernels, KernelParameter
+from loopwright.codegen.source.cuda.kernels import Alignment, CudaKernel, CudaKernels, KernelParameter
 from loopwright.codegen.source.cuda.limits import check_kernel
 from loopwright.codegen.source.cuda.prelude import prelude
 from loopwright.codegen.source.helpers import Helpers
@@ -37,7 +38,7 @@ _QUALIFIERS: Final = "static __device__ __forceinline__"
 # What CUDA has beside C++; a variable of the program gets another name.
 _TAKEN: Final = (
     "threadIdx blockIdx blockDim gridDim warpSize dim3 signbit isnan isinf half nv_bfloat16 atomicAdd min max abs "
-    f"uint3 int2 int3 int4 float2 float3 float4 double2 rsqrt rsqrtf sincos tex1D surf1D assert {DYNAMIC_SHARED}"
+    f"uint3 int3 float3 rsqrt rsqrtf sincos tex1D surf1D assert {DYNAMIC_SHARED}"
 ).split()
 
 
@@ -54,29 +55,41 @@ class _File:
     def __init__(self, functions: dict[str, ir.PrimFunc], target: Target) -> None:
         self.functions, self.target = functions, target
         self.names = Names()
-        for name in _TAKEN:
+        for name in (*_TAKEN, *vector_types.NAMES):
             self.names.reserve(name)
         self.symbols = {name: self.names.fresh(symbol(name)) for name in functions}
         self.helpers = Helpers(_QUALIFIERS)
         self.bodies = MathBodies(self.helpers, self.names, self._writer)
         self.constants: list[str] = []
 
-    def _writer(self, names: Names) -> KernelWriter:
-        return KernelWriter(self.helpers, names, self.bodies, self.names)
+    def _writer(self, names: Names, is_aligned: bool = True) -> KernelWriter:
+        return KernelWriter(self.helpers, names, self.bodies, self.names, is_aligned)
 
     def kernels(self) -> CudaKernels:
         written = {name: self._kernel(name, function) for name, function in self.functions.items()}
-        texts = [text for text, _ in written.values()]
+        texts = [text for some, _ in written.values() for text in some]
         self.helpers.keep_used([*texts, *self.constants])
         helpers = list(self.helpers.definitions.values())
         head = _HEAD.format(names=", ".join(self.symbols.values()) or "no kernels")
-        parts = [head, prelude([*texts, *helpers, *self.constants]), *helpers, *self.constants, *texts]
+        vectors = vector_types.definitions(texts)
+        parts = [head, prelude([*texts, *helpers, *self.constants, vectors]), vectors]
+        parts += [*helpers, *self.constants, *texts]
         text = "\n\n".join([part for part in parts if part]) + "\n"
         return CudaKernels(text, {name: kernel for name, (_, kernel) in written.items()}, self.target.arch)
 
-    def _kernel(self, name: str, function: ir.PrimFunc) -> tuple[str, CudaKernel]:
+    def _kernel(self, name: str, function: ir.PrimFunc) -> tuple[list[str], CudaKernel]:
+        """The kernel; beside it the same without wide accesses, where these take more than an argument promises."""
+        text, kernel = self._written(self.symbols[name], function)
+        check_kernel(kernel, function, self.target)
+        if not kernel.alignments:
+            return [text], kernel
+        unaligned = self.names.fresh(f"{kernel.name}_unaligned")
+        other, _ = self._written(unaligned, function, is_aligned=False)
+        return [text, other], kernel._replace(unaligned=unaligned)
+
+    def _written(self, symbol: str, function: ir.PrimFunc, is_aligned: bool = True) -> tuple[str, CudaKernel]:
         names = Names(self.names)
-        writer = self._writer(names)
+        writer = self._writer(names, is_aligned)
         types = pointees(function)
         written = written_pointers(function)
         parameters, declarations = [], []
@@ -96,13 +109,13 @@ class _File:
         writer.pointees = {
             var: text for var, text in types.items() if var not in writer.declared or writer.declared[var] == text
         }
-        writer.run(function.body)
+        writer.begin(function)
         self.constants += writer.constants
         launch = function.attrs[LAUNCH_PARAMS]
         assert isinstance(launch, Sequence)
         block = tuple(writer.threads.get(f"threadIdx.{axis}", 1) for axis in "xyz")
         kernel = CudaKernel(
-            name=self.symbols[name],
+            name=symbol,
             parameters=tuple(parameters),
             launch=tuple([str(tag) for tag in launch]),
             block=(block[0], block[1], block[2]),
@@ -110,8 +123,8 @@ class _File:
             dynamic_shared=writer.dynamic_shared,
             stack=writer.stack,
             has_barriers=writer.has_barriers,
+            alignments=tuple([Alignment(writer.given[var], many) for var, many in writer.alignments.items()]),
         )
-        check_kernel(kernel, function, self.target)
         lines = without_unused(writer.lines, [], writer.effects)
         if kernel.dynamic_shared:
             lines.insert(0, f"    extern __shared__ __align__(16) unsigned char {DYNAMIC_SHARED}[];")

@@ -25,7 +25,7 @@ from loopwright.runtime.dtype import DataType
 from loopwright.target import CpuDescription
 
 _COMPILERS: Final = ("c++", "g++", "clang++")
-_FLAGS: Final = ("-O1", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-w")
+_FLAGS: Final = ("-O1", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-w")
 _AXES: Final = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"]
 _TYPES: Final = "typedef int int32_t;\ntypedef long long int64_t;"
 ORDERS: Final = {"forwards": 0, "backwards": 1, "random": 2}
@@ -90,12 +90,30 @@ def _launcher(kernel: CudaKernel, function: PrimFunc) -> str:
             "    auto body = [](void *given) {",
             "        const Arguments *from = (const Arguments *)given;",
             "        (void)from;",
+            *_aligned(kernel),
             f"        {kernel.name}({given});",
             "    };",
             f"    return {call}{int(kernel.has_barriers)});",
             "}",
         ]
     )
+
+
+def _aligned(kernel: CudaKernel) -> list[str]:
+    """Lines that call the kernel without wide accesses where what is given is not aligned for them."""
+    if not kernel.alignments:
+        return []
+    tests = [
+        f"(unsigned long long)from->{kernel.parameters[position].name} % {multiple} != 0"
+        for position, multiple in kernel.alignments
+    ]
+    given = ", ".join(f"from->{parameter.name}" for parameter in kernel.parameters)
+    return [
+        f"        if ({' || '.join(tests)}) {{",
+        f"            {kernel.unaligned}({given});",
+        "            return;",
+        "        }",
+    ]
 
 
 def find_cpp_compiler() -> list[str]:

@@ -5,7 +5,8 @@
 `lw.kernel.NAME` is a record of the kernel (`EmbeddedKernel` of native/cuda.h), which the first launch completes. It
 refers to the table of the images, which is linked in from elsewhere: from an object beside this one, or from the
 memory of the process. Everything goes to the stream that is current on the device of the arguments, which are on one
-and the same; the plain C entry takes the device that is current.
+and the same; the plain C entry takes the device that is current. A kernel with wide accesses is launched where what
+it is given is aligned for them, and its other form elsewhere.
 """
 
 from __future__ import annotations
@@ -74,13 +75,13 @@ class _HostModule(ModuleEmitter):
         self.kernels, self.functions = kernels, functions
         self._records: dict[str, str] = {}
 
-    def record(self, name: str) -> str:
-        """The symbol of the record of a kernel."""
+    def record(self, kernel: CudaKernel, is_aligned: bool = True) -> str:
+        """The symbol of the record of a kernel, or of its form without wide accesses."""
+        name = kernel.name if is_aligned else kernel.unaligned
         symbol = f"@{quoted(_KERNEL_PREFIX + name)}"
         if name not in self._records:
-            kernel = self.kernels.kernels[name]
             arguments = " ".join([f"{'*' * parameter.is_pointer}{parameter.name}" for parameter in kernel.parameters])
-            texts = f"ptr {self.module.string(kernel.name)}, ptr {self.module.string(arguments)}"
+            texts = f"ptr {self.module.string(name)}, ptr {self.module.string(arguments)}"
             fields = f"{{ptr @{images_symbol(self.kernels)}, {texts}, ptr null, ptr null}}"
             self._records[name] = f"{symbol} = internal global {{ptr, ptr, ptr, ptr, ptr}} {fields}, align 8\n"
         return symbol
@@ -176,14 +177,31 @@ class _HostFunction(FunctionEmitter):
         arguments = b.alloca("ptr", max(count, 1), 8)
         for position, arg in enumerate(call.args[:count]):
             self._put(arguments, position, "ptr", self._in_memory(arg))
+        record = self.writer.record(kernel)
+        if kernel.alignments:
+            tests = [self._is_multiple(call.args[position], many) for position, many in kernel.alignments]
+            holds = tests[0]
+            for test in tests[1:]:
+                holds = b.value(f"and i1 {holds}, {test}")
+            record = b.value(f"select i1 {holds}, ptr {record}, ptr {self.writer.record(kernel, False)}")
         extents = {tag: self._extent(arg) for tag, arg in zip(kernel.launch, call.args[count:], strict=True)}
         size = b.alloca("i64", 9, 8)
         for position, value in enumerate([*[extents.get(tag, "1") for tag in _TAGS], "1", "1", "1"]):
             self._put(size, position, "i64", value)
-        given = f"ptr {self.writer.record(call.op.name)}, i32 %device, ptr {self._stream()}, ptr {size}"
+        given = f"ptr {record}, i32 %device, ptr {self._stream()}, ptr {size}"
         given = f"{given}, i64 {kernel.dynamic_shared}, ptr {arguments}"
         self.pass_on(self._runtime("lw_cuda_launch_embedded", given))
         return "0"
+
+    def _is_multiple(self, arg: ir.Expr, multiple: int) -> str:
+        """Whether a pointer or an integer is a multiple of a power of two."""
+        value = self.value(arg)
+        if arg.dtype.kind == "handle":
+            number = self.b.value(f"ptrtoint ptr {value} to i64")
+        else:
+            number = self.cast(value, arg.dtype, INT64)
+        rest = self.b.value(f"and i64 {number}, {multiple - 1}")
+        return self.b.value(f"icmp eq i64 {rest}, 0")
 
     def _extent(self, arg: ir.Expr) -> str:
         return self.cast(self.value(arg), arg.dtype, INT64)

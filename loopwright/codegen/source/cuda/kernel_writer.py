@@ -8,9 +8,11 @@ import numpy as np
 
 from loopwright import ir
 from loopwright.analysis.thread_axes import axis_of, scope_of, tag_of
+from loopwright.analysis.wide_accesses import wide_copy
 from loopwright.codegen.source.calls import emit_intrinsic
 from loopwright.codegen.source.cells import cell, rows
 from loopwright.codegen.source.code import PRIMARY, Code, call, converted
+from loopwright.codegen.source.cuda.vector_types import vector_type
 from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import Names
@@ -35,13 +37,25 @@ _BARRIERS: Final = {"shared": "__syncthreads();", "shared.dyn": "__syncthreads()
 class KernelWriter(SourceStatements):
     """Writes one kernel in CUDA C++."""
 
-    def __init__(self, helpers: Helpers, names: Names, bodies: Bodies, file_names: Names) -> None:
+    def __init__(
+        self, helpers: Helpers, names: Names, bodies: Bodies, file_names: Names, is_aligned: bool = True
+    ) -> None:
         super().__init__(helpers, names, bodies)
+        self.is_aligned = is_aligned  # whether what the kernel is given may be accessed wide
+        self.given: dict[ir.Var, int] = {}  # parameters, by position
+        self.alignments: dict[ir.Var, int] = {}  # parameters that have to be multiples
+        self.wide = frozenset[ir.Var]()  # memory of the kernel's own that is accessed wide
         self.file_names = file_names
         self.constants: list[str] = []
         self.threads: dict[str, int] = {}  # threads, by axis
         self.static_shared = self.dynamic_shared = self.stack = 0
         self.has_barriers = False
+
+    def begin(self, function: ir.PrimFunc) -> None:
+        """Write the body of `function`, whose parameters are declared."""
+        self.given = {param: position for position, param in enumerate(function.params)}
+        self.wide = _accessed_wide(function.body) - set(self.given)
+        self.run(function.body)
 
     # --- threads --------------------------------------------------------------------------------------------------
 
@@ -78,6 +92,55 @@ class KernelWriter(SourceStatements):
 
     # --- memory ---------------------------------------------------------------------------------------------------
 
+    def visit_BufferStore(self, store: ir.BufferStore) -> None:
+        if store.value.dtype.lanes == 1:
+            super().visit_BufferStore(store)
+            return
+        load, index = store.value, store.indices[0]
+        assert isinstance(load, ir.BufferLoad) and isinstance(index, ir.Ramp), "other vectors are scalarized"
+        source = load.indices[0]
+        assert isinstance(source, ir.Ramp)
+        if not self._is_wide(store):
+            self._lane_by_lane(store.buffer, index, load.buffer, source)
+            return
+        self.start_statement(index.base, source.base)
+        kind = vector_type(store.buffer.dtype, index.lanes)
+        value, where = self.index(source.base), self.index(index.base)
+        to, out_of = self._address(store.buffer, where), self._address(load.buffer, value)
+        self.line(f"*({kind} *){to} = *(const {kind} *){out_of};")
+
+    def _is_wide(self, store: ir.BufferStore) -> bool:
+        """Whether the copy is one load and one store here; takes note of what that takes."""
+        sizes = wide_copy(store, self.given)
+        load = store.value
+        assert isinstance(load, ir.BufferLoad)
+        memory = [store.buffer, load.buffer]
+        from_outside = [buffer.data for buffer in memory if buffer.data in self.given]
+        if sizes is None or any(buffer.data not in self.given and buffer.data not in self.wide for buffer in memory):
+            return False
+        if not self.is_aligned:
+            return not from_outside
+        lanes = load.dtype.lanes
+        needed = {**dict.fromkeys(sizes, lanes), **dict.fromkeys(from_outside, lanes * load.dtype.element.nbytes)}
+        for var, multiple in needed.items():
+            self.alignments[var] = max(multiple, self.alignments.get(var, 1))
+        return True
+
+    def _lane_by_lane(self, into: ir.Buffer, index: ir.Ramp, out_of: ir.Buffer, source: ir.Ramp) -> None:
+        lane = ir.Var("lane", index.base.dtype)
+
+        def at(ramp: ir.Ramp) -> ir.Expr:
+            number = ir.cast(lane, ramp.base.dtype)
+            return number if isinstance(ramp.base, ir.IntImm) and ramp.base.value == 0 else ramp.base + number
+
+        copy = ir.BufferStore(into, ir.BufferLoad(out_of, (at(source),)), (at(index),))
+        zero, lanes = ir.const(0, lane.dtype), ir.const(index.lanes, lane.dtype)
+        self.run(ir.For(lane, zero, lanes, ir.ForKind.UNROLLED, copy))
+
+    def _address(self, buffer: ir.Buffer, index: Code) -> str:
+        """Where buffer[index] begins."""
+        return str(self.visit_Var(buffer.data)) if index == "0" else f"&{self.element(buffer, index)}"
+
     def visit_Allocate(self, statement: ir.Allocate) -> None:
         var, text, scope = statement.buffer_var, memory_type(statement.dtype), scope_of(statement.buffer_var)
         count = 1
@@ -90,15 +153,16 @@ class KernelWriter(SourceStatements):
         size = count * statement.dtype.nbytes
         name = self.values[var] = Code(self.names.fresh(var.name))
         self.declared[var] = text
+        align = f"__align__({_ALIGNMENT}) " if var in self.wide else ""
         if scope == "shared":
             self.static_shared += size
-            self.line(f"__shared__ {text} {name}[{count}];")
+            self.line(f"__shared__ {align}{text} {name}[{count}];")
         elif scope == "shared.dyn":
             self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {self.dynamic_shared});")
             self.dynamic_shared += -(-size // _ALIGNMENT) * _ALIGNMENT
         elif scope == "local":
             self.stack += size
-            self.line(f"{text} {name}[{count}];")
+            self.line(f"{align}{text} {name}[{count}];")
         else:
             hint = 'use the scopes "shared", "shared.dyn" and "local"; allocate global memory outside the bound loops'
             raise NotBuilt(f"{var.name}, memory of scope {scope!r} inside a kernel", hint)
@@ -111,7 +175,8 @@ class KernelWriter(SourceStatements):
         self.file_names.reserve(name)  # the constant stands before all kernels
         values = np.ravel(np.asarray(statement.data, dtype=dtype.numpy()))
         cells = [cell(dtype, value) for value in values] or ["0"]
-        self.constants.append(f"static __device__ const {text} {name}[{len(cells)}] = {{\n{rows(cells)}\n}};")
+        align = f"__align__({_ALIGNMENT}) " if var in self.wide else ""
+        self.constants.append(f"static __device__ {align}const {text} {name}[{len(cells)}] = {{\n{rows(cells)}\n}};")
         self.values[var], self.declared[var] = Code(name), text
         self.run(statement.body)
 
@@ -165,3 +230,13 @@ class KernelWriter(SourceStatements):
             return code
         is_void = node.dtype.kind == "void"
         return self.effect(node.dtype, code if is_void else converted(value_type(node.dtype), code))
+
+
+def _accessed_wide(body: ir.Stmt) -> frozenset[ir.Var]:
+    """The allocations that wide copies load from or store to."""
+    own = {node.buffer_var for node in ir.collect(body, ir.Allocate, ir.AllocateConst)}
+    wide: set[ir.Var] = set()
+    for store in ir.collect(body, ir.BufferStore):
+        if store.value.dtype.lanes > 1 and isinstance(store.value, ir.BufferLoad):
+            wide |= {store.buffer.data, store.value.buffer.data}
+    return frozenset(wide & own)

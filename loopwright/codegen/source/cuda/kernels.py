@@ -14,6 +14,13 @@ class KernelParameter(NamedTuple):
     is_written: bool  # memory that the kernel stores to
 
 
+class Alignment(NamedTuple):
+    """What a kernel with wide accesses is given: a pointer, or a size, that is a multiple of a power of two."""
+
+    position: int  # of the parameter
+    multiple: int  # bytes where it is a pointer
+
+
 class CudaKernel(NamedTuple):
     """A kernel; a call of it passes its parameters, then the extents of the axes in `launch`."""
 
@@ -25,6 +32,8 @@ class CudaKernel(NamedTuple):
     dynamic_shared: int  # bytes that the launch asks for
     stack: int  # bytes of local arrays
     has_barriers: bool
+    alignments: tuple[Alignment, ...] = ()  # what `name` needs; where one does not hold, `unaligned` is launched
+    unaligned: str = ""  # in the text: the same kernel, whose accesses of what it is given are not wide
 
     @property
     def threads(self) -> int:

@@ -15,8 +15,9 @@ from loopwright import te
 from loopwright.codegen.source.cuda import images
 from loopwright.runtime.call_errors import DeviceMismatch, ShapeMismatch
 from loopwright.runtime.device_errors import NoCudaDriver
-from loopwright.runtime.nvidia import driver
+from loopwright.runtime.nvidia import driver, memory
 from loopwright.runtime.nvidia.errors import DeviceOutOfMemory
+from loopwright.runtime.tensor import from_dlpack
 from loopwright.script import tir as T
 from loopwright.target import gpu as gpu_of_target
 from tests.cuda_programs import PROGRAMS, axpy, vector_add
@@ -171,3 +172,35 @@ def test_without_a_driver_a_call_says_so(monkeypatch: pytest.MonkeyPatch):
     module = lw.build([A, B], target="cuda")
     with pytest.raises(NoCudaDriver, match="CUDA cannot be used here"):
         module(np.zeros(4, "float32"), np.zeros(4, "float32"))
+
+
+def further(tensor: lw.nd.NDArray, by: int) -> lw.nd.NDArray:
+    """The tensor that begins so many bytes behind `tensor`."""
+    capsule = memory.view(tensor.__dlpack__(), tensor.shape)
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    ctypes.c_uint64.from_address(pointer(capsule, b"dltensor")).value += by  # `data`, the first field
+    return from_dlpack(capsule)
+
+
+@pytest.mark.parametrize(
+    ("columns", "shift", "is_wide"), [(64, 0, True), (64, 4, False), (62, 0, False), (60, 16, True)]
+)
+def test_wide_accesses_are_launched_where_memory_is_aligned(columns, shift, is_wide, gpu: FakeGpu):  # noqa: F811
+    seen = []
+    for name in ("main_kernel", "main_kernel_unaligned"):
+        gpu.kernel(name, lambda launch, name=name: seen.append((name, launch.argument(0, ctypes.c_uint64) % 16)))
+    m = te.var("m")
+    A = te.placeholder((4, m), name="A")
+    B = te.compute((4, m), lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    outer, lane = s[B].split(B.op.axis[1], factor=4)
+    block, thread = s[B].split(outer, factor=32)
+    s[B].bind(B.op.axis[0], te.thread_axis("blockIdx.y"))
+    s[B].bind(block, te.thread_axis("blockIdx.x"))
+    s[B].bind(thread, te.thread_axis("threadIdx.x"))
+    s[B].vectorize(lane)
+    module = lw.build(s, [A, B], target="cuda -arch=sm_90")
+    a, b = [lw.nd.empty((4, columns), device=lw.cuda(0)) for _ in range(2)]
+    module(further(a, shift), b)
+    assert seen == [("main_kernel" if is_wide else "main_kernel_unaligned", shift % 16)]

@@ -15,6 +15,14 @@ struct lw_dim3 {
 };
 extern lw_dim3 threadIdx, blockIdx, blockDim, gridDim;  // of the thread that runs
 
+struct __align__(8) float2 { float x, y; };
+struct __align__(16) float4 { float x, y, z, w; };
+struct __align__(16) double2 { double x, y; };
+struct __align__(8) int2 { int x, y; };
+struct __align__(16) int4 { int x, y, z, w; };
+struct __align__(8) uint2 { unsigned x, y; };
+struct __align__(16) uint4 { unsigned x, y, z, w; };
+
 extern "C" {
 void lw_block_barrier(int line);
 void lw_warp_barrier(int line, unsigned mask);  // of the lanes in the mask
