@@ -39,6 +39,7 @@ from loopwright.transform.on_request.allreduce_threads import allreduce_threads
 from loopwright.transform.on_request.annotate_entry import annotate_entry
 from loopwright.transform.on_request.bind_target import bind_target
 from loopwright.transform.on_request.common_subexpressions import common_subexpressions
+from loopwright.transform.on_request.compact_thread_memory import compact_thread_memory
 from loopwright.transform.on_request.convert_for_loops_to_serial import convert_for_loops_to_serial
 from loopwright.transform.on_request.convert_ssa import convert_ssa
 from loopwright.transform.on_request.extract_constants import extract_constants
@@ -138,6 +139,7 @@ __all__ = [
     "clone_definitions",
     "common_subexpressions",
     "compact_buffers",
+    "compact_thread_memory",
     "convert_for_loops_to_serial",
     "convert_ssa",
     "double_buffer",

@@ -21,6 +21,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
 from loopwright.transform.errors import NotForThisTarget, UnknownStage
 from loopwright.transform.on_request.allreduce_threads import allreduce_threads
+from loopwright.transform.on_request.compact_thread_memory import compact_thread_memory
 from loopwright.transform.on_request.drop_declarations import drop_declarations
 from loopwright.transform.on_request.infer_storage_scopes import infer_storage_scopes
 from loopwright.transform.on_request.insert_barriers import insert_barriers
@@ -178,8 +179,9 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
     canonicalize_loops: _ANY_TARGET[canonicalize_loops],
     compact_buffers: (
         Step(infer_storage_scopes, 1),  # before compact_buffers, which asks whose memory it is
-        Step(compact_buffers, 1),
         Step(launch_threads, 1),  # before what overlaps loops: these passes see what one thread runs
+        Step(compact_thread_memory, 1),  # after it, when all parts of a kernel call a thread by one name
+        Step(compact_buffers, 1),  # after both: memory of a block or thread is allocated inside the launch
     ),
     plan_storage: (
         Step(plan_storage, 2),

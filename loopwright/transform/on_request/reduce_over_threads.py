@@ -1,14 +1,14 @@
 """reduce_over_threads: a value is reduced over threads by shuffles in a warp, and through shared memory beyond one.
 
-    with T.attr(T.comm_reducer(…), "reduce_scope", …):     →    R[0] = P[0]
-        T.tvm_thread_allreduce(1, P[0], True, R[0], tx)         R[0] = R[0] + T.tvm_warp_shuffle_xor(m, R[0], 16, 32, 32)
-                                                                …   # then 8, 4, 2, 1: no barrier in a warp
-                                                                if tx % 32 == 0:          # 256 threads are eight warps
-                                                                    S[0, tx // 32] = R[0]
-                                                                T.tvm_storage_sync("shared")
-                                                                R[0] = S[0, tx % 8]
-                                                                R[0] = R[0] + T.tvm_warp_shuffle_xor(m, R[0], 4, 32, 32)
-                                                                …   # then 2, 1: every thread has the result
+    with T.attr(T.comm_reducer(…), "reduce_scope", …):     →   R[0] = P[0]
+        T.tvm_thread_allreduce(1, P[0], True, R[0], tx)        R[0] = R[0] + T.tvm_warp_shuffle_xor(m, R[0], 16, 32, 32)
+                                                               …   # then 8, 4, 2, 1: no barrier in a warp
+                                                               if tx % 32 == 0:          # 256 threads are eight warps
+                                                                   S[0, tx // 32] = R[0]
+                                                               T.tvm_storage_sync("shared")
+                                                               R[0] = S[0, tx % 8]
+                                                               R[0] = R[0] + T.tvm_warp_shuffle_xor(m, R[0], 4, 32, 32)
+                                                               …   # then 2, 1: every thread has the result
 
 Threads that reduce one value are a *group*. How they do it depends on how they lie in warps:
 
