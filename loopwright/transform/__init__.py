@@ -84,6 +84,7 @@ from loopwright.transform.passes.plan_storage import plan_storage
 from loopwright.transform.passes.privatise_buffers import privatise_buffers
 from loopwright.transform.passes.remove_no_op import remove_no_op
 from loopwright.transform.passes.scalarize_vectors import scalarize_long_vectors, scalarize_vectors
+from loopwright.transform.passes.separate_full_tiles import separate_full_tiles
 from loopwright.transform.passes.simplify import simplify
 from loopwright.transform.passes.skip_asserts import skip_asserts
 from loopwright.transform.passes.software_pipeline import software_pipeline
@@ -184,6 +185,7 @@ __all__ = [
     "rewrite_unsafe_select",
     "scalarize_long_vectors",
     "scalarize_vectors",
+    "separate_full_tiles",
     "serialize_thread_reduction",
     "simplify",
     "skip_asserts",

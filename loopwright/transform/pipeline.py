@@ -54,6 +54,7 @@ from loopwright.transform.passes.precompute_constants import precompute_constant
 from loopwright.transform.passes.privatise_buffers import privatise_buffers
 from loopwright.transform.passes.remove_no_op import remove_no_op
 from loopwright.transform.passes.scalarize_vectors import scalarize_long_vectors, scalarize_vectors
+from loopwright.transform.passes.separate_full_tiles import separate_full_tiles
 from loopwright.transform.passes.simplify import simplify
 from loopwright.transform.passes.skip_asserts import skip_asserts
 from loopwright.transform.passes.software_pipeline import software_pipeline
@@ -165,7 +166,6 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
     **dict.fromkeys(
         [
             precompute_constants,  # what runs at build time runs on this machine, which need not round as a GPU does
-            partition_loops,  # a guard costs a thread little, and code twice as long costs the instruction cache much
             *(hoist_if_then_else, interchange_loops, vectorize_outer_loops, scalarize_long_vectors),
         ],
         (),
@@ -187,6 +187,8 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
         Step(plan_storage, 2),
         Step(insert_barriers, 2),  # after it: buffers that share memory need barriers too; before flatten_buffers
     ),
+    # A guard costs a thread little, and code twice as long costs the instruction cache much: but vectors have none.
+    partition_loops: (Step(separate_full_tiles, 2),),
     vectorize_loops: (
         Step(specialize_full_vectors, 2),  # before vectorize_loops: a guard that differs between lanes ends a vector
         Step(vectorize_loops, 2),

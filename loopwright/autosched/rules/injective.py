@@ -68,7 +68,7 @@ class Injective:
         work = picking.added_to(nest_cost([facts], machine, is_cut=bool(uses.compared)))
         work.note(decision)
         loops = list(sch.get_loops(sch.get_block(facts.name)))
-        order = _order(facts, streams)
+        order = memory_order(facts, streams)
         if order != sorted(order):
             sch.reorder(*[loops[position] for position in order])
             decision.chose(
@@ -118,7 +118,7 @@ class _Run:
     is_cut: bool = False  # conditions change along it
 
 
-def _order(facts: BlockFacts, streams: Streams) -> list[int]:
+def memory_order(facts: BlockFacts, streams: Streams) -> list[int]:
     """The axes with the longest steps of the store first; as they are where the steps are not known."""
     steps = [streams.stores[0].step(position) for position in range(len(facts.axes))]
     positions = list(range(len(facts.axes)))

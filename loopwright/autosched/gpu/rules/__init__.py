@@ -9,8 +9,10 @@ from typing import Final
 
 from loopwright.autosched.gpu.rule import GpuRule
 from loopwright.autosched.gpu.rules.default import DEFAULT_RULES
+from loopwright.autosched.gpu.rules.elementwise import Elementwise
 
 GPU_RULES: Final[list[GpuRule]] = [
+    Elementwise(),
     *DEFAULT_RULES,  # last: they take whatever is left
 ]
 

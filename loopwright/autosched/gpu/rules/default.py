@@ -17,6 +17,7 @@ from loopwright.autosched.gpu.nests import independent_loops, length_of_nest, ne
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.gpu.rule import GpuRule
 from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.rules.plain import RUNS_ONCE
 from loopwright.autosched.small_steps import fused
 from loopwright.ir import BlockRealize, collect_statements
 from loopwright.schedule import BlockRV, LoopRV, Schedule
@@ -92,7 +93,8 @@ class OneThread:
             return
         loops = _loops(sch, entries[0], program)
         sch.bind(sch.add_unit_loop(loops[0] if loops else _outermost(sch, entries[0], program)), "threadIdx.x")
-        decision.chose("one thread", "no loop is proved to be independent", ChoiceKind.ONE_THREAD)
+        why = "no loop is proved to be independent" if loops else RUNS_ONCE
+        decision.chose("one thread", why, ChoiceKind.ONE_THREAD)
 
 
 def _loops(sch: Schedule, entry: Entry, program: Program) -> list[LoopRV]:

@@ -1,0 +1,211 @@
+"""elementwise: every iteration writes a cell of its own: element-wise work, broadcasts, copies, pads, gathers, concats.
+
+    for i, j in T.grid(1000, 72):      →    for b in T.thread_binding(…, thread="blockIdx.x"):
+        C[i, j] = A[i, j] + B[j]                for t in T.thread_binding(256, thread="threadIdx.x"):
+                                                    for u in T.unroll(2):
+                                                        for v in T.vectorized(4): C[…] = …
+
+A thread loads and stores 16 bytes at once where neighbours in the result are neighbours in what is read, and several
+vectors are under way; a warp's threads are neighbours. Where rows begin at any address, or cells are picked, a thread
+does single elements, 256 apart, so that the warp still reads whole lines. What is no multiple of a vector is guarded:
+all threads but those at the end run without the guard (`separate_full_tiles`). Rows whose length is known only when the
+program runs are cut into pieces of a block each: a quotient for each element would take longer than memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from loopwright.autosched.choices import option
+from loopwright.autosched.contiguous import size_of
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import Access, BlockFacts, const, element_strides
+from loopwright.autosched.gpu.machine import VECTOR_BYTES, GpuMachine
+from loopwright.autosched.gpu.roofline import note_roofline
+from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.rules.injective import memory_order
+from loopwright.autosched.small_steps import fused
+from loopwright.autosched.streams import Stream, Streams
+from loopwright.schedule import Schedule
+
+THREADS: Final = 256  # a block: eight of them fill a multiprocessor
+_IN_FLIGHT: Final = 4  # loads of a thread under way: with all threads, several times what memory's latency takes
+_SMALL: Final = 8  # times smaller than the result: an operand of so few bytes comes from a cache
+
+
+class Elementwise:
+    """Takes one block that computes each of its cells from other buffers."""
+
+    name = "element-wise"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        facts = pending[0].facts
+        if facts is None or not facts.is_injective or not facts.axes:
+            return 0
+        return int(all(axis.extent != 0 for axis in facts.axes))
+
+    def schedule(
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: GpuMachine, decision: Decision
+    ) -> None:
+        facts = entries[0].facts
+        assert facts is not None
+        schedule_elementwise(sch, facts, machine, decision)
+
+
+def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, decision: Decision) -> None:
+    """Spread the cells of a block over threads."""
+    streams = Streams(facts)
+    loops = list(sch.get_loops(sch.get_block(facts.name)))
+    order = memory_order(facts, streams)
+    if order != sorted(order):
+        sch.reorder(*[loops[position] for position in order])
+        decision.chose("loops reordered", f"{facts.axes[order[-1]].name} is contiguous in the result")
+    loops = [loops[position] for position in order]
+    form = _form(facts, streams, order)
+    decision.chose("single elements" if form.lanes == 1 else f"vectors of {form.lanes}", form.why)
+    threads = machine.threads(THREADS)
+    several = option("vectors at once", _several(facts, form, threads, machine), 1, 2, 4, 8)
+    outer, row = loops[: len(loops) - form.row], loops[len(loops) - form.row :]
+    piece = several * threads * form.lanes
+    if form.is_cut:
+        pieces, rest = sch.split(fused(sch, row), [None, piece])
+        sch.bind(fused(sch, outer), "blockIdx.x")
+        sch.bind(pieces, "blockIdx.y")
+        some, thread, lane = sch.split(rest, [several, threads, form.lanes])
+        decision.chose("each block a piece of a row", "a quotient for each element would take longer than memory")
+    elif form.row == len(loops):
+        blocks, rest = sch.split(fused(sch, row), [None, piece])
+        sch.bind(blocks, "blockIdx.x")
+        some, thread, lane = sch.split(rest, [several, threads, form.lanes])
+    else:
+        vectors, lane = sch.split(fused(sch, row), [None, form.lanes])
+        blocks, some, thread = sch.split(fused(sch, [*outer, vectors]), [None, several, threads])
+        sch.reorder(blocks, thread, some, lane)
+        sch.bind(blocks, "blockIdx.x")
+    sch.reorder(thread, some, lane)
+    sch.bind(thread, "threadIdx.x")
+    sch.unroll(some)
+    if form.lanes > 1:
+        sch.vectorize(lane)
+    what = "elements" if form.lanes == 1 else "vectors"
+    why = "loads that are under way together hide the latency of memory"
+    if several == 1:
+        what, why = what[:-1], "more would leave threads without work, or take registers that they need"
+    decision.chose(f"{several} {what} a thread, {threads} threads a block", why)
+    note_roofline(decision, [facts], machine)
+
+
+class _Form(NamedTuple):
+    """What a thread does: `lanes` neighbours along the innermost `row` axes, which are one walk."""
+
+    lanes: int
+    row: int
+    is_cut: bool  # a row has a length that is known only when the program runs
+    why: str
+
+
+def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
+    axes = streams.axes
+    row = _row_length(streams, order)
+    is_cut = False
+    if row < len(order) and any(axis.extent is None for axis in axes):
+        # The axes from the last one of unknown extent on: quotients are by literals then, and proofs find them.
+        start = max(index for index, position in enumerate(order) if axes[position].extent is None)
+        is_cut = any(axes[position].extent != 1 for position in order[:start])
+        row = len(order) - start if is_cut else row
+    outer, inner = order[: len(order) - row], order[len(order) - row :]
+    is_whole = all(axes[position].extent == 1 for position in outer)
+    last = next((position for position in reversed(inner) if axes[position].extent != 1), inner[-1])
+    widest = max([stream.itemsize for stream in streams.all])
+    lanes = 1 << (max(1, VECTOR_BYTES // widest).bit_length() - 1)
+    single = _Form(1, row if is_cut else len(order), is_cut, "")
+    if any(stream.step(last) != 1 for stream in streams.stores):
+        return single._replace(why=f"{axes[last].name} is not contiguous in the result")
+    if lanes == 1 or size_of(facts.axes) < lanes:
+        return single._replace(why="they fill a vector" if lanes == 1 else "there are fewer than a vector has")
+    large = _large_loads(facts, streams, last)
+    for load, _ in large:
+        if load.step(last) != 1:
+            return single._replace(why=f"neighbours in {load.buffer.name} are not those of the result")
+    accesses = [*zip(streams.stores, facts.writes, strict=True), *large]
+    count = size_of([axes[position] for position in inner])
+    is_open = any(axis.extent is None for axis in axes)
+    if not is_whole and not is_cut and count % lanes:
+        if is_open or not all(_is_one_walk(stream, streams, order) for stream, _ in accesses):
+            return single._replace(why=f"rows of {count} elements begin at any address")
+        row, outer, is_whole = len(order), [], True
+    if is_cut and not all(_is_one_walk(stream, streams, inner) for stream, _ in accesses):
+        return single._replace(why="rows begin at any address")
+    for stream, access in accesses:
+        if not _is_aligned(stream, access, streams, outer, lanes):
+            why = f"what is accessed of {stream.buffer.name} begins at no multiple of {lanes} elements"
+            return single._replace(why=why)
+    return _Form(lanes, len(order) if is_whole else row, is_cut, f"{VECTOR_BYTES} bytes are one load, or one store")
+
+
+def _row_length(streams: Streams, order: Sequence[int]) -> int:
+    """How many of the innermost axes are one walk for all streams."""
+    length = 1
+    while length < len(order):
+        outer, inner = order[-length - 1], order[-length:]
+        moving = next((position for position in inner if streams.axes[position].extent != 1), inner[0])
+        is_unit = streams.axes[outer].extent == 1 or streams.axes[moving].extent == 1
+        if not is_unit and not (streams.are_affine and streams.follow(outer, moving)):
+            break
+        length += 1
+    return length
+
+
+def _is_one_walk(stream: Stream, streams: Streams, order: Sequence[int]) -> bool:
+    """Whether one stream goes on along all axes."""
+    moving = [position for position in order if streams.axes[position].extent != 1]
+    return all(streams.follows(stream, outer, inner) for outer, inner in pairwise(moving))
+
+
+def _large_loads(facts: BlockFacts, streams: Streams, last: int) -> list[tuple[Stream, Access]]:
+    """The loads that move along the row, of so much that they come from memory."""
+    result = []
+    stored = sum([_bytes(store, facts) for store in streams.stores])
+    for stream, access in zip(streams.loads, facts.reads, strict=True):
+        if stream.step(last) != 0 and _bytes(stream, facts) * _SMALL > stored:
+            result.append((stream, access))
+    return result
+
+
+def _bytes(stream: Stream, facts: BlockFacts) -> int:
+    moving = [axis for axis, step in zip(facts.axes, stream.steps, strict=True) if step is None or const(step) != 0]
+    return size_of(moving) * stream.itemsize
+
+
+def _is_aligned(stream: Stream, access: Access, streams: Streams, outer: Sequence[int], lanes: int) -> bool:
+    """Whether vectors begin at multiples of a vector; where that depends on sizes, the kernel has two versions."""
+    strides = element_strides(access.buffer)
+    for form, stride in zip(access.forms, strides, strict=True):
+        if stride is None or stride % lanes == 0:
+            continue
+        if form is None or (form.const * stride) % lanes:
+            return False
+    for position in outer:
+        step = stream.step(position)
+        if step is not None and streams.axes[position].extent != 1 and step % lanes:
+            return False
+    return True
+
+
+def _several(facts: BlockFacts, form: _Form, threads: int, machine: GpuMachine) -> int:
+    """How many vectors a thread loads before it computes; fewer where there are not enough for all multiprocessors."""
+    buffers = {access.buffer for access in facts.reads}
+    wanted = max(1, _IN_FLIGHT // max(1, len(buffers)))
+    if form.lanes == 1:
+        wanted = max(2, wanted)
+    if facts.costly_calls > 2:
+        wanted = min(wanted, 2)  # their registers are more than the loads'
+    if any(axis.extent is None for axis in facts.axes):
+        moving = [axis for axis in facts.axes if axis.extent != 1]
+        return min(2, wanted) if len(moving) == 1 else 1
+    size = size_of(facts.axes)
+    while wanted > 1 and size < wanted * threads * form.lanes * machine.blocks_at_once(threads):
+        wanted //= 2
+    return wanted

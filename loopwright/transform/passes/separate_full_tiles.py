@@ -1,0 +1,188 @@
+"""separate_full_tiles: a thread asks once whether all it computes is inside, and then runs without guards.
+
+    for i in T.unroll(2):                          if b * 8 + 4 + 3 < n:
+        for j in T.vectorized(4):            →         for i in T.unroll(2):
+            if b * 8 + i * 4 + j < n:                      for j in T.vectorized(4):
+                B[b * 8 + i * 4 + j] = 0                       B[b * 8 + i * 4 + j] = 0
+                                                   else:
+                                                       …                                    as it was
+
+Under a guard that differs between lanes a vector is no vector, and a load under a guard waits for it. A comparison that
+is linear in the loops' variables holds throughout when it holds at the corner where it fails first. Only nests with a
+vectorized loop are worth the second copy; what waits at barriers stays one statement.
+
+Needs: loops from 0, no blocks.  Leaves: nests of vectors without guards where all of them hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from loopwright.analysis.thread_work import has_barrier
+from loopwright.arith import Analyzer, linear_coefficients
+from loopwright.ir import (
+    GE,
+    GT,
+    LE,
+    LT,
+    And,
+    BufferLoad,
+    Call,
+    CompareExpr,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    LetStmt,
+    PrimFunc,
+    Stmt,
+    Sub,
+    Var,
+    Visitor,
+    any_node,
+    any_statement,
+    const,
+    deep,
+    logical_and,
+    post_order_visit,
+    substitute,
+    uses_var,
+)
+from loopwright.ir.passes import function_pass
+from loopwright.transform.parts.clone_definitions import clone_definitions
+from loopwright.transform.parts.known_ops import LIKELY
+from loopwright.transform.parts.statements import StmtRewriter
+
+MAX_NODES: Final = 4_000  # of a nest that is copied
+
+
+class _SeparateFullTiles(StmtRewriter):
+    def __init__(self) -> None:
+        self.facts = Analyzer()
+
+    def visit_For(self, loop: For) -> Stmt:
+        if _is_tile(loop):
+            return self._separated(loop)
+        return self.rebuild(loop)
+
+    def _separated(self, loop: For) -> Stmt:
+        find = _FindGuards(self.facts)
+        find.visit(loop)
+        if not find.corners:
+            return loop
+        condition: Expr | None = None
+        for corner in dict.fromkeys(find.corners.values()):
+            condition = corner if condition is None else logical_and(condition, corner)
+        assert condition is not None
+        return IfThenElse(condition, _Without(find.corners).visit(loop), clone_definitions(loop))
+
+
+def _is_tile(loop: For) -> bool:
+    """Whether it is the outermost of short loops with vectors among them."""
+    if loop.kind not in (ForKind.UNROLLED, ForKind.VECTORIZED) or not isinstance(loop.extent, IntImm):
+        return False
+    if not any_statement(loop, lambda inner: isinstance(inner, For) and inner.kind is ForKind.VECTORIZED):
+        return False
+    return not has_barrier(loop) and _size(loop) <= MAX_NODES
+
+
+def _size(loop: For) -> int:
+    count = 0
+
+    def look(_: object) -> None:
+        nonlocal count
+        count += 1
+
+    post_order_visit(loop, look)
+    return count
+
+
+class _FindGuards(Visitor):
+    """The comparisons that guard statements, each with what it is at the corner of the loops where it fails first."""
+
+    def __init__(self, facts: Analyzer) -> None:
+        self.facts = facts
+        self.last: dict[Var, int] = {}  # loop variables, by their greatest value
+        self.bound: set[Var] = set()  # what is known inside only
+        self.corners: dict[CompareExpr, Expr] = {}
+
+    def visit_Expr(self, expr: Expr) -> None:
+        """Values that conditions choose between have no statements."""
+
+    def visit_For(self, loop: For) -> None:
+        starts = isinstance(loop.min, IntImm) and loop.min.value == 0
+        if starts and isinstance(loop.extent, IntImm) and loop.extent.value > 0:
+            self.last[loop.loop_var] = loop.extent.value - 1
+        else:
+            self.bound.add(loop.loop_var)
+        self.visit(loop.body)
+
+    def visit_LetStmt(self, let: LetStmt) -> None:
+        self.bound.add(let.var)
+        self.visit(let.body)
+
+    def visit_IfThenElse(self, node: IfThenElse) -> None:
+        if node.else_case is None:
+            for part in _parts(node.condition):
+                corner = self._corner(part)
+                if corner is not None:
+                    self.corners[part] = corner  # type: ignore[index]
+        self.visit(node.then_case)
+        if node.else_case is not None:
+            self.visit(node.else_case)
+
+    def _corner(self, part: Expr) -> Expr | None:
+        if not isinstance(part, (LT, LE, GT, GE)) or uses_var(part, self.bound.__contains__):
+            return None
+        if any_node(part, lambda node: isinstance(node, (BufferLoad, Call))):
+            return None  # asked before the first iteration, it might see other memory
+        variables = [var for var in self.last if uses_var(part, lambda used, own=var: used is own)]  # type: ignore[misc]
+        difference = Sub(part.a, part.b) if isinstance(part, (LT, LE)) else Sub(part.b, part.a)
+        linear = linear_coefficients(difference, variables, self.facts)
+        if linear is None or not all([isinstance(step, IntImm) for step in linear[0]]):
+            return None
+        corner: dict[Var, Expr] = {}
+        for var, step in zip(variables, linear[0], strict=True):
+            assert isinstance(step, IntImm)
+            corner[var] = const(self.last[var] if step.value > 0 else 0, var.dtype)
+        return self.facts.simplify(substitute(part, corner))
+
+
+def _parts(condition: Expr) -> Sequence[Expr]:
+    """The conditions that all have to hold."""
+    if isinstance(condition, And):
+        return [*_parts(condition.a), *_parts(condition.b)]
+    if isinstance(condition, Call) and condition.op is LIKELY:
+        return _parts(condition.args[0])
+    return [condition]
+
+
+class _Without(StmtRewriter):
+    """Leaves the guards out that hold throughout."""
+
+    def __init__(self, holding: Mapping[CompareExpr, Expr]) -> None:
+        self.holding = holding
+
+    def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
+        node = self.rebuild(node)
+        if node.else_case is not None:
+            return node
+        parts = _parts(node.condition)
+        left = [part for part in parts if part not in self.holding]
+        if len(left) == len(parts):
+            return node
+        if not left:
+            return node.then_case
+        condition = left[0]
+        for part in left[1:]:
+            condition = logical_and(condition, part)
+        return node.with_(condition=condition)
+
+
+@function_pass
+@deep
+def separate_full_tiles(func: PrimFunc) -> PrimFunc:
+    """Nests of vectors run without guards where all of them hold."""
+    return func.with_(body=_SeparateFullTiles().visit(func.body))

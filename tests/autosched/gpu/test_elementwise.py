@@ -1,0 +1,165 @@
+"""Element-wise work on a GPU: what is chosen, and that it is right for all sizes and types."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import autosched, te, topi
+
+EMULATED = "cuda -model=emulated"
+RNG = np.random.default_rng(0)
+
+
+def check(args, given, *wanted, rtol=1e-6):
+    """Build by rule, run emulated, compare; the plan in words and the kernels' text."""
+    module = lw.build(args, target=EMULATED, autosched=True)
+    results = [np.zeros(want.shape, want.dtype) for want in wanted]
+    module(*given, *results)
+    for result, want in zip(results, wanted, strict=True):
+        np.testing.assert_allclose(result, want, rtol=rtol)
+    return autosched.apply(args, EMULATED).explain(), module.get_source()
+
+
+def values(*shape, dtype="float32"):
+    return (RNG.random(shape) * 100).astype(dtype)
+
+
+TYPES = ("float32", "float16", "int8", "uint8", "bool", "int64", "float64")
+
+
+def test_copies_are_vectors_of_16_bytes():
+    inputs, outputs, given = [], [], []
+    for dtype in TYPES:
+        lanes = 16 // np.dtype(dtype).itemsize
+        for n in (lanes - 1, 256 * lanes + 1):
+            A = te.placeholder((n,), dtype, name="A")
+            B = topi.identity(A)
+            plan = autosched.apply([A, B], EMULATED).explain()
+            assert f"vectors of {lanes}" in plan if n >= lanes else "single elements" in plan
+            inputs.append(A)
+            outputs.append(B)
+            given.append(values(n, dtype=dtype))
+    check([*inputs, *outputs], given, *given)  # all kernels in one library: it is one call of the C++ compiler
+
+
+def test_all_threads_but_the_last_run_without_guards():
+    n = 256 * 4 * 3 + 5
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * 2, name="B")
+    a = values(n)
+    plan, source = check([A, B], [a], a * 2)
+    assert "vectors of 4" in plan
+    kernel = source[source.index("__global__") :]
+    assert "if (blockIdx_x * 256 + threadIdx_x < 769) {" in kernel and "} else {" in kernel
+
+
+def test_several_vectors_are_under_way_where_there_is_enough_to_do():
+    def plan(n):
+        A = te.placeholder((n,), name="A")
+        B = te.compute((n,), lambda i: A[i], name="B")
+        return autosched.apply([A, B], "nvidia/nvidia-h200").explain()
+
+    assert "4 vectors a thread" in plan(2**26 + 1)
+    assert "1 vector a thread" in plan(2**18)
+    assert "537 MB at 4.22 TB/s" in plan(2**26 + 1)
+
+
+def test_a_row_is_added_to_all_rows():
+    args, given, wanted = [], [], []
+    for columns in (1, 3, 70, 72):
+        A = te.placeholder((100, columns), name="A")
+        R = te.placeholder((columns,), name="R")
+        C = te.placeholder((100, 1), name="C")
+        B = topi.add(A, topi.multiply(R, C))
+        assert "vectors of 4" in autosched.apply([A, R, C, B], EMULATED).explain()
+        a, r, c = values(100, columns), values(columns), values(100, 1)
+        args.append([A, R, C, B])
+        given += [a, r, c]
+        wanted.append(a + r * c)
+    check([arg for group in args for arg in group[:3]] + [group[3] for group in args], given, *wanted, rtol=1e-5)
+
+
+def test_rows_that_begin_anywhere_are_done_by_elements():
+    A = te.placeholder((50, 71), name="A")
+    B = te.compute((50, 70), lambda i, j: A[i, j + 1], name="B")
+    a = values(50, 71)
+    plan, _ = check([A, B], [a], a[:, 1:])
+    assert "single elements" in plan
+
+
+def test_open_sizes():
+    n, m = te.var("n"), te.var("m")
+    A, R = te.placeholder((n, m), name="A"), te.placeholder((m,), name="R")
+    B = te.compute((n, m), lambda i, j: A[i, j] + R[j], name="B")
+    C = te.compute((n, m), lambda i, j: A[i, j] * 2, name="C")
+    plan = autosched.apply([A, R, B, C], EMULATED).explain()
+    assert "each block a piece of a row" in plan and "default binding" not in plan
+    module = lw.build([A, R, B, C], target=EMULATED, autosched=True)
+    for shape in ((1, 1), (7, 3), (33, 64), (5, 1030), (0, 3), (3, 0)):
+        a, r = values(*shape), values(shape[1])
+        b, c = np.zeros(shape, "float32"), np.zeros(shape, "float32")
+        module(a, r, b, c)
+        np.testing.assert_array_equal(b, a + r)
+        np.testing.assert_array_equal(c, a * 2)
+
+
+def test_open_sizes_around_a_row_of_known_length():
+    n, m = te.var("n"), te.var("m")
+    A, R = te.placeholder((n, m, 7), name="A"), te.placeholder((n, 7), name="R")
+    B = te.compute((n, m, 7), lambda i, j, k: A[i, j, k] + R[i, k], name="B")
+    a, r = values(5, 13, 7), values(5, 7)
+    plan, _ = check([A, R, B], [a, r], a + r[:, None])
+    assert "default binding" not in plan
+
+
+def test_nothing_and_one_thing():
+    zero = te.placeholder((0, 5), name="A")
+    check([zero, te.compute((0, 5), lambda i, j: zero[i, j] + 1, name="B")], [values(0, 5)], values(0, 5))
+    one = te.placeholder((), name="A")
+    check([one, te.compute((), lambda: one() + 1, name="B")], [np.array(2, "float32")], np.array(3, "float32"))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_cells_that_are_only_moved(axis):
+    A, I = te.placeholder((20, 64), name="A"), te.placeholder((9,), "int32", name="I")
+    B = te.placeholder((20, 64), name="B")
+    a, b, i = values(20, 64), values(20, 64), RNG.integers(0, 20, 9).astype("int32")
+    before, after = [0, 0], [0, 0]
+    before[axis], after[axis] = 4, 3
+    moved = [
+        (topi.take(A, I, axis=axis), np.take(a, i, axis)),
+        (topi.concatenate([A, B], axis), np.concatenate([a, b], axis)),
+        (topi.nn.pad(A, before, after), np.pad(a, list(zip(before, after, strict=True)))),
+        (topi.strided_slice(A, [1, 2], [19, 60], [2, 3]), a[1:19:2, 2:60:3]),
+        (topi.reshape(A, (64, 20)), a.reshape(64, 20)),
+        (topi.flip(A, axis), np.flip(a, axis)),
+        (topi.repeat(A, 3, axis), np.repeat(a, 3, axis)),
+        (topi.tile(A, (2, 3)), np.tile(a, (2, 3))),
+    ]
+    check([A, B, I, *[one for one, _ in moved]], [a, b, i], *[want for _, want in moved])
+
+
+def test_several_results_of_mixed_types():
+    A = te.placeholder((6, 50), "float16", name="A")
+    B = te.compute((6, 50), lambda i, j: A[i, j].astype("float32") * 0.5, name="B")
+    C = te.compute((6, 50), lambda i, j: A[i, j] > te.const(50, "float16"), name="C")
+    a = values(6, 50, dtype="float16")
+    _, source = check([A, B, C], [a], a.astype("float32") * np.float32(0.5), a > 50)
+    assert source.count("__global__") == 2
+
+
+def test_a_result_in_another_order_of_loops():
+    from loopwright.script import tir as T
+
+    @T.prim_func
+    def columns(A: T.Buffer((40, 12)), B: T.Buffer((12, 40))):
+        for i, j in T.grid(40, 12):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj, vi] = A[vi, vj] + T.float32(1)
+
+    a, b = values(40, 12), np.zeros((12, 40), "float32")
+    lw.build(columns, target=EMULATED, autosched=True)(a, b)
+    np.testing.assert_array_equal(b, a.T + np.float32(1))

@@ -1,0 +1,111 @@
+"""separate_full_tiles: threads that are wholly inside run without guards."""
+
+from __future__ import annotations
+
+from loopwright.script import tir as T
+from loopwright.transform import separate_full_tiles
+from tests.transform.before_after import check, unchanged
+
+
+def test_all_corners_are_asked_once():
+    @T.prim_func
+    def before(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(5):
+            for i in T.unroll(2):
+                for j in T.vectorized(4):
+                    if b * 8 + i * 4 + j < n and b - n <= 3 - j:
+                        B[b * 8 + i * 4 + j] = A[b * 8 + i * 4 + j]
+
+    @T.prim_func
+    def after(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(5):
+            if b * 8 + 7 < n and b - n <= 0:
+                for i in T.unroll(2):
+                    for j in T.vectorized(4):
+                        B[b * 8 + i * 4 + j] = A[b * 8 + i * 4 + j]
+            else:
+                for i in T.unroll(2):
+                    for j in T.vectorized(4):
+                        if b * 8 + i * 4 + j < n and b - n <= 3 - j:
+                            B[b * 8 + i * 4 + j] = A[b * 8 + i * 4 + j]
+
+    check(separate_full_tiles, before, after, again=False)
+
+
+def test_a_comparison_that_falls_and_one_that_memory_decides():
+    @T.prim_func
+    def before(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(5):
+            for j in T.vectorized(8):
+                if n > 7 - j and A[b * 8 + j] > T.float32(0):
+                    B[b * 8 + j] = A[b * 8 + j]
+
+    @T.prim_func
+    def after(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(5):
+            if n > 7:
+                for j in T.vectorized(8):
+                    if A[b * 8 + j] > T.float32(0):
+                        B[b * 8 + j] = A[b * 8 + j]
+            else:
+                for j in T.vectorized(8):
+                    if n > 7 - j and A[b * 8 + j] > T.float32(0):
+                        B[b * 8 + j] = A[b * 8 + j]
+
+    check(separate_full_tiles, before, after, again=False)
+
+
+def test_what_stays():
+    @T.prim_func
+    def no_vector(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(10):
+            for j in T.unroll(4):
+                if b * 4 + j < n:
+                    B[b * 4 + j] = A[b * 4 + j]
+
+    @T.prim_func
+    def not_linear(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(10):
+            for j in T.vectorized(4):
+                if j * j < n and T.Cast("int32", A[b * 4]) < j:
+                    B[b * 4 + j] = A[b * 4 + j]
+
+    @T.prim_func
+    def with_an_else(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(10):
+            for j in T.vectorized(4):
+                if b * 4 + j < n:
+                    B[b * 4 + j] = A[b * 4 + j]
+                else:
+                    B[b * 4 + j] = T.float32(0)
+
+    @T.prim_func
+    def known_inside_only(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(10):
+            for j in T.vectorized(4):
+                with T.LetStmt(T.Cast("int32", A[b * 4 + j])) as limit:
+                    if b * 4 + j < limit:
+                        B[b * 4 + j] = A[b * 4 + j]
+
+    for func in (no_vector, not_linear, with_an_else, known_inside_only):
+        unchanged(separate_full_tiles, func)
+
+
+def test_a_nest_with_a_barrier_is_separated_on_both_sides_of_it():
+    @T.prim_func
+    def func(A: T.Buffer(64), B: T.Buffer(64), n: T.int32):
+        S = T.alloc_buffer((64,), scope="shared")
+        for t in T.thread_binding(16, thread="threadIdx.x"):
+            for _i in T.unroll(1):
+                for j in T.vectorized(4):
+                    if t * 4 + j < n:
+                        S[t * 4 + j] = A[t * 4 + j]
+                T.evaluate(T.tvm_storage_sync("shared"))
+                for j in T.vectorized(4):
+                    if t * 4 + j < n:
+                        B[t * 4 + j] = S[63 - t * 4 - j]
+
+    got = str(separate_full_tiles(func))
+    assert got.count("tvm_storage_sync") == 1
+    assert got.count("else") == 2
+    assert got.count("T.unroll(1)") == 1
