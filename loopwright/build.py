@@ -10,9 +10,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loopwright.as_module import NotBuildable, as_module, is_te_schedule
 from loopwright.display import progress
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     BuiltModule = CompiledModule | CModule | CudaModule
 
 TargetLike = str | Target | Mapping[str, object]
+_GPU_RULES: Final = "loopwright.autosched.gpu.rules."
 
 
 @rare_collections
@@ -108,28 +109,57 @@ class ScheduleOptions(NamedTuple):
 
 def _build_module(module: IRModule, target: Target, options: ScheduleOptions) -> BuiltModule:
     """The module compiled for `target`: found in the cache, or scheduled, checked, lowered, compiled and kept."""
-    if target.kind in ("c", "cuda") or not cache_is_on():  # compiled when first called, by other compilers
+    if _is_source(target) or not cache_is_on():  # compiled when first called, by other compilers
         return _compiled(module, target, options)
     from loopwright.codegen.build_key import build_key
-    from loopwright.codegen.compile_cache import find, keep
-    from loopwright.codegen.llvm.native_module import CompiledModule
+    from loopwright.codegen.compile_cache import find
 
     start = perf_counter()
-    rules = _rules_text(module, target, options.winograd) if options.autosched else ""
+    rules = _rules_text(module, target, options)
     key = build_key(module, target, _intrinsic, rules) if rules is not None else None
     named = perf_counter()
     if key is None:
         return _compiled(module, target, options)
-    result = find(key, describe(target))
+    result: BuiltModule | None = find(key, describe(target), _reader(target))
     if result is not None:
         _check_pass_names()
         result.timings = {"key": named - start, **result.timings}
         return result
     built = _compiled(module, target, options)
-    assert isinstance(built, CompiledModule)  # all but C and CUDA, which are compiled above
-    keep(key, built, str(target), sum(built.timings.values()))
+    _keep(key, built, target)
     built.timings["key"] = named - start
     return built
+
+
+def _is_source(target: Target) -> bool:
+    """Whether what is built is text, for a compiler of C or C++."""
+    return target.kind == "c" or (target.kind == "cuda" and target.model == "emulated")
+
+
+def _reader(target: Target) -> Callable[..., Any] | None:
+    """What reads a module for cuda from the cache."""
+    if target.kind != "cuda":
+        return None
+    from loopwright.codegen.source.cuda.kept import cuda_in
+
+    return cuda_in
+
+
+def _keep(key: str, built: BuiltModule, target: Target) -> None:
+    """Keep what was built under `key`; a module for cuda when the code of its host is compiled."""
+    from loopwright.codegen.compile_cache import keep, kept_native
+    from loopwright.codegen.llvm.native_module import CompiledModule
+
+    seconds = sum(built.timings.values())
+    if isinstance(built, CompiledModule):
+        keep(key, kept_native(built), str(target), seconds)
+        return
+    from loopwright.codegen.source.cuda.kept import kept_cuda
+    from loopwright.codegen.source.cuda.make_module import LaunchingModule
+
+    if isinstance(built, LaunchingModule) and built.description is not None:
+        functions, description = built.compiled, built.description
+        functions.when_compiled = lambda host: keep(key, kept_cuda(host, functions, description), str(target), seconds)
 
 
 def _compiled(module: IRModule, target: Target, options: ScheduleOptions) -> BuiltModule:
@@ -165,21 +195,33 @@ def _compiled_in(task: progress.Task, module: IRModule, target: Target, options:
     return result
 
 
-def _rules_text(module: IRModule, target: Target, winograd: bool | int) -> str | None:
-    """What scheduling by rule depends on beside the program and the target; None where that has no text."""
+def _rules_text(module: IRModule, target: Target, options: ScheduleOptions) -> str | None:
+    """What a build depends on beside the program and the target; None where that has no text."""
+    gpu = ""
+    if target.kind == "cuda":
+        from loopwright.codegen.source.cuda.images import has_hooks
+        from loopwright.target import describe_gpu
+
+        if has_hooks():
+            return None  # functions of the user's
+        gpu = repr(describe_gpu(target))
+    if not options.autosched:
+        return gpu
     from loopwright.autosched import RULES, Machine
+    from loopwright.autosched.gpu.rules import GPU_RULES
     from loopwright.autosched.known import known_schedules
     from loopwright.autosched.rules.winograd.allowed import largest_tile
 
-    rules = [type(rule) for rule in RULES]
-    if not all(rule.__module__.startswith("loopwright.autosched.rules.") for rule in rules):
+    winograd = options.winograd
+    rules = [type(rule) for rule in (GPU_RULES if gpu else RULES)]
+    if not all(rule.__module__.startswith(("loopwright.autosched.rules.", _GPU_RULES)) for rule in rules):
         return None  # a user's rule may change between two builds
     names = [rule.__qualname__ for rule in rules]
     source = known_schedules()
     if source is not None:
         functions = [function for _, function in module.functions_items() if isinstance(function, PrimFunc)]
         names += [source.key(function, target, largest_tile(winograd)) for function in functions]
-    return " ".join(["autosched", Machine.of(target).key, f"winograd={winograd!r}", *names])
+    return " ".join([gpu, "autosched", Machine.of(target).key, f"winograd={winograd!r}", *names])
 
 
 def _intrinsic(name: str) -> tuple[PrimFunc, PrimFunc] | None:

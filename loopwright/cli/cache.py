@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterable
 
-from loopwright.codegen.compile_cache import KIND
+from loopwright.codegen.compile_cache import CUDA_KIND, KIND
 from loopwright.display import progress
 from loopwright.runtime.artifact_store import (
     ArtifactStore,
@@ -118,14 +118,14 @@ def _row(store: ArtifactStore | None, entry: Entry) -> JsonObject | None:
         header = store.look(entry).header
     except (OSError, Damaged) as problem:
         return {**row, "damaged": str(problem)}
-    if header.get("kind") != KIND:
+    if header.get("kind") not in (KIND, CUDA_KIND):
         return None
     description = ModuleDescription.from_json(header["description"])
     return {
         **row,
         "functions": [function.name for function in description.functions],
         "target": header["target"],
-        "machine": description.target,
+        "machine": description.target if description.device is None else description.device.target,
         "created": header["created"],
         "seconds": header["seconds"],
         "version": description.version,

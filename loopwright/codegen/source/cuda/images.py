@@ -38,6 +38,11 @@ def hook(name: str) -> Any:
     return get_global_func(name, allow_missing=True)
 
 
+def has_hooks() -> bool:
+    """Whether the user takes part in compiling."""
+    return hook(COMPILE_HOOK) is not None or hook(TEXT_HOOK) is not None
+
+
 def exported_architectures(target: Target) -> list[str]:
     """What a library for `target` holds code for: the architectures it names, and PTX for later ones.
 

@@ -46,6 +46,12 @@ class CudaModule(Module):
     timings: dict[str, float]
 
 
+class LaunchingModule(CudaModule):
+    """A CudaModule for GPUs: `compiled` is what its functions are loaded from."""
+
+    compiled: CudaFunctions
+
+
 class EmulatedModule(CudaModule):
     """A CudaModule whose kernels run on the CPU."""
 
@@ -128,11 +134,11 @@ def _device_module(kernels: CudaKernels, target: Target) -> Module:
     return DeviceModule(_sources(kernels, target))
 
 
-def launching_module(compiled: CudaFunctions, description: ModuleDescription) -> CudaModule:
+def launching_module(compiled: CudaFunctions, description: ModuleDescription) -> LaunchingModule:
     """The Module of functions that launch kernels, which are compiled when one is called or exported."""
     kernels, target = compiled.kernels, compiled.target
     names = [function.name for function in description.functions]
-    result = CudaModule(
+    result = LaunchingModule(
         {},
         description.entry,
         {
@@ -153,7 +159,7 @@ def launching_module(compiled: CudaFunctions, description: ModuleDescription) ->
         return loaded
 
     result.set_functions({name: CudaFunction(name, load_all) for name in names})
-    result.kernels = kernels
+    result.kernels, result.compiled = kernels, compiled
     result.import_module(_device_module(kernels, target))
     return result
 
