@@ -402,6 +402,68 @@ def test_blocks_come_first():
         launch_threads(func)
 
 
+def test_what_a_check_or_a_name_reads_waits_as_well():
+    """An assertion and a LetStmt read before their body runs: the barrier comes before them, not inside."""
+
+    @T.prim_func
+    def func(I: T.Buffer(8, "int32"), B: T.Buffer(8)):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8,), "int32", scope="shared")
+        S[tx] = I[tx]
+        assert S[7 - tx] < 8, "too large"
+        B[tx] = T.float32(1)
+        S[tx] = 3
+        with T.LetStmt(S[7 - tx]) as x:
+            B[tx] = T.Cast("float32", x)
+
+    @T.prim_func
+    def expected(I: T.Buffer(8, "int32"), B: T.Buffer(8)):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8,), "int32", scope="shared")
+        S[tx] = I[tx]
+        T.tvm_storage_sync("shared")
+        assert S[7 - tx] < 8, "too large"
+        B[tx] = T.float32(1)
+        T.tvm_storage_sync("shared")
+        S[tx] = 3
+        T.tvm_storage_sync("shared")
+        with T.LetStmt(S[7 - tx]) as x:
+            B[tx] = T.Cast("float32", x)
+
+    got = insert_barriers(flat(func))
+    same(got, flat(expected))
+    assert insert_barriers(got) is got
+
+
+@pytest.mark.parametrize("scope", ["shared", "local"])
+def test_memory_of_a_kernel_ends_with_it(scope):
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(8), B: T.Buffer(8)):
+    S = T.decl_buffer((8,), scope="{scope}")
+    for bx in T.thread_binding(8, thread="blockIdx.x"):
+        S[bx] = A[bx]
+    for bx in T.thread_binding(8, thread="blockIdx.x"):
+        B[bx] = S[bx] + S[bx]
+""")
+    with pytest.raises(NotALaunch, match=f"one kernel reads S of scope '{scope}', which another kernel has written"):
+        launch_threads(flat(func))
+
+
+def test_kernels_may_use_one_name_for_memory_of_their_own():
+    @T.prim_func
+    def func(A: T.Buffer(8), B: T.Buffer(8)):
+        S = T.decl_buffer((8,), scope="shared")
+        for tx in T.thread_binding(8, thread="threadIdx.x"):
+            S[tx] = A[tx]
+            B[tx] = S[tx]
+        for tx in T.thread_binding(8, thread="threadIdx.x"):
+            S[tx] = B[tx]
+            B[tx] = S[tx] + S[tx]
+
+    assert launches(launch_threads(flat(func)).body)
+
+
 def test_without_threads_nothing_happens():
     @T.prim_func
     def func(A: T.Buffer(8)):

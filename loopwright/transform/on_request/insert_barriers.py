@@ -131,12 +131,14 @@ class _Kernel:
             return statement.with_(body=self.insert(statement.body))
         if isinstance(statement, SeqStmt):
             return flat_seq(statement, self.insert)
-        if isinstance(statement, (Allocate, AllocateConst, DeclBuffer, AssertStmt)):
+        if isinstance(statement, (Allocate, AllocateConst, DeclBuffer)):
             return statement.with_(body=self.insert(statement.body))
+        if isinstance(statement, AssertStmt):
+            return self.asks_first(statement, statement.condition)
         if isinstance(statement, LetStmt):
             if self.is_theirs(statement.value):
                 self.differ.add(statement.var)
-            return statement.with_(body=self.insert(statement.body))
+            return self.asks_first(statement, statement.value)
         if isinstance(statement, For) and statement.kind in (ForKind.SERIAL, ForKind.UNROLLED):
             if self.is_shared_loop(statement):
                 return self.loop(statement)
@@ -180,6 +182,15 @@ class _Kernel:
         self.open = after | self.open
         return choice.with_(then_case=then_case, else_case=else_case)
 
+    def asks_first(self, statement: AssertStmt | LetStmt, value: Expr) -> Stmt:
+        """A statement that reads memory to compute `value` before its body runs; a barrier may have to come first."""
+        mine = self.accesses(value)
+        needed = any([self.meet(one, other) for one in self.open for other in mine])
+        own = {Earlier(access, frozenset()): None for access in mine}
+        self.open = own if needed else self.open | own
+        inner = statement.with_(body=self.insert(statement.body))
+        return seq([barrier(), inner]) if needed else inner
+
     def whole(self, statement: Stmt) -> Stmt:
         """A statement that has no barrier inside; one goes before it where it meets what came before."""
         mine = self.accesses(statement)
@@ -198,7 +209,7 @@ class _Kernel:
         """Whether all threads run the loop alike: what meets inside it has been looked at."""
         return isinstance(statement, For) and not (self.is_theirs(statement.min) or self.is_theirs(statement.extent))
 
-    def accesses(self, statement: Stmt) -> list[Access]:
+    def accesses(self, statement: Stmt | Expr) -> list[Access]:
         nodes = collect(statement, BufferLoad, BufferStore)
         return list(dict.fromkeys([access for node in nodes for access in self.by_node.get(node, ())]))
 

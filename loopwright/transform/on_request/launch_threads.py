@@ -106,6 +106,7 @@ class _Kernels(Rewriter):
 
     def __init__(self) -> None:
         self.waiting: dict[Var, list[Allocate | DeclBuffer]] = {}  # memory of blocks and threads, from outside
+        self.kernels: dict[Var, list[Stmt]] = {}  # the kernels that use it
 
     def visit_Block(self, block: Block) -> Block:
         raise NotALaunch(f"block {block.name_hint!r} is still there", block, "run lower_blocks first")
@@ -120,6 +121,12 @@ class _Kernels(Rewriter):
             problem = f"{data.name} has scope {scope_of(data)!r}, but is used outside the kernel as well"
             raise NotALaunch(problem, node, "move all its uses under the bound loops, or give it scope global")
         del self.waiting[data]
+        kernels = self.kernels.pop(data, [])
+        readers = [kernel for kernel in kernels if _reads_first(kernel, data)]
+        if readers and len(kernels) > 1:
+            problem = f"one kernel reads {data.name} of scope {scope_of(data)!r}, which another kernel has written"
+            hint = f"compute {data.name} inside the kernel that reads it (compute_at), or give it scope global"
+            raise NotALaunch(f"{problem}: such memory ends with its kernel", readers[0], hint)
         return body
 
     def visit_DeclBuffer(self, node: DeclBuffer) -> Stmt:
@@ -136,6 +143,7 @@ class _Kernels(Rewriter):
         body = kernel.write()
         for data, nodes in self.waiting.items():
             if _uses_memory(body, data):
+                self.kernels.setdefault(data, []).append(loop)
                 for node in reversed(nodes):
                     body = node.with_(body=body)
         return kernel.launched(body)
@@ -318,6 +326,28 @@ def _uses_memory(statement: Stmt, data: Var) -> bool:
         return node is data or (isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data)
 
     return any_node(statement, uses)
+
+
+def _reads_first(kernel: Stmt, data: Var) -> bool:
+    """Whether the first access of the kernel to the memory, in the order of its text, is a read."""
+    first: list[bool] = []
+
+    def look(node: Node) -> bool:
+        if first:
+            return False
+        if isinstance(node, BufferStore):  # what it stores is read before it is stored
+            pre_order_visit(node.value, look)
+            for index in node.indices:
+                pre_order_visit(index, look)
+            if node.buffer.data is data and not first:
+                first.append(False)
+            return False
+        if isinstance(node, BufferLoad) and node.buffer.data is data:
+            first.append(True)
+        return not first
+
+    pre_order_visit(kernel, look)
+    return first == [True]
 
 
 def _is_launched(statement: Stmt, data: Var) -> bool:

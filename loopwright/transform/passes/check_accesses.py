@@ -282,8 +282,13 @@ class _CheckAccesses(StmtRewriter):
         if not rest:
             result: Stmt = IfThenElse(logical_not(condition), slow, None)
         else:
-            result = _inspect(condition, rest, slow)
+            result = _inspect(condition, rest, slow, "local" if self._is_on_threads() else "")
         loop.checks.append(clone_definitions(result))
+
+    def _is_on_threads(self) -> bool:
+        """Whether threads of a GPU run what is visited: what they allocate is memory of their own."""
+        around = [item.statement for item in self.around]
+        return any([isinstance(node, AttrStmt) and node.attr_key in _LAUNCHES for node in around])
 
     def _is_linear(self, condition: Expr, var: Var) -> bool:
         """Whether the condition is made of `in_bounds` of indices that grow by a number with the variable."""
@@ -306,11 +311,11 @@ class _CheckAccesses(StmtRewriter):
         return True
 
 
-def _inspect(condition: Expr, around: list[_Around], slow: Stmt) -> Stmt:
+def _inspect(condition: Expr, around: list[_Around], slow: Stmt, scope: str) -> Stmt:
     """Whether the condition holds in all iterations, as a loop that finds out and does nothing else; then `slow` says
     where it does not."""
     # A flag as wide as indices: for bytes LLVM takes 64 lanes of 64-bit index arithmetic, seconds to compile.
-    flag = decl_buffer((1,), "int32", "inside")
+    flag = decl_buffer((1,), "int32", "inside", scope=scope)
     zero, one = const(0), const(1)
     # Not `and`: one iteration need not wait for the one before.
     gather = BufferStore(flag, Select(condition, BufferLoad(flag, (zero,)), zero), (zero,))

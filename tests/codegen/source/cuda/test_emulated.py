@@ -83,6 +83,34 @@ def test_indices_from_data_are_checked():
     assert "thread (3, 0, 0)" in str(caught.value)
 
 
+def test_indices_from_shared_memory_are_checked_after_they_are_there():
+    """The check of a whole vector of virtual threads counts in memory of the thread's own."""
+    A = te.placeholder((16, 16), name="A")
+    Index = te.placeholder((32,), "int32", name="Index")
+    B = te.compute((32, 16), lambda i, j: A[Index[i], j], name="B")
+    s = te.create_schedule(B.op)
+    S = s.cache_read(Index, "shared", [B])
+    (by, bx, ty, tx) = [te.thread_axis(name) for name in ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")]
+    io, jo, ii, ji = s[B].tile(*B.op.axis, 8, 4)
+    jv, ji = s[B].split(ji, nparts=2)
+    s[B].reorder(io, jo, jv, ii, ji)
+    virtual = te.thread_axis("vthread")
+    for axis, thread in ((io, by), (jo, bx), (jv, virtual), (ii, ty), (ji, tx)):
+        s[B].bind(axis, thread)
+    s[S].compute_at(s[B], jo)
+    s[S].bind(s[S].op.axis[0], ty)
+    module = lw.build(s, [A, Index, B], target=EMULATED)
+    a, index = np.random.default_rng(0).random((16, 16), "float32"), np.arange(32, dtype="int32") % 16
+    for order in ORDERS:
+        module.set_thread_order(order)
+        b = np.zeros((32, 16), "float32")
+        module(a, index, b)
+        np.testing.assert_array_equal(b, a[index])
+    index[5] = 16
+    with pytest.raises(KernelStopped, match="failed"):
+        module(a, index, b)
+
+
 def test_constants_move_into_the_kernels_that_read_them():
     @T.prim_func
     def func(A: T.Buffer(8), B: T.Buffer(8)):
