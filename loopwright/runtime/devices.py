@@ -17,6 +17,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.ffi import core
 from loopwright.runtime.nvidia import memory
 from loopwright.runtime.nvidia.driver import driver, why_unusable
+from loopwright.runtime.nvidia.emulated import FACTS, is_emulated
 
 CPU: Final = 1
 CUDA: Final = memory.CUDA
@@ -251,7 +252,9 @@ class Device(core.Device):
 
     def _fact(self, name: str, attribute: int) -> int | None:
         self.require(name)
-        return driver().attribute(self.index, attribute) if self.device_type == CUDA else None
+        if self.device_type == CUDA:
+            return driver().attribute(self.index, attribute)
+        return FACTS.get(attribute) if is_emulated() else None
 
     def __str__(self) -> str:
         return f"{_NAMES.get(self.device_type) or self.type}({self.index})"
@@ -277,7 +280,7 @@ def cpu(index: int = 0) -> Device:
 
 def cuda(index: int = 0) -> Device:
     """An NVIDIA GPU."""
-    return Device(CUDA, index)
+    return Device("cuda", index)
 
 
 def opencl(index: int = 0) -> Device:
@@ -326,6 +329,12 @@ mtl = metal
 
 
 def _parse(asked: str | int, index: int | None) -> tuple[int, int]:
+    code, index = _read(asked, index)
+    # A number says where a tensor lies, and stays what it is.
+    return (CPU if code == CUDA and isinstance(asked, str) and is_emulated() else code), index
+
+
+def _read(asked: str | int, index: int | None) -> tuple[int, int]:
     if index is not None and (isinstance(index, str) or int(index) != index):
         raise UnknownDevice(asked, why=f"{index!r} is no index")
     if not isinstance(asked, str):

@@ -257,8 +257,9 @@ def _of_board(arch: str, name: str, board: Board | None) -> GpuDescription:
 def _gpu_of_this_machine(index: int) -> GpuDescription | None:
     """What the driver says of `cuda(index)`; None where there is no driver, or no such GPU."""
     from loopwright.runtime.nvidia.driver import driver, why_unusable  # which loads tvm_ffi where there is a driver
+    from loopwright.runtime.nvidia.emulated import is_emulated
 
-    if why_unusable(index) is not None:
+    if is_emulated() or why_unusable(index) is not None:
         return None
     found = driver()
     name = found.device_name(index)

@@ -34,9 +34,10 @@ from loopwright.runtime.description import DeviceCode, ModuleDescription
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.module import DeviceModule, Module
+from loopwright.runtime.nvidia.emulated import is_emulated
 from loopwright.target import CpuDescription, Target, describe_gpu
 
-EMULATED: Final = "emulated"  # the `-model` of a target whose kernels run on the CPU
+EMULATED: Final = "emulated"  # the `-model` of a target whose kernels run on the CPU; LOOPWRIGHT_CUDA says it for all
 
 
 class CudaModule(Module):
@@ -110,7 +111,7 @@ def make_cuda_module(
     if hook(TEXT_HOOK) is not None:
         kernels = kernels._replace(text=str(hook(TEXT_HOOK)(kernels.text, target)))
     description = describe_module(module, cpu, entry_name)
-    if target.model == EMULATED:
+    if target.model == EMULATED or is_emulated():
         result: CudaModule = _emulated(module, kernels, cpu, description, target)
     else:
         description = replace(description, device=DeviceCode(str(target), images_symbol(kernels)))
