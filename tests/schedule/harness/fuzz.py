@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import prod
@@ -53,6 +53,9 @@ _WEIGHTS = {"Annotate": 0.2, "Unannotate": 0.2, "AddUnitLoop": 0.4, "Unroll": 0.
 _WEIGHTS |= {"AddThreadLoop": 0.0, "Winograd": 4.0}  # of few programs, and only as long as they are as written
 _WEIGHTS |= {"UnsafeSetDType": 0.0, "UnsafeHideBufferAccess": 0.0, "PadEinsum": 0.0, "SetAxisSeparator": 0.2}
 _WEIGHTS |= {"ExpandProduct": 0.0}
+# Schedules for GPUs: loops are bound, and what stays serial.
+GPU_WEIGHTS = _WEIGHTS | {"Bind": 12.0, "Split": 3.0, "CacheRead": 2.0, "CacheWrite": 2.0, "ComputeAt": 2.0}
+GPU_WEIGHTS |= {"Parallel": 0.0, "Winograd": 0.0, "SetScope": 2.0}
 
 
 @dataclass(frozen=True)
@@ -138,11 +141,17 @@ class Grown:
     trouble: Failure | None = None
 
 
-def grow(program: Program, rng: random.Random, steps: int = STEPS, attempts: int = 60) -> Grown:
+def grow(
+    program: Program,
+    rng: random.Random,
+    steps: int = STEPS,
+    attempts: int = 60,
+    weights_of: Mapping[str, float] = _WEIGHTS,
+) -> Grown:
     """Ask for random steps until enough are accepted (or there is no end of refusals)."""
     grown = Grown(program, Schedule(program.function))
     kinds = available_kinds()
-    weights = [_WEIGHTS.get(kind, 1.0) for kind in kinds]
+    weights = [weights_of.get(kind, 1.0) for kind in kinds]
     for _ in range(attempts):
         if len(grown.moves) >= steps:
             break

@@ -1,4 +1,4 @@
-"""Random programs as emulated kernels give the bits of native code."""
+"""Random programs as emulated kernels give the bits of native code; random schedules for GPUs keep all values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 import loopwright as lw
 from tests.agreement import assert_same, copies
 from tests.campaign import programs
+from tests.check_kernels import check
 from tests.random_programs import random_arguments, random_function
 
 
@@ -24,3 +25,10 @@ def test_random_programs_as_kernels(seed):
         got = copies(arguments)
         module(*got)
         assert_same(function, got, wanted, f"the emulated kernel, {order},", "native code")
+
+
+@pytest.mark.parametrize("seed", range(41, 41 + programs(4, 200)))
+def test_random_schedules_for_gpus(seed):
+    """`benchmarks/fuzz_gpu.py` is the campaign."""
+    verdict = check(seed)
+    assert verdict.kind in ("right", "refused"), verdict.why

@@ -1,0 +1,113 @@
+"""Random programs under random schedules for GPUs: emulated in three orders of threads, in the evaluator, on a GPU.
+
+    python benchmarks/fuzz_gpu.py --count 2000 --seed 0 --jobs 2           without a GPU
+    python benchmarks/fuzz_gpu.py --count 300 --seed 0 --jobs 8 --device   on the GPU of this machine
+    python benchmarks/fuzz_gpu.py --show 17                                the program of a seed, and what became of it
+    python benchmarks/fuzz_gpu.py --count 2000 --record folder --seconds 240     goes on where it stopped
+
+Exit status 1 when a program gives another result, or an error that is no refusal. Refusals are counted by reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+os.environ.setdefault("LOOPWRIGHT_FREEZE", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.campaign_record import Record
+from tests.check_kernels import Verdict, check, describe
+
+PART = 20  # programs a job takes at a time
+PATIENCE = 60  # seconds that a program may take
+EVALUATED = 2  # every so many-th program also runs in the evaluator
+
+
+class _TooSlow(Exception):
+    pass
+
+
+def main() -> int:
+    """Run the campaign that the command line asks for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--count", type=int, default=200, help="how many programs (default 200)")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--device", action="store_true", help="on the GPU instead of emulated")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    parser.add_argument("--record", type=Path, help="a folder for the parts that are done, to go on with later")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="with --record: start no part after these")
+    parser.add_argument("--show", type=int, metavar="SEED", help="show one program instead")
+    options = parser.parse_args()
+    if options.show is not None:
+        print(describe(options.show))
+        print(check(options.show, device=options.device))
+        return 0
+    start = time.perf_counter()
+    stop = options.seed + options.count
+    parts = [(first, min(first + PART, stop), options.device) for first in range(options.seed, stop, PART)]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LOOPWRIGHT_CACHE_DIR"] = folder  # thousands of small libraries that nobody asks for again
+        if options.record:
+            record = Record(options.record, {"count": options.count, "seed": options.seed, "device": options.device})
+            record.run(_part, {str(part[0]): part for part in parts}, options.jobs, options.seconds)
+            done: Iterable[dict[str, Any]] = record.parts()
+        elif options.jobs == 1:
+            done = [_part(part) for part in parts]
+        else:
+            with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+                done = list(pool.map(_part, parts))
+    return _show([Verdict(*one) for part in done for one in part["verdicts"]], time.perf_counter() - start)
+
+
+def _part(part: tuple[int, int, bool]) -> dict[str, Any]:
+    warnings.simplefilter("ignore")
+    first, stop, device = part
+    verdicts = [_checked(seed, device) for seed in range(first, stop)]
+    return {"verdicts": [[one.seed, one.kind, one.why] for one in verdicts]}
+
+
+def _checked(seed: int, device: bool) -> Verdict:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _TooSlow(f"not done after {PATIENCE} seconds")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(PATIENCE)
+    try:
+        return check(seed, device=device, evaluates=not device and seed % EVALUATED == 0)
+    except _TooSlow as error:
+        return Verdict(seed, "refused", str(error))
+    except Exception:  # an error that is none of ours is what a campaign looks for
+        return Verdict(seed, "broken", traceback.format_exc(limit=-4))
+    finally:
+        signal.alarm(0)
+
+
+def _show(verdicts: list[Verdict], seconds: float) -> int:
+    kinds = Counter([verdict.kind for verdict in verdicts])
+    reasons = Counter([verdict.why for verdict in verdicts if verdict.kind == "refused"])
+    faults = [verdict for verdict in verdicts if verdict.kind in ("wrong", "broken")]
+    for verdict in faults:
+        print(f"--- seed {verdict.seed} is {verdict.kind}\n{verdict.why}")
+    print(f"{len(verdicts)} programs in {seconds:.0f} s: " + ", ".join([f"{n} {kind}" for kind, n in kinds.items()]))
+    for text, count in reasons.most_common():
+        print(f"  {count:5d} refused  {text}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
