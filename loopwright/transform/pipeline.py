@@ -59,6 +59,7 @@ from loopwright.transform.passes.simplify import simplify
 from loopwright.transform.passes.skip_asserts import skip_asserts
 from loopwright.transform.passes.software_pipeline import software_pipeline
 from loopwright.transform.passes.specialize_full_vectors import specialize_full_vectors
+from loopwright.transform.passes.unify_lanes import unify_lanes
 from loopwright.transform.passes.unroll_loops import unroll_small_loops
 from loopwright.transform.passes.use_tensor_intrinsics import use_tensor_intrinsics
 from loopwright.transform.passes.vectorize_loops import vectorize_loops
@@ -188,7 +189,10 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
         Step(insert_barriers, 2),  # after it: buffers that share memory need barriers too; before flatten_buffers
     ),
     # A guard costs a thread little, and code twice as long costs the instruction cache much: but vectors have none.
-    partition_loops: (Step(separate_full_tiles, 2),),
+    partition_loops: (
+        Step(unify_lanes, 2),  # before vectorize_loops: vectors of values that one condition chooses between
+        Step(separate_full_tiles, 2),
+    ),
     vectorize_loops: (
         Step(specialize_full_vectors, 2),  # before vectorize_loops: a guard that differs between lanes ends a vector
         Step(vectorize_loops, 2),

@@ -41,7 +41,6 @@ from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.parts.flat_index import is_literal
 
-
 _Index = tuple[Buffer, int, Expr]  # what stands in a dimension of an access
 
 

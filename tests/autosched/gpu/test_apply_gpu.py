@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,7 @@ def test_a_chain_is_one_kernel():
     assert isinstance(plan.machine, GpuMachine)
     assert "B: inlined" in plan.explain() and "µs to launch" in plan.explain()
     module = lw.build([A, C], target=EMULATED, autosched=True)
-    assert module.get_source().count("__global__") == 1
+    assert len(set(re.findall(r"main_kernel(?:_\d+)?\b", module.get_source()))) == 1
     a, c = np.random.default_rng(0).random((100, 70), "float32"), np.zeros((100, 70), "float32")
     module(a, c)
     np.testing.assert_allclose(c, 3 * np.exp(a), rtol=1e-5)

@@ -18,20 +18,25 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from loopwright.arith import Analyzer
 from loopwright.autosched.choices import option
 from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
-from loopwright.autosched.facts import Access, BlockFacts, const, element_strides
+from loopwright.autosched.facts import Access, BlockFacts, const, element_strides, loads_of
 from loopwright.autosched.gpu.machine import VECTOR_BYTES, GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.injective import memory_order
 from loopwright.autosched.small_steps import fused
 from loopwright.autosched.streams import Stream, Streams
+from loopwright.ir import Call, CompareExpr, Var, collect, substitute, uses_var
+from loopwright.ir.visitor import variables_in
 from loopwright.schedule import Schedule
+from loopwright.transform.parts.lanes_agree import lanes_agree
 
 THREADS: Final = 256  # a block: eight of them fill a multiprocessor
 _IN_FLIGHT: Final = 4  # loads of a thread under way: with all threads, several times what memory's latency takes
+_LEAST_BYTES: Final = 4  # of a vector: what a thread does alone in a line of its warp
 _SMALL: Final = 8  # times smaller than the result: an operand of so few bytes comes from a cache
 
 
@@ -107,8 +112,20 @@ class _Form(NamedTuple):
 
 
 def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
+    """The longest vectors there can be; single elements where there are none."""
+    widest = max([stream.itemsize for stream in streams.all])
+    lanes = 1 << (max(1, VECTOR_BYTES // widest).bit_length() - 1)
+    first = result = _form_of(lanes, facts, streams, order)
+    while result.lanes == 1 and lanes > 2 and lanes * widest > _LEAST_BYTES:
+        lanes //= 2
+        result = _form_of(lanes, facts, streams, order)
+    return result if result.lanes > 1 else first
+
+
+def _form_of(lanes: int, facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
     axes = streams.axes
-    row = _row_length(streams, order)
+    asked = _asked(facts)
+    row = _row_length(streams, order, asked)
     is_cut = False
     if row < len(order) and any(axis.extent is None for axis in axes):
         # The axes from the last one of unknown extent on: quotients are by literals then, and proofs find them.
@@ -118,13 +135,13 @@ def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
     outer, inner = order[: len(order) - row], order[len(order) - row :]
     is_whole = all(axes[position].extent == 1 for position in outer)
     last = next((position for position in reversed(inner) if axes[position].extent != 1), inner[-1])
-    widest = max([stream.itemsize for stream in streams.all])
-    lanes = 1 << (max(1, VECTOR_BYTES // widest).bit_length() - 1)
     single = _Form(1, row if is_cut else len(order), is_cut, "")
     if any(stream.step(last) != 1 for stream in streams.stores):
         return single._replace(why=f"{axes[last].name} is not contiguous in the result")
     if lanes == 1 or size_of(facts.axes) < lanes:
         return single._replace(why="they fill a vector" if lanes == 1 else "there are fewer than a vector has")
+    if not _agree(facts, axes[last].var, lanes):
+        return single._replace(why=f"which load a thread does differs between neighbours along {axes[last].name}")
     large = _large_loads(facts, streams, last)
     for load, _ in large:
         if load.step(last) != 1:
@@ -133,7 +150,7 @@ def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
     count = size_of([axes[position] for position in inner])
     is_open = any(axis.extent is None for axis in axes)
     if not is_whole and not is_cut and count % lanes:
-        if is_open or not all(_is_one_walk(stream, streams, order) for stream, _ in accesses):
+        if asked or is_open or not all(_is_one_walk(stream, streams, order) for stream, _ in accesses):
             return single._replace(why=f"rows of {count} elements begin at any address")
         row, outer, is_whole = len(order), [], True
     if is_cut and not all(_is_one_walk(stream, streams, inner) for stream, _ in accesses):
@@ -142,16 +159,46 @@ def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
         if not _is_aligned(stream, access, streams, outer, lanes):
             why = f"what is accessed of {stream.buffer.name} begins at no multiple of {lanes} elements"
             return single._replace(why=why)
-    return _Form(lanes, len(order) if is_whole else row, is_cut, f"{VECTOR_BYTES} bytes are one load, or one store")
+    size = lanes * max([stream.itemsize for stream in streams.all])
+    return _Form(lanes, len(order) if is_whole else row, is_cut, f"{size} bytes are one load, or one store")
 
 
-def _row_length(streams: Streams, order: Sequence[int]) -> int:
+def _asked(facts: BlockFacts) -> set[Var]:
+    """The axes that decide which of several loads is done: fused with others, they would differ between lanes."""
+    own = {axis.var for axis in facts.axes}
+    return {var for choice in _choices(facts) for var in variables_in(choice.args[0]) if var in own}
+
+
+def _choices(facts: BlockFacts) -> list[Call]:
+    """The choices between values of which some are loaded."""
+    calls = [call for store in facts.stores for call in collect(store.value, Call)]
+    chosen = [call for call in calls if call.op.name.removeprefix("tir.") == "if_then_else"]
+    return [call for call in chosen if any(loads_of(value) for value in call.args[1:])]
+
+
+def _agree(facts: BlockFacts, along: Var, lanes: int) -> bool:
+    """Whether neighbours that are one vector choose alike."""
+    lane, vector = Var("lane", along.dtype), Var("vector", along.dtype)
+    index = vector * lanes + lane
+    for choice in _choices(facts):
+        asked = [node for node in collect(choice.args[0], CompareExpr) if uses_var(node, lambda var: var is along)]
+        if not asked and uses_var(choice.args[0], lambda var: var is along):
+            return False
+        for node in asked:
+            if loads_of(node) or not lanes_agree(substitute(node, {along: index}), lane, lanes, Analyzer()):
+                return False
+    return True
+
+
+def _row_length(streams: Streams, order: Sequence[int], asked: set[Var]) -> int:
     """How many of the innermost axes are one walk for all streams."""
     length = 1
     while length < len(order):
         outer, inner = order[-length - 1], order[-length:]
         moving = next((position for position in inner if streams.axes[position].extent != 1), inner[0])
         is_unit = streams.axes[outer].extent == 1 or streams.axes[moving].extent == 1
+        if not is_unit and asked & {streams.axes[position].var for position in (outer, *inner)}:
+            break
         if not is_unit and not (streams.are_affine and streams.follow(outer, moving)):
             break
         length += 1
