@@ -26,7 +26,6 @@ from loopwright.codegen.llvm.engine import Compiled
 from loopwright.codegen.llvm.native_module import CompiledModule, native_module
 from loopwright.runtime.artifact_store import Artifact, is_on, open_store
 from loopwright.runtime.description import ModuleDescription
-from loopwright.runtime.module import Module
 from loopwright.target import CpuDescription
 
 KIND: Final = "module"  # in the header of an entry
@@ -50,7 +49,7 @@ class Kept(Protocol):
     def size(self) -> int:
         """Bytes that it takes in memory."""
 
-    def linked(self, cpu: CpuDescription) -> Module:
+    def linked(self, cpu: CpuDescription) -> Any:
         """A module of this process, whose `timings` say what linking took."""
 
     def header(self) -> dict[str, object]:
