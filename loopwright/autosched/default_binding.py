@@ -31,10 +31,12 @@ from loopwright.ir import (
     collect_statements,
     const,
 )
+from loopwright.ir.deep import deep
 from loopwright.schedule import Schedule
 from loopwright.target import Target
 
 
+@deep
 def bind_unbound_loops(module: IRModule, target: Target | str = "cuda -model=emulated") -> IRModule:
     """The module with every nest of loops bound to blocks and threads; a function without blocks runs in one thread."""
     plain: dict[str | GlobalVar, PrimFunc] = {

@@ -97,6 +97,7 @@ _INSTEAD: Final = {
     "benchmark": "write module.time_evaluator()(*arguments)",
     "explain": "write loopwright.autosched.apply(function).explain() for the reasons behind a schedule by rule",
     "run": "call the module: module(*arguments)",
+    "set_thread_order": 'build for target="cuda -model=emulated": on a GPU, threads run as they do',
     "source": "write module.get_source()",
     "time": "write module.time_evaluator()(*arguments).mean, in seconds",
 }

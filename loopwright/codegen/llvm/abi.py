@@ -112,7 +112,7 @@ class EntryEmitter:
             "ArgumentKindMismatch",
             f"{self._who(buffer)} (number {position + 1}) is not a tensor",
             why=f"{buffer.name} is a {self._describe(buffer)}",
-            hint="pass a numpy array, a torch tensor or nd.array(...)",
+            hint=self._how_to_pass(buffer),
         )
         inside = b.value(f"getelementptr inbounds i8, ptr {payload}, i64 {ffi.TENSOR_HEADER}")
         tensor = b.value(f"select i1 {is_object}, ptr {inside}, ptr {payload}")
@@ -224,7 +224,8 @@ class EntryEmitter:
         device = self._field(tensor, 8, "i32")
         here = b.value(f"icmp eq i32 {device}, {ffi.CPU}")
         text = f"{who} is on a device of DLPack type %d, expected the CPU (type {ffi.CPU})"
-        self._check(here, "DeviceMismatch", text, [f"i32 {device}"], hint="copy it to the CPU first")
+        hint = "copy it to the CPU first: x.numpy(), or x.copyto(loopwright.cpu(0))"
+        self._check(here, "DeviceMismatch", text, [f"i32 {device}"], hint=hint)
 
     def _code_name(self, code: str) -> str:
         if not self.module.is_defined(_CODE_NAME_TABLE):
@@ -358,6 +359,10 @@ class EntryEmitter:
         if buffer.data not in self.written:
             return f"convert it first, for example with .astype({dtype!r})"
         return f"the function writes it: make it as numpy.empty(x.shape, {dtype!r})"
+
+    def _how_to_pass(self, buffer: ir.Buffer) -> str:
+        """What may be passed as a tensor."""
+        return "pass a numpy array, a torch tensor or nd.array(...)"
 
     def _compact_array(self, buffer: ir.Buffer) -> str:
         """How to come by a compact array."""

@@ -9,10 +9,11 @@ from loopwright.runtime.errors import LoopwrightError
 
 
 class KernelTooLarge(LoopwrightError, ValueError):
-    """A kernel has more threads a block, or more shared memory, than the GPU of its target.
+    """A kernel has more threads a block, more shared memory, a larger grid or more arguments than its target has.
 
     A block has at most 1,024 threads. Of scope "shared" it has 48 KiB on every GPU, of "shared.dyn" up to 227 KiB,
-    depending on the architecture, which the target names: `cuda -arch=sm_90`.
+    depending on the architecture, which the target names: `cuda -arch=sm_90`. A grid has at most 65,535 blocks along y
+    and z, and 2³¹ - 1 along x.
 
     For example:
 
@@ -65,4 +66,27 @@ class NoCppCompiler(LoopwrightError, RuntimeError):
             f"there is no C++ compiler to emulate kernels with: looked for {', '.join(looked_for)}",
             hint="install g++ or clang++, or set CXX; get_source('cuda') shows the kernels",
             fields={"looked_for": list(looked_for)},
+        )
+
+
+class UnknownThreadOrder(LoopwrightError, ValueError):
+    """Threads of an emulated kernel run "forwards", "backwards" or "random" between two barriers.
+
+    For example:
+
+        import loopwright
+        from loopwright import te
+
+        A = te.placeholder((4,), name="A")
+        B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+        loopwright.build([A, B], target="cuda -model=emulated").set_thread_order("sideways")
+    """
+
+    code = "LW0664"
+
+    def __init__(self, order: object, known: Sequence[str]) -> None:
+        super().__init__(
+            f"there is no thread order {order!r}",
+            hint=f"it is one of {', '.join(known)}",
+            fields={"order": str(order), "known": list(known)},
         )

@@ -136,6 +136,19 @@ class _HostEntry(EntryEmitter):
             hint="copy them to one device",
         )
 
+    def _other_dtype(self, buffer: ir.Buffer) -> str:
+        if buffer.data not in self.written:
+            return f"convert it first: nd.array(x.numpy().astype({str(buffer.dtype)!r}), loopwright.cuda(0))"
+        return f"the function writes it: make it as nd.empty(x.shape, {str(buffer.dtype)!r}, loopwright.cuda(0))"
+
+    def _compact_array(self, buffer: ir.Buffer) -> str:
+        if buffer.data not in self.written:
+            return "pass a compact copy, for example x.contiguous() of torch, or build with symbolic strides"
+        return "the function writes it: pass a compact tensor and copy it back, or build with symbolic strides"
+
+    def _how_to_pass(self, buffer: ir.Buffer) -> str:
+        return f"pass a tensor of a GPU: of torch, or nd.array({buffer.name}, loopwright.cuda(0))"
+
     def _call_body(self, implicit: list[ir.Var]) -> None:  # type: ignore[override]
         self.more = self.more or ["i32 0"]
         super()._call_body(implicit)

@@ -12,6 +12,7 @@ from loopwright.analysis.wide_accesses import wide_copy
 from loopwright.codegen.source.calls import emit_intrinsic
 from loopwright.codegen.source.cells import cell, rows
 from loopwright.codegen.source.code import PRIMARY, Code, call, converted
+from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
 from loopwright.codegen.source.cuda.vector_types import vector_type
 from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
@@ -21,7 +22,6 @@ from loopwright.codegen.source.types import memory_type, value_type
 from loopwright.runtime.errors import InternalError, NotBuilt
 
 DYNAMIC_SHARED: Final = "dynamic_shared"  # the array that the launch makes as large as it says
-_MOST_BLOCKS: Final = {"blockIdx.x": (1 << 31) - 1, "blockIdx.y": 65535, "blockIdx.z": 65535}
 _MOST_THREADS: Final = (1 << 31) - 1  # how many there may be, `limits.py` says
 _WARP: Final = 32
 _ALIGNMENT: Final = 16  # of buffers in dynamic shared memory: that of the widest load
@@ -65,7 +65,7 @@ class KernelWriter(SourceStatements):
             self.run(statement.body)
             return
         var, extent = axis_of(statement).var, statement.value
-        most = min(self.intervals.of(extent)[1], _MOST_BLOCKS.get(tag, _MOST_THREADS))
+        most = min(self.intervals.of(extent)[1], MOST_BLOCKS.get(tag, _MOST_THREADS))
         if tag.startswith("threadIdx"):
             self.threads[tag] = most if isinstance(extent, ir.IntImm) else 1
         self.intervals.bind(var, (0, max(most - 1, 0)))

@@ -22,6 +22,7 @@ from loopwright.codegen.source.c.emit_c import CSource, emit_c
 from loopwright.codegen.source.c.make_module import CompiledSource, LazyFunction
 from loopwright.codegen.source.cuda.emit_cuda import emit_cuda
 from loopwright.codegen.source.cuda.emulate import ORDERS, compile_emulated, kernel_unit, launches
+from loopwright.codegen.source.cuda.errors import UnknownThreadOrder
 from loopwright.codegen.source.cuda.host import emit_host, images_symbol
 from loopwright.codegen.source.cuda.images import TEXT_HOOK, hook, ptx_of
 from loopwright.codegen.source.cuda.kernels import CudaKernels
@@ -31,7 +32,6 @@ from loopwright.codegen.with_symbols import with_symbols
 from loopwright.runtime.c_header import c_header
 from loopwright.runtime.call_errors import SEPARATOR, KernelStopped
 from loopwright.runtime.description import DeviceCode, ModuleDescription
-from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.module import DeviceModule, Module
 from loopwright.runtime.nvidia.emulated import is_emulated
@@ -73,7 +73,7 @@ class EmulatedModule(CudaModule):
         A program that computes something else in another order lacks a barrier.
         """
         if order not in ORDERS:
-            raise LoopwrightError(f"there is no thread order {order!r}", hint=f"it is one of {', '.join(ORDERS)}")
+            raise UnknownThreadOrder(order, list(ORDERS))
         self._order = order, seed
 
 
