@@ -50,6 +50,18 @@ def with_private_memory(function: PrimFunc, loop_var: Var, buffer: Buffer) -> Pr
     """The function with `buffer` allocated in each iteration of the loop; None when that may change what is read."""
     if not _is_used_inside(function, loop_var, buffer) or not _flows_inside(function, loop_var, buffer):
         return None
+    return _allocated_inside(function, loop_var, buffer)
+
+
+@deep
+def with_own_memory(function: PrimFunc, loop_var: Var, buffer: Buffer) -> PrimFunc | None:
+    """The same for memory that is one for each iteration of the loop wherever it is allocated, by its scope."""
+    if not _is_used_inside(function, loop_var, buffer):
+        return None
+    return _allocated_inside(function, loop_var, buffer)
+
+
+def _allocated_inside(function: PrimFunc, loop_var: Var, buffer: Buffer) -> PrimFunc | None:
     move = _Move(loop_var, buffer)
     body = move.visit(function.body)
     return function.with_(body=body) if move.is_done else None

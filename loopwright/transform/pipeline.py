@@ -28,6 +28,7 @@ from loopwright.transform.on_request.insert_barriers import insert_barriers
 from loopwright.transform.on_request.launch_threads import launch_threads, launch_threads_where_possible
 from loopwright.transform.on_request.reduce_over_threads import reduce_over_threads
 from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
+from loopwright.transform.on_request.sink_allocations import sink_allocations
 from loopwright.transform.passes.auto_unroll import auto_unroll
 from loopwright.transform.passes.canonicalize_loops import canonicalize_loops, canonicalize_loops_but_threads
 from loopwright.transform.passes.check_accesses import check_accesses
@@ -170,6 +171,10 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
             *(hoist_if_then_else, interchange_loops, vectorize_outer_loops, scalarize_long_vectors),
         ],
         (),
+    ),
+    privatise_buffers: (
+        Step(privatise_buffers, 1),
+        Step(sink_allocations, 1),  # as early: the program is still the one whose flows were proved
     ),
     write_inits: (
         Step(allreduce_threads, 1),  # before write_inits: the parts of each thread start at the init

@@ -158,6 +158,8 @@ class _Kernel:
         if body is loop.body and not has_barrier(body):
             self.open, self.around = before, outside
             return self.whole(loop)  # one barrier before the loop, rather than one in each iteration
+        # What iterations need between them is there in any case; it may serve what comes before the loop, too.
+        loop = loop.with_(body=body)
         self.open = dict(before)
         body = self._iterations(loop, before)
         self.around = outside

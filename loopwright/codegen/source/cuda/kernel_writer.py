@@ -31,6 +31,8 @@ _SHUFFLES: Final = {
     "tvm_warp_shuffle_down": "__shfl_down_sync",
     "tvm_warp_shuffle_xor": "__shfl_xor_sync",
 }
+_REGISTER_BYTES: Final = 255 * 4  # of one thread
+_LONGEST_UNROLLED: Final = 64
 _BARRIERS: Final = {"shared": "__syncthreads();", "shared.dyn": "__syncthreads();", "warp": "__syncwarp();"}
 
 
@@ -44,6 +46,7 @@ class KernelWriter(SourceStatements):
         self.is_aligned = is_aligned  # whether what the kernel is given may be accessed wide
         self.given: dict[ir.Var, int] = {}  # parameters, by position
         self.alignments: dict[ir.Var, int] = {}  # parameters that have to be multiples
+        self.registers: set[ir.Var] = set()  # local memory that the compiler may keep there
         self.wide = frozenset[ir.Var]()  # memory of the kernel's own that is accessed wide
         self.file_names = file_names
         self.constants: list[str] = []
@@ -77,12 +80,22 @@ class KernelWriter(SourceStatements):
             raise InternalError(f"loop {loop.loop_var.name} is still bound: launch_threads did not run", at=loop)
         first = len(self.lines)
         super().visit_For(loop)
-        if loop.kind is ir.ForKind.UNROLLED:
+        if loop.kind is ir.ForKind.UNROLLED or self._walks_registers(loop):
             for k in range(first, len(self.lines)):
                 head = self.lines[k]
                 if head.lstrip().startswith("for ("):
                     self.lines.insert(k, head[: len(head) - len(head.lstrip())] + "#pragma unroll")
                     break
+
+    def _walks_registers(self, loop: ir.For) -> bool:
+        """Whether the loop counts through local memory that is small enough for registers, which have no index."""
+        if not isinstance(loop.extent, ir.IntImm) or not 1 < loop.extent.value <= _LONGEST_UNROLLED:
+            return False
+        for access in ir.collect(loop.body, ir.BufferLoad, ir.BufferStore):
+            if access.buffer.data in self.registers:
+                if any([ir.uses_var(index, loop.loop_var.__eq__) for index in access.indices]):
+                    return True
+        return False
 
     def visit_AssertStmt(self, statement: ir.AssertStmt) -> None:
         self.start_statement(statement.condition)
@@ -162,6 +175,8 @@ class KernelWriter(SourceStatements):
             self.dynamic_shared += -(-size // _ALIGNMENT) * _ALIGNMENT
         elif scope == "local":
             self.stack += size
+            if size <= _REGISTER_BYTES:
+                self.registers.add(var)
             self.line(f"{align}{text} {name}[{count}];")
         else:
             hint = 'use the scopes "shared", "shared.dyn" and "local"; allocate global memory outside the bound loops'
