@@ -28,7 +28,7 @@ def test_the_digit_of_the_thread_is_dropped():
     @T.prim_func
     def copied(A: T.Buffer(1000), B: T.Buffer(1000)):
         L = T.decl_buffer((1000,), scope="local")
-        for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for _ in T.thread_binding(1, thread="blockIdx.x"):
             for k in range(4):
                 for tx in T.thread_binding(64, thread="threadIdx.x"):
                     for v in range(4):
@@ -43,7 +43,7 @@ def test_the_digit_of_the_thread_is_dropped():
     @T.prim_func
     def expected(A: T.Buffer(1000), B: T.Buffer(1000)):
         L = T.decl_buffer((16,), scope="local")
-        for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for _ in T.thread_binding(1, thread="blockIdx.x"):
             for k in range(4):
                 for tx in T.thread_binding(64, thread="threadIdx.x"):
                     for v in range(4):

@@ -71,9 +71,7 @@ class Injective:
         order = memory_order(facts, streams)
         if order != sorted(order):
             sch.reorder(*[loops[position] for position in order])
-            decision.chose(
-                "loops reordered", f"{facts.axes[order[-1]].name} is contiguous in the result"
-            )
+            decision.chose("loops reordered", f"{facts.axes[order[-1]].name} is contiguous in the result")
         longest = None if machine.threads_for(work.cycles) == 1 else _LONG_ROW * lanes
         runs = _runs(facts, streams, uses, order, lanes, longest, decision)
         outer = [fused(sch, [loops[position] for position in run.axes]) for run in runs]
@@ -168,9 +166,7 @@ def _runs(
     return runs
 
 
-def _joins(
-    run: _Run, position: int, facts: BlockFacts, streams: Streams, uses: OwnUses, longest: int | None
-) -> bool:
+def _joins(run: _Run, position: int, facts: BlockFacts, streams: Streams, uses: OwnUses, longest: int | None) -> bool:
     """Whether an axis and the run inside it are one walk, whose conditions can still be decided by cutting it."""
     first = run.axes[0]
     own = {facts.axes[inner].var for inner in run.axes}
@@ -312,9 +308,7 @@ def _vectorized(
         around, lane = sch.split(row, [None, several * lanes])
     sch.vectorize(lane)
     kind = str(facts.write.buffer.dtype)
-    decision.chose(
-        f"vectors of {lanes}", f"{name} is contiguous; a register holds {machine.lanes(kind)} of {kind}"
-    )
+    decision.chose(f"vectors of {lanes}", f"{name} is contiguous; a register holds {machine.lanes(kind)} of {kind}")
     if several > 1:
         decision.chose(f"{several} vectors at once", _why_at_once(work, run))
     return [around], several * lanes

@@ -90,9 +90,7 @@ class MovedRows:
             ahead = -(-machine.cpu.microarchitecture.latency_bytes // move.row_bytes)
             result = streams.stores[0].buffer.name
             sch.prefetch(facts.name, each, result, distance=ahead, lines=-(-move.row_bytes // machine.line))
-            decision.chose(
-                f"rows of the result prefetched {ahead} ahead", "a store needs ownership of its cache line"
-            )
+            decision.chose(f"rows of the result prefetched {ahead} ahead", "a store needs ownership of its cache line")
         parallelize_outer(sch, [*outer, some_others, some_rows], high * wide * cells, cost, machine, decision)
 
 

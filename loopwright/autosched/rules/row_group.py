@@ -11,19 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.autosched.choices import option
-from loopwright.autosched.contiguous import size_of, vector_axis
+from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import BlockFacts
-from loopwright.autosched.lanes import may_regroup, vectors_under_way
+from loopwright.autosched.lanes import vectors_under_way
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import nest_cost
 from loopwright.autosched.parallelize import note_one_thread, parallelize_in_tasks
 from loopwright.autosched.prefetch import add_prefetches
 from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.row_blocks import facts_in, inner_buffers, row_axes, row_run
 from loopwright.autosched.row_lanes import lane_nest, lanes_of_rows
-from loopwright.autosched.row_nest import along_row, row_nest, row_part
-from loopwright.ir import Buffer, structural_equal
+from loopwright.autosched.row_nest import row_nest, row_part
+from loopwright.ir import Buffer
 from loopwright.schedule import LoopRV, Schedule
 
 
@@ -33,29 +34,16 @@ class RowGroup:
     name = "row group"
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
-        rows = _rows(pending)
-        count = 0
-        seen: set[Buffer] = set()  # what the group reads or writes
-        result: set[Buffer] = set()
-        for entry in pending if rows else ():
-            facts = entry.facts
-            if facts is None or not _has_rows(facts, _facts(pending[0]), rows, result) or not _runs_along(entry, rows):
-                break
-            touched = {access.buffer for access in (*facts.reads, *facts.writes)}
-            if count and not touched & seen:
-                break
-            seen |= touched
-            result |= {access.buffer for access in facts.writes}
-            count += 1
-        return count if count > 1 and any(_facts(entry).is_reduction for entry in pending[:count]) else 0
+        count = row_run(pending)
+        return count if count > 1 and any(facts_in(entry).is_reduction for entry in pending[:count]) else 0
 
     def schedule(
         self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
-        blocks = [_facts(entry) for entry in entries]
-        rows = _rows(entries)
+        blocks = [facts_in(entry) for entry in entries]
+        rows = row_axes(entries)
         axes = blocks[0].axes[:rows]
-        kept = _inner_buffers(entries, program)
+        kept = inner_buffers(entries, program)
         work = nest_cost(blocks, machine, kept)
         threads = machine.threads_for(work.cycles)
         count = size_of(axes)
@@ -99,65 +87,6 @@ def _row_by_row(
     lanes = machine.lanes(blocks[0].dtype)
     decision.chose(f"up to {vectors} vectors of {lanes} at a time", "independent operations hide latency")
     return row
-
-
-def _facts(entry: Entry) -> BlockFacts:
-    assert entry.facts is not None
-    return entry.facts
-
-
-def _rows(entries: Sequence[Entry]) -> int:
-    """How many first axes are rows: those of the first reduction; 0 when there is none that reduces along memory."""
-    for entry in entries:
-        facts = entry.facts
-        if facts is None:
-            return 0
-        if facts.is_reduction:
-            rows = len(facts.spatial)
-            while rows > 1 and facts.axes[rows - 1].extent == 1:
-                rows -= 1
-            best = vector_axis(facts)
-            is_along = best is not None and best.is_reduce
-            return rows if is_along and not any(axis.is_reduce for axis in facts.axes[:rows]) else 0
-    return 0
-
-
-def _has_rows(facts: BlockFacts, first: BlockFacts, rows: int, result: set[Buffer]) -> bool:
-    """Whether the block works on the rows of the group, and on each row with nothing but that row of what was made."""
-    axes = facts.axes[:rows]
-    if min(len(facts.axes), len(first.axes)) < rows or any(axis.is_reduce for axis in axes):
-        return False
-    if not all(structural_equal(facts.loops[k].extent, first.loops[k].extent) for k in range(rows)):
-        return False
-    own = [access for access in facts.reads if access.buffer in result]
-    return all(
-        len(access.indices) >= rows and all(access.indices[k] is axes[k].var for k in range(rows))
-        for access in (*own, *facts.writes)
-    )
-
-
-def _runs_along(entry: Entry, rows: int) -> bool:
-    """Whether the block works along its row, or does one thing a row."""
-    facts = _facts(entry)
-    if facts.reads_itself or any(axis.extent == 0 for axis in facts.axes):
-        return False
-    rest = along_row(facts, rows)
-    is_along = bool(rest) and vector_axis(facts) is rest[-1]
-    if not facts.is_reduction:
-        return facts.is_injective and (is_along or not rest)
-    return is_along and all(axis.is_reduce for axis in rest) and may_regroup(entry.realize)
-
-
-def _inner_buffers(entries: Sequence[Entry], program: Program) -> list[Buffer]:
-    """What only blocks of the group use."""
-    names = {entry.name for entry in entries}
-    result = [access.buffer for entry in entries for access in _facts(entry).writes]
-    return [
-        buffer
-        for buffer in dict.fromkeys(result)
-        if not program.is_output(buffer)
-        and all(entry.name in names for entry in (*program.readers(buffer), *program.writers(buffer)))
-    ]
 
 
 def _vectors(blocks: Sequence[BlockFacts], machine: Machine) -> int:

@@ -5,9 +5,9 @@
         for v in range(4):                                      for v in range(4):
             L[(k * 64 + threadIdx_x) * 4 + v] = …                   L[k * 4 + v] = …
 
-A row that threads share out is one array in a schedule, and each thread uses cells of its own. Where every index has the
-number of the thread as a digit, of the same weight, the digit says nothing to the thread: it is dropped, and the array is
-as long as the thread's part, which may then be registers.
+A row that threads share out is one array in a schedule, and each thread uses cells of its own. Where every index has
+the number of the thread as a digit, of the same weight, the digit says nothing to the thread: it is dropped, and the
+array is as long as the thread's part, which may then be registers.
 
 Needs: threads launched (`launch_threads`), no blocks.  Leaves: the same values. Before `flatten_buffers`.
 """
@@ -147,7 +147,8 @@ def _dropped(size: int, forms: Sequence[Form], thread: Var, count: int, most: Ma
         low = {term: k for term, k in form.terms.items() if term is not thread and k % period}
         if any([term not in most or k < 0 for term, k in low.items()]):
             return None
-        if form.const % period + sum([k * most[term] for term, k in low.items()]) >= weight:  # type: ignore[index]
+        greatest = sum([k * most[term] for term, k in low.items() if isinstance(term, Var)])
+        if form.const % period + greatest >= weight:
             return None
     for form in forms:
         del form.terms[thread]
