@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 from typing import Any
 
 from loopwright.codegen.llvm.effort import Effort
@@ -21,7 +22,7 @@ from loopwright.runtime import ffi
 from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.load import ENTRY_PREFIX
 from loopwright.runtime.nvidia import driver
-from loopwright.runtime.nvidia.images import EmbeddedImages
+from loopwright.runtime.nvidia.images import EmbeddedImages, Image
 from loopwright.target import CpuDescription, Target
 
 
@@ -32,6 +33,7 @@ class CudaFunctions:
         """`host` is the LLVM text of the functions, or what was compiled of it."""
         self.kernels, self.cpu, self.target = kernels, cpu, target
         self.when_compiled: Callable[[Compiled], None] = lambda compiled: None
+        self.timings: dict[str, float] = {}  # seconds of what the first call does; NVRTC runs beside LLVM
         self._host = host
         self._lock = threading.RLock()
         self._alive: tuple[object, ...] = ()
@@ -61,7 +63,9 @@ class CudaFunctions:
     def _compiled_host(self) -> Compiled:
         with self._lock:
             if isinstance(self._host, str):
+                start = perf_counter()
                 self._host = compile_text(self._host, self.cpu, effort=Effort.TIDY)
+                self.timings["compile host"] = perf_counter() - start
                 self.when_compiled(self._host)
             return self._host
 
@@ -69,15 +73,23 @@ class CudaFunctions:
         require_runnable(self.cpu)
         driver.driver()  # which says what is missing, before anything is compiled
         with ThreadPoolExecutor(1) as pool:  # neither NVRTC nor LLVM holds the lock of the interpreter
-            compiling = pool.submit(images_here, self.kernels, self.target)
+            compiling = pool.submit(self._images)
             host = self._compiled_host()
             images = EmbeddedImages(compiling.result())
+        start = perf_counter()
         symbols: dict[str, int] = {**ffi.symbols(), **driver.symbols(), images_symbol(self.kernels): images.address}
         loaded = load(host, symbols)
         self._functions = {
             name: ffi.function_from_address(loaded.address(ENTRY_PREFIX + name), (loaded, images)) for name in names
         }
         self._alive = loaded, images
+        self.timings["link"] = perf_counter() - start
+
+    def _images(self) -> list[Image]:
+        start = perf_counter()
+        result = images_here(self.kernels, self.target)
+        self.timings["compile kernels"] = perf_counter() - start
+        return result
 
 
 class CudaFunction:

@@ -157,10 +157,11 @@ def launching_module(compiled: CudaFunctions, description: ModuleDescription) ->
     def load_all() -> Mapping[str, PackedFunction]:
         loaded = compiled.functions(names)
         result.set_functions(loaded)  # from now on no Python is on the way
+        result.timings = {**result.timings, **compiled.timings}
         return loaded
 
     result.set_functions({name: CudaFunction(name, load_all) for name in names})
-    result.kernels, result.compiled = kernels, compiled
+    result.kernels, result.compiled, result.timings = kernels, compiled, {}
     result.import_module(_device_module(kernels, target))
     return result
 
