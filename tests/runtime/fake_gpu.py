@@ -102,3 +102,4 @@ def _forget() -> None:
     """What was found on this machine before."""
     driver.find_driver.cache_clear()
     gpu_target._describe.cache_clear()
+    gpu_target._gpu_of_this_machine.cache_clear()
