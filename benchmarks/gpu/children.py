@@ -21,6 +21,7 @@ from typing import Any
 
 Job = dict[str, Any]
 Row = dict[str, Any]  # with "failed", where there is no result
+LOST = 3  # the exit status of a child that has lost its GPU, with all rows up to there printed
 _MARK = "\x1erow "  # before a row on stdout, where compilers also print
 _START = 60.0  # seconds more for the first row: importing torch
 
@@ -46,6 +47,8 @@ def supervised(command: Sequence[str], jobs: Sequence[Job], patience: float, dea
                     why = "left out: the time is used up" if is_late else f"no result after {patience:.0f} seconds"
                     break
                 if line is None:
+                    if child.wait() == LOST and done:
+                        break
                     errors.seek(0)
                     why = f"the process ended with {child.wait()}: {errors.read()[-600:].strip()}"
                     break
@@ -53,9 +56,10 @@ def supervised(command: Sequence[str], jobs: Sequence[Job], patience: float, dea
                 done += 1
             child.kill()
             child.wait()
-        if done < len(rest):
+        if why:
             yield {**rest[done], "failed": why}
-        rest = rest[done + 1 :]
+            done += 1
+        rest = rest[done:]
     for job in rest:
         yield {**job, "failed": "left out: the time is used up"}
 
@@ -75,7 +79,9 @@ def _lines_of(child: subprocess.Popen[str]) -> queue.Queue[str | None]:
     return result
 
 
-def side_by_side(command: Sequence[str], jobs: Sequence[Job], processes: int, patience: float, deadline: float) -> list[Row]:
+def side_by_side(
+    command: Sequence[str], jobs: Sequence[Job], processes: int, patience: float, deadline: float
+) -> list[Row]:
     """The rows of all jobs, by several children at once."""
     shares = [jobs[k::processes] for k in range(processes) if jobs[k::processes]]
     with ThreadPoolExecutor(max(1, len(shares))) as pool:
@@ -92,5 +98,5 @@ def serve(work: Callable[[Job], Row], is_usable: Callable[[], bool]) -> int:
             row = {"failed": f"{type(error).__name__}: {error}"[:600]}
         print(f"\n{_MARK}{json.dumps(row)}", flush=True)
         if "failed" in row and not is_usable():
-            return 3
+            return LOST
     return 0

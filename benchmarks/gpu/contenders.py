@@ -84,11 +84,9 @@ def prepare(case: Case, place: Place, copies: int, compiles: bool) -> Prepared:
 def ours(case: Case, place: Place, inputs: Sequence[Sequence[torch.Tensor]]) -> Call:
     """Our function on torch's memory; each copy of the inputs has its output, which starts out as NaN."""
     module = build(case, place)
-    out = case.program()[-1]
-    shape, dtype = [int(size) for size in out.shape], getattr(torch, str(out.dtype))
-    assert tuple(shape) == case.out, f"{case.title}: the program's result is {shape}, the case says {case.out}"
+    dtype = getattr(torch, str(case.program()[-1].dtype))
     fill = float("nan") if dtype.is_floating_point else -1
-    outputs = [torch.full(shape, fill, dtype=dtype, device=place.device) for _ in inputs]
+    outputs = [torch.full(case.out, fill, dtype=dtype, device=place.device) for _ in inputs]
     given = [[lw.nd.from_dlpack(one) for one in [*some, output]] for some, output in zip(inputs, outputs)]
     function = module[module.entry_name]
 

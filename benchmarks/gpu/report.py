@@ -57,7 +57,9 @@ def against_better(row: Row) -> float:
 
 
 def _show_family(family: str, rows: Sequence[Row], best: dict[str, float]) -> None:
-    print(f"\n{family:28}{'ours µs':>10}{'TB/s':>7}{'eager µs':>10}{'compile':>9}{'× eager':>9}{'× better':>9}  share of")
+    print(
+        f"\n{family:28}{'ours µs':>10}{'TB/s':>7}{'eager µs':>10}{'compile':>9}{'× eager':>9}{'× better':>9}  share of"
+    )
     for row in rows:
         seconds = row["seconds"]
         speed = row["bytes"] / seconds["ours"]
@@ -65,10 +67,9 @@ def _show_family(family: str, rows: Sequence[Row], best: dict[str, float]) -> No
         share = f"{speed / best[what]:6.0%} {what}" if row["cold"] else "  in L2"
         compiled = f"{seconds['compile'] * 1e6:9.1f}" if "compile" in seconds else f"{'-':>9}"
         mark = "  <" if against_better(row) < LEAST else ""
-        print(
-            f"  {row['name']:26}{seconds['ours'] * 1e6:10.1f}{speed / 1e12:7.2f}{seconds['eager'] * 1e6:10.1f}{compiled}"
-            f"{against_eager(row):9.2f}{against_better(row):9.2f}{share}{mark}"
-        )
+        mine, eager = seconds["ours"] * 1e6, seconds["eager"] * 1e6
+        ratios = f"{against_eager(row):9.2f}{against_better(row):9.2f}"
+        print(f"  {row['name']:26}{mine:10.1f}{speed / 1e12:7.2f}{eager:10.1f}{compiled}{ratios}{share}{mark}")
     means = geomean(map(against_eager, rows)), geomean(map(against_better, rows))
     print(f"  {'geometric mean':53}{'':9}{means[0]:9.2f}{means[1]:9.2f}")
 

@@ -1,7 +1,7 @@
 """Times of several contenders, interleaved: every round runs a burst of each, and medians over rounds count.
 
 What the device needs, not the host: each burst is queued behind a kernel that waits, so that the GPU never waits for
-Python. Cases that fit into the L2 cache run back to back between two events, over up to four copies of their tensors.
+Python. Cases of at most half the L2 cache run back to back between two events, over up to four copies of their tensors.
 Larger ones find the cache full of other, clean lines: before each call twice the cache is read, outside the events.
 """
 
@@ -30,7 +30,7 @@ class Clock(Protocol):
 
 class GpuClock:
     def __init__(self) -> None:
-        self.l2_bytes: int = torch.cuda.get_device_properties(0).L2_cache_size
+        self.l2_bytes: int = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or 50 << 20
         self.other = torch.zeros(2 * self.l2_bytes // 4, device="cuda")
 
     def burst(self, call: Call, copies: int, number: int, is_cold: bool) -> float:
