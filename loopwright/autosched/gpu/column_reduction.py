@@ -1,0 +1,162 @@
+"""Columns on a GPU: a reduction across memory. Threads are columns, and rows of threads share their members.
+
+    for j, i: s[j] += A[i, j]    →     for b in blockIdx.y, c in blockIdx.x:      some columns, a chunk of their rows
+                                           for y in threadIdx.y, x in threadIdx.x:
+                                               for i, 4 rows, 4 lanes: p[4 lanes] += A[…]      registers
+                                               P[y, …] = p                                     shared memory
+                                           for x in threadIdx.x: s_rf[b, …] += P[y, …]
+                                       …                                          the same with chunks for rows
+
+A warp reads whole lines of a row, 16 bytes a thread. Few columns leave more rows of threads, whose parts a tree
+combines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from loopwright.autosched.contiguous import seamless_tail
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import Axis, BlockFacts
+from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.reduction_plan import ColumnPlan, column_plan
+from loopwright.autosched.gpu.result_numbers import bound_grid, lanes_along
+from loopwright.autosched.machine import bytes_of
+from loopwright.autosched.program import Entry
+from loopwright.autosched.small_steps import extent_of, fused, loops_below, loops_by_axis
+from loopwright.schedule import BlockRV, LoopRV, Schedule
+
+
+def reduce_columns(
+    sch: Schedule,
+    facts: BlockFacts,
+    after: Sequence[Entry],
+    along: Axis,
+    machine: GpuMachine,
+    decision: Decision,
+) -> None:
+    """Schedule a reduction whose results along `along` are neighbours in memory, and what is computed of each."""
+    block = sch.get_block(facts.name)
+    spatial = [axis for axis in facts.spatial if axis is not along] + [along]
+    if after:  # what follows has its loops in the order of the result
+        spatial = list(facts.spatial)
+    joined = seamless_tail(spatial, facts) if spatial[-1] is along else 1
+    columns, outer = spatial[-joined:], spatial[:-joined]
+    loops = loops_by_axis(sch, block, facts)
+    order = [*outer, *columns, *facts.reduce]
+    if [axis.var for axis in order] != [axis.var for axis in facts.axes]:
+        sch.reorder(*[loops[axis.var] for axis in order])
+    fused(sch, [loops[axis.var] for axis in columns])
+    row = fused(sch, [loops[axis.var] for axis in facts.reduce])
+    lanes = lanes_along(facts, columns, (*outer, *facts.reduce), machine)
+    if facts.extent(columns) is None or (facts.extent(columns) or 0) % lanes:
+        lanes = 1
+    itemsize = max([bytes_of(str(access.buffer.dtype)) for access in facts.reads], default=4)
+    sizes = facts.extent(columns), facts.extent(outer)
+    plan = column_plan(facts.extent(facts.reduce), *sizes, lanes, itemsize, machine)
+    decision.chose(
+        f"{plan.x} × {plan.y} threads a block, {plan.lanes} columns each",
+        f"a warp reads whole lines; {plan.several} rows are under way together",
+    )
+    names = [entry.name for entry in after]
+    groups = len(outer), len(columns)
+    if plan.chunk is None:
+        _in_blocks(sch, block, plan, names, groups)
+        return
+    chunks, _ = sch.split(row, [None, plan.chunk])
+    number = extent_of(sch, chunks)
+    partial = sch.rfactor(chunks, 0)
+    sch.reorder(chunks, *sch.get_loops(partial)[: len(outer) + 1])
+    _in_blocks(sch, partial, plan, [], (len(outer) + 1, len(columns)))
+    own = column_plan(number, *sizes, lanes, bytes_of(facts.dtype), machine, may_chunk=False)
+    _in_blocks(sch, block, own, names, groups)
+    decision.chose(f"chunks of {plan.chunk} rows", "the columns are too few to keep all multiprocessors busy")
+
+
+def _in_blocks(
+    sch: Schedule, block: BlockRV, plan: ColumnPlan, after: Sequence[str], groups: tuple[int, int]
+) -> None:
+    """Some columns for each block of threads."""
+    if plan.y > 1:
+        _rows_of_threads(sch, block, plan, after, groups)
+        return
+    sch.split(sch.get_loops(block)[-1], [None, plan.several])
+    last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "local")
+    tile, rest, columns = _tile(sch, block, plan, groups)
+    own_tile, _, own_columns = _tile(sch, last, plan, groups)
+    x, lane = sch.split(columns, [plan.x, plan.lanes])
+    own_x, own_lane = sch.split(own_columns, [plan.x, plan.lanes])
+    sch.reorder(x, *rest, lane)
+    _bind_tiles(sch, [tile, own_tile], last, groups)
+    sch.bind(x, "threadIdx.x")
+    sch.bind(own_x, "threadIdx.x")
+    if after:
+        sch.set_scope(block, 0, "local")
+    sch.unroll(rest[-1])
+    if plan.lanes > 1:
+        sch.vectorize(lane)
+        sch.vectorize(own_lane)
+
+
+def _rows_of_threads(
+    sch: Schedule, block: BlockRV, plan: ColumnPlan, after: Sequence[str], groups: tuple[int, int]
+) -> None:
+    """Rows of threads add up rows, and put what they have into shared memory; each column is combined by a thread."""
+    *_, y = sch.split(sch.get_loops(block)[-1], [None, plan.several, plan.y])
+    partial = sch.rfactor(y, 0)
+    put = sch.cache_write(partial, 0, "local")
+    last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "local")
+    tiles = []
+    threads = []
+    lanes = []
+    for part in (partial, put):
+        first = 0
+        if part is put:
+            first = 1
+        tile, rest, columns = _tile(sch, part, plan, groups, first)
+        x, lane = sch.split(columns, [plan.x, plan.lanes])
+        *rest, y = rest if part is partial else sch.get_loops(put)[:1]
+        sch.reorder(tile, y, x, *rest, lane)
+        tiles.append(tile)
+        threads.append((y, x))
+        lanes.append(lane)
+        some = rest[-1] if rest else some
+    for part in (block, last):
+        tile, rest, columns = _tile(sch, part, plan, groups)
+        _, y, x = sch.split(columns, [max(1, ceil(plan.lanes / plan.y)), plan.y, plan.x])
+        tiles.append(tile)
+        threads.append((y, x))
+        steps = rest if part is block else steps
+    _bind_tiles(sch, tiles, last, groups)
+    for y, x in threads:
+        sch.bind(y, "threadIdx.y")
+        sch.bind(x, "threadIdx.x")
+    sch.set_scope(put, 0, "shared")
+    if after:
+        sch.set_scope(block, 0, "local")
+    sch.unroll(some)
+    sch.unroll(steps[0])
+    if plan.lanes > 1:
+        for lane in lanes:
+            sch.vectorize(lane)
+
+
+def _tile(
+    sch: Schedule, block: BlockRV, plan: ColumnPlan, groups: tuple[int, int], first: int = 0
+) -> tuple[LoopRV, list[LoopRV], LoopRV]:
+    """The loop over tiles of columns, the loops that reduce, and the loop over the columns of a tile.
+
+    The columns are one loop already where the block reduces; where it does not, there are as many as dimensions.
+    """
+    loops = list(sch.get_loops(block))[first:]
+    outer, columns = groups
+    count = 1 if sch.get(block).init is not None else columns
+    tile, inside = sch.split(fused(sch, loops[outer : outer + count]), [None, plan.x * plan.lanes])
+    return tile, loops[outer + count :], inside
+
+
+def _bind_tiles(sch: Schedule, tiles: Sequence[LoopRV], last: BlockRV, groups: tuple[int, int]) -> None:
+    """The nests of all parts as one kernel."""
+    sch.merge(*tiles)
+    bound_grid(sch, sch.get_loops(last)[: groups[0] + 1])
